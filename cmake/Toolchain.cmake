@@ -1,0 +1,24 @@
+# What every target is compiled with, and nothing that only one of them needs.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+# Line tables are enough for a backtrace; full debug information doubles the time of a build.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+find_program(SYNCOPATE_CCACHE ccache)
+if(SYNCOPATE_CCACHE)
+  # ccache refuses precompiled headers unless told that their definitions and times may differ.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${SYNCOPATE_CCACHE})
+endif()
+
+add_library(syncopate_warnings INTERFACE)
+target_compile_options(syncopate_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Werror)

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "base/ids.hpp"
+
+namespace syncopate {
+
+/// Everything that Syncopate throws on purpose derives from this.
+///
+/// A message says what was expected, what was found, where, and what to do. `docs/errors.md` lists
+/// who throws which of them, and the exit status that each ends a command with.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The user asked for something impossible or contradictory: an option, a configuration, a cluster.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file is missing, damaged, of another format, or cannot be written.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Another node died, or its connection broke, before it had done what was waited for.
+class PeerLost : public Error {
+ public:
+  PeerLost(NodeId peer, const std::string& message) : Error(message), peer_(peer) {}
+  NodeId peer() const { return peer_; }
+
+ private:
+  NodeId peer_;
+};
+
+/// A deadline passed.
+class TimedOut : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The membership changed under an operation that was bound to one view.
+class ViewChanged : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Another node sent what the protocol does not allow: another version, size, type or order.
+class ProtocolError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The work was called off, by the user or because the job ended elsewhere.
+class Cancelled : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An invariant of Syncopate itself does not hold: a bug, to be reported.
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace syncopate

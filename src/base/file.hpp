@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace syncopate {
+
+/// Writes a file so that a reader sees all of it or nothing: to a temporary name beside `path`,
+/// flushed to disk, then renamed. On an error the temporary file is removed and `path` is as before.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Errors: DataError, with the system's reason (a full disk, a missing permission).
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  /// Makes the file visible under its name. Errors: DataError.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* action);
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+/// Writes `text` to `path` through an `AtomicFile`.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// The whole file. Errors: DataError, when it cannot be opened or read.
+std::string read_file(const std::filesystem::path& path);
+
+}  // namespace syncopate

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+
+namespace syncopate {
+
+using Duration = std::chrono::nanoseconds;
+
+/// The time axis of a `World`: real or virtual, never the wall clock, never compared across nodes.
+struct WorldTime {
+  using rep = Duration::rep;
+  using period = Duration::period;
+  using duration = Duration;
+  using time_point = std::chrono::time_point<WorldTime>;
+  static constexpr bool is_steady = true;
+};
+
+/// A moment of one node's time axis; also a deadline.
+using TimePoint = WorldTime::time_point;
+
+/// The deadline of what may take for ever because something else ends it.
+inline constexpr TimePoint no_deadline = TimePoint::max();
+
+/// A node's steady clock.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimePoint now() const = 0;
+};
+
+constexpr double to_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+constexpr Duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace syncopate

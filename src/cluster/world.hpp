@@ -1,0 +1,56 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/time.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate {
+
+/// A background task of a node. Destroying it waits for its end.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// Blocks until the task has ended; throws what ended it, once.
+  virtual void join() = 0;
+};
+
+/// Wakes one task of a node from another. A notification with nobody waiting is kept, once.
+class Event {
+ public:
+  virtual ~Event() = default;
+
+  virtual void notify() = 0;
+  /// True when notified, false when the deadline passed. Errors: what `World::cancel` was given.
+  virtual bool wait(TimePoint deadline) = 0;
+};
+
+/// What a node stands on: its clock, its transport, sleep, and background tasks.
+///
+/// There are two: `RealWorld` on threads and the steady clock, and the simulator's on fibers and a
+/// virtual clock. Code written against this interface cannot tell which it is in, provided that it
+/// blocks in nothing but these calls and those of the transport.
+///
+/// Tasks of one node may share memory under a mutex, as long as none blocks in a call of the world
+/// or the transport while it holds it.
+class World : public Clock {
+ public:
+  virtual Transport& transport() = 0;
+
+  /// Errors: what `cancel` was given.
+  virtual void sleep_until(TimePoint when) = 0;
+
+  virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  /// Ends every blocking call of this node, in every task, with `why`. The first call counts.
+  virtual void cancel(std::exception_ptr why) noexcept = 0;
+
+  void sleep_for(Duration duration) { sleep_until(now() + duration); }
+};
+
+}  // namespace syncopate

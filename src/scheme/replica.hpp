@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/batch.hpp"
+
+namespace syncopate {
+
+/// The three flat float32 vectors of a replica.
+enum class Part {
+  params,   ///< what is trained
+  grads,    ///< the mean gradient over the samples of the last backward pass; as long as `params`
+  buffers,  ///< floating state that is not trained: BatchNorm's running statistics
+};
+
+/// One tensor of a flat vector.
+struct TensorInfo {
+  std::string name;                 ///< the module's own, "conv1.weight"
+  std::vector<std::int64_t> shape;  ///< row-major
+  std::size_t offset = 0;           ///< of its first value in the flat vector
+};
+
+/// What a pass over a batch found.
+struct PassResult {
+  std::uint32_t samples = 0;
+  double loss_sum = 0;        ///< over the samples
+  std::uint32_t correct = 0;  ///< samples whose largest output was the label's
+};
+
+/// Everything that an optimizer remembers between steps, for checkpoints.
+struct OptimizerState {
+  std::map<std::string, std::vector<float>> slots;  ///< "momentum": one value per parameter
+  std::map<std::string, std::int64_t> counters;     ///< "step"
+};
+
+/// One copy of the model, on one device, with the user's own optimizer.
+///
+/// Parameters, gradients and buffers are each one contiguous vector, of which the model's tensors
+/// are views: a backward pass writes into the flat gradient, and a collective reduces it in place.
+///
+/// Thread: one at a time.
+class Replica {
+ public:
+  virtual ~Replica() = default;
+
+  virtual std::vector<TensorInfo> layout(Part part) const = 0;
+
+  /// Host memory of a part. On a CPU it is the part itself. On an accelerator it is a pinned copy,
+  /// refreshed by this call; a change to it takes effect with `store`.
+  virtual std::span<float> view(Part part) = 0;
+  /// Makes what was written into `view(part)` the replica's own.
+  virtual void store(Part part) = 0;
+
+  /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
+  /// batch gives zero gradients.
+  virtual PassResult backward(const Batch& batch) = 0;
+  /// Forward alone, in evaluation mode. Changes nothing.
+  virtual PassResult evaluate(const Batch& batch) = 0;
+
+  /// Draws new parameters from the model's own initial distribution.
+  virtual void initialise(std::uint64_t seed) = 0;
+
+  virtual void set_learning_rate(double rate) = 0;
+  /// One step of the user's optimizer on `params` with `grads`.
+  virtual void local_step() = 0;
+
+  virtual OptimizerState optimizer_state() const = 0;
+  /// Errors: DataError, when the state is that of another optimizer or another model.
+  virtual void load_optimizer_state(const OptimizerState& state) = 0;
+};
+
+}  // namespace syncopate

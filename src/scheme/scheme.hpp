@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+#include "scheme/replica.hpp"
+
+namespace syncopate {
+
+/// What a worker wants to happen at the next meeting. Whatever one of them wants, all do.
+struct Wishes {
+  bool stop = false;        ///< end training after this round
+  bool evaluate = false;    ///< hand a snapshot to the evaluator after this round
+  bool checkpoint = false;  ///< write a checkpoint after this round
+
+  friend bool operator==(const Wishes&, const Wishes&) = default;
+};
+
+/// The facts of a step that a scheme decides upon.
+struct StepFacts {
+  std::uint32_t samples = 0;  ///< in the batch; 0 where a worker's part of the epoch is used up
+  double loss_sum = 0;
+  Duration busy{};    ///< since the last meeting, in data and computation
+  Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
+  Wishes wishes;
+};
+
+/// Where the time of one `after_backward` went.
+struct Spent {
+  Duration update{};       ///< in the local optimizer: counts as computing
+  Duration communicate{};  ///< moving bytes
+  Duration wait{};         ///< for others who were not there yet
+};
+
+/// A meeting of replicas, the same on every worker.
+struct Meeting {
+  Round round;
+  std::uint64_t samples = 0;  ///< of all workers, since the meeting before
+  double loss_sum = 0;        ///< likewise
+  Duration paused{};          ///< to be taken off every worker's training clock
+  Wishes agreed;
+};
+
+struct Outcome {
+  Spent spent;
+  std::optional<Meeting> meeting;  ///< empty where the replica went on alone
+};
+
+/// The answer to one question, asked after every backward pass: what happens to this replica now?
+///
+/// A scheme sees a replica, the facts of the step, and the cluster that it was built with. It knows
+/// no model, no tensor library and no socket.
+class Scheme {
+ public:
+  virtual ~Scheme() = default;
+
+  /// Decides the fate of the gradients in `replica`, and applies it.
+  /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
+  virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
+
+  /// Makes `replica` hold the global model, buffers included, for a snapshot. Every worker calls it
+  /// after the same meeting.
+  virtual void settle(Replica& replica) = 0;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace syncopate {
+
+/// A period of training: `200 steps`, `0.5 epochs`, `10 s` of training clock, or `never`.
+struct Every {
+  enum class Unit { never, steps, epochs, seconds };
+  Unit unit = Unit::never;
+  double amount = 0;
+
+  /// Reads "200steps", "1 epoch", "0.5epochs", "10s", "never". Errors: ConfigError.
+  static Every parse(std::string_view text);
+  std::string to_string() const;
+  friend bool operator==(const Every&, const Every&) = default;
+};
+
+/// Everything that decides what a training job computes. Written to a run's folder as `config.toml`,
+/// from which the same job runs again.
+struct TrainConfig {
+  // What is trained
+  std::string scheme = "ssgd";
+  std::string network = "lenet5";
+  std::string data = "fashion-mnist";
+  std::filesystem::path data_dir;  ///< empty: the dataset's default place
+  bool split_by_class = false;
+
+  // By whom
+  std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1
+  std::filesystem::path cluster;  ///< empty: real devices
+  double time_scale = 1;          ///< stretches the times of the cluster's profiles
+  std::string device = "auto";    ///< auto, cpu, cuda, cuda:N
+  std::uint32_t threads = 1;      ///< per worker
+
+  // How
+  std::uint32_t batch_size = 64;  ///< per worker and step
+  std::string optimizer = "momentum";
+  std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
+  double momentum = 0.9;
+  double weight_decay = 0;
+  std::string schedule = "constant";
+  double schedule_step = 2;      ///< epochs between the drops of `step`
+  double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
+  double warm_up = 0;            ///< epochs of linear warm-up before the schedule
+  std::string init = "broadcast";
+  std::string weights = "samples";
+  std::uint64_t seed = 1;
+
+  // Until when
+  double epochs = 5;
+  std::optional<std::uint64_t> max_steps;
+  std::optional<double> max_time;         ///< seconds of training clock
+  std::optional<double> target_accuracy;  ///< in (0, 1]
+
+  // What is kept
+  Every eval_every{Every::Unit::epochs, 1};
+  Every checkpoint_every{Every::Unit::epochs, 1};
+  std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
+
+  // When to give up
+  double wait_limit = 60;  ///< seconds: the least that a wait for another node may take
+
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+}  // namespace syncopate

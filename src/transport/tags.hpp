@@ -1,0 +1,17 @@
+#pragma once
+
+#include "transport/transport.hpp"
+
+/// Every tag in use, in one place, so that no two conversations share one by accident.
+namespace syncopate::tags {
+
+inline constexpr Tag to_coordinator{1};    ///< members' control messages to the coordinator
+inline constexpr Tag from_coordinator{2};  ///< the coordinator's control messages to a member
+inline constexpr Tag allgather{16};
+inline constexpr Tag reduce_scatter{17};
+inline constexpr Tag ring_allgather{18};
+inline constexpr Tag broadcast{19};
+inline constexpr Tag snapshot{32};  ///< snapshots of the model, rank 0 to the evaluator
+inline constexpr Tag snapshot_credit{33};
+
+}  // namespace syncopate::tags

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch.hpp"
+#include "scheme/replica.hpp"
+
+/// What the rest of Syncopate sees of libtorch: no header of it.
+namespace syncopate::torch_backend {
+
+struct NetworkSpec {
+  std::string name;  ///< `mlp`, `lenet5`, `resnet18-v1`
+  SampleShape input;
+  std::uint32_t classes = 10;
+};
+
+struct OptimizerSpec {
+  std::string name;  ///< `sgd`, `momentum`, `nesterov`, `rmsprop`, `adam`, `adamw`, `adagrad`
+  double learning_rate = 0.05;
+  double momentum = 0.9;
+  double weight_decay = 0;
+};
+
+struct NetworkFacts {
+  std::string name;
+  std::string summary;
+  std::uint64_t parameters = 0;
+  std::uint64_t buffers = 0;        ///< running statistics
+  std::uint64_t multiply_adds = 0;  ///< of a forward pass over one sample
+};
+
+/// The names of all networks, in the order in which help texts list them.
+std::vector<std::string> network_names();
+/// Errors: ConfigError, for an unknown name or an input that the network cannot take.
+NetworkFacts network_facts(const NetworkSpec& spec);
+
+std::vector<std::string> optimizer_names();
+/// The learning rate that people start with. Errors: ConfigError, for an unknown name.
+double usual_learning_rate(const std::string& optimizer);
+
+/// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
+/// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.
+/// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
+std::string resolve_device(const std::string& wanted, std::uint32_t local_index);
+
+/// Holds this process to `threads` threads for computation. Called once, before the first replica.
+void set_threads(std::uint32_t threads);
+
+/// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.
+/// Errors: ConfigError.
+std::unique_ptr<Replica> make_replica(const NetworkSpec& network, const OptimizerSpec& optimizer,
+                                      const std::string& device);
+
+}  // namespace syncopate::torch_backend
