@@ -1,3 +1,6 @@
+# Where includes begin.
+get_filename_component(SYNCOPATE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+
 # syncopate_folder(NAME [LINKS target...]) makes one static library, syncopate_NAME, of the sources
 # of the current folder and of its subfolders that have no CMakeLists.txt of their own.
 function(syncopate_folder name)
@@ -10,6 +13,6 @@ function(syncopate_folder name)
     endif()
   endforeach()
   add_library(syncopate_${name} STATIC ${sources})
-  target_include_directories(syncopate_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_include_directories(syncopate_${name} PUBLIC ${SYNCOPATE_ROOT}/src ${SYNCOPATE_ROOT})
   target_link_libraries(syncopate_${name} PUBLIC ${FOLDER_LINKS} PRIVATE syncopate_warnings)
 endfunction()

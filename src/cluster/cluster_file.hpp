@@ -25,23 +25,24 @@ struct ClusterFile {
 
 /// Reads a cluster file (TOML).
 ///
-///     name = "mixed"
+///     name = "mixed"                 # default: the file's name
 ///     batch_samples = 64             # what seconds_per_batch refers to; default 64
 ///     [[devices]]
-///     name = "gpu-new"
+///     name = "gpu-new"               # default: "device-" and the first rank
 ///     count = 2                      # default 1
 ///     seconds_per_batch = 0.02       # or samples_per_second = 3200
 ///     jitter = 0.05                  # default 0
 ///     batch_size = 64                # optional: this device's own mini-batch
 ///     [pauses]
 ///     every = 60.0                   # seconds
-///     lasting = 30.0
+///     lasting = 30.0                 # shorter than every
 ///     [link]
 ///     bandwidth = 1.25e9             # bytes per second
 ///     latency = 50e-6                # seconds
 ///
-/// Errors: ConfigError, one line with file, line and column: an unknown key, a wrong type, a missing
-/// or contradictory time, a value out of range, no device.
+/// Errors: ConfigError, one line with file, line and column: not TOML, an unknown key (the nearest
+/// is suggested), a wrong type, a missing or contradictory time, a value out of range, no device.
+/// DataError: the file cannot be read.
 ClusterFile read_cluster_file(const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -9,11 +9,11 @@
 
 namespace syncopate {
 
-/// Outages of a cluster: every `every`, one device, drawn by the job's seed, stands still for
-/// `lasting`.
+/// Outages of a cluster: every `every` of the training clock, one device, drawn by the job's seed,
+/// stands still for `lasting`. The k-th outage (k ≥ 1) is [k · every, k · every + lasting).
 struct PauseProfile {
   Duration every{};
-  Duration lasting{};
+  Duration lasting{};  ///< shorter than `every`: no two outages at a time
 };
 
 /// How fast a device is: what paces an emulated device in real time and prices a step in the
@@ -41,14 +41,27 @@ class DevicePacer {
     double time_scale = 1;  ///< stretches every duration of the profile
   };
 
+  /// Errors: ConfigError, for a time scale not above 0 or outages not shorter than their interval.
   explicit DevicePacer(Options options);
 
-  /// The end of `step` over `samples` samples begun at `start` of the training clock. Proportional
-  /// to the samples, log-normal jitter of mean 1, moved back by the outages on the way.
+  /// What a step over `samples` samples takes on the average, outages apart: the budget that a
+  /// machine must keep to in order to emulate the device.
+  Duration mean_step_time(std::uint32_t samples) const;
+
+  /// The end of `step` over `samples` samples begun at `start` of the training clock.
+  ///
+  /// The time is `mean_step_time` · exp(σ·z − σ²/2) with z standard normal and σ² = ln(1 + jitter²):
+  /// log-normal, of mean 1 and standard deviation `jitter`. The device does nothing during its
+  /// outages: the end moves back by their overlap with the step.
   Duration end_of_step(Step step, std::uint32_t samples, Duration start) const;
 
  private:
+  double jitter_factor(Step step) const;
+  bool is_hit(std::uint64_t outage) const;
+  Duration end_of_work(Duration start, Duration work) const;
+
   Options options_;
+  PauseProfile pauses_;  ///< at the time scale; `every` 0: none
 };
 
 }  // namespace syncopate

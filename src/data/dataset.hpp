@@ -29,22 +29,28 @@ struct Dataset {
   ImageSet test;
 };
 
+/// The sets to load: a worker needs `train` alone, an evaluator `test` alone.
+enum class Which { both, train, test };
+
 /// What `--data` accepts, in the order in which help texts list it.
 std::span<const std::string> dataset_names();
 
 /// Loads a dataset by name: `fashion-mnist`, `mnist` or `synthetic`.
 ///
-/// `folder` holds the four IDX files, gzipped or not; empty means the place where Debian's package
-/// of that dataset puts them. `synthetic` needs no files: ten classes of noisy 28×28 patterns, the
-/// same for every seed.
+/// `folder` holds the IDX files, gzipped or not (an unpacked one is preferred); empty means the
+/// place where Debian's package of that dataset puts them. `synthetic` needs no files: ten classes
+/// of noisy 28×28 patterns, always the same. A set that was not asked for has the shape of the
+/// other and no samples; everything else is the same whichever was asked for.
 ///
 /// Errors: ConfigError, for an unknown name; DataError, for a file that is missing (what to install
-/// or to pass), truncated, of another kind, of another count than its partner, or with a label out
-/// of range: one line each, which names the file.
-Dataset load_dataset(const std::string& name, const std::filesystem::path& folder);
+/// or to pass), damaged, of another kind or shape, of another count than its partner, or with a
+/// label out of range: one line each, which names the file.
+Dataset load_dataset(const std::string& name, const std::filesystem::path& folder,
+                     Which which = Which::both);
 
 /// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and standard
-/// deviation. Reuses the batch's memory.
+/// deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
+/// Errors: InternalError, for an index that the set does not have.
 void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
             Batch& batch);
 

@@ -25,9 +25,8 @@ struct Wishes {
 struct StepFacts {
   std::uint32_t samples = 0;  ///< in the batch; 0 where a worker's part of the epoch is used up
   double loss_sum = 0;
-  Duration busy{};    ///< since the last meeting, in data and computation
   Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
-  Wishes wishes;
+  Wishes wishes{};
 };
 
 /// Where the time of one `after_backward` went.
@@ -39,16 +38,16 @@ struct Spent {
 
 /// A meeting of replicas, the same on every worker.
 struct Meeting {
-  Round round;
+  Round round{};
   std::uint64_t samples = 0;  ///< of all workers, since the meeting before
   double loss_sum = 0;        ///< likewise
   Duration paused{};          ///< to be taken off every worker's training clock
-  Wishes agreed;
+  Wishes agreed{};
 };
 
 struct Outcome {
-  Spent spent;
-  std::optional<Meeting> meeting;  ///< empty where the replica went on alone
+  Spent spent{};
+  std::optional<Meeting> meeting{};  ///< empty where the replica went on alone
 };
 
 /// The answer to one question, asked after every backward pass: what happens to this replica now?

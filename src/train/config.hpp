@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -67,5 +69,26 @@ struct TrainConfig {
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
+
+/// Refuses fields that contradict each other. Each field by itself was checked when it was set
+/// (`train/config_fields.hpp`). Errors: ConfigError.
+void check_config(const TrainConfig& config);
+
+/// Refuses options given by hand that would have no effect, such as `momentum` with `adam`.
+/// `given` holds names as on the command line. Errors: ConfigError.
+void check_given(const TrainConfig& config, const std::set<std::string_view>& given);
+
+/// What a configuration is completed from.
+struct ConfigFacts {
+  std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
+  /// By the optimizer's name; an empty function leaves the learning rate open.
+  std::function<double(const std::string&)> usual_learning_rate;
+  std::string time;  ///< "20260131-235959": begins the name of a new run's folder
+};
+
+/// Fills what was left open: workers, learning rate, run folder; and makes the paths of data and
+/// cluster absolute, so that the result means the same anywhere on this machine. The result passes
+/// `check_config`. Errors: ConfigError.
+TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts);
 
 }  // namespace syncopate

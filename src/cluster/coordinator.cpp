@@ -1,0 +1,160 @@
+#include "cluster/coordinator.hpp"
+
+#include "base/errors.hpp"
+#include "transport/tags.hpp"
+#include "wire/control.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr Duration tick = std::chrono::milliseconds(100);
+constexpr Duration farewell = std::chrono::seconds(2);
+
+}  // namespace
+
+Coordinator::Coordinator(World& world, Membership::Options options, JobObserver& observer)
+    : world_(world), membership_(options, world.now()), observer_(observer) {}
+
+void Coordinator::run() {
+  while (!done_) {
+    for (const Decision& decision : next_event()) {
+      carry_out(decision);
+    }
+    for (const Decision& decision : membership_.time_passed(world_.now())) {
+      carry_out(decision);
+    }
+    stop_if_wanted();
+  }
+  world_.transport().close(world_.now() + farewell);
+}
+
+Decisions Coordinator::next_event() {
+  try {
+    const Message message =
+        world_.transport().receive(std::nullopt, tags::to_coordinator, world_.now() + tick);
+    return understand(message);
+  } catch (const TimedOut&) {
+    return {};  // the tick
+  } catch (const PeerLost& loss) {
+    return membership_.lost(loss.peer(), world_.now());
+  }
+}
+
+Decisions Coordinator::understand(const Message& message) {
+  try {
+    return handle(message.from, wire::decode_to_coordinator(message.payload));
+  } catch (const ProtocolError& error) {
+    return membership_.failed(message.from, to_abort(error));
+  }
+}
+
+Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
+  const Member* member = membership_.view() ? membership_.view()->find(from) : nullptr;
+  switch (message.body_case()) {
+    case wire::ToCoordinator::kJoin: return handle_join(from, message.join());
+    case wire::ToCoordinator::kHeartbeat:
+      if (member) {
+        observer_.heard(*member, message.heartbeat());
+      }
+      return membership_.heard(from, message.heartbeat(), world_.now());
+    case wire::ToCoordinator::kArrived:
+      return membership_.arrived(from, message.arrived().barrier());
+    case wire::ToCoordinator::kMissing:
+      return membership_.missing(from, message.missing(), world_.now());
+    case wire::ToCoordinator::kAbort: return membership_.failed(from, message.abort());
+    case wire::ToCoordinator::kEvaluation: observer_.evaluated(message.evaluation()); return {};
+    case wire::ToCoordinator::kCheckpoint:
+      observer_.checkpoint_written(message.checkpoint());
+      return {};
+    case wire::ToCoordinator::kLeave:
+      if (member) {
+        observer_.left(*member, message.leave());
+      }
+      return membership_.left(from);
+    case wire::ToCoordinator::BODY_NOT_SET: break;
+  }
+  throw ProtocolError("the coordinator was sent a control message without content");
+}
+
+Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
+  // Every member hears of every other from the view, but the coordinator answers before that.
+  world_.transport().introduce(from, join.address());
+  Decisions decisions = membership_.joined(from, join, world_.now());
+  if (membership_.view()) {
+    if (const auto objection = observer_.objection(membership_.joins())) {
+      return membership_.refused(*objection);
+    }
+  }
+  return decisions;
+}
+
+void Coordinator::carry_out(const Decision& decision) {
+  if (const auto* install = std::get_if<InstallView>(&decision)) {
+    observer_.view_installed(install->view);
+    wire::FromCoordinator message;
+    *message.mutable_view() = to_wire(install->view);
+    tell_everyone(message);
+  } else if (const auto* release = std::get_if<ReleaseBarrier>(&decision)) {
+    wire::FromCoordinator message;
+    message.mutable_released()->set_barrier(release->barrier);
+    tell_everyone(message);
+  } else if (const auto* end = std::get_if<EndJob>(&decision)) {
+    wire::FromCoordinator message;
+    *message.mutable_abort() = end->abort;
+    tell_everyone(message);
+    world_.transport().close(world_.now() + farewell);
+    std::rethrow_exception(to_error(end->abort));
+  } else {
+    done_ = true;
+  }
+}
+
+void Coordinator::stop_if_wanted() {
+  const auto reason = observer_.reason_to_stop();
+  if (!reason || stopping_ || !membership_.view()) {
+    return;
+  }
+  stopping_ = true;
+  wire::FromCoordinator message;
+  message.mutable_stop()->set_reason(*reason);
+  tell_everyone(message);
+}
+
+void Coordinator::tell(NodeId node, const wire::FromCoordinator& message) {
+  world_.transport().post(node, tags::from_coordinator, wire::encode(message));
+}
+
+void Coordinator::tell_everyone(const wire::FromCoordinator& message) {
+  for (const auto& [node, join] : membership_.joins()) {
+    tell(node, message);
+  }
+}
+
+std::exception_ptr to_error(const wire::Abort& abort) {
+  switch (abort.kind()) {
+    case wire::Abort::KIND_PEER_LOST:
+      return std::make_exception_ptr(PeerLost(NodeId{abort.node()}, abort.reason()));
+    case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(abort.reason()));
+    case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(abort.reason()));
+    case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(abort.reason()));
+    default: return std::make_exception_ptr(Error(abort.reason()));
+  }
+}
+
+wire::Abort to_abort(const std::exception& error) {
+  wire::Abort abort;
+  abort.set_reason(error.what());
+  if (dynamic_cast<const ConfigError*>(&error)) {
+    abort.set_kind(wire::Abort::KIND_CONFIG);
+  } else if (dynamic_cast<const DataError*>(&error)) {
+    abort.set_kind(wire::Abort::KIND_DATA);
+  } else if (dynamic_cast<const TimedOut*>(&error)) {
+    abort.set_kind(wire::Abort::KIND_TIMED_OUT);
+  } else if (const auto* loss = dynamic_cast<const PeerLost*>(&error)) {
+    abort.set_kind(wire::Abort::KIND_PEER_LOST);
+    abort.set_node(loss->peer().value);
+  }
+  return abort;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cluster/membership.hpp"
+#include "cluster/world.hpp"
+
+namespace syncopate {
+
+/// What a job wants to know and to say while its coordinator runs. Called from the coordinator's
+/// own task, in the order of events.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+
+  /// Everyone has joined: a reason to refuse the job, or empty.
+  virtual std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) = 0;
+  virtual void view_installed(const View& view) = 0;
+  virtual void heard(const Member& member, const wire::Heartbeat& heartbeat) = 0;
+  virtual void evaluated(const wire::Evaluation& evaluation) = 0;
+  virtual void checkpoint_written(const wire::Checkpoint& checkpoint) = 0;
+  virtual void left(const Member& member, const wire::Leave& leave) = 0;
+  /// Called at least every 100 ms: the reason to end training now, or empty.
+  virtual std::optional<std::string> reason_to_stop() = 0;
+};
+
+/// Keeps a job together: rendezvous, ranks, the view, barriers, heartbeats, and the end.
+///
+/// An event loop that owns its state alone; `Membership` decides, this drives. It is node 0.
+class Coordinator {
+ public:
+  Coordinator(World& world, Membership::Options options, JobObserver& observer);
+
+  /// Serves until every member has left. When the job ends by an error, every member is told, and
+  /// the error is thrown: ConfigError, PeerLost, TimedOut or Error.
+  void run();
+
+ private:
+  Decisions next_event();
+  Decisions understand(const Message& message);
+  Decisions handle(NodeId from, const wire::ToCoordinator& message);
+  Decisions handle_join(NodeId from, const wire::Join& join);
+  void carry_out(const Decision& decision);
+  void stop_if_wanted();
+  void tell(NodeId node, const wire::FromCoordinator& message);
+  void tell_everyone(const wire::FromCoordinator& message);
+
+  World& world_;
+  Membership membership_;
+  JobObserver& observer_;
+  bool stopping_ = false;
+  bool done_ = false;
+};
+
+/// The error that an Abort stands for.
+std::exception_ptr to_error(const wire::Abort& abort);
+
+/// How an error is told to others.
+wire::Abort to_abort(const std::exception& error);
+
+}  // namespace syncopate

@@ -1,0 +1,181 @@
+#include "cluster/member_link.hpp"
+
+#include "cluster/coordinator.hpp"
+#include "transport/tags.hpp"
+#include "wire/control.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr Duration time_to_explain = std::chrono::seconds(3);
+constexpr Duration farewell = std::chrono::seconds(10);
+
+}  // namespace
+
+MemberLink::MemberLink(World& world, Options options)
+    : world_(world),
+      options_(std::move(options)),
+      changed_(world.make_event()),
+      beat_now_(world.make_event()) {
+  options_.join.set_address(world.transport().address());
+}
+
+MemberLink::~MemberLink() {
+  end_tasks();
+}
+
+const View& MemberLink::join() {
+  wire::ToCoordinator message;
+  *message.mutable_join() = options_.join;
+  tell(message);
+  ear_ = world_.spawn("control", [this] { listen(); });
+  heart_ = world_.spawn("heartbeat", [this] { beat(); });
+  for (bool here = false; !here;) {
+    changed_->wait(no_deadline);
+    const std::scoped_lock lock(mutex_);
+    here = received_view_.has_value();
+  }
+  view_ = *received_view_;
+  for (const Member& member : view_.members) {
+    if (member.node != world_.transport().self()) {
+      world_.transport().introduce(member.node, member.address);
+    }
+  }
+  return view_;
+}
+
+void MemberLink::set_status(const wire::Heartbeat& status) {
+  const std::scoped_lock lock(mutex_);
+  status_ = status;
+}
+
+std::optional<std::string> MemberLink::stop_reason() const {
+  const std::scoped_lock lock(mutex_);
+  return stop_reason_;
+}
+
+void MemberLink::barrier() {
+  const std::uint64_t mine = ++barriers_;
+  wire::ToCoordinator message;
+  message.mutable_arrived()->set_barrier(mine);
+  tell(message);
+  for (bool released = false; !released;) {
+    changed_->wait(no_deadline);
+    const std::scoped_lock lock(mutex_);
+    released = released_ >= mine;
+  }
+}
+
+void MemberLink::report(const wire::Evaluation& evaluation) {
+  wire::ToCoordinator message;
+  *message.mutable_evaluation() = evaluation;
+  tell(message);
+}
+
+void MemberLink::report(const wire::Checkpoint& checkpoint) {
+  wire::ToCoordinator message;
+  *message.mutable_checkpoint() = checkpoint;
+  tell(message);
+}
+
+void MemberLink::fail(const std::exception& error) {
+  const std::exception_ptr original = std::current_exception();
+  wire::ToCoordinator message;
+  if (const auto* missing = dynamic_cast<const RanksMissing*>(&error)) {
+    *message.mutable_missing() = missing->report();
+    const std::scoped_lock lock(mutex_);
+    message.mutable_missing()->set_step(status_.step());
+  } else if (!dynamic_cast<const PeerLost*>(&error)) {
+    // Who was lost, and why, the coordinator finds out by itself.
+    *message.mutable_abort() = to_abort(error);
+  }
+  if (message.body_case() != wire::ToCoordinator::BODY_NOT_SET) {
+    tell(message);
+  }
+  world_.sleep_for(
+      time_to_explain);  // the answer cancels the node, and so ends this with its error
+  std::rethrow_exception(original);
+}
+
+void MemberLink::leave(const wire::Leave& leave) {
+  {
+    const std::scoped_lock lock(mutex_);
+    leaving_ = true;
+  }
+  wire::ToCoordinator message;
+  *message.mutable_leave() = leave;
+  tell(message);
+  world_.transport().close(world_.now() + farewell);
+  end_tasks();
+}
+
+void MemberLink::end_tasks() {
+  {
+    const std::scoped_lock lock(mutex_);
+    leaving_ = true;
+  }
+  if (heart_ || ear_) {
+    world_.cancel(std::make_exception_ptr(Cancelled("this member has left its job")));
+  }
+  heart_.reset();
+  ear_.reset();
+}
+
+void MemberLink::beat() {
+  try {
+    for (;;) {
+      wire::ToCoordinator message;
+      {
+        const std::scoped_lock lock(mutex_);
+        *message.mutable_heartbeat() = status_;
+      }
+      tell(message);
+      beat_now_->wait(world_.now() + options_.heartbeat_every);
+    }
+  } catch (const Error&) {
+    // The node was cancelled: `listen` or `end_tasks` did it and told why.
+    return;
+  }
+}
+
+void MemberLink::listen() {
+  try {
+    for (;;) {
+      const Message message =
+          world_.transport().receive(coordinator_node, tags::from_coordinator, no_deadline);
+      handle(wire::decode_from_coordinator(message.payload));
+    }
+  } catch (const PeerLost&) {
+    const bool expected = [this] {
+      const std::scoped_lock lock(mutex_);
+      return leaving_;
+    }();
+    if (!expected) {
+      world_.cancel(std::make_exception_ptr(
+          PeerLost(coordinator_node, "the coordinator died, so this job cannot go on")));
+    }
+  } catch (const Error&) {
+    world_.cancel(std::current_exception());
+  }
+}
+
+void MemberLink::handle(const wire::FromCoordinator& message) {
+  {
+    const std::scoped_lock lock(mutex_);
+    switch (message.body_case()) {
+      case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
+      case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
+      case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
+      case wire::FromCoordinator::kAbort: world_.cancel(to_error(message.abort())); break;
+      case wire::FromCoordinator::BODY_NOT_SET:
+        throw ProtocolError("the coordinator sent a control message without content");
+    }
+  }
+  changed_->notify();
+}
+
+void MemberLink::tell(const wire::ToCoordinator& message) {
+  world_.transport().post(coordinator_node, tags::to_coordinator, wire::encode(message));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/errors.hpp"
+#include "cluster/view.hpp"
+#include "cluster/world.hpp"
+
+namespace syncopate {
+
+/// Ranks that did not come to a meeting before its deadline.
+class RanksMissing : public TimedOut {
+ public:
+  RanksMissing(const std::string& message, wire::Missing report)
+      : TimedOut(message), report_(std::move(report)) {}
+  /// Ranks, operation and durations; the step is the caller's to add.
+  const wire::Missing& report() const { return report_; }
+
+ private:
+  wire::Missing report_;
+};
+
+/// A member's side of the conversation with the coordinator.
+///
+/// Two background tasks serve it: one sends a heartbeat every `heartbeat_every`, one receives. When
+/// the coordinator ends the job, or is lost, the whole node is cancelled with the error that says
+/// why, so that no task of it waits any longer.
+///
+/// Thread: one owner; the background tasks are its own.
+class MemberLink {
+ public:
+  struct Options {
+    wire::Join join;  ///< its address is filled in
+    Duration heartbeat_every = std::chrono::milliseconds(200);
+  };
+
+  MemberLink(World& world, Options options);
+  ~MemberLink();
+  MemberLink(const MemberLink&) = delete;
+  MemberLink& operator=(const MemberLink&) = delete;
+
+  /// Joins the job, waits for everyone, and introduces the transport to all other members.
+  /// Errors: what ended the job instead.
+  const View& join();
+  const View& view() const { return view_; }
+
+  /// What the next heartbeats say.
+  void set_status(const wire::Heartbeat& status);
+  /// The coordinator's reason to end training at the next meeting; empty while there is none.
+  std::optional<std::string> stop_reason() const;
+
+  /// Blocks until every worker of the job has called it as many times as this one.
+  void barrier();
+  void report(const wire::Evaluation& evaluation);
+  void report(const wire::Checkpoint& checkpoint);
+
+  /// Tells the coordinator why this node cannot go on, gives it a moment to answer with the cause
+  /// that it knows of, and throws that, or else `error`.
+  [[noreturn]] void fail(const std::exception& error);
+
+  /// Tells the coordinator that this member has done its work, and closes the transport.
+  void leave(const wire::Leave& leave);
+
+ private:
+  void beat();
+  void listen();
+  void handle(const wire::FromCoordinator& message);
+  void tell(const wire::ToCoordinator& message);
+  void end_tasks();
+
+  World& world_;
+  Options options_;
+  View view_;
+  std::uint64_t barriers_ = 0;
+
+  mutable std::mutex mutex_;  // guards the members below
+  wire::Heartbeat status_;
+  std::optional<View> received_view_;
+  std::optional<std::string> stop_reason_;
+  std::uint64_t released_ = 0;
+  bool leaving_ = false;
+
+  std::unique_ptr<Event> changed_;   // something arrived for the owner
+  std::unique_ptr<Event> beat_now_;  // ends the pause between heartbeats
+  std::unique_ptr<Task> heart_;
+  std::unique_ptr<Task> ear_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,58 @@
+// Compiled once for each instruction set that Highway knows on this architecture; the best one that
+// the CPU has is chosen at the first call.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "collective/reduce.cpp"
+#include "collective/reduce.hpp"
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace syncopate::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+void add(float* HWY_RESTRICT into, const float* HWY_RESTRICT from, size_t count) {
+  const hn::ScalableTag<float> lanes;
+  const size_t width = hn::Lanes(lanes);
+  size_t i = 0;
+  for (; i + width <= count; i += width) {
+    hn::StoreU(hn::Add(hn::LoadU(lanes, into + i), hn::LoadU(lanes, from + i)), lanes, into + i);
+  }
+  for (; i < count; ++i) {
+    into[i] += from[i];
+  }
+}
+
+void scale(float* values, float factor, size_t count) {
+  const hn::ScalableTag<float> lanes;
+  const size_t width = hn::Lanes(lanes);
+  const auto factors = hn::Set(lanes, factor);
+  size_t i = 0;
+  for (; i + width <= count; i += width) {
+    hn::StoreU(hn::Mul(hn::LoadU(lanes, values + i), factors), lanes, values + i);
+  }
+  for (; i < count; ++i) {
+    values[i] *= factor;
+  }
+}
+
+}  // namespace syncopate::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncopate {
+
+HWY_EXPORT(add);
+HWY_EXPORT(scale);
+
+void add(std::span<float> into, std::span<const float> from) {
+  HWY_DYNAMIC_DISPATCH(add)(into.data(), from.data(), into.size());
+}
+
+void scale(std::span<float> values, float factor) {
+  HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
+}
+
+}  // namespace syncopate
+#endif  // HWY_ONCE

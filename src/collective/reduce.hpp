@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+namespace syncopate {
+
+/// into[i] += from[i]. Both have the same length. Vectorised for the CPU at hand (Highway).
+void add(std::span<float> into, std::span<const float> from);
+
+/// values[i] *= factor.
+void scale(std::span<float> values, float factor);
+
+}  // namespace syncopate

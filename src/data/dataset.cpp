@@ -1,0 +1,162 @@
+#include "data/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include "base/errors.hpp"
+#include "data/idx.hpp"
+#include "data/refusal.hpp"
+#include "data/synthetic.hpp"
+
+namespace syncopate {
+namespace {
+
+const std::array<std::string, 3> names{"fashion-mnist", "mnist", "synthetic"};
+
+/// A dataset of four IDX files as they are distributed.
+struct IdxDataset {
+  std::uint32_t classes;
+  SampleShape shape;
+  float mean;
+  float standard_deviation;
+  const char* default_folder;  ///< empty where no Debian package holds the files
+  const char* remedy;          ///< when they are not there
+};
+
+constexpr IdxDataset fashion_mnist{10,
+                                   {1, 28, 28},
+                                   0.2860F,
+                                   0.3530F,
+                                   "/usr/share/datasets/fashion-mnist",
+                                   "install Debian's package dataset-fashion-mnist, or pass the "
+                                   "folder of its files as --data-dir"};
+
+constexpr IdxDataset mnist{
+    10,
+    {1, 28, 28},
+    0.1307F,
+    0.3081F,
+    "",
+    "no Debian package holds MNIST: fetch its four files and pass their folder as --data-dir"};
+
+std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& file,
+                                const char* remedy) {
+  std::error_code failure;
+  for (const char* suffix : {"", ".gz"}) {
+    auto path = folder / (file + suffix);
+    if (std::filesystem::exists(path, failure)) {
+      return path;
+    }
+  }
+  const bool there = std::filesystem::is_directory(folder, failure);
+  refuse(folder, {fmt::format("{0} or {0}.gz in this folder", file),
+                  there ? "neither" : "no such folder", remedy});
+}
+
+void check_shape(const std::filesystem::path& path, const IdxArray& images,
+                 const SampleShape& shape) {
+  if (images.dimensions[1] != shape.height || images.dimensions[2] != shape.width) {
+    refuse(path, {fmt::format("images of {} × {}", shape.height, shape.width),
+                  fmt::format("{} × {}", images.dimensions[1], images.dimensions[2]),
+                  "check that the folder holds this dataset"});
+  }
+}
+
+void check_labels(const std::filesystem::path& path, const IdxArray& labels, std::size_t images,
+                  std::uint32_t classes) {
+  if (labels.values.size() != images) {
+    refuse(path,
+           {fmt::format("{} labels, one an image", images), fmt::format("{}", labels.values.size()),
+            "check that both files are of the same set"});
+  }
+  const auto wrong =
+      std::ranges::find_if(labels.values, [&](std::uint8_t label) { return label >= classes; });
+  if (wrong != labels.values.end()) {
+    refuse(path,
+           {fmt::format("labels from 0 to {}", classes - 1),
+            fmt::format("{} at sample {}", *wrong, wrong - labels.values.begin()), fetch_again});
+  }
+}
+
+/// Reads the set whose files begin with `prefix`: "train" or "t10k".
+ImageSet load_set(const IdxDataset& kind, const std::filesystem::path& folder,
+                  const std::string& prefix) {
+  const auto images_path = find_file(folder, prefix + "-images-idx3-ubyte", kind.remedy);
+  const auto labels_path = find_file(folder, prefix + "-labels-idx1-ubyte", kind.remedy);
+  auto labels = read_idx(labels_path, 1);
+  auto images = read_idx(images_path, 3);
+  check_shape(images_path, images, kind.shape);
+  check_labels(labels_path, labels, images.dimensions[0], kind.classes);
+  return {kind.shape, std::move(images.values), std::move(labels.values)};
+}
+
+Dataset load_idx_dataset(const std::string& name, const IdxDataset& kind,
+                         const std::filesystem::path& chosen, Which which) {
+  const std::filesystem::path folder = chosen.empty() ? kind.default_folder : chosen;
+  if (folder.empty()) {
+    throw DataError(fmt::format("{}: expected a folder, found none; {}", name, kind.remedy));
+  }
+  const ImageSet none{kind.shape, {}, {}};
+  return {name,
+          kind.classes,
+          kind.mean,
+          kind.standard_deviation,
+          which == Which::test ? none : load_set(kind, folder, "train"),
+          which == Which::train ? none : load_set(kind, folder, "t10k")};
+}
+
+/// What each pixel value becomes.
+std::array<float, 256> normalisation(const Dataset& dataset) {
+  std::array<float, 256> normalised{};
+  for (std::size_t pixel = 0; pixel < normalised.size(); ++pixel) {
+    const float scaled = static_cast<float>(pixel) / 255.0F;
+    normalised[pixel] = (scaled - dataset.mean) / dataset.standard_deviation;
+  }
+  return normalised;
+}
+
+}  // namespace
+
+std::span<const std::string> dataset_names() {
+  return names;
+}
+
+Dataset load_dataset(const std::string& name, const std::filesystem::path& folder, Which which) {
+  if (name == "fashion-mnist") {
+    return load_idx_dataset(name, fashion_mnist, folder, which);
+  }
+  if (name == "mnist") {
+    return load_idx_dataset(name, mnist, folder, which);
+  }
+  if (name == "synthetic") {
+    return make_synthetic(which);
+  }
+  throw ConfigError(
+      fmt::format("unknown dataset '{}': expected one of {}", name, fmt::join(names, ", ")));
+}
+
+void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
+            Batch& batch) {
+  const auto normalised = normalisation(dataset);
+  const std::size_t values = set.shape.values();
+  batch.shape = set.shape;
+  batch.features.resize(indices.size() * values);
+  batch.labels.resize(indices.size());
+  auto feature = batch.features.begin();
+  auto label = batch.labels.begin();
+  for (const std::uint32_t index : indices) {
+    if (index >= set.samples()) {
+      throw InternalError(fmt::format("sample {} of {} was asked for", index, set.samples()));
+    }
+    const auto pixels = std::span(set.pixels).subspan(index * values, values);
+    feature = std::ranges::transform(pixels, feature, [&](std::uint8_t pixel) {
+                return normalised[pixel];
+              }).out;
+    *label++ = set.labels[index];
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace syncopate {
+
+/// An array of bytes with its dimensions, outermost first.
+struct IdxArray {
+  std::vector<std::uint32_t> dimensions;
+  std::vector<std::uint8_t> values;  ///< row-major, as many as the product of `dimensions`
+};
+
+/// Reads an IDX file of unsigned bytes with that many dimensions, gzipped or not.
+///
+/// Format: bytes 0, 0, 8 (unsigned byte), the number of dimensions; one big-endian 32-bit count per
+///         dimension; the values (LeCun, Cortes & Burges, "The MNIST database").
+/// Memory: at most twice what the file really holds, or 64 MiB, whatever its header claims.
+/// Errors: DataError, one line with the file, what was expected and found, and what to do: not a
+///         file, empty, not gzip though named so, damaged, truncated, of another kind, with more or
+///         fewer values than the header counts.
+IdxArray read_idx(const std::filesystem::path& path, std::uint32_t dimensions);
+
+}  // namespace syncopate

@@ -1,0 +1,74 @@
+#include "scheme/meeting.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "collective/allgather.hpp"
+
+namespace syncopate {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "cards travel in little-endian order");
+
+/// A card as it travels.
+struct CardBytes {
+  std::uint64_t samples;
+  double loss_sum;
+  std::int64_t paused_ns;
+  std::uint8_t stop;
+  std::uint8_t evaluate;
+  std::uint8_t checkpoint;
+  std::uint8_t unused[5];
+};
+static_assert(sizeof(CardBytes) == 32 && std::is_trivially_copyable_v<CardBytes>);
+
+CardBytes pack(const Card& card) {
+  return {card.samples,
+          card.loss_sum,
+          card.paused.count(),
+          card.wishes.stop,
+          card.wishes.evaluate,
+          card.wishes.checkpoint,
+          {}};
+}
+
+Card unpack(const CardBytes& bytes) {
+  return {.samples = bytes.samples,
+          .loss_sum = bytes.loss_sum,
+          .paused = Duration(bytes.paused_ns),
+          .wishes = {.stop = bytes.stop != 0,
+                     .evaluate = bytes.evaluate != 0,
+                     .checkpoint = bytes.checkpoint != 0}};
+}
+
+}  // namespace
+
+CardTable exchange_cards(Group& group, const Card& mine) {
+  const CardBytes sent = pack(mine);
+  std::vector<CardBytes> received(group.size());
+  const TimePoint start = group.world().now();
+  allgather(group, std::as_bytes(std::span(&sent, 1)), std::as_writable_bytes(std::span(received)));
+  CardTable table;
+  std::transform(received.begin(), received.end(), std::back_inserter(table.cards), unpack);
+  table.meeting = conclude(table.cards);
+  const Duration pause_of_others = table.meeting.paused - mine.paused;
+  table.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
+  return table;
+}
+
+Meeting conclude(const std::vector<Card>& cards) {
+  Meeting meeting{};
+  for (const Card& card : cards) {
+    meeting.samples += card.samples;
+    meeting.loss_sum += card.loss_sum;
+    meeting.paused = std::max(meeting.paused, card.paused);
+    meeting.agreed.stop |= card.wishes.stop;
+    meeting.agreed.evaluate |= card.wishes.evaluate;
+    meeting.agreed.checkpoint |= card.wishes.checkpoint;
+  }
+  return meeting;
+}
+
+}  // namespace syncopate

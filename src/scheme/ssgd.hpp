@@ -1,0 +1,40 @@
+#pragma once
+
+#include "collective/group.hpp"
+#include "scheme/scheme.hpp"
+
+namespace syncopate {
+
+/// How the gradients of workers are weighted in their mean.
+enum class Weights {
+  samples,  ///< Σ n_i g_i / N: the gradient of the union of the batches
+  uniform,  ///< Σ g_i / P: the papers' mean, right only where all n_i are equal
+};
+
+/// Synchronous SGD by allreduce (Chen et al. 2016): every step, the mean gradient over all workers'
+/// batches, then each replica's own optimizer, which so makes the same step everywhere.
+///
+/// Replicas that begin with the same bits keep the same bits, buffers apart: those follow each
+/// worker's own samples until `settle` averages them.
+class Ssgd : public Scheme {
+ public:
+  struct Options {
+    Weights weights = Weights::samples;
+    Round done{};  ///< rounds that came before, in a run that is resumed
+  };
+
+  Ssgd(Group& group, Options options) : group_(group), options_(options), round_(options.done) {}
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  void settle(Replica& replica) override;
+
+ private:
+  void average(Replica& replica, Part part, double weight, double total);
+
+  Group& group_;
+  Options options_;
+  Round round_;
+  std::uint64_t samples_ = 0;  ///< of this worker since the replicas last settled
+};
+
+}  // namespace syncopate

@@ -1,0 +1,56 @@
+#include "telemetry/json_lines.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+
+namespace syncopate {
+
+JsonLines::JsonLines(const std::filesystem::path& path, Mode mode)
+    : path_(path.string()),
+      descriptor_(::open(
+          path.c_str(),
+          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (mode == Mode::create ? O_TRUNC : 0), 0644)) {
+  if (descriptor_ < 0) {
+    throw DataError(fmt::format("cannot open {}: {}", path_, std::strerror(errno)));
+  }
+}
+
+JsonLines::~JsonLines() {
+  try {
+    flush();
+  } catch (const DataError& error) {
+    log::warn("{}", error.what());
+  }
+  ::close(descriptor_);
+}
+
+void JsonLines::write(const nlohmann::ordered_json& object) {
+  pending_ += object.dump();
+  pending_ += '\n';
+  if (pending_.size() >= flush_bytes) {
+    flush();
+  }
+}
+
+void JsonLines::flush() {
+  std::string_view left = pending_;
+  while (!left.empty()) {
+    const ssize_t written = ::write(descriptor_, left.data(), left.size());
+    if (written < 0 && errno != EINTR) {
+      const int reason = errno;
+      pending_.clear();
+      throw DataError(fmt::format("cannot write {}: {}", path_, std::strerror(reason)));
+    }
+    left.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
+  pending_.clear();
+}
+
+}  // namespace syncopate

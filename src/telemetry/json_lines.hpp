@@ -1,0 +1,37 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace syncopate {
+
+/// A log of JSON objects, one a line, which others may read while it grows.
+///
+/// Lines are kept back until `flush_bytes` of them are there or `flush` is called, and then written
+/// whole in one call, so that a reader never sees part of one.
+///
+/// Thread: one at a time.
+class JsonLines {
+ public:
+  enum class Mode { create, append };
+
+  /// Errors: DataError, when the file cannot be opened.
+  JsonLines(const std::filesystem::path& path, Mode mode);
+  ~JsonLines();
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
+
+  /// Errors: DataError, when the lines cannot be written (a full disk).
+  void write(const nlohmann::ordered_json& object);
+  void flush();
+
+ private:
+  static constexpr std::size_t flush_bytes = 16 * 1024;
+
+  std::string path_;
+  int descriptor_;
+  std::string pending_;
+};
+
+}  // namespace syncopate

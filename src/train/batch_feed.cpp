@@ -1,0 +1,70 @@
+#include "train/batch_feed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+std::uint64_t longest_epoch(const Partition& partition,
+                            const std::vector<std::uint32_t>& batch_sizes) {
+  if (batch_sizes.size() != partition.workers()) {
+    throw ConfigError(fmt::format("batch sizes: expected one a worker, {}; found {}",
+                                  partition.workers(), batch_sizes.size()));
+  }
+  std::uint64_t longest = 0;
+  for (std::uint32_t rank = 0; rank < partition.workers(); ++rank) {
+    const std::uint64_t batch_size = batch_sizes[rank];
+    if (batch_size == 0) {
+      throw ConfigError(fmt::format("the batch size of worker {} is 0; expected 1 or more", rank));
+    }
+    longest = std::max(longest, (partition.size(Rank{rank}) + batch_size - 1) / batch_size);
+  }
+  return longest;
+}
+
+}  // namespace
+
+BatchFeed::BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes)
+    : partition_(std::move(partition)),
+      worker_(worker),
+      batch_size_(0),
+      steps_per_epoch_(longest_epoch(partition_, batch_sizes)) {
+  if (worker.value >= batch_sizes.size()) {
+    throw InternalError(
+        fmt::format("worker {} of {} asked for its batches", worker.value, batch_sizes.size()));
+  }
+  batch_size_ = batch_sizes[worker.value];
+}
+
+FeedPosition BatchFeed::position_after(Step steps) const {
+  return {Epoch{steps.value / steps_per_epoch_}, steps.value % steps_per_epoch_};
+}
+
+Step BatchFeed::steps_before(FeedPosition position) const {
+  return {position.epoch.value * steps_per_epoch_ + position.step};
+}
+
+double BatchFeed::epochs_before(FeedPosition position) const {
+  return static_cast<double>(position.epoch.value) +
+         static_cast<double>(position.step) / static_cast<double>(steps_per_epoch_);
+}
+
+FeedPosition BatchFeed::next(FeedPosition position) const {
+  return position_after({steps_before(position).value + 1});
+}
+
+std::span<const std::uint32_t> BatchFeed::batch(FeedPosition position) {
+  if (!shuffled_ || shuffled_->epoch != position.epoch) {
+    shuffled_ = {position.epoch, partition_.part(worker_, position.epoch)};
+  }
+  const std::span<const std::uint32_t> samples(shuffled_->samples);
+  const std::uint64_t first = std::min<std::uint64_t>(position.step * batch_size_, samples.size());
+  return samples.subspan(first, std::min<std::uint64_t>(batch_size_, samples.size() - first));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "data/partition.hpp"
+
+namespace syncopate {
+
+/// A place in the training data: a step within an epoch.
+struct FeedPosition {
+  Epoch epoch;
+  std::uint64_t step = 0;  ///< below `steps_per_epoch`
+
+  friend bool operator==(const FeedPosition&, const FeedPosition&) = default;
+};
+
+/// Which samples one worker trains on at which step.
+///
+/// An epoch has as many steps on every worker: as many as the one takes that needs the most. A
+/// worker whose part is used up before gets empty batches until the epoch's end; the last, partial
+/// batch of a part is trained on. So every sample is trained on exactly once per epoch.
+///
+/// Pure: what a position holds follows from the constructor's arguments alone.
+class BatchFeed {
+ public:
+  /// `batch_sizes` are those of all workers, by rank: they decide the length of an epoch.
+  /// Errors: ConfigError, for a batch size of 0 or a number of them that is not the partition's.
+  BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes);
+
+  std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  /// Where a worker is that has done `steps`, and back. They resume a run exactly.
+  FeedPosition position_after(Step steps) const;
+  Step steps_before(FeedPosition position) const;
+  /// The same in epochs, for schedules: 1.5 is halfway through the second.
+  double epochs_before(FeedPosition position) const;
+  FeedPosition next(FeedPosition position) const;
+
+  /// The samples to train on, in order. Valid until the next call. Positions of one epoch are cheap
+  /// in any order; another epoch costs a shuffle.
+  std::span<const std::uint32_t> batch(FeedPosition position);
+
+ private:
+  struct Shuffled {
+    Epoch epoch;
+    std::vector<std::uint32_t> samples;
+  };
+
+  Partition partition_;
+  Rank worker_;
+  std::uint32_t batch_size_;
+  std::uint64_t steps_per_epoch_;
+  std::optional<Shuffled> shuffled_;  ///< the epoch last asked for
+};
+
+}  // namespace syncopate

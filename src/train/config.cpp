@@ -1,0 +1,147 @@
+#include "train/config.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/errors.hpp"
+#include "train/names.hpp"
+
+namespace syncopate {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  const auto last = text.find_last_not_of(' ');
+  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+}
+
+std::optional<Every::Unit> unit_of(std::string_view name) {
+  if (name == "step" || name == "steps") {
+    return Every::Unit::steps;
+  }
+  if (name == "epoch" || name == "epochs") {
+    return Every::Unit::epochs;
+  }
+  if (name == "s" || name == "second" || name == "seconds") {
+    return Every::Unit::seconds;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse_period(std::string_view text) {
+  throw ConfigError(
+      fmt::format("expected a period such as 200steps, 0.5epochs, 10s or never; found '{}'", text));
+}
+
+/// Options that only some values of another option give a meaning to.
+struct Dependence {
+  std::string_view option;
+  bool (*has_meaning)(const TrainConfig&);
+  std::string_view needs;
+};
+
+constexpr Dependence dependences[] = {
+    {"momentum", [](const TrainConfig& config) { return uses_momentum(config.optimizer); },
+     "--optimizer momentum or nesterov"},
+    {"schedule-step", [](const TrainConfig& config) { return config.schedule == "step"; },
+     "--schedule step"},
+    {"schedule-factor", [](const TrainConfig& config) { return config.schedule != "constant"; },
+     "--schedule step or cosine"},
+    {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
+    {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
+     "--data fashion-mnist or mnist"},
+};
+
+std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
+  if (!facts.devices) {
+    return config.workers == 0 ? 1 : config.workers;
+  }
+  if (config.workers != 0 && config.workers != *facts.devices) {
+    throw ConfigError(
+        fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
+                    config.workers, config.cluster.string(), *facts.devices));
+  }
+  return *facts.devices;
+}
+
+std::filesystem::path anchored(const std::filesystem::path& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
+}
+
+}  // namespace
+
+Every Every::parse(std::string_view text) {
+  const std::string_view period = trimmed(text);
+  if (period == "never") {
+    return {};
+  }
+  Every every;
+  const auto [end, error] =
+      std::from_chars(period.data(), period.data() + period.size(), every.amount);
+  const std::string_view rest(end, static_cast<std::size_t>(period.data() + period.size() - end));
+  const auto unit = unit_of(trimmed(rest));
+  if (error != std::errc() || !unit || !std::isfinite(every.amount) || every.amount <= 0) {
+    refuse_period(text);
+  }
+  every.unit = *unit;
+  if (every.unit == Unit::steps && every.amount != std::floor(every.amount)) {
+    throw ConfigError(fmt::format("expected a whole number of steps, found '{}'", text));
+  }
+  return every;
+}
+
+std::string Every::to_string() const {
+  switch (unit) {
+    case Unit::never: return "never";
+    case Unit::steps: return fmt::format("{} step{}", amount, amount == 1 ? "" : "s");
+    case Unit::epochs: return fmt::format("{} epoch{}", amount, amount == 1 ? "" : "s");
+    case Unit::seconds: return fmt::format("{} s", amount);
+  }
+  return "never";
+}
+
+void check_config(const TrainConfig& config) {
+  if (config.scheme == "local" && config.workers > 1) {
+    throw ConfigError(fmt::format(
+        "scheme local trains on one device, found {} workers; did you mean ssgd?", config.workers));
+  }
+  if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
+    throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
+  }
+  if (config.optimizer == "nesterov" && config.momentum == 0) {
+    throw ConfigError("optimizer nesterov needs a momentum above 0; without one it is sgd");
+  }
+  if (config.warm_up > config.epochs) {
+    throw ConfigError(fmt::format("a warm-up of {} epochs does not fit into {} epochs of training",
+                                  config.warm_up, config.epochs));
+  }
+}
+
+void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
+  for (const Dependence& dependence : dependences) {
+    if (given.contains(dependence.option) && !dependence.has_meaning(config)) {
+      throw ConfigError(
+          fmt::format("--{} has no effect without {}", dependence.option, dependence.needs));
+    }
+  }
+}
+
+TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
+  config.workers = resolve_workers(config, facts);
+  if (!config.learning_rate && facts.usual_learning_rate) {
+    config.learning_rate = facts.usual_learning_rate(config.optimizer);
+  }
+  if (config.run_dir.empty()) {
+    config.run_dir = std::filesystem::path("runs") /
+                     fmt::format("{}-{}-{}", facts.time, config.scheme, config.network);
+  }
+  config.cluster = anchored(config.cluster);
+  config.data_dir = anchored(config.data_dir);
+  check_config(config);
+  return config;
+}
+
+}  // namespace syncopate

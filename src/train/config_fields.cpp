@@ -1,0 +1,265 @@
+#include "train/config_fields.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "data/dataset.hpp"
+#include "scheme/registry.hpp"
+#include "train/names.hpp"
+
+namespace syncopate {
+namespace {
+
+using Names = std::vector<std::string_view>;
+using Config = TrainConfig;
+
+template <std::span<const std::string_view> (*names)()>
+Names listed() {
+  return {names().begin(), names().end()};
+}
+
+Names scheme_names() {
+  Names names;
+  for (const SchemeInfo& scheme : scheme_table()) {
+    names.push_back(scheme.name);
+  }
+  return names;
+}
+
+Names data_names() {
+  return {dataset_names().begin(), dataset_names().end()};
+}
+
+Names device_names() {
+  return {"auto", "cpu", "cuda"};
+}
+
+bool is_numbered_cuda(std::string_view name) {
+  if (!name.starts_with("cuda:") || name.size() == 5 || name.size() > 8) {
+    return false;
+  }
+  return std::all_of(name.begin() + 5, name.end(),
+                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
+constexpr Limits at_least_one{.least = 1};
+constexpr Limits positive{.above_least = true};
+constexpr Limits fraction{.most = 1, .above_least = true};
+/// A momentum of 1 would never forget a gradient.
+constexpr Limits below_one{.most = 1, .below_most = true};
+
+constexpr std::string_view what = "What is trained";
+constexpr std::string_view who = "By whom";
+constexpr std::string_view how = "How";
+constexpr std::string_view until = "Until when";
+constexpr std::string_view kept = "What is kept";
+
+const Field fields[] = {
+    {.name = "scheme",
+     .group = what,
+     .value = "NAME",
+     .help = "how the replicas are kept together",
+     .member = &Config::scheme,
+     .choices = scheme_names},
+    {.name = "network",
+     .group = what,
+     .value = "NAME",
+     .help = "the model",
+     .member = &Config::network,
+     .choices = listed<known_networks>},
+    {.name = "data",
+     .group = what,
+     .value = "NAME",
+     .help = "the dataset",
+     .member = &Config::data,
+     .choices = data_names},
+    {.name = "data-dir",
+     .group = what,
+     .value = "FOLDER",
+     .help = "where its files are",
+     .member = &Config::data_dir,
+     .when_unset = "the place of Debian's package",
+     .resumable = true},
+    {.name = "split-by-class",
+     .group = what,
+     .value = "",
+     .help = "give each worker samples of few classes instead of a shuffle",
+     .member = &Config::split_by_class},
+    {.name = "workers",
+     .group = who,
+     .value = "N",
+     .help = "processes that train, one device each",
+     .member = &Config::workers,
+     .when_unset = "the cluster's devices, else 1"},
+    {.name = "cluster",
+     .group = who,
+     .value = "FILE",
+     .help = "emulate the devices of a cluster file",
+     .member = &Config::cluster,
+     .when_unset = "real devices"},
+    {.name = "time-scale",
+     .group = who,
+     .value = "X",
+     .help = "stretch the times of the cluster file by X",
+     .member = &Config::time_scale,
+     .limits = positive},
+    {.name = "device",
+     .group = who,
+     .value = "cuda:N",
+     .help = "what computes; cuda: each worker its own",
+     .member = &Config::device,
+     .choices = device_names,
+     .also = is_numbered_cuda},
+    {.name = "threads",
+     .group = who,
+     .value = "N",
+     .help = "threads per worker",
+     .member = &Config::threads,
+     .limits = {.least = 1, .most = 1024}},
+    {.name = "batch-size",
+     .group = how,
+     .value = "SAMPLES",
+     .help = "mini-batch of one worker's step",
+     .member = &Config::batch_size,
+     .limits = at_least_one},
+    {.name = "optimizer",
+     .group = how,
+     .value = "NAME",
+     .help = "the rule of a local step",
+     .member = &Config::optimizer,
+     .choices = listed<known_optimizers>},
+    {.name = "learning-rate",
+     .group = how,
+     .value = "X",
+     .help = "before any schedule",
+     .member = &Config::learning_rate,
+     .limits = positive,
+     .when_unset = "the optimizer's usual one"},
+    {.name = "momentum",
+     .group = how,
+     .value = "X",
+     .help = "of the optimizers momentum and nesterov",
+     .member = &Config::momentum,
+     .limits = below_one},
+    {.name = "weight-decay",
+     .group = how,
+     .value = "X",
+     .help = "L2 penalty; decoupled with adamw",
+     .member = &Config::weight_decay},
+    {.name = "schedule",
+     .group = how,
+     .value = "NAME",
+     .help = "how the learning rate moves",
+     .member = &Config::schedule,
+     .choices = listed<known_schedules>},
+    {.name = "schedule-step",
+     .group = how,
+     .value = "EPOCHS",
+     .help = "between two drops of schedule step",
+     .member = &Config::schedule_step,
+     .limits = positive},
+    {.name = "schedule-factor",
+     .group = how,
+     .value = "X",
+     .help = "of one drop of step; of the whole fall of cosine",
+     .member = &Config::schedule_factor,
+     .limits = {.most = 1}},
+    {.name = "warm-up",
+     .group = how,
+     .value = "EPOCHS",
+     .help = "raise the rate from nothing, before the schedule",
+     .member = &Config::warm_up},
+    {.name = "init",
+     .group = how,
+     .value = "NAME",
+     .help = "first parameters: one draw for all, or the sum of all draws over the root of workers",
+     .member = &Config::init,
+     .choices = listed<known_inits>},
+    {.name = "weights",
+     .group = how,
+     .value = "NAME",
+     .help = "what a mean over workers counts",
+     .member = &Config::weights,
+     .choices = listed<known_weights>},
+    {.name = "seed",
+     .group = how,
+     .value = "N",
+     .help = "of every random choice",
+     .member = &Config::seed},
+    {.name = "epochs",
+     .group = until,
+     .value = "X",
+     .help = "passes over the training set",
+     .member = &Config::epochs,
+     .limits = positive,
+     .resumable = true},
+    {.name = "max-steps",
+     .group = until,
+     .value = "N",
+     .help = "end after this many steps of a worker",
+     .member = &Config::max_steps,
+     .limits = at_least_one,
+     .when_unset = "no limit",
+     .resumable = true},
+    {.name = "max-time",
+     .group = until,
+     .value = "SECONDS",
+     .help = "end after this much training clock",
+     .member = &Config::max_time,
+     .limits = positive,
+     .when_unset = "no limit",
+     .resumable = true},
+    {.name = "target-accuracy",
+     .group = until,
+     .value = "X",
+     .help = "end when two evaluations in a row reach this, in (0, 1]",
+     .member = &Config::target_accuracy,
+     .limits = fraction,
+     .when_unset = "none",
+     .resumable = true},
+    {.name = "eval-every",
+     .group = kept,
+     .value = "PERIOD",
+     .help = "test the model: 200steps, 0.5epochs, 10s or never",
+     .member = &Config::eval_every,
+     .resumable = true},
+    {.name = "checkpoint-every",
+     .group = kept,
+     .value = "PERIOD",
+     .help = "keep the model, from which --resume goes on",
+     .member = &Config::checkpoint_every,
+     .resumable = true},
+    {.name = "run-dir",
+     .group = kept,
+     .value = "FOLDER",
+     .help = "a new folder for everything about this run",
+     .member = &Config::run_dir,
+     .when_unset = "runs/<time>-<scheme>-<network>"},
+    {.name = "wait-limit",
+     .group = "When to give up",
+     .value = "SECONDS",
+     .help = "the least that a wait for another node may take",
+     .member = &Config::wait_limit,
+     .limits = positive,
+     .resumable = true},
+};
+
+}  // namespace
+
+std::string Field::key() const {
+  std::string key(name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::span<const Field> train_fields() {
+  return fields;
+}
+
+const Field* find_field(std::string_view name) {
+  const auto found = std::find_if(std::begin(fields), std::end(fields),
+                                  [&](const Field& field) { return field.name == name; });
+  return found == std::end(fields) ? nullptr : found;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "cluster/member_link.hpp"
+#include "data/dataset.hpp"
+#include "scheme/replica.hpp"
+
+namespace syncopate {
+
+/// The accuracy and mean loss of `replica` on the test set.
+struct TestResult {
+  double accuracy = 0;
+  double loss = 0;
+};
+TestResult test(Replica& replica, const Dataset& dataset);
+
+/// The evaluator's role: joins through `link`, tests every snapshot that rank 0 sends, reports each
+/// to the coordinator, and leaves when no more will come.
+/// Errors: what ended the job.
+void run_evaluator(World& world, MemberLink& link, Replica& replica, const Dataset& dataset);
+
+}  // namespace syncopate

@@ -1,0 +1,117 @@
+#include "train/events.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "base/errors.hpp"
+
+namespace syncopate::events {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double number(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+std::optional<double> optional_number(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+Started::Worker started_worker(const Json& object) {
+  return {.rank = object.at("rank"),
+          .device = object.at("device"),
+          .host = object.at("host"),
+          .pid = object.at("pid")};
+}
+
+Status::Worker worker_status(const Json& object) {
+  return {.rank = object.at("rank"),
+          .samples = object.at("samples"),
+          .steps = object.at("steps"),
+          .round = object.at("round"),
+          .phase = object.at("phase"),
+          .compute = number(object, "compute"),
+          .communicate = number(object, "communicate"),
+          .wait = number(object, "wait"),
+          .samples_per_second = number(object, "samples_per_second")};
+}
+
+template <class Worker>
+std::vector<Worker> workers_of(const Json& object, Worker (*read)(const Json&)) {
+  std::vector<Worker> workers;
+  for (const Json& worker : object.at("workers")) {
+    workers.push_back(read(worker));
+  }
+  return workers;
+}
+
+Started started(const Json& object) {
+  return {.run_dir = object.at("run_dir"),
+          .scheme = object.at("scheme"),
+          .network = object.at("network"),
+          .data = object.at("data"),
+          .epochs = number(object, "epochs"),
+          .target_accuracy = optional_number(object, "target_accuracy"),
+          .workers = workers_of(object, started_worker)};
+}
+
+Status status(const Json& object) {
+  return {.training_seconds = number(object, "training_seconds"),
+          .samples = object.at("samples"),
+          .epoch = number(object, "epoch"),
+          .round = object.at("round"),
+          .loss = number(object, "loss"),
+          .throughput = number(object, "throughput"),
+          .workers = workers_of(object, worker_status)};
+}
+
+EvaluationResult evaluation(const Json& object) {
+  return {.round = object.at("round"),
+          .samples = object.at("samples"),
+          .epoch = number(object, "epoch"),
+          .training_seconds = number(object, "training_seconds"),
+          .accuracy = number(object, "accuracy"),
+          .loss = number(object, "loss")};
+}
+
+Event event_in(const Json& object) {
+  const std::string kind = object.at("event");
+  if (kind == "started") {
+    return started(object);
+  }
+  if (kind == "status") {
+    return status(object);
+  }
+  if (kind == "evaluation") {
+    return evaluation(object);
+  }
+  if (kind == "checkpoint") {
+    return Checkpoint{object.at("path"), object.at("round")};
+  }
+  if (kind == "note") {
+    return Note{object.at("text")};
+  }
+  if (kind == "finished") {
+    return Finished{object.at("reason"), object.at("summary")};
+  }
+  if (kind == "failed") {
+    return Failed{object.at("kind"), object.at("error")};
+  }
+  throw ProtocolError(fmt::format("an event of unknown kind '{}'", kind));
+}
+
+}  // namespace
+
+Event parse_event(std::string_view line) {
+  try {
+    return event_in(Json::parse(line));
+  } catch (const nlohmann::json::exception& error) {
+    throw ProtocolError(fmt::format("a line that is no event ({}): {}", error.what(), line));
+  }
+}
+
+}  // namespace syncopate::events

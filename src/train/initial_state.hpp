@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "collective/group.hpp"
+#include "scheme/replica.hpp"
+#include "train/checkpoint.hpp"
+#include "train/config.hpp"
+
+namespace syncopate {
+
+/// Gives all replicas of a group the same parameters and buffers to begin with.
+///
+/// `broadcast`:   those that rank 0 draws from the job's seed.
+/// `independent`: every rank draws its own, and all take Σ w_r / √P: a sum of P independent draws
+///                has P times the variance of one, and divided by √P the variance of one again.
+/// Errors: PeerLost, TimedOut.
+void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config);
+
+/// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have.
+/// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
+Progress restore_state(Group& group, Replica& replica, const TrainConfig& config,
+                       const std::filesystem::path& checkpoint);
+
+}  // namespace syncopate

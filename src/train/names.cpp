@@ -1,0 +1,87 @@
+#include "train/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+using Name = std::string_view;
+
+constexpr std::array<Name, 3> networks{"mlp", "lenet5", "resnet18-v1"};
+constexpr std::array<Name, 7> optimizers{"sgd",  "momentum", "nesterov", "rmsprop",
+                                         "adam", "adamw",    "adagrad"};
+constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
+constexpr std::array<Name, 2> inits{"broadcast", "independent"};
+constexpr std::array<Name, 2> weights{"samples", "uniform"};
+
+/// Levenshtein's distance: insertions, deletions and replacements that turn one word into the other.
+std::size_t edit_distance(Name from, Name to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// How unlike two words are; a word that begins the other is as near as a single slip.
+std::size_t unlikeness(Name word, Name candidate) {
+  const bool begins = !word.empty() && (candidate.starts_with(word) || word.starts_with(candidate));
+  return begins ? 1 : edit_distance(word, candidate);
+}
+
+}  // namespace
+
+std::span<const Name> known_networks() {
+  return networks;
+}
+
+std::span<const Name> known_optimizers() {
+  return optimizers;
+}
+
+bool uses_momentum(Name optimizer) {
+  return optimizer == "momentum" || optimizer == "nesterov";
+}
+
+std::span<const Name> known_schedules() {
+  return schedules;
+}
+
+std::span<const Name> known_inits() {
+  return inits;
+}
+
+std::span<const Name> known_weights() {
+  return weights;
+}
+
+Name nearest_name(Name word, std::span<const Name> candidates) {
+  std::size_t nearest_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  Name nearest;
+  for (const Name candidate : candidates) {
+    const std::size_t distance = unlikeness(word, candidate);
+    if (distance < nearest_distance) {
+      nearest_distance = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+std::string suggestion(Name word, std::span<const Name> candidates) {
+  const Name nearest = nearest_name(word, candidates);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
+}
+
+}  // namespace syncopate

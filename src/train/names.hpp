@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The names that a configuration may use, for those who check one without libtorch at hand.
+namespace syncopate {
+
+/// The same names as `torch_backend::network_names()`.
+std::span<const std::string_view> known_networks();
+/// The same names as `torch_backend::optimizer_names()`.
+std::span<const std::string_view> known_optimizers();
+/// Whether `optimizer` reads `TrainConfig::momentum`.
+bool uses_momentum(std::string_view optimizer);
+
+/// How the learning rate moves: `TrainConfig::schedule`.
+std::span<const std::string_view> known_schedules();
+/// `broadcast`: all replicas begin as rank 0's. `independent`: each draws its own, and all take the
+/// sum over √P, whose variance is that of one draw.
+std::span<const std::string_view> known_inits();
+/// Whether a mean over replicas counts `samples`, or every worker the same: `uniform`.
+std::span<const std::string_view> known_weights();
+
+/// The candidate most like `word`, when that is near enough to be what was meant, else empty.
+/// Near: an edit distance of at most a third of the word's length, or one is a prefix of the other.
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+/// "; did you mean 'ssgd'?", or nothing when no candidate is near.
+std::string suggestion(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace syncopate

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cluster/coordinator.hpp"
+#include "telemetry/json_lines.hpp"
+#include "train/config.hpp"
+#include "train/run_folder.hpp"
+#include "train/scoreboard.hpp"
+
+namespace syncopate {
+
+/// The coordinator's memory of a training job: it hears of everything, tells those who watch
+/// (`train/events.hpp`), decides when the target is reached, and writes the summary.
+class Recorder : public JobObserver {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  struct Options {
+    TrainConfig config;
+    RunFolder folder;
+    std::uint32_t cores = 1;  ///< of this machine, for the check of emulated devices
+    bool resumed = false;
+    std::function<void(const Json&)> emit;  ///< takes each event
+    std::function<bool()> interrupted;      ///< whether the user wants an end
+  };
+
+  Recorder(const Clock& clock, Options options);
+
+  std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;
+  void view_installed(const View& view) override;
+  void heard(const Member& member, const wire::Heartbeat& heartbeat) override;
+  void evaluated(const wire::Evaluation& evaluation) override;
+  void checkpoint_written(const wire::Checkpoint& checkpoint) override;
+  void left(const Member& member, const wire::Leave& leave) override;
+  std::optional<std::string> reason_to_stop() override;
+
+  /// Writes `summary.json` and tells of the end. Called after the last member has left.
+  /// Errors: DataError.
+  void finish();
+  /// Tells of an end by an error.
+  void fail(const std::exception& error);
+
+ private:
+  void emit_status();
+  Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
+  Json summary() const;
+  Json summary_of_worker(const Member& member) const;
+  const wire::Heartbeat& leader() const;
+
+  const Clock& clock_;
+  Options options_;
+  Scoreboard scoreboard_;
+  std::optional<JsonLines> evaluations_;
+  View view_;
+  std::map<Rank, wire::Heartbeat> workers_;
+  TimePoint next_status_{};
+  std::string stop_reason_ = "every epoch is done";
+};
+
+}  // namespace syncopate

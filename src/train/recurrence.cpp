@@ -1,0 +1,26 @@
+#include "train/recurrence.hpp"
+
+#include <cmath>
+
+namespace syncopate {
+
+Recurrence::Recurrence(Every every, std::uint64_t steps_per_epoch)
+    : every_(every), steps_per_epoch_(static_cast<double>(steps_per_epoch)) {}
+
+bool Recurrence::due(const Moment& before, const Moment& after) const {
+  return every_.unit != Every::Unit::never &&
+         std::floor(periods(after)) > std::floor(periods(before));
+}
+
+double Recurrence::periods(const Moment& moment) const {
+  const auto steps = static_cast<double>(moment.step);
+  switch (every_.unit) {
+    case Every::Unit::never: return 0;
+    case Every::Unit::steps: return steps / every_.amount;
+    case Every::Unit::epochs: return steps / (every_.amount * steps_per_epoch_);
+    case Every::Unit::seconds: return to_seconds(moment.training) / every_.amount;
+  }
+  return 0;
+}
+
+}  // namespace syncopate

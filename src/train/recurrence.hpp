@@ -1,0 +1,30 @@
+#pragma once
+
+#include "base/time.hpp"
+#include "train/config.hpp"
+
+namespace syncopate {
+
+/// Says when something that happens every so often is due. Pure: it compares two moments of
+/// training, so that a resumed run does at each step what an uninterrupted one does.
+class Recurrence {
+ public:
+  /// A moment of training, between two steps.
+  struct Moment {
+    std::uint64_t step = 0;
+    Duration training{};
+  };
+
+  Recurrence(Every every, std::uint64_t steps_per_epoch);
+
+  /// Whether a multiple of the period lies in (before, after].
+  bool due(const Moment& before, const Moment& after) const;
+
+ private:
+  double periods(const Moment& moment) const;
+
+  Every every_;
+  double steps_per_epoch_;
+};
+
+}  // namespace syncopate

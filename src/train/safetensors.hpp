@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace syncopate {
+
+/// A float32 tensor to be written.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::span<const float> values;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+/// Writes tensors in the safetensors format: eight bytes of header length, a JSON header, and the
+/// values, little-endian. `safetensors.torch.load_file` reads it.
+/// Errors: DataError, when the file cannot be written; there is then no file, or the old one.
+void write_safetensors(const std::filesystem::path& path, const Metadata& metadata,
+                       std::span<const NamedTensor> tensors);
+
+/// The content of a safetensors file.
+class Safetensors {
+ public:
+  /// Takes the bytes of a whole file; `source` names it in errors.
+  /// Errors: DataError: truncated, a header that is no JSON, offsets outside the file, a dtype other
+  ///         than F32, a shape that contradicts its offsets.
+  Safetensors(std::string bytes, std::string source);
+
+  const Metadata& metadata() const { return metadata_; }
+  std::vector<std::string> names() const;
+  bool contains(const std::string& name) const { return tensors_.contains(name); }
+  /// Errors: DataError, when there is no such tensor.
+  std::vector<float> values(const std::string& name) const;
+  const std::vector<std::int64_t>& shape(const std::string& name) const;
+
+ private:
+  struct Entry {
+    std::vector<std::int64_t> shape;
+    std::size_t begin = 0;  ///< in bytes_
+    std::size_t count = 0;
+  };
+
+  const Entry& entry(const std::string& name) const;
+
+  std::string bytes_;
+  std::string source_;
+  Metadata metadata_;
+  std::map<std::string, Entry> tensors_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "cluster/member_link.hpp"
+#include "data/dataset.hpp"
+#include "scheme/replica.hpp"
+#include "train/job_plan.hpp"
+#include "train/run_folder.hpp"
+
+namespace syncopate {
+
+/// The worker's role: joins through `link`, begins with the same state as all others, trains, and
+/// leaves. In the real world and in the simulator alike.
+/// Errors: what ended the job.
+struct WorkerOptions {
+  const JobPlan& plan;
+  const Dataset& dataset;
+  RunFolder folder;
+  Rank rank;
+  std::optional<std::filesystem::path> resume_from;  ///< a checkpoint
+};
+void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+
+}  // namespace syncopate

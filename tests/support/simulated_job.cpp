@@ -1,0 +1,96 @@
+#include "tests/support/simulated_job.hpp"
+
+#include "base/errors.hpp"
+#include "train/checkpoint.hpp"
+#include "train/evaluator.hpp"
+#include "train/worker.hpp"
+
+namespace syncopate {
+namespace {
+
+wire::Join join_of(wire::Role role, std::uint32_t index) {
+  wire::Join join;
+  join.set_role(role);
+  join.set_index(index);
+  join.set_host("sim");
+  join.set_agreement("the same for all");
+  return join;
+}
+
+void meet_the_coordinator(World& world) {
+  world.transport().introduce(coordinator_node, sim::address_of(coordinator_node));
+}
+
+std::vector<float> copy_of(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+SimulatedJob::SimulatedJob(Options options)
+    : options_(std::move(options)),
+      plan_(options_.config),
+      folder_(options_.config.run_dir),
+      simulation_({.seed = options_.config.seed}),
+      params_(options_.config.workers),
+      buffers_(options_.config.workers),
+      errors_(options_.config.workers) {
+  simulation_.add_node("coordinator", [this](World& world) { coordinate(world); });
+  for (std::uint32_t rank = 0; rank < options_.config.workers; ++rank) {
+    simulation_.add_node("worker", [this, rank](World& world) { work(world, Rank{rank}); });
+  }
+  simulation_.add_node("evaluator", [this](World& world) { evaluate(world); });
+}
+
+void SimulatedJob::run() {
+  if (!options_.resume) {
+    folder_.create();
+  }
+  simulation_.run();
+}
+
+void SimulatedJob::coordinate(World& world) {
+  Recorder recorder(world, {.config = options_.config,
+                            .folder = folder_,
+                            .resumed = options_.resume,
+                            .emit =
+                                [this](const Recorder::Json& event) {
+                                  events_.push_back(event);
+                                  if (event.at("event") == "finished") {
+                                    summary_ = event.at("summary");
+                                  }
+                                },
+                            .interrupted = [this] { return interrupted_; }});
+  Coordinator coordinator(world, {.workers = options_.config.workers, .evaluators = 1}, recorder);
+  coordinator.run();
+  recorder.finish();
+}
+
+void SimulatedJob::work(World& world, Rank rank) {
+  meet_the_coordinator(world);
+  const auto replica = options_.make_replica();
+  try {
+    MemberLink link(world, {.join = join_of(wire::ROLE_WORKER, rank.value)});
+    run_worker(
+        world, link, *replica,
+        {.plan = plan_,
+         .dataset = options_.dataset,
+         .folder = folder_,
+         .rank = rank,
+         .resume_from = options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt});
+  } catch (const Error& error) {
+    errors_[rank.value] = error.what();
+    throw;
+  }
+  params_[rank.value] = copy_of(replica->view(Part::params));
+  buffers_[rank.value] = copy_of(replica->view(Part::buffers));
+}
+
+void SimulatedJob::evaluate(World& world) {
+  meet_the_coordinator(world);
+  const auto replica = options_.make_replica();
+  MemberLink link(world, {.join = join_of(wire::ROLE_EVALUATOR, 0)});
+  run_evaluator(world, link, *replica, options_.dataset);
+}
+
+}  // namespace syncopate

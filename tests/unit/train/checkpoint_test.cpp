@@ -1,0 +1,96 @@
+// Goal:   a checkpoint restores parameters, buffers, optimizer and progress exactly, and one that
+//         belongs elsewhere is refused.
+// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained on.
+
+#include "train/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "train/toy_replica.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAreArray;
+
+constexpr ToyReplica::Options toy{.features = 3, .classes = 4, .momentum = 0.9};
+
+fs::path fresh_folder(const std::string& name) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("syncopate-checkpoint-" + name);
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+Batch random_batch(std::uint64_t seed) {
+  Random random(seed);
+  Batch batch{.shape = {1, 1, 3}, .features = {}, .labels = {}};
+  for (int i = 0; i < 8; ++i) {
+    batch.labels.push_back(static_cast<std::int64_t>(random.below(4)));
+    for (int j = 0; j < 3; ++j) {
+      batch.features.push_back(static_cast<float>(random.normal()));
+    }
+  }
+  return batch;
+}
+
+void train(Replica& replica, std::uint64_t from, std::uint64_t to) {
+  for (std::uint64_t step = from; step < to; ++step) {
+    replica.backward(random_batch(step));
+    replica.local_step();
+  }
+}
+
+TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
+  const fs::path path = fresh_folder("exact") / "a.safetensors";
+  const Progress progress{.step = 10, .round = 9, .samples = 80, .training = Duration(123456789)};
+  LogisticReplica original(toy);
+  original.initialise(1);
+  train(original, 0, 10);
+  write_checkpoint(path, progress, "toy", original);
+  train(original, 10, 20);
+
+  LogisticReplica restored(toy);
+  EXPECT_EQ(load_checkpoint(read_file(path), "a", "toy", restored), progress);
+  train(restored, 10, 20);
+  EXPECT_THAT(restored.view(Part::params), ElementsAreArray(original.view(Part::params)));
+  EXPECT_THAT(restored.view(Part::buffers), ElementsAreArray(original.view(Part::buffers)));
+}
+
+TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
+  const fs::path path = fresh_folder("refuse") / "a.safetensors";
+  LogisticReplica replica(toy);
+  write_checkpoint(path, {}, "toy", replica);
+  try {
+    load_checkpoint(read_file(path), "a", "lenet5", replica);
+    FAIL() << "another network";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "a is a checkpoint of toy, and this job trains lenet5");
+  }
+  LogisticReplica larger({.features = 5, .classes = 4, .momentum = 0.9});
+  EXPECT_THROW(load_checkpoint(read_file(path), "a", "toy", larger), DataError);
+}
+
+TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
+  const fs::path folder = fresh_folder("prune");
+  EXPECT_EQ(latest_checkpoint(folder), std::nullopt);
+  for (const std::uint64_t round : {5, 40, 300}) {
+    write_file(folder / checkpoint_name(round), "");
+  }
+  write_file(folder / "notes.txt", "");
+  EXPECT_EQ(latest_checkpoint(folder), folder / checkpoint_name(300));
+  prune_checkpoints(folder, 2);
+  EXPECT_FALSE(fs::exists(folder / checkpoint_name(5)));
+  EXPECT_TRUE(fs::exists(folder / checkpoint_name(40)));
+  EXPECT_TRUE(fs::exists(folder / "notes.txt"));
+}
+
+}  // namespace
+}  // namespace syncopate

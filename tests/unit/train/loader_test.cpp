@@ -1,0 +1,147 @@
+// Goal: the loader gives exactly the feed's batches, ahead of time and in bounded memory; errors and
+//       cancellation reach the caller; it ends whatever it is doing.
+// Method: a world of threads that tells who is blocked; batches compared with those gathered
+//       directly.
+
+#include "train/loader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "tests/unit/train/thread_world.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr std::uint32_t batch_size = 8;
+
+class LoaderTest : public testing::Test {
+ protected:
+  LoaderTest() {
+    Random random(1);
+    dataset_.train.shape = {1, 2, 3};
+    dataset_.train.pixels.resize(100 * 6);
+    dataset_.train.labels.resize(100);
+    for (auto& pixel : dataset_.train.pixels) {
+      pixel = static_cast<std::uint8_t>(random.below(256));
+    }
+    for (auto& label : dataset_.train.labels) {
+      label = static_cast<std::uint8_t>(random.below(10));
+    }
+  }
+
+  /// Rank 1 of two, whose part of 34 samples is used up before rank 0's of 66.
+  static BatchFeed feed_over(std::size_t samples) {
+    const std::vector<std::uint8_t> labels(samples, 0);
+    return {Partition(labels, {9, false, {2, 1}}), Rank{1}, {batch_size, batch_size}};
+  }
+
+  Loader::Options options(FeedPosition start = {}, std::size_t ahead = 3) const {
+    return {dataset_, feed_over(dataset_.train.samples()), start, ahead};
+  }
+
+  test::ThreadWorld world_;
+  Dataset dataset_{"toy", 10, 0.5F, 0.25F, {}, {}};
+};
+
+TEST_F(LoaderTest, GivesTheFeedsBatchesFromItsStart) {
+  for (const FeedPosition start : {FeedPosition{Epoch{0}, 0}, FeedPosition{Epoch{4}, 3}}) {
+    Loader loader(world_, options(start));
+    BatchFeed feed = feed_over(100);
+    FeedPosition position = start;
+    std::size_t empty = 0;
+    for (int step = 0; step < 60; ++step) {
+      Batch expected;
+      gather(dataset_, dataset_.train, feed.batch(position), expected);
+      const Batch& batch = loader.next();
+      ASSERT_EQ(batch.features, expected.features);
+      ASSERT_EQ(batch.labels, expected.labels);
+      ASSERT_EQ(batch.shape, dataset_.train.shape);
+      empty += batch.samples() == 0 ? 1 : 0;
+      position = feed.next(position);
+    }
+    EXPECT_GT(empty, 0U) << "the case of a part that is used up was not met";
+  }
+}
+
+TEST_F(LoaderTest, PreparesAheadWhileTheCallerComputes) {
+  Loader loader(world_, options({}, 5));
+  world_.await_blocked(1);  // the preparing task, when nothing is left to fill
+  const std::size_t waits = world_.waits();
+  std::set<const Batch*> buffers;
+  for (int step = 0; step < 5; ++step) {
+    buffers.insert(&loader.next());
+    world_.await_blocked(1);
+  }
+  EXPECT_EQ(buffers.size(), 5U);
+  EXPECT_EQ(world_.waits() - waits, 4U) << "only the preparing task waits, once per buffer it got";
+}
+
+TEST_F(LoaderTest, RecyclesItsBuffers) {
+  Loader loader(world_, options({}, 4));
+  std::set<const Batch*> buffers;
+  for (int step = 0; step < 200; ++step) {
+    buffers.insert(&loader.next());
+  }
+  EXPECT_EQ(buffers.size(), 5U);
+}
+
+TEST_F(LoaderTest, KeepsAtLeastTwoBatchesReady) {
+  Loader loader(world_, options({}, 0));
+  std::set<const Batch*> buffers;
+  for (int step = 0; step < 50; ++step) {
+    buffers.insert(&loader.next());
+  }
+  EXPECT_EQ(buffers.size(), 3U);
+}
+
+TEST_F(LoaderTest, KeepsABatchUntilTheNextCall) {
+  Loader loader(world_, options());
+  const Batch& batch = loader.next();
+  const Batch copy = batch;
+  world_.await_blocked(1);  // everything else is prepared by now
+  EXPECT_EQ(batch.features, copy.features);
+  EXPECT_EQ(batch.labels, copy.labels);
+}
+
+TEST_F(LoaderTest, EndsAtOnceWhateverItIsDoing) {
+  for (int round = 0; round < 200; ++round) {
+    Loader loader(world_, options());
+    for (int step = 0; step < round % 7; ++step) {
+      loader.next();
+    }
+  }
+  const Loader idle(world_, options());
+  world_.await_blocked(1);
+}
+
+TEST_F(LoaderTest, EndsWhenTheWorldIsCancelled) {
+  Loader loader(world_, options());
+  world_.await_blocked(1);
+  world_.cancel(std::make_exception_ptr(Cancelled("by the test")));
+  const auto drain = [&] {
+    for (int step = 0; step < 10; ++step) {
+      loader.next();
+    }
+  };
+  EXPECT_THROW(drain(), Cancelled);
+  EXPECT_THROW(loader.next(), Cancelled);
+}
+
+TEST_F(LoaderTest, RethrowsWhatEndedThePreparingTask) {
+  // The feed's training set is larger than the data: some index leads nowhere.
+  Loader loader(world_, {dataset_, feed_over(1'000), {}, 3});
+  const auto drain = [&] {
+    for (int step = 0; step < 100; ++step) {
+      loader.next();
+    }
+  };
+  EXPECT_THROW(drain(), InternalError);
+  EXPECT_THROW(loader.next(), InternalError);
+}
+
+}  // namespace
+}  // namespace syncopate
