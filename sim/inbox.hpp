@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/completion.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate::sim {
+
+/// A receive that a node has begun.
+struct Receive {
+  std::optional<NodeId> from;  ///< empty: anyone
+  Tag tag;
+  std::optional<std::span<std::byte>> into;  ///< empty: into `message`
+  Message message{};                         ///< what was received
+  Completion completion{};
+};
+
+/// Which receive of a node gets which message. Knows no time and no network.
+///
+/// Order:     a message goes to the first receive posted that it matches; a receive gets the first
+///            message arrived that it matches, and learns of a loss when no message is left for it.
+/// Losses:    a receive from a lost peer ends with PeerLost. Under each tag, one receive from anyone
+///            ends with PeerLost for each lost peer.
+/// Invariant: no posted receive matches a message that is kept.
+class Inbox {
+ public:
+  /// A message has arrived.
+  void arrive(Message message);
+  /// Begins a receive, which must live until it has ended or is withdrawn.
+  void post(Receive& receive);
+  /// Forgets a receive. One that has ended is no longer known.
+  void withdraw(Receive& receive);
+  /// Nothing more comes from `peer`; `why` is the text of the errors. Called once a peer.
+  void lose(NodeId peer, const std::string& why);
+  /// Ends every receive with `error` and drops every message.
+  void cancel(const std::exception_ptr& error);
+
+ private:
+  /// Everything under one tag.
+  struct Box {
+    std::deque<Message> messages;   // in the order of arrival
+    std::deque<Receive*> receives;  // in the order of posting
+    std::size_t losses_told = 0;    // to receives from anyone
+  };
+  struct Loss {
+    NodeId peer;
+    std::string why;
+  };
+
+  bool serve(Box& box, Receive& receive);
+  const Loss* loss_for(Box& box, const Receive& receive);
+
+  std::map<Tag, Box> boxes_;
+  std::vector<Loss> losses_;  // in the order in which they became known
+};
+
+}  // namespace syncopate::sim

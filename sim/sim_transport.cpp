@@ -1,0 +1,227 @@
+#include "sim/sim_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate::sim {
+namespace {
+
+/// What `close` waits for.
+class Flush : public Waiting {
+ public:
+  std::string describe() const override { return "its messages to be sent"; }
+};
+
+}  // namespace
+
+std::string address_of(NodeId node) {
+  return fmt::format("sim:{}", node.value);
+}
+
+class SimTransport::StartedSend final : public Transfer, private Waiting {
+ public:
+  StartedSend(SimTransport& transport, NodeId to, Tag tag, std::span<const std::byte> payload)
+      : transport_(transport), to_(to), tag_(tag), loan_{payload, fingerprint(payload)} {
+    transport_.network_.send({transport_.self(), to, tag, {}, &loan_});
+  }
+  ~StartedSend() override { loan_.completion.await_quietly(transport_.node_, *this); }
+  StartedSend(const StartedSend&) = delete;
+  StartedSend& operator=(const StartedSend&) = delete;
+
+  void wait(TimePoint deadline) override {
+    if (!loan_.completion.await(transport_.node_, *this, deadline)) {
+      give_up();
+    }
+    loan_.completion.check();
+  }
+
+ private:
+  std::string describe() const override {
+    return fmt::format("its card to send {} bytes to node {} under tag {}", loan_.payload.size(),
+                       to_.value, tag_.value);
+  }
+
+  /// Half a message leaves nothing behind which the next one could begin.
+  [[noreturn]] void give_up() {
+    const std::string what =
+        fmt::format("{} gave up sending {} bytes to node {} under tag {} at its deadline",
+                    transport_.node_.title(), loan_.payload.size(), to_.value, tag_.value);
+    transport_.cut(to_, what);
+    throw TimedOut(what);
+  }
+
+  SimTransport& transport_;
+  NodeId to_;
+  Tag tag_;
+  Loan loan_;
+};
+
+class SimTransport::StartedReceive final : public Transfer, private Waiting {
+ public:
+  StartedReceive(SimTransport& transport, Receive receive)
+      : transport_(transport), receive_(std::move(receive)), since_(transport.node_.now()) {
+    transport_.inbox_.post(receive_);
+  }
+  ~StartedReceive() override {
+    if (!receive_.completion.done()) {
+      transport_.inbox_.withdraw(receive_);
+    }
+  }
+  StartedReceive(const StartedReceive&) = delete;
+  StartedReceive& operator=(const StartedReceive&) = delete;
+
+  void wait(TimePoint deadline) override {
+    if (!receive_.completion.await(transport_.node_, *this, deadline)) {
+      throw TimedOut(fmt::format("{} waited {:.6f} s in vain for {}", transport_.node_.title(),
+                                 to_seconds(transport_.node_.now() - since_), describe()));
+    }
+    receive_.completion.check();
+  }
+
+  Message take() { return std::move(receive_.message); }
+
+ private:
+  std::string describe() const override {
+    const std::string sender =
+        receive_.from ? fmt::format("node {}", receive_.from->value) : "anyone";
+    return fmt::format("a message of {} under tag {}", sender, receive_.tag.value);
+  }
+
+  SimTransport& transport_;
+  Receive receive_;
+  TimePoint since_;
+};
+
+SimTransport::SimTransport(Node& node, Network& network) : node_(node), network_(network) {
+  network_.attach(*this);
+}
+
+void SimTransport::introduce(NodeId peer, const std::string& address) {
+  check();
+  if (address != address_of(peer)) {
+    throw InternalError(fmt::format("{}: node {} is reached at {}, not at '{}'", node_.title(),
+                                    peer.value, address_of(peer), address));
+  }
+  if (peer == self() || relation(peer) != Relation::stranger) {
+    return;
+  }
+  relate(peer, Relation::known);
+  if (!network_.is_open(peer)) {
+    network_.cut(peer, self(), fmt::format("lost node {}, which nobody can reach", peer.value));
+  }
+}
+
+std::unique_ptr<Transfer> SimTransport::start_send(NodeId to, Tag tag,
+                                                   std::span<const std::byte> payload) {
+  check_peer(to);
+  if (relation(to) == Relation::lost) {
+    throw PeerLost(to, losses_.at(to));
+  }
+  count(payload.size());
+  return std::make_unique<StartedSend>(*this, to, tag, payload);
+}
+
+std::unique_ptr<Transfer> SimTransport::start_receive(NodeId from, Tag tag,
+                                                      std::span<std::byte> into) {
+  check_peer(from);
+  return std::make_unique<StartedReceive>(*this, Receive{from, tag, into});
+}
+
+void SimTransport::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
+  check_peer(to);
+  if (relation(to) != Relation::lost) {
+    count(payload.size());
+    network_.send({self(), to, tag, std::move(payload)});
+  }
+}
+
+Message SimTransport::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+  from ? check_peer(*from) : check();
+  StartedReceive started(*this, Receive{from, tag, std::nullopt});
+  started.wait(deadline);
+  return started.take();
+}
+
+void SimTransport::cancel(std::exception_ptr why) noexcept {
+  if (!ended_by_) {
+    ended_by_ = std::move(why);
+    inbox_.cancel(ended_by_);
+    network_.call_loans(self(), std::nullopt, ended_by_);
+  }
+}
+
+void SimTransport::close(TimePoint deadline) noexcept {
+  const auto flushed = [&] { return std::min(deadline, network_.sent_by(self())); };
+  while (open_ && node_.now() < flushed()) {
+    node_.block_quietly(Flush{}, flushed());
+  }
+  shut(fmt::format("lost {}, which has closed its connections", node_.title()));
+}
+
+void SimTransport::shut(const std::string& why) {
+  if (std::exchange(open_, false)) {
+    cancel(std::make_exception_ptr(Cancelled(node_.title() + " has closed its transport")));
+    network_.disconnect(self(), why);
+  }
+}
+
+void SimTransport::cut(NodeId peer, const std::string& why) {
+  network_.cut(self(), peer, fmt::format("lost {}: {}", node_.title(), why));
+  lose(peer, fmt::format("lost node {}: {}", peer.value, why));
+}
+
+void SimTransport::deliver(Message message) {
+  if (relation(message.from) == Relation::stranger) {
+    relate(message.from, Relation::known);
+  }
+  if (!ended_by_) {
+    inbox_.arrive(std::move(message));
+  }
+}
+
+void SimTransport::lose(NodeId peer, const std::string& why) {
+  if (relation(peer) != Relation::known) {
+    return;
+  }
+  relate(peer, Relation::lost);
+  losses_[peer] = why;
+  inbox_.lose(peer, why);
+  network_.call_loans(self(), peer, std::make_exception_ptr(PeerLost(peer, why)));
+}
+
+SimTransport::Relation SimTransport::relation(NodeId peer) const {
+  return peer.value < relations_.size() ? relations_[peer.value] : Relation::stranger;
+}
+
+void SimTransport::relate(NodeId peer, Relation relation) {
+  if (peer.value >= relations_.size()) {
+    relations_.resize(peer.value + 1, Relation::stranger);
+  }
+  relations_[peer.value] = relation;
+}
+
+void SimTransport::check() const {
+  node_.check();
+  if (ended_by_) {
+    std::rethrow_exception(ended_by_);
+  }
+}
+
+void SimTransport::check_peer(NodeId peer) const {
+  check();
+  if (relation(peer) == Relation::stranger) {
+    throw InternalError(fmt::format("{} was never introduced to node {}, nor heard from it",
+                                    node_.title(), peer.value));
+  }
+}
+
+void SimTransport::count(std::size_t bytes) {
+  traffic_.bytes_sent += bytes + header_bytes;
+  ++traffic_.messages_sent;
+}
+
+}  // namespace syncopate::sim

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/inbox.hpp"
+#include "sim/network.hpp"
+#include "sim/node.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate::sim {
+
+/// Where a node of the simulation is reached.
+std::string address_of(NodeId node);
+
+/// The transport of one simulated node.
+///
+/// Called from the node's own tasks only. Beyond the contract: `traffic` counts `header_bytes` for
+/// each message; a caller that changes a lent buffer too early gets an InternalError.
+class SimTransport final : public Transport, private Endpoint {
+ public:
+  SimTransport(Node& node, Network& network);
+
+  NodeId self() const override { return node_.id(); }
+  std::string address() const override { return address_of(self()); }
+  void introduce(NodeId peer, const std::string& address) override;
+  std::unique_ptr<Transfer> start_send(NodeId to, Tag tag,
+                                       std::span<const std::byte> payload) override;
+  std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into) override;
+  void post(NodeId to, Tag tag, std::vector<std::byte> payload) override;
+  Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) override;
+  void cancel(std::exception_ptr why) noexcept override;
+  void close(TimePoint deadline) noexcept override;
+  Traffic traffic() const override { return traffic_; }
+
+  /// Closes at once: what is not yet sent is lost. `why` tells the peers.
+  void shut(const std::string& why);
+  /// Both ends of the stream to `peer` find the other lost.
+  void cut(NodeId peer, const std::string& why);
+
+ private:
+  class StartedSend;
+  class StartedReceive;
+  enum class Relation : std::uint8_t { stranger, known, lost };
+
+  bool is_open() const override { return open_; }
+  bool knows(NodeId peer) const override { return relation(peer) == Relation::known; }
+  bool accepts(NodeId peer) const override { return relation(peer) != Relation::lost; }
+  void deliver(Message message) override;
+  void lose(NodeId peer, const std::string& why) override;
+
+  Relation relation(NodeId peer) const;
+  void relate(NodeId peer, Relation relation);
+  void check() const;
+  void check_peer(NodeId peer) const;
+  void count(std::size_t bytes);
+
+  Node& node_;
+  Network& network_;
+  Inbox inbox_;
+  std::vector<Relation> relations_;  // by node
+  std::map<NodeId, std::string> losses_;
+  std::exception_ptr ended_by_;  // by `cancel` or `close`
+  bool open_ = true;
+  Traffic traffic_;
+};
+
+}  // namespace syncopate::sim

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "cluster/world.hpp"
+
+namespace syncopate::contract {
+
+/// Who is told of whom before the bodies start.
+enum class Introductions {
+  everyone,      ///< each node of each other node
+  to_node_zero,  ///< each node of node 0 alone, and node 0 of nobody
+};
+
+using Body = std::function<void(World&)>;
+
+/// A cluster of nodes on one backend: all that the contract suites know of it.
+class ContractCluster {
+ public:
+  virtual ~ContractCluster() = default;
+
+  /// Runs `body` once on each node, 0 to `nodes` − 1, at the same time, each in a world of its own.
+  /// When a body has returned, its transport is closed, which flushes it. Called once.
+  ///
+  /// Errors: the first one that a body ended with, after all of them have ended.
+  virtual void run(std::size_t nodes, Introductions introductions, const Body& body) = 0;
+
+  /// Ends a node as the death of its process looks from outside: its connections break and what it
+  /// has not yet sent is dropped. Its body, from which this may be called, ends in any way; what it
+  /// throws from then on is not reported. Called while `run` runs.
+  virtual void kill(NodeId node) = 0;
+
+  void run(std::size_t nodes, const Body& body) { run(nodes, Introductions::everyone, body); }
+};
+
+using MakeCluster = std::unique_ptr<ContractCluster> (*)();
+
+}  // namespace syncopate::contract

@@ -1,0 +1,96 @@
+// Goal:   messages come out of a stream whole, wherever the stream is cut; damage ends the stream.
+// Method: a stream of messages whose sizes a seed draws is fed in pieces of random length, from
+//         single bytes to whole reads; half of the receives are posted before, half come after.
+
+#include <gmock/gmock.h>
+
+#include <deque>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "tests/contract/payload.hpp"
+#include "tests/contract/tcp_nodes.hpp"
+#include "transport/tcp/frame_reader.hpp"
+#include "wire/frame.hpp"
+
+namespace syncopate::contract {
+namespace {
+
+constexpr NodeId peer{1};
+constexpr Tag data{100};
+
+/// Offers `bytes` to `reader` as a socket would that has `piece` bytes at hand each time.
+void feed(tcp::FrameReader& reader, std::span<const std::byte> bytes,
+          const std::function<std::size_t()>& piece) {
+  while (!bytes.empty()) {
+    const auto space = reader.space();
+    const auto available = asio::buffer(bytes.data(), std::min(piece(), bytes.size()));
+    const std::size_t taken = asio::buffer_copy(space, available);
+    reader.received(taken);
+    bytes = bytes.subspan(taken);
+  }
+}
+
+void append(Bytes& stream, std::span<const std::byte> bytes) {
+  stream.insert(stream.end(), bytes.begin(), bytes.end());
+}
+
+struct TcpFrameReader : testing::TestWithParam<std::uint64_t> {
+  tcp::Mailbox mailbox{std::size_t{1} << 40, [](NodeId) {}};
+  tcp::FrameReader reader{peer, mailbox, 1'000'000};
+};
+
+TEST_P(TcpFrameReader, FindsTheMessagesWhereverTheStreamIsCut) {
+  const std::uint64_t seed = GetParam();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  constexpr std::size_t count = 200;
+  Bytes stream;
+  std::vector<Bytes> sent;
+  std::deque<Bytes> buffers;
+  std::vector<std::unique_ptr<Transfer>> receives;
+  for (std::size_t number = 0; number < count; ++number) {
+    sent.push_back(pattern(random.below(random.below(20) == 0 ? 700'000 : 300), number));
+    append(stream, wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value,
+                                                  sent.back().size()}));
+    append(stream, sent.back());
+    if (number < count / 2) {
+      buffers.emplace_back(sent.back().size());
+      receives.push_back(mailbox.start_receive(peer, data, buffers.back()));
+    }
+  }
+  feed(reader, stream, [&] {
+    constexpr std::size_t longest[] = {1, 30, 5'000, 300'000};
+    return 1 + random.below(longest[random.below(4)]);
+  });
+  EXPECT_FALSE(reader.is_inside_message());
+  for (std::size_t number = 0; number < count / 2; ++number) {
+    receives[number]->wait(far_away());
+    EXPECT_TRUE(buffers[number] == sent[number]) << "message " << number;
+  }
+  for (std::size_t number = count / 2; number < count; ++number) {
+    EXPECT_TRUE(mailbox.receive(peer, data, far_away()).payload == sent[number])
+        << "message " << number;
+  }
+}
+
+TEST_P(TcpFrameReader, DamagedHeadersEndTheStream) {
+  const std::uint64_t seed = GetParam();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  Bytes stream;
+  append(stream, wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 3}));
+  append(stream, pattern(3, 1));
+  auto damaged = wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 3});
+  // Any byte but those of the tag and the length, which may be any.
+  const std::size_t fixed[] = {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15};
+  damaged.at(fixed[random.below(12)]) ^= static_cast<std::byte>(1 + random.below(255));
+  append(stream, damaged);
+  EXPECT_THROW(feed(reader, stream, [&] { return 1 + random.below(40); }), ProtocolError);
+  EXPECT_EQ(mailbox.receive(peer, data, far_away()).payload, pattern(3, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, TcpFrameReader, testing::Range<std::uint64_t>(1, 9));
+
+}  // namespace
+}  // namespace syncopate::contract

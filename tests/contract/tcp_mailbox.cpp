@@ -1,0 +1,152 @@
+// Goal:   the mailbox holds back the peer who sends what nobody takes, never one who is waited for,
+//         and hands messages to receives in the promised order.
+// Method: messages are put in as the io thread would, without sockets; what `may_read` and `resume`
+//         say is compared step by step.
+
+#include <gmock/gmock.h>
+
+#include <future>
+#include <thread>
+
+#include "base/errors.hpp"
+#include "tests/contract/payload.hpp"
+#include "tests/contract/tcp_nodes.hpp"
+#include "transport/tcp/mailbox.hpp"
+
+namespace syncopate::contract {
+namespace {
+
+constexpr NodeId one{1};
+constexpr NodeId two{2};
+constexpr Tag data{100};
+constexpr Tag other{101};
+
+struct TcpMailbox : testing::Test {
+  /// A whole message arrives, in pieces of `piece` bytes.
+  void arrive(NodeId from, Tag tag, const Bytes& payload, std::size_t piece = 1000) {
+    tcp::Arrival arrival = mailbox.begin(from, tag, payload.size());
+    do {
+      const auto place = mailbox.borrow(arrival);
+      const std::size_t count = std::min(piece, arrival.missing());
+      if (!place.empty()) {
+        std::copy_n(payload.begin() + static_cast<std::ptrdiff_t>(arrival.have), count,
+                    place.begin());
+      }
+      mailbox.give_back(arrival, count);
+    } while (arrival.missing() > 0);
+  }
+
+  /// `peer` has sent what nobody takes, past the limit.
+  void overfill(NodeId peer) {
+    arrive(peer, other, pattern(2000, 1));
+    EXPECT_FALSE(mailbox.may_read(peer));
+    EXPECT_THAT(resumed, testing::IsEmpty());
+  }
+
+  std::vector<NodeId> resumed;
+  std::promise<void> any_resumed;
+  tcp::Mailbox mailbox{1000, [this](NodeId peer) {
+                         resumed.push_back(peer);
+                         if (resumed.size() == 1) {
+                           any_resumed.set_value();
+                         }
+                       }};
+};
+
+TEST_F(TcpMailbox, APeerWithTooMuchUnclaimedIsHeldBackUntilItIsTaken) {
+  EXPECT_TRUE(mailbox.may_read(one));
+  overfill(one);
+  EXPECT_TRUE(mailbox.may_read(two)) << "others are not held back with it";
+  EXPECT_EQ(mailbox.receive(one, other, far_away()).payload, pattern(2000, 1));
+  EXPECT_THAT(resumed, testing::ElementsAre(one));
+  EXPECT_TRUE(mailbox.may_read(one));
+}
+
+TEST_F(TcpMailbox, EmptyMessagesWeighSomething) {
+  for (int number = 0; number < 100; ++number) {
+    arrive(one, other, {});
+  }
+  EXPECT_FALSE(mailbox.may_read(one));
+}
+
+TEST_F(TcpMailbox, AReceiveOfThePeerLetsItGoOn) {
+  overfill(one);
+  overfill(two);
+  Bytes into(10);
+  {
+    const auto receive = mailbox.start_receive(one, data, into);
+    EXPECT_THAT(resumed, testing::ElementsAre(one));
+    arrive(one, other, pattern(2000, 2));
+    EXPECT_TRUE(mailbox.may_read(one)) << "the awaited message may stand behind others";
+    EXPECT_FALSE(mailbox.may_read(two));
+  }
+  EXPECT_FALSE(mailbox.may_read(one)) << "the receive was withdrawn";
+}
+
+TEST_F(TcpMailbox, AReceiveFromAnyoneLetsEverybodyGoOn) {
+  overfill(one);
+  overfill(two);
+  std::thread receiver(
+      [&] { EXPECT_EQ(mailbox.receive(std::nullopt, data, far_away()).from, two); });
+  any_resumed.get_future().wait();
+  arrive(two, data, {});
+  receiver.join();
+  EXPECT_THAT(resumed, testing::ElementsAre(one, two));
+}
+
+TEST_F(TcpMailbox, CancelLetsEverybodyGoOnAndDropsWhatComes) {
+  overfill(one);
+  mailbox.cancel(std::make_exception_ptr(Cancelled("enough")));
+  EXPECT_THAT(resumed, testing::ElementsAre(one));
+  arrive(one, other, pattern(2000, 2));
+  EXPECT_TRUE(mailbox.may_read(one));
+}
+
+TEST_F(TcpMailbox, AReceiveThatBeginsWhileItsMessageArrivesTakesThatMessage) {
+  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  Bytes into(4);
+  const auto receive = mailbox.start_receive(one, data, into);
+  const Bytes sent = pattern(4, 1);
+  std::copy(sent.begin(), sent.end(), mailbox.borrow(arrival).begin());
+  mailbox.give_back(arrival, 4);
+  arrive(one, data, pattern(4, 2));
+  receive->wait(far_away());
+  EXPECT_EQ(into, pattern(4, 1));
+  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, pattern(4, 2));
+}
+
+TEST_F(TcpMailbox, APostedReceiveIsWrittenToInPlace) {
+  Bytes into(4);
+  const auto receive = mailbox.start_receive(one, data, into);
+  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  EXPECT_EQ(mailbox.borrow(arrival).data(), into.data());
+  mailbox.give_back(arrival, 1);
+  EXPECT_EQ(mailbox.borrow(arrival).data(), into.data() + 1);
+  mailbox.give_back(arrival, 3);
+  receive->wait(far_away());
+}
+
+TEST_F(TcpMailbox, ACancelInTheMiddleOfAMessageTakesItsBufferAway) {
+  Bytes into(4);
+  const auto receive = mailbox.start_receive(one, data, into);
+  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  mailbox.borrow(arrival);
+  mailbox.cancel(std::make_exception_ptr(Cancelled("enough")));
+  mailbox.give_back(arrival, 1);
+  EXPECT_THROW(receive->wait(far_away()), Cancelled);
+  EXPECT_TRUE(mailbox.borrow(arrival).empty());
+  mailbox.give_back(arrival, 3);
+}
+
+TEST_F(TcpMailbox, ALossInTheMiddleOfAMessageEndsItsReceive) {
+  Bytes into(4);
+  const auto receive = mailbox.start_receive(one, data, into);
+  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  mailbox.borrow(arrival);
+  mailbox.give_back(arrival, 1);
+  mailbox.lose(one, std::make_exception_ptr(PeerLost(one, "gone")));
+  EXPECT_THROW(receive->wait(far_away()), PeerLost);
+}
+
+}  // namespace
+}  // namespace syncopate::contract

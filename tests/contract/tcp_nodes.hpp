@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "transport/tcp/steady_time.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+/// Nodes for the tests of the real transport.
+namespace syncopate::contract {
+
+inline const std::string token = "the token of this job";
+
+/// A deadline that only a hang reaches.
+inline TimePoint far_away() {
+  return steady_now() + std::chrono::minutes(2);
+}
+
+inline std::unique_ptr<TcpTransport> make_hub(const TcpTransport::Limits& limits = {}) {
+  return TcpTransport::listen({.token = token, .limits = limits});
+}
+
+inline std::unique_ptr<TcpTransport> join_hub(const std::string& hub,
+                                              const std::string& as_token = token) {
+  return TcpTransport::join(
+      {.hub = hub, .token = as_token, .timeout = std::chrono::milliseconds(60'000)});
+}
+
+}  // namespace syncopate::contract

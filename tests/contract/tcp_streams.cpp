@@ -1,0 +1,223 @@
+// Goal:   streams survive what happens to processes and descriptors: a peer killed in the middle of
+//         a message, a node that takes nothing, a system without descriptors; and none is leaked.
+// Method: a child process that plays a node by hand and dies by SIGKILL after an exact number of
+//         bytes; limits set low; the open descriptors of this process listed before and after.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "base/errors.hpp"
+#include "tests/contract/log_capture.hpp"
+#include "tests/contract/payload.hpp"
+#include "tests/contract/raw_peer.hpp"
+#include "tests/contract/tcp_nodes.hpp"
+
+namespace syncopate::contract {
+namespace {
+
+constexpr Tag data{100};
+constexpr Tag other{101};
+constexpr std::size_t large = 40'000'000;
+
+/// A process that joins the hub which will listen at `listener`, acts, and dies by SIGKILL. Forked
+/// while this process has one thread.
+class DoomedNode {
+ public:
+  DoomedNode(const Descriptor& listener, const std::function<void(RawPeer&)>& act)
+      : process_(::fork()) {
+    if (process_ == 0) {
+      RawPeer peer(address_of(listener));
+      wire::Hello hello;
+      hello.set_token(token);
+      hello.set_address("127.0.0.1:1");
+      peer.greet(hello);
+      act(peer);
+      ::raise(SIGKILL);
+    }
+  }
+  DoomedNode(const DoomedNode&) = delete;
+  DoomedNode& operator=(const DoomedNode&) = delete;
+  ~DoomedNode() {
+    int status = 0;
+    ::waitpid(process_, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "status " << status;
+  }
+
+ private:
+  pid_t process_;
+};
+
+Descriptor listening_socket() {
+  Descriptor socket = bound_socket();
+  ::listen(socket.get(), 16);
+  return socket;
+}
+
+std::unique_ptr<TcpTransport> hub_at(Descriptor listener) {
+  return TcpTransport::listen({.token = token, .descriptor = listener.release()});
+}
+
+std::set<int> open_descriptors() {
+  std::set<int> numbers;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    numbers.insert(std::stoi(entry.path().filename()));
+  }
+  // The one that reads the folder is gone by now.
+  std::erase_if(numbers, [](int number) { return ::fcntl(number, F_GETFD) < 0; });
+  return numbers;
+}
+
+TEST(TcpStreams, ASenderKilledInTheMiddleOfAMessageIsLost) {
+  Descriptor listener = listening_socket();
+  const DoomedNode doomed(listener, [](RawPeer& peer) {
+    peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, other.value, 3}));
+    peer.write(std::vector<std::byte>(3));
+    peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, large}));
+    peer.write(std::vector<std::byte>(large / 2));
+  });
+  const auto hub = hub_at(std::move(listener));
+  EXPECT_EQ(hub->receive(std::nullopt, other, far_away()).payload.size(), 3);
+  std::vector<std::byte> into(large);
+  const auto receive = hub->start_receive(NodeId{1}, data, into);
+  EXPECT_THROW(receive->wait(far_away()), PeerLost);
+  EXPECT_THROW(hub->receive(std::nullopt, data, far_away()), PeerLost);
+
+  const auto survivor = join_hub(hub->address());
+  survivor->post(coordinator_node, data, {});
+  EXPECT_EQ(hub->receive(std::nullopt, data, far_away()).from, NodeId{2});
+}
+
+TEST(TcpStreams, AReceiverKilledInTheMiddleOfAMessageIsLost) {
+  // More than the kernel keeps for a process that is gone.
+  const std::vector<std::byte> payload(10 * large);
+  Descriptor listener = listening_socket();
+  const DoomedNode doomed(listener, [](RawPeer& peer) {
+    peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, other.value, 0}));
+    peer.read(large / 2);
+  });
+  const auto hub = hub_at(std::move(listener));
+  hub->receive(std::nullopt, other, far_away());
+  const auto sending = hub->start_send(NodeId{1}, data, payload);
+  EXPECT_THROW(sending->wait(far_away()), PeerLost);
+  EXPECT_THROW(hub->receive(NodeId{1}, data, far_away()), PeerLost);
+}
+
+TEST(TcpStreams, AnAwaitedMessageComesThroughBehindUnclaimedOnes) {
+  constexpr std::uint64_t count = 50;
+  const auto hub = make_hub({.unclaimed_limit = 1'000'000});
+  const auto node = join_hub(hub->address());
+  for (std::uint64_t number = 0; number < count; ++number) {
+    node->post(coordinator_node, other, pattern(1'000'000, number));
+  }
+  node->post(coordinator_node, data, pattern(10, 1));
+  EXPECT_EQ(hub->receive(node->self(), data, far_away()).payload, pattern(10, 1));
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const Message message = hub->receive(std::nullopt, other, far_away());
+    ASSERT_TRUE(message.payload == pattern(1'000'000, number)) << "message " << number;
+  }
+}
+
+TEST(TcpStreams, ANodeThatTakesNothingStopsItsPeer) {
+  // Far more than the kernel's buffers and the limit take together.
+  const std::vector<std::byte> payload(20'000'000);
+  const auto hub = make_hub({.unclaimed_limit = 1'000'000});
+  const auto node = join_hub(hub->address());
+  std::vector<std::unique_ptr<Transfer>> sends;
+  for (int number = 0; number < 20; ++number) {
+    sends.push_back(node->start_send(coordinator_node, data, payload));
+  }
+  EXPECT_THROW(sends.back()->wait(steady_now() + std::chrono::milliseconds(500)), TimedOut);
+}
+
+TEST(TcpStreams, AMessageLargerThanTheLimitIsRefused) {
+  const auto hub = make_hub({.message_bytes = 1000});
+  const auto node = join_hub(hub->address());
+  node->post(coordinator_node, data, std::vector<std::byte>(1000));
+  node->post(coordinator_node, data, std::vector<std::byte>(1001));
+  EXPECT_EQ(hub->receive(node->self(), data, far_away()).payload.size(), 1000);
+  try {
+    hub->receive(node->self(), data, far_away());
+    ADD_FAILURE() << "a message over the limit was received";
+  } catch (const PeerLost& loss) {
+    EXPECT_THAT(loss.what(), testing::HasSubstr("at most 1000 bytes, found 1001"));
+  }
+}
+
+TEST(TcpStreams, ClosingAndDestroyingLeaveNoDescriptor) {
+  const std::set<int> before = open_descriptors();
+  for (int cycle = 0; cycle < 100; ++cycle) {
+    const auto hub = make_hub();
+    const auto node = join_hub(hub->address());
+    const RawPeer silent(hub->address());
+    node->post(coordinator_node, data, {});
+    hub->receive(std::nullopt, data, far_away());
+    if (cycle % 2 == 0) {
+      node->close(far_away());
+      hub->close(far_away());
+    }
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(TcpStreams, NoDescriptorIsInherited) {
+  const std::set<int> before = open_descriptors();
+  Descriptor listener = listening_socket();
+  const auto hub = hub_at(std::move(listener));
+  const auto one = join_hub(hub->address());
+  const auto two = join_hub(hub->address());
+  two->introduce(one->self(), one->address());
+  two->post(one->self(), data, {});
+  one->receive(std::nullopt, data, far_away());
+  const std::set<int> now = open_descriptors();
+  EXPECT_GE(now.size(), before.size() + 9) << "three listeners and six ends of streams";
+  for (const int number : now) {
+    if (!before.contains(number)) {
+      EXPECT_EQ(::fcntl(number, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC) << "descriptor " << number;
+    }
+  }
+}
+
+/// Leaves this process, for as long as it lives, without another descriptor to open.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const Descriptor lowest_free(::dup(0));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest_free.get());
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
+  LogCapture log;
+  const auto hub = make_hub();
+  std::optional<RawPeer> peer;
+  {
+    Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+    const NoMoreDescriptors limit;
+    peer.emplace(std::move(socket), hub->address());
+    EXPECT_TRUE(log.wait_for("cannot accept a connection at " + hub->address() +
+                             ": Too many open files; trying again"));
+  }
+  wire::Hello hello;
+  hello.set_token(token);
+  hello.set_address("127.0.0.1:1");
+  EXPECT_EQ(peer->greet(hello).you(), 1);
+}
+
+}  // namespace
+}  // namespace syncopate::contract
