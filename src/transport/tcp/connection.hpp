@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "transport/tcp/frame_reader.hpp"
+#include "transport/tcp/mailbox.hpp"
+#include "transport/tcp/outbox.hpp"
+#include "transport/tcp/sockets.hpp"
+
+namespace syncopate::tcp {
+
+/// One stream to a peer, past its handshake: moves bytes between its socket, the peer's outbox and
+/// the mailbox. Of the io thread alone.
+///
+/// The end of a stream shows where it is read, so that what the peer had sent is received first.
+class Connection {
+ public:
+  struct Options {
+    NodeId peer;
+    std::uint64_t message_limit;
+    std::function<void(const std::string& reason)> lost;  ///< called once, when the stream ended
+  };
+
+  /// The mailbox, the outbox and the connection itself outlive the io thread.
+  Connection(Socket socket, Mailbox& mailbox, Outbox& outbox, Options options);
+
+  void start();
+  /// Reads on, after `Mailbox::may_read` had held this peer back.
+  void resume() { read(); }
+  void flush();
+  /// Tells the peer that nothing more will come.
+  void finish_sending();
+  /// Breaks the stream; its end shows once what had arrived is read.
+  void cut();
+  void lose(const std::string& reason);
+
+ private:
+  void await_readable();
+  void read();
+  asio::error_code read_some();
+
+  Socket socket_;
+  Mailbox& mailbox_;
+  Outbox& outbox_;
+  Options options_;
+  FrameReader reader_;
+  bool lost_ = false;
+};
+
+}  // namespace syncopate::tcp

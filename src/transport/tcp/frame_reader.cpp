@@ -1,0 +1,92 @@
+#include "transport/tcp/frame_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/errors.hpp"
+#include "wire/frame.hpp"
+
+namespace syncopate::tcp {
+namespace {
+
+/// Bytes of one read into a message's place: measured, see `docs/machine`.
+constexpr std::size_t chunk = 256 * 1024;
+constexpr std::size_t input_bytes = 64 * 1024;
+
+}  // namespace
+
+FrameReader::FrameReader(NodeId from, Mailbox& mailbox, std::uint64_t message_limit)
+    : from_(from), mailbox_(mailbox), message_limit_(message_limit), input_(input_bytes) {}
+
+std::array<asio::mutable_buffer, 2> FrameReader::space() {
+  std::copy(input_.begin() + static_cast<std::ptrdiff_t>(begin_),
+            input_.begin() + static_cast<std::ptrdiff_t>(end_), input_.begin());
+  end_ -= begin_;
+  begin_ = 0;
+  direct_ = {};
+  if (arrival_) {
+    const std::span<std::byte> rest = mailbox_.borrow(*arrival_);
+    direct_ = rest.first(std::min(rest.size(), chunk));
+  }
+  // A read that may go on past the end of a message also fetches what follows it.
+  const bool to_the_end = !arrival_ || direct_.size() == arrival_->missing() || direct_.empty();
+  const std::size_t room = to_the_end ? input_.size() - end_ : 0;
+  return {asio::buffer(direct_.data(), direct_.size()), asio::buffer(input_.data() + end_, room)};
+}
+
+void FrameReader::received(std::size_t bytes) {
+  if (arrival_) {
+    const std::size_t direct = std::min(bytes, direct_.size());
+    bytes -= direct;
+    mailbox_.give_back(*arrival_, direct);
+    if (arrival_->missing() == 0) {
+      arrival_.reset();
+    }
+  }
+  end_ += bytes;
+  parse();
+}
+
+void FrameReader::parse() {
+  while (true) {
+    if (arrival_) {
+      if (buffered() == 0) {
+        return;
+      }
+    } else {
+      if (buffered() < wire::frame_header_bytes) {
+        return;
+      }
+      begin_message();
+    }
+    fill_from_input();
+  }
+}
+
+void FrameReader::begin_message() {
+  const std::span<const std::byte, wire::frame_header_bytes> head(input_.data() + begin_,
+                                                                  wire::frame_header_bytes);
+  const wire::FrameHeader header = wire::decode_frame_header(head, message_limit_);
+  if (header.kind != wire::FrameKind::message) {
+    throw ProtocolError(fmt::format("expected a message, found a frame of kind {}",
+                                    static_cast<unsigned>(header.kind)));
+  }
+  begin_ += wire::frame_header_bytes;
+  arrival_ = mailbox_.begin(from_, Tag{header.tag}, header.length);
+}
+
+void FrameReader::fill_from_input() {
+  const std::size_t taken = std::min(buffered(), arrival_->missing());
+  const std::span<std::byte> place = mailbox_.borrow(*arrival_);
+  std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(begin_), std::min(taken, place.size()),
+              place.begin());
+  begin_ += taken;
+  mailbox_.give_back(*arrival_, taken);
+  if (arrival_->missing() == 0) {
+    arrival_.reset();
+  }
+}
+
+}  // namespace syncopate::tcp

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <asio/buffer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transport/tcp/mailbox.hpp"
+
+namespace syncopate::tcp {
+
+/// Cuts the stream of one peer into messages.
+///
+/// Headers and small messages are read many at a time into an input buffer; the rest of a large
+/// message is read straight into its place. Knows no socket: it offers space, and is told how much
+/// of it was filled.
+class FrameReader {
+ public:
+  FrameReader(NodeId from, Mailbox& mailbox, std::uint64_t message_limit);
+
+  /// Where the next bytes go, in order. Each call is followed by one of `received`.
+  std::array<asio::mutable_buffer, 2> space();
+
+  /// `bytes` were read into the last `space`. Errors: ProtocolError; std::bad_alloc, where a message
+  /// is too large to keep.
+  void received(std::size_t bytes);
+
+  /// Whether a message is half read.
+  bool is_inside_message() const { return arrival_.has_value() || begin_ != end_; }
+
+ private:
+  std::size_t buffered() const { return end_ - begin_; }
+  void parse();
+  void begin_message();
+  void fill_from_input();
+
+  const NodeId from_;
+  Mailbox& mailbox_;
+  const std::uint64_t message_limit_;
+
+  std::optional<Arrival> arrival_;
+  std::span<std::byte> direct_;  ///< the part of the arrival's place in the last `space`
+  std::vector<std::byte> input_;
+  std::size_t begin_ = 0;  ///< the unread part of `input_`; empty while an arrival is under way
+  std::size_t end_ = 0;
+};
+
+}  // namespace syncopate::tcp

@@ -1,0 +1,203 @@
+#include "transport/tcp/node.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "transport/tcp/steady_time.hpp"
+
+namespace syncopate::tcp {
+
+Node::Node(std::string token, Limits limits)
+    : token_(std::move(token)),
+      limits_(limits),
+      work_(asio::make_work_guard(io_)),
+      mailbox_(limits.unclaimed_limit,
+               [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); }) {}
+
+Node::~Node() {
+  close(steady_now());
+}
+
+void Node::listen(const ListenOptions& options) {
+  listener_.emplace(io_, options.descriptor ? adopt_listener(io_, *options.descriptor)
+                                            : open_listener(io_, parse_address(options.address)));
+  start();
+  asio::post(io_, [this] { accept(); });
+}
+
+void Node::join(const JoinOptions& options) {
+  const Endpoint hub = parse_address(options.hub);
+  listener_.emplace(io_, open_listener(io_, parse_address(options.address)));
+  start();
+  std::promise<Contact> answered;
+  asio::post(io_, [&] {
+    dial_until_there(io_, {hub, hello(), options.timeout},
+                     [&](Contact contact) { answered.set_value(std::move(contact)); });
+  });
+  Contact contact = answered.get_future().get();
+  if (contact.error) {
+    std::rethrow_exception(contact.error);
+  }
+  self_ = NodeId{contact.welcome.you()};
+  Peer& coordinator = [&]() -> Peer& {
+    const std::lock_guard lock(mutex_);
+    return add(coordinator_node, to_string(hub));
+  }();
+  std::promise<void> attached;
+  asio::post(io_, [&] {
+    settle(coordinator, std::move(contact));
+    accept();
+    attached.set_value();
+  });
+  attached.get_future().get();
+}
+
+void Node::start() {
+  io_thread_ = std::thread([this] { run(); });
+}
+
+void Node::run() {
+  pthread_setname_np(pthread_self(), "tcp");
+  while (true) {
+    try {
+      io_.run();
+      return;
+    } catch (const std::exception& error) {
+      log::warn("the transport failed: {}", error.what());
+      cancel(std::current_exception());
+    }
+  }
+}
+
+void Node::introduce(NodeId peer, const std::string& address) {
+  const std::string where = to_string(parse_address(address));
+  const std::lock_guard lock(mutex_);
+  if (stopped_) {
+    std::rethrow_exception(stopped_);
+  }
+  if (peer == self_) {
+    return;
+  }
+  if (const auto known = peers_.find(peer); known != peers_.end()) {
+    if (known->second->address != where) {
+      throw InternalError(fmt::format("node {} is at {}, but was introduced at {}", peer.value,
+                                      known->second->address, where));
+    }
+    return;
+  }
+  Peer& added = add(peer, where);
+  if (peer < self_) {
+    asio::post(io_, [this, &added] { dial_peer(added); });
+  }
+}
+
+std::unique_ptr<Transfer> Node::start_send(NodeId to, Tag tag, std::span<const std::byte> payload) {
+  return find(to).outbox.start_send(tag, payload);
+}
+
+std::unique_ptr<Transfer> Node::start_receive(NodeId from, Tag tag, std::span<std::byte> into) {
+  return mailbox_.start_receive(find(from).id, tag, into);
+}
+
+void Node::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
+  find(to).outbox.post(tag, std::move(payload));
+}
+
+Message Node::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+  if (from) {
+    find(*from);
+  }
+  return mailbox_.receive(from, tag, deadline);
+}
+
+Traffic Node::traffic() const {
+  Traffic sum;
+  for (const Peer* const peer : peers()) {
+    const Traffic part = peer->outbox.traffic();
+    sum.bytes_sent += part.bytes_sent;
+    sum.messages_sent += part.messages_sent;
+  }
+  return sum;
+}
+
+void Node::cancel(std::exception_ptr why) noexcept {
+  stop(why);
+  for (Peer* const peer : peers()) {
+    peer->outbox.cancel(why);
+  }
+}
+
+void Node::close(TimePoint deadline) noexcept {
+  stop(std::make_exception_ptr(Cancelled("this node's transport was closed")));
+  const std::lock_guard lock(closing_);
+  if (!io_thread_.joinable()) {
+    return;
+  }
+  say_goodbye(deadline);
+  asio::post(io_, [this] { disconnect(); });
+  io_thread_.join();
+}
+
+/// Nothing begins any more; what is waited for ends with `why`. What was sent still leaves.
+void Node::stop(const std::exception_ptr& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      stopped_ = why;
+    }
+  }
+  mailbox_.cancel(why);
+  for (Peer* const peer : peers()) {
+    peer->outbox.refuse(why);
+  }
+}
+
+/// A stream that is closed with bytes unread destroys bytes that are under way the other way. So
+/// each side says that it will send no more, and reads until the other has said so, too.
+void Node::say_goodbye(TimePoint deadline) {
+  for (Peer* const peer : peers()) {
+    peer->outbox.wait_until_empty(deadline);
+  }
+  asio::post(io_, [this] { leave(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, to_steady(deadline), [this] { return connections_ == 0; });
+}
+
+Peer& Node::find(NodeId peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) {
+    throw InternalError(
+        fmt::format("node {} was never introduced and never made contact", peer.value));
+  }
+  return *found->second;
+}
+
+Peer& Node::add(NodeId peer, const std::string& address) {
+  const Outbox::Engine engine{
+      [this, peer] { asio::post(io_, [this, peer] { flush(find(peer)); }); },
+      [this, peer] { asio::post(io_, [this, peer] { cut(find(peer)); }); },
+  };
+  Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, address, engine));
+  if (stopped_) {
+    added.outbox.refuse(stopped_);
+  }
+  return added;
+}
+
+std::vector<Peer*> Node::peers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Peer*> all;
+  for (const auto& [id, peer] : peers_) {
+    all.push_back(peer.get());
+  }
+  return all;
+}
+
+}  // namespace syncopate::tcp

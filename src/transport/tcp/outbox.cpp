@@ -1,0 +1,232 @@
+#include "transport/tcp/outbox.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "transport/tcp/steady_time.hpp"
+
+namespace syncopate::tcp {
+namespace {
+
+using Lock = std::unique_lock<std::mutex>;
+
+/// Bytes of one write: measured, smaller and larger ones are slower on loopback.
+constexpr std::size_t chunk = 256 * 1024;
+/// Buffers of one write: Asio passes no more to the kernel at once.
+constexpr std::size_t max_buffers = 64;
+
+wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
+  return wire::encode(wire::FrameHeader{wire::FrameKind::message, tag.value, bytes});
+}
+
+}  // namespace
+
+/// A send from a lent buffer.
+class Sending final : public Transfer {
+ public:
+  Sending(Outbox& outbox, Tag tag, std::span<const std::byte> payload) : outbox_(outbox) {
+    outbox_.hand_over({header_of(tag, payload.size()), {}, payload, &loan_});
+  }
+  ~Sending() override { outbox_.await_release(loan_); }
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
+
+  void wait(TimePoint deadline) override { outbox_.await(loan_, deadline); }
+
+ private:
+  Outbox& outbox_;
+  Outbox::Loan loan_;
+};
+
+Outbox::Outbox(NodeId to, Engine engine) : to_(to), engine_(std::move(engine)) {
+  buffers_.reserve(max_buffers);
+}
+
+std::unique_ptr<Transfer> Outbox::start_send(Tag tag, std::span<const std::byte> payload) {
+  return std::make_unique<Sending>(*this, tag, payload);
+}
+
+void Outbox::post(Tag tag, std::vector<std::byte> payload) {
+  const std::span<const std::byte> view = payload;
+  hand_over({header_of(tag, payload.size()), std::move(payload), view, nullptr});
+}
+
+void Outbox::hand_over(Letter letter) {
+  const Lock lock(mutex_);
+  const std::exception_ptr& obstacle = refusing_ ? refusing_ : broken_;
+  if (obstacle) {
+    if (!letter.loan && refusing_) {
+      std::rethrow_exception(refusing_);
+    }
+    settle(letter, obstacle);
+    return;
+  }
+  ++traffic_.messages_sent;
+  traffic_.bytes_sent += letter.size();
+  letters_.push_back(std::move(letter));
+  if (socket_ != nullptr && !flushing_ && write_some() != Progress::idle) {
+    flushing_ = true;
+    engine_.flush();
+  }
+}
+
+void Outbox::refuse(const std::exception_ptr& why) {
+  const Lock lock(mutex_);
+  if (!refusing_) {
+    refusing_ = why;
+  }
+}
+
+void Outbox::cancel(const std::exception_ptr& why) {
+  const Lock lock(mutex_);
+  if (!refusing_) {
+    refusing_ = why;
+  }
+  if (written_ > 0 && letters_.front().loan != nullptr) {
+    break_off(why);
+    engine_.cut();
+    return;
+  }
+  for (Letter& letter : letters_) {
+    if (letter.loan != nullptr) {
+      settle(letter, why);
+    }
+  }
+  std::erase_if(letters_, [](const Letter& letter) { return letter.loan != nullptr; });
+  changed_.notify_all();
+}
+
+bool Outbox::wait_until_empty(TimePoint deadline) {
+  Lock lock(mutex_);
+  return changed_.wait_until(lock, to_steady(deadline), [&] { return letters_.empty(); });
+}
+
+Traffic Outbox::traffic() const {
+  const Lock lock(mutex_);
+  return traffic_;
+}
+
+Outbox::Progress Outbox::attach(Socket& socket) {
+  const Lock lock(mutex_);
+  socket_ = &socket;
+  flushing_ = !letters_.empty();
+  return flushing_ ? Progress::more : Progress::idle;
+}
+
+Outbox::Progress Outbox::write() {
+  const Lock lock(mutex_);
+  const Progress progress = write_some();
+  flushing_ = progress != Progress::idle;
+  return progress;
+}
+
+void Outbox::fail(const std::exception_ptr& why) {
+  const Lock lock(mutex_);
+  break_off(why);
+}
+
+void Outbox::detach() {
+  const Lock lock(mutex_);
+  socket_ = nullptr;
+}
+
+Outbox::Progress Outbox::write_some() {
+  if (letters_.empty() || socket_ == nullptr) {
+    return Progress::idle;
+  }
+  gather();
+  asio::error_code error;
+  const std::size_t written = socket_->write_some(buffers_, error);
+  if (error == asio::error::would_block) {
+    return Progress::blocked;
+  }
+  if (error) {
+    // What this peer had sent before it broke the stream is still to be read: the loss is declared
+    // where reading ends.
+    break_off(std::make_exception_ptr(PeerLost(
+        to_,
+        fmt::format("node {} is lost: sending to it failed: {}", to_.value, error.message()))));
+    return Progress::idle;
+  }
+  advance(written);
+  return letters_.empty() ? Progress::idle : Progress::more;
+}
+
+void Outbox::gather() {
+  buffers_.clear();
+  std::size_t skip = written_;
+  std::size_t room = chunk;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    const std::size_t skipped = std::min(skip, bytes.size());
+    skip -= skipped;
+    const std::size_t taken = std::min(room, bytes.size() - skipped);
+    room -= taken;
+    if (taken > 0) {
+      buffers_.emplace_back(bytes.data() + skipped, taken);
+    }
+  };
+  for (const Letter& letter : letters_) {
+    if (room == 0 || buffers_.size() + 2 > max_buffers) {
+      return;
+    }
+    add(letter.header);
+    add(letter.payload);
+  }
+}
+
+void Outbox::advance(std::size_t written) {
+  written_ += written;
+  while (!letters_.empty() && written_ >= letters_.front().size()) {
+    written_ -= letters_.front().size();
+    settle(letters_.front(), nullptr);
+    letters_.pop_front();
+  }
+  if (letters_.empty()) {
+    changed_.notify_all();
+  }
+}
+
+void Outbox::settle(Letter& letter, const std::exception_ptr& error) {
+  if (letter.loan != nullptr) {
+    letter.loan->done = true;
+    letter.loan->error = error;
+    changed_.notify_all();
+  }
+}
+
+void Outbox::break_off(const std::exception_ptr& why) {
+  if (!broken_) {
+    broken_ = why;
+  }
+  for (Letter& letter : letters_) {
+    settle(letter, broken_);
+  }
+  letters_.clear();
+  written_ = 0;
+  changed_.notify_all();
+}
+
+void Outbox::await(Loan& loan, TimePoint deadline) {
+  Lock lock(mutex_);
+  if (!changed_.wait_until(lock, to_steady(deadline), [&] { return loan.done; })) {
+    break_off(std::make_exception_ptr(PeerLost(
+        to_,
+        fmt::format("node {} is lost: a send to it timed out, which cut the stream", to_.value))));
+    engine_.cut();
+    throw TimedOut(fmt::format(
+        "node {} did not take a message before the deadline; the stream to it is cut", to_.value));
+  }
+  if (loan.error) {
+    std::rethrow_exception(loan.error);
+  }
+}
+
+void Outbox::await_release(Loan& loan) {
+  Lock lock(mutex_);
+  changed_.wait(lock, [&] { return loan.done; });
+}
+
+}  // namespace syncopate::tcp

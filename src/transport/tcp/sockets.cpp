@@ -1,0 +1,119 @@
+#include "transport/tcp/sockets.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate::tcp {
+namespace {
+
+asio::error_code last_error() {
+  return {errno, asio::error::get_system_category()};
+}
+
+[[noreturn]] void refuse(const std::string& what, const asio::error_code& error) {
+  throw ConfigError(fmt::format("cannot {}: {}", what, error.message()));
+}
+
+int open_descriptor(const Endpoint& endpoint) {
+  return ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/// Hands `descriptor` to Asio, which owns it from then on, or closes it.
+Socket own(asio::io_context& io, const asio::ip::tcp& protocol, int descriptor,
+           asio::error_code& error) {
+  Socket socket(io);
+  if (descriptor < 0) {
+    error = last_error();
+    return socket;
+  }
+  socket.assign(protocol, descriptor, error);
+  if (error) {
+    ::close(descriptor);
+  } else {
+    socket.non_blocking(true, error);
+  }
+  return socket;
+}
+
+asio::ip::tcp protocol_of(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
+}
+
+/// The address family of a listening socket. Errors: ConfigError, where it is not one.
+asio::ip::tcp require_listening(int descriptor) {
+  int listening = 0;
+  socklen_t length = sizeof(listening);
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0) {
+    refuse(fmt::format("listen on descriptor {}", descriptor), last_error());
+  }
+  if (listening == 0) {
+    throw ConfigError(fmt::format("descriptor {} is not a listening socket", descriptor));
+  }
+  sockaddr_storage address{};
+  length = sizeof(address);
+  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length);
+  return protocol_of(address);
+}
+
+}  // namespace
+
+Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint) {
+  const std::string what = fmt::format("listen at {}", to_string(endpoint));
+  const int descriptor = open_descriptor(endpoint);
+  if (descriptor < 0) {
+    refuse(what, last_error());
+  }
+  Acceptor acceptor(io, endpoint.protocol(), descriptor);
+  acceptor.set_option(Acceptor::reuse_address(true));
+  asio::error_code error;
+  acceptor.bind(endpoint, error);
+  if (!error) {
+    acceptor.listen(asio::socket_base::max_listen_connections, error);
+  }
+  if (error) {
+    refuse(what, error);
+  }
+  acceptor.non_blocking(true);
+  return acceptor;
+}
+
+Acceptor adopt_listener(asio::io_context& io, int descriptor) {
+  const asio::ip::tcp protocol = require_listening(descriptor);
+  Acceptor acceptor(io, protocol, descriptor);
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  require_loopback(acceptor.local_endpoint());
+  acceptor.non_blocking(true);
+  return acceptor;
+}
+
+Socket open_socket(asio::io_context& io, const Endpoint& endpoint, asio::error_code& error) {
+  return own(io, endpoint.protocol(), open_descriptor(endpoint), error);
+}
+
+Socket accept_from(Acceptor& acceptor, asio::io_context& io, asio::error_code& error) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  const int descriptor = ::accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&address),
+                                   &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  return own(io, protocol_of(address), descriptor, error);
+}
+
+void set_no_delay(Socket& socket) {
+  asio::error_code ignored;  // a socket that broke meanwhile says so at its first read
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+std::string remote_name(const Socket& socket) {
+  asio::error_code error;
+  const Endpoint endpoint = socket.remote_endpoint(error);
+  return error ? "an address that is gone" : to_string(endpoint);
+}
+
+}  // namespace syncopate::tcp

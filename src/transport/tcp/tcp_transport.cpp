@@ -1,0 +1,21 @@
+#include "transport/tcp/tcp_transport.hpp"
+
+#include <utility>
+
+#include "transport/tcp/node.hpp"
+
+namespace syncopate {
+
+std::unique_ptr<TcpTransport> TcpTransport::listen(ListenOptions options) {
+  auto node = std::make_unique<tcp::Node>(options.token, options.limits);
+  node->listen(options);
+  return node;
+}
+
+std::unique_ptr<TcpTransport> TcpTransport::join(JoinOptions options) {
+  auto node = std::make_unique<tcp::Node>(options.token, options.limits);
+  node->join(options);
+  return node;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,85 @@
+// Goal:   the frames of the handshake arrive as they were sent; a refusal reaches its reader as the
+//         error that it is; damage ends in a ProtocolError.
+// Method: each message passes through a whole frame, cut apart as a reader would; wrong kinds and
+//         random damage from a seed follow.
+
+#include "wire/handshake.hpp"
+
+#include <gmock/gmock.h>
+
+#include "base/errors.hpp"
+#include "tests/unit/wire/damage.hpp"
+
+namespace syncopate::wire {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+FrameHeader header_of(const Bytes& frame) {
+  return decode_frame_header(std::span(frame).first<frame_header_bytes>(), handshake_limit);
+}
+
+Bytes payload_of(const Bytes& frame) {
+  return {frame.begin() + frame_header_bytes, frame.end()};
+}
+
+Hello hello() {
+  Hello message;
+  message.set_token(std::string("\x00\xff a secret", 11));
+  message.set_address("127.0.0.1:4411");
+  message.set_node(3);
+  return message;
+}
+
+TEST(Handshake, HelloArrivesAsItWas) {
+  const Bytes frame = encode_frame(hello());
+  EXPECT_EQ(header_of(frame), (FrameHeader{FrameKind::hello, 0, frame.size() - 24}));
+  const Hello received = decode_hello(FrameKind::hello, payload_of(frame));
+  EXPECT_EQ(received.token(), hello().token());
+  EXPECT_EQ(received.address(), "127.0.0.1:4411");
+  EXPECT_EQ(received.node(), 3);
+}
+
+TEST(Handshake, AHelloWithoutANumberIsNotOneOfNodeZero) {
+  Hello message = hello();
+  message.clear_node();
+  EXPECT_FALSE(decode_hello(FrameKind::hello, payload_of(encode_frame(message))).has_node());
+  message.set_node(0);
+  EXPECT_TRUE(decode_hello(FrameKind::hello, payload_of(encode_frame(message))).has_node());
+}
+
+TEST(Handshake, WelcomeArrivesAsItWas) {
+  Welcome message;
+  message.set_node(2);
+  message.set_you(5);
+  const Bytes frame = encode_frame(message);
+  const Welcome received = decode_answer(header_of(frame).kind, payload_of(frame));
+  EXPECT_EQ(received.node(), 2);
+  EXPECT_EQ(received.you(), 5);
+}
+
+TEST(Handshake, ARefusalIsThrownWithItsReason) {
+  Refused message;
+  message.set_reason("the job token is wrong");
+  const Bytes frame = encode_frame(message);
+  try {
+    decode_answer(header_of(frame).kind, payload_of(frame));
+    ADD_FAILURE() << "a refusal was taken for a welcome";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "the job token is wrong");
+  }
+}
+
+TEST(Handshake, OtherKindsAreRefused) {
+  EXPECT_THROW(decode_hello(FrameKind::message, {}), ProtocolError);
+  EXPECT_THROW(decode_answer(FrameKind::hello, {}), ProtocolError);
+  EXPECT_THROW(decode_answer(FrameKind::message, {}), ProtocolError);
+}
+
+TEST(Handshake, SurvivesDamage) {
+  const auto hear = [](std::span<const std::byte> bytes) { decode_hello(FrameKind::hello, bytes); };
+  expect_survives_damage(payload_of(encode_frame(hello())), hear, 84, 2'000);
+}
+
+}  // namespace
+}  // namespace syncopate::wire
