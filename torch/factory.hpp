@@ -13,7 +13,7 @@ namespace syncopate::torch_backend {
 
 struct NetworkSpec {
   std::string name;  ///< `mlp`, `lenet5`, `resnet18-v1`
-  SampleShape input;
+  SampleShape input = {};
   std::uint32_t classes = 10;
 };
 
@@ -46,7 +46,8 @@ double usual_learning_rate(const std::string& optimizer);
 /// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index);
 
-/// Holds this process to `threads` threads for computation. Called once, before the first replica.
+/// Prepares this process for training with `threads` threads for computation; memory that a step
+/// frees is kept for the next. Called before the first replica. Errors: ConfigError, for no thread.
 void set_threads(std::uint32_t threads);
 
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.

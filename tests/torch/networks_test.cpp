@@ -1,0 +1,139 @@
+// Goal:   the networks are the published ones, and their figures are right.
+// Method: parameters and multiply-adds computed by hand, layer by layer; outputs by shape; inputs
+//         that a network cannot take.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "torch/factory.hpp"
+#include "torch/models/registry.hpp"
+#include "torch/multiply_adds.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr SampleShape fashion{1, 28, 28};
+constexpr SampleShape colour{3, 32, 32};
+
+TEST(Networks, AreListed) {
+  EXPECT_THAT(network_names(), ElementsAre("mlp", "lenet5", "resnet18-v1"));
+  for (const std::string& name : network_names()) {
+    const NetworkFacts facts = network_facts({.name = name, .input = fashion});
+    EXPECT_EQ(facts.name, name);
+    EXPECT_FALSE(facts.summary.empty());
+  }
+}
+
+TEST(Networks, HaveTheMlpsFigures) {
+  const NetworkFacts facts = network_facts({.name = "mlp", .input = fashion});
+  EXPECT_EQ(facts.parameters, 784U * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+  EXPECT_EQ(facts.buffers, 0U);
+  EXPECT_EQ(facts.multiply_adds, 784U * 256 + 256 * 128 + 128 * 10);
+}
+
+TEST(Networks, HaveLenet5sFigures) {
+  const NetworkFacts facts = network_facts({.name = "lenet5", .input = fashion});
+  EXPECT_EQ(facts.parameters, 61706U);
+  EXPECT_EQ(facts.buffers, 0U);
+  const std::uint64_t conv1 = 28 * 28 * 6 * 25;
+  const std::uint64_t conv2 = 10 * 10 * 16 * 6 * 25;
+  EXPECT_EQ(conv1, 117600U);
+  EXPECT_EQ(conv2, 240000U);
+  EXPECT_EQ(facts.multiply_adds, conv1 + conv2 + 400 * 120 + 120 * 84 + 84 * 10);
+  EXPECT_EQ(network_facts({.name = "lenet5", .input = colour, .classes = 100}).parameters,
+            3U * 6 * 25 + 6 + 2416 + 576 * 120 + 120 + 10164 + 84 * 100 + 100);
+}
+
+TEST(Networks, HaveResnet18sFigures) {
+  const NetworkFacts facts = network_facts({.name = "resnet18-v1", .input = fashion});
+  EXPECT_EQ(facts.parameters, 11175370U);
+  EXPECT_EQ(facts.buffers, 2U * (5 * 64 + 5 * 128 + 5 * 256 + 5 * 512));
+  // Outputs of 14×14 behind the stem, then 7×7, 4×4, 2×2 and 1×1.
+  const std::uint64_t stem = 14 * 14 * 64 * 49;
+  const std::uint64_t stage1 = 4 * (7 * 7 * 64 * 64 * 9);
+  const std::uint64_t stage2 = 4 * 4 * 128 * (64 * 9 + 3 * 128 * 9 + 64);
+  const std::uint64_t stage3 = 2 * 2 * 256 * (128 * 9 + 3 * 256 * 9 + 128);
+  const std::uint64_t stage4 = 512 * (256 * 9 + 3 * 512 * 9 + 256);
+  EXPECT_EQ(facts.multiply_adds, stem + stage1 + stage2 + stage3 + stage4 + 512 * 10);
+}
+
+TEST(Networks, HaveThePublishedFiguresForImagenet) {
+  const NetworkFacts facts =
+      network_facts({.name = "resnet18-v1", .input = {3, 224, 224}, .classes = 1000});
+  EXPECT_EQ(facts.parameters, 11689512U);
+  EXPECT_EQ(facts.multiply_adds, 1814073344U);
+}
+
+TEST(Networks, GiveOneOutputPerClass) {
+  for (const std::string& name : network_names()) {
+    const Network network = build_network({.name = name, .input = colour, .classes = 7});
+    EXPECT_THAT(network.forward(torch::zeros({2, 3, 32, 32})).sizes().vec(), ElementsAre(2, 7))
+        << name;
+  }
+}
+
+TEST(Networks, LeaveTheirInputAlone) {
+  for (const std::string& name : network_names()) {
+    for (const auto [channels, height, width] : {fashion, colour}) {
+      const Network network = build_network({.name = name, .input = {channels, height, width}});
+      const torch::Tensor images = torch::randn({2, channels, height, width});
+      const torch::Tensor before = images.clone();
+      network.forward(images);
+      EXPECT_TRUE(images.equal(before)) << name;
+    }
+  }
+}
+
+std::string refusal(const NetworkSpec& spec) {
+  try {
+    network_facts(spec);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Networks, RefuseWhatTheyCannotTake) {
+  EXPECT_EQ(refusal({.name = "lenet", .input = fashion}),
+            "unknown network \"lenet\": expected one of mlp, lenet5, resnet18-v1");
+  EXPECT_EQ(refusal({.name = "lenet5", .input = {1, 11, 28}}),
+            "lenet5 for images of 11x28: expected at least 12x12");
+  EXPECT_EQ(refusal({.name = "lenet5", .input = {1, 12, 12}}), "none");
+  EXPECT_EQ(refusal({.name = "mlp", .input = {0, 28, 28}}),
+            "mlp for 0x28x28 inputs and 10 classes: expected none to be 0");
+  EXPECT_EQ(refusal({.name = "resnet18-v1", .input = fashion, .classes = 0}),
+            "resnet18-v1 for 1x28x28 inputs and 0 classes: expected none to be 0");
+}
+
+/// Convolutions of other kinds, and products without a layer.
+struct Oddities : torch::nn::Module {
+  Oddities()
+      : grouped(register_module("grouped",
+                                torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 8, 3).groups(2)))),
+        transposed(register_module(
+            "transposed", torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(8, 2, 3)))) {
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor rows = transposed(grouped(x)).flatten(0, 1);
+    return torch::bmm(rows, rows.transpose(1, 2));
+  }
+
+  torch::nn::Conv2d grouped;
+  torch::nn::ConvTranspose2d transposed;
+};
+
+TEST(MultiplyAdds, AreCountedForAnyModule) {
+  const std::uint64_t grouped = 4 * 4 * 8 * (4 / 2 * 9);  // 6×6 to 4×4
+  const std::uint64_t transposed = 4 * 4 * 8 * (2 * 9);   // back to 6×6
+  const std::uint64_t products = 2 * 6 * 6 * 6;           // two matrices of 6×6 by 6×6
+  const Network network = network_of(std::make_shared<Oddities>());
+  EXPECT_EQ(multiply_adds(network, {4, 6, 6}), grouped + transposed + products);
+  EXPECT_TRUE(network.module->is_training());
+}
+
+}  // namespace
+}  // namespace syncopate::torch_backend

@@ -1,0 +1,196 @@
+// Goal:   the passes of a replica are those of libtorch: same gradients, figures and initial
+//         parameters as a plain copy of the module; evaluation changes nothing; it learns.
+// Method: a plain module drawn from the same seed goes the same way beside the replica, on each
+//         device of this machine; random batches by seed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "tests/torch/examples.hpp"
+#include "torch/device.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+using testing::Each;
+using testing::FloatNear;
+using testing::Ne;
+using testing::Pointwise;
+
+/// The error that a backward pass over `batch` ends with.
+std::string refusal(Replica& replica, const Batch& batch) {
+  try {
+    replica.backward(batch);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+class ReplicaPasses : public testing::TestWithParam<std::string> {
+ protected:
+  torch::Device device() const { return device_for(GetParam(), 0); }
+  /// Kernels of other devices add in another order.
+  float tolerance() const { return device().is_cpu() ? 1e-6F : 1e-4F; }
+};
+
+TEST_P(ReplicaPasses, GiveTheGradientOfAPlainModule) {
+  Watched<Tiny> watched({.device = device()});
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    const Batch batch = tiny_batch(seed);
+    watched.replica.initialise(seed);
+    const PassResult result = watched.replica.backward(batch);
+
+    const auto plain = drawn<Tiny>(seed);
+    const torch::Tensor labels = torch::tensor(batch.labels);
+    const torch::Tensor outputs = plain->forward(features_of(batch));
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(outputs, labels);
+    loss.backward();
+    EXPECT_THAT(values_of(watched.replica, Part::grads),
+                Pointwise(FloatNear(tolerance()), flattened(gradients_of(*plain))));
+    EXPECT_EQ(result.samples, 8U);
+    EXPECT_NEAR(result.loss_sum, 8 * loss.item<double>(), 8 * tolerance());
+    EXPECT_EQ(result.correct, outputs.argmax(1).eq(labels).sum().item<std::int64_t>());
+  }
+}
+
+TEST_P(ReplicaPasses, SetTheGradientAnewEachTime) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.initialise(1);
+  watched.module->norm->eval();  // else the second pass sees other statistics
+  watched.replica.backward(tiny_batch(1));
+  const std::vector<float> once = values_of(watched.replica, Part::grads);
+  watched.replica.backward(tiny_batch(1));
+  EXPECT_THAT(values_of(watched.replica, Part::grads), Pointwise(FloatNear(tolerance()), once));
+}
+
+TEST_P(ReplicaPasses, GiveNoGradientForNoSample) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.backward(tiny_batch(1));
+  const PassResult result = watched.replica.backward(Batch{tiny_shape, {}, {}});
+  EXPECT_EQ(result.samples, 0U);
+  EXPECT_EQ(result.loss_sum, 0);
+  EXPECT_THAT(values_of(watched.replica, Part::grads), Each(0));
+  EXPECT_EQ(watched.replica.evaluate(Batch{tiny_shape, {}, {}}).samples, 0U);
+}
+
+TEST(ReplicaPassesOnCpu, SayInOneLineWhatLibtorchRefuses) {
+  Watched<Tiny> watched({});
+  Batch batch = tiny_batch(1);
+  batch.labels[3] = tiny_classes;
+  EXPECT_EQ(refusal(watched.replica, batch),
+            "backward pass over 8 samples of 1x6x6: Target 3 is out of bounds.");
+}
+
+TEST_P(ReplicaPasses, MayUseALossOfTheUser) {
+  Watched<Tiny> watched({.mean_loss = [](const torch::Tensor& outputs,
+                                         const torch::Tensor&) { return outputs.square().mean(); },
+                         .device = device()});
+  const Batch batch = tiny_batch(1);
+  watched.replica.initialise(4);
+  const PassResult result = watched.replica.backward(batch);
+  const double expected =
+      drawn<Tiny>(4)->forward(features_of(batch)).square().mean().item<double>();
+  EXPECT_NEAR(result.loss_sum, 8 * expected, 8 * tolerance());
+}
+
+TEST_P(ReplicaPasses, DrawParametersBySeedAlone) {
+  Watched<Tiny> one({.device = device()});
+  Watched<Tiny> other({.device = device()});
+  one.replica.initialise(7);
+  torch::randn({5});  // draws in between must not matter
+  other.replica.initialise(7);
+  EXPECT_EQ(values_of(one.replica, Part::params), values_of(other.replica, Part::params));
+  EXPECT_EQ(values_of(one.replica, Part::params), flattened(drawn<Tiny>(7)->parameters()));
+  other.replica.initialise(8);
+  EXPECT_NE(values_of(one.replica, Part::params), values_of(other.replica, Part::params));
+}
+
+TEST_P(ReplicaPasses, DrawParametersAndLeaveOthersDrawsAlone) {
+  Watched<Tiny> watched({.device = device()});
+  torch::manual_seed(3);
+  watched.replica.initialise(9);
+  const torch::Tensor after = torch::randn({5});
+  torch::manual_seed(3);
+  EXPECT_TRUE(torch::randn({5}).equal(after));
+}
+
+TEST_P(ReplicaPasses, ResetBuffersWithTheParameters) {
+  Watched<Tiny> watched({.device = device()});
+  const std::vector<float> fresh = values_of(watched.replica, Part::buffers);
+  watched.replica.backward(tiny_batch(1));
+  EXPECT_NE(values_of(watched.replica, Part::buffers), fresh);
+  EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 1);
+  watched.replica.initialise(1);
+  EXPECT_EQ(values_of(watched.replica, Part::buffers), fresh);
+  EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 0);
+}
+
+TEST_P(ReplicaPasses, ChangeNothingInEvaluation) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.backward(tiny_batch(1));
+  watched.module->conv->eval();  // a part that the user holds in evaluation mode
+  const auto params = values_of(watched.replica, Part::params);
+  const auto grads = values_of(watched.replica, Part::grads);
+  const auto buffers = values_of(watched.replica, Part::buffers);
+  watched.replica.evaluate(tiny_batch(2));
+  EXPECT_EQ(values_of(watched.replica, Part::params), params);
+  EXPECT_EQ(values_of(watched.replica, Part::grads), grads);
+  EXPECT_EQ(values_of(watched.replica, Part::buffers), buffers);
+  EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 1);
+  EXPECT_TRUE(watched.module->is_training());
+  EXPECT_TRUE(watched.module->norm->is_training());
+  EXPECT_FALSE(watched.module->conv->is_training());
+}
+
+TEST_P(ReplicaPasses, EvaluateWithRunningStatistics) {
+  Watched<Tiny> watched({.device = device()});
+  const Batch batch = tiny_batch(2);
+  watched.replica.initialise(6);
+  const PassResult result = watched.replica.evaluate(batch);
+  const auto plain = drawn<Tiny>(6);
+  plain->eval();
+  const torch::Tensor labels = torch::tensor(batch.labels);
+  const torch::Tensor outputs = plain->forward(features_of(batch));
+  EXPECT_EQ(result.correct, outputs.argmax(1).eq(labels).sum().item<std::int64_t>());
+  EXPECT_NEAR(result.loss_sum,
+              8 * torch::nn::functional::cross_entropy(outputs, labels).item<double>(),
+              8 * tolerance());
+}
+
+/// Three classes, each a bright row of its own in noise.
+Batch rows_in_noise(std::uint64_t seed, std::uint32_t samples) {
+  Batch batch = tiny_batch(seed, samples);
+  for (std::size_t i = 0; i < samples; ++i) {
+    for (std::size_t column = 0; column < tiny_shape.width; ++column) {
+      batch.features[i * tiny_shape.values() +
+                     static_cast<std::size_t>(batch.labels[i]) * tiny_shape.width + column] += 3;
+    }
+  }
+  return batch;
+}
+
+TEST_P(ReplicaPasses, LearnRowsInNoise) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.initialise(1);
+  watched.replica.set_learning_rate(0.02);
+  for (std::uint64_t step = 0; step < 100; ++step) {
+    watched.replica.backward(rows_in_noise(step, 32));
+    watched.replica.local_step();
+  }
+  EXPECT_GE(watched.replica.evaluate(rows_in_noise(1000, 500)).correct, 480U);
+}
+
+std::vector<std::string> devices() {
+  std::vector<std::string> names{"cpu"};
+  if (torch::cuda::is_available()) names.emplace_back("cuda");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ReplicaPasses, testing::ValuesIn(devices()),
+                         [](const auto& device) { return device.param; });
+
+}  // namespace
+}  // namespace syncopate::torch_backend

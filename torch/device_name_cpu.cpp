@@ -1,0 +1,12 @@
+// For a libtorch without CUDA, which never comes to have a device to name.
+#include "base/errors.hpp"
+#include "torch/device.hpp"
+
+namespace syncopate::torch_backend {
+
+std::string cuda_device_name(c10::DeviceIndex index) {
+  throw InternalError("asked for the name of CUDA device " + std::to_string(index) +
+                      " without CUDA");
+}
+
+}  // namespace syncopate::torch_backend

@@ -1,0 +1,74 @@
+#include "torch/factory.hpp"
+
+#include <malloc.h>
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "base/errors.hpp"
+#include "torch/device.hpp"
+#include "torch/models/registry.hpp"
+#include "torch/module_replica.hpp"
+#include "torch/multiply_adds.hpp"
+#include "torch/optimizers.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+std::uint64_t values_in(const std::vector<NamedTensor>& tensors) {
+  std::uint64_t values = 0;
+  for (const auto& named : tensors) values += static_cast<std::uint64_t>(named.tensor.numel());
+  return values;
+}
+
+/// A training step frees and allocates the same large tensors again and again. By default glibc
+/// gives them back to the kernel, which then clears each page anew: a tenth of a step of ResNet-18.
+void keep_freed_memory() {
+  constexpr int keep = 1 << 30;
+  mallopt(M_TRIM_THRESHOLD, keep);
+  mallopt(M_MMAP_THRESHOLD, keep);
+}
+
+}  // namespace
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const RegisteredNetwork& network : registered_networks()) names.emplace_back(network.name);
+  return names;
+}
+
+NetworkFacts network_facts(const NetworkSpec& spec) {
+  const RegisteredNetwork& registered = registered_network(spec.name);
+  const Network network = build_network(spec);
+  return {.name = spec.name,
+          .summary = registered.summary,
+          .parameters = values_in(trained_tensors(*network.module)),
+          .buffers = values_in(untrained_tensors(*network.module)),
+          .multiply_adds = multiply_adds(network, spec.input)};
+}
+
+std::string resolve_device(const std::string& wanted, std::uint32_t local_index) {
+  return device_title(device_for(wanted, local_index));
+}
+
+void set_threads(std::uint32_t threads) {
+  if (threads == 0) throw ConfigError("0 threads per worker: expected at least 1");
+  keep_freed_memory();
+  at::set_num_threads(static_cast<int>(threads));
+  // libtorch allows this one only once in a process.
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+}
+
+std::unique_ptr<Replica> make_replica(const NetworkSpec& network, const OptimizerSpec& optimizer,
+                                      const std::string& device) {
+  return std::make_unique<ModuleReplica>(ModuleReplica::Options{
+      .build = [network] { return build_network(network); },
+      .make_optimizer =
+          [optimizer](std::vector<torch::Tensor> parameters) {
+            return make_optimizer(optimizer, std::move(parameters));
+          },
+      .device = device_for(device, 0),
+  });
+}
+
+}  // namespace syncopate::torch_backend

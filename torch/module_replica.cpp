@@ -1,0 +1,200 @@
+#include "torch/module_replica.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "torch/evaluation_mode.hpp"
+#include "torch/optimizer_state.hpp"
+#include "torch/seeded_draws.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+/// Values in a piece of the flat vectors on a CPU: a piece's parameters, gradients and momentum fit
+/// into a core's cache together, so that the passes of a step over them read memory once.
+constexpr std::int64_t piece_values = 64 * 1024;
+
+torch::Tensor mean_cross_entropy(const torch::Tensor& outputs, const torch::Tensor& labels) {
+  return torch::nn::functional::cross_entropy(outputs, labels);
+}
+
+ModuleReplica::Options with_defaults(ModuleReplica::Options options) {
+  if (!options.mean_loss) options.mean_loss = mean_cross_entropy;
+  return options;
+}
+
+Network build_on(const BuildNetwork& build, torch::Device device) {
+  Network network = build();
+  network.module->to(device);
+  return network;
+}
+
+std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors = trained_tensors(module);
+  if (tensors.empty()) throw ConfigError("the network has no parameter to train");
+  return tensors;
+}
+
+/// Copies values by name. Both dictionaries are of modules of one kind.
+void copy_values(const torch::OrderedDict<std::string, torch::Tensor>& from,
+                 const torch::OrderedDict<std::string, torch::Tensor>& to) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : to) item.value().copy_(from[item.key()]);
+}
+
+/// One transfer from the device for both figures.
+PassResult result_of(const torch::Tensor& outputs, const torch::Tensor& mean_loss,
+                     const torch::Tensor& labels) {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor correct = outputs.argmax(1).eq(labels).sum();
+  const torch::Tensor figures =
+      torch::stack({mean_loss.to(torch::kFloat64), correct.to(torch::kFloat64)}).cpu();
+  const auto samples = static_cast<std::uint32_t>(labels.numel());
+  const auto* const values = figures.data_ptr<double>();
+  return {samples, values[0] * samples, static_cast<std::uint32_t>(values[1])};
+}
+
+/// Runs a pass over `batch`. libtorch's errors come with a stack trace; ours are one line.
+template <class Pass>
+PassResult run_pass(const char* name, const Batch& batch, const Pass& pass) {
+  try {
+    return pass();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw ConfigError(fmt::format("{} pass over {} samples of {}x{}x{}: {}", name, batch.samples(),
+                                  batch.shape.channels, batch.shape.height, batch.shape.width,
+                                  text.substr(0, text.find('\n'))));
+  }
+}
+
+}  // namespace
+
+ModuleReplica::ModuleReplica(Options options)
+    : options_(with_defaults(std::move(options))),
+      network_(build_on(options_.build, options_.device)),
+      params_(some_trained_tensors(*network_.module), options_.device),
+      grads_(params_.values().numel(), options_.device),
+      buffers_(untrained_tensors(*network_.module), options_.device) {
+  for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
+    params_.tensors()[i].tensor.mutable_grad() = params_.slice(grads_.tensor(), i);
+  }
+  optimizer_ = options_.make_optimizer(optimized());
+}
+
+std::vector<torch::Tensor> ModuleReplica::optimized() const {
+  if (options_.grain == Grain::pieces) return pieces();
+  std::vector<torch::Tensor> tensors;
+  for (const NamedTensor& named : params_.tensors()) tensors.push_back(named.tensor);
+  return tensors;
+}
+
+std::vector<torch::Tensor> ModuleReplica::pieces() const {
+  const std::int64_t all = params_.values().numel();
+  const std::int64_t most = params_.values().is_cpu() ? piece_values : all;
+  std::vector<torch::Tensor> pieces;
+  for (std::int64_t begin = 0; begin < all; begin += most) {
+    const std::int64_t length = std::min(most, all - begin);
+    torch::Tensor piece = params_.values().narrow(0, begin, length).detach();
+    piece.set_requires_grad(true);
+    piece.mutable_grad() = grads_.tensor().narrow(0, begin, length);
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+std::vector<TensorInfo> ModuleReplica::layout(Part part) const {
+  return part == Part::buffers ? buffers_.layout() : params_.layout();
+}
+
+FlatVector& ModuleReplica::vector(Part part) {
+  if (part == Part::grads) return grads_;
+  return part == Part::params ? params_.vector() : buffers_.vector();
+}
+
+std::span<float> ModuleReplica::view(Part part) {
+  return vector(part).view();
+}
+
+void ModuleReplica::store(Part part) {
+  vector(part).store();
+}
+
+ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
+  const auto samples = static_cast<std::int64_t>(batch.samples());
+  if (batch.features.size() != batch.samples() * batch.shape.values()) {
+    throw InternalError(fmt::format("a batch of {} samples of {} values has {} features", samples,
+                                    batch.shape.values(), batch.features.size()));
+  }
+  // libtorch has no tensors of constants; nothing writes into these two.
+  auto* const features = const_cast<float*>(batch.features.data());
+  auto* const labels = const_cast<std::int64_t*>(batch.labels.data());
+  const auto [channels, height, width] = batch.shape;
+  return {torch::from_blob(features, {samples, channels, height, width}, torch::kFloat32)
+              .to(options_.device),
+          torch::from_blob(labels, {samples}, torch::kInt64).to(options_.device)};
+}
+
+PassResult ModuleReplica::backward(const Batch& batch) {
+  grads_.tensor().zero_();
+  if (batch.samples() == 0) return {};
+  return run_pass("backward", batch, [&] {
+    const Inputs in = inputs(batch);
+    const torch::Tensor outputs = network_.forward(in.features);
+    const torch::Tensor mean_loss = options_.mean_loss(outputs, in.labels);
+    mean_loss.backward();
+    expect_gradients_in_place();
+    return result_of(outputs, mean_loss, in.labels);
+  });
+}
+
+void ModuleReplica::expect_gradients_in_place() const {
+  const float* const begin = grads_.tensor().data_ptr<float>();
+  for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
+    const torch::Tensor& grad = params_.tensors()[i].tensor.grad();
+    if (grad.defined() && grad.data_ptr() == begin + params_.layout()[i].offset) continue;
+    throw InternalError(fmt::format(
+        "the gradient of {} is no longer a view of the flat gradient: the network's own code must "
+        "not replace or reset gradients",
+        params_.layout()[i].name));
+  }
+}
+
+PassResult ModuleReplica::evaluate(const Batch& batch) {
+  if (batch.samples() == 0) return {};
+  const EvaluationMode mode(*network_.module);
+  const torch::NoGradGuard no_grad;
+  return run_pass("evaluation", batch, [&] {
+    const Inputs in = inputs(batch);
+    const torch::Tensor outputs = network_.forward(in.features);
+    return result_of(outputs, options_.mean_loss(outputs, in.labels), in.labels);
+  });
+}
+
+void ModuleReplica::initialise(std::uint64_t seed) {
+  const SeededDraws draws(seed);
+  const Network fresh = options_.build();
+  copy_values(fresh.module->named_parameters(), network_.module->named_parameters());
+  copy_values(fresh.module->named_buffers(), network_.module->named_buffers());
+}
+
+void ModuleReplica::set_learning_rate(double rate) {
+  for (auto& group : optimizer_->param_groups()) group.options().set_lr(rate);
+}
+
+void ModuleReplica::local_step() {
+  optimizer_->step();
+}
+
+OptimizerState ModuleReplica::optimizer_state() const {
+  return state_of(*optimizer_);
+}
+
+void ModuleReplica::load_optimizer_state(const OptimizerState& state) {
+  load_state(*optimizer_, state);
+}
+
+}  // namespace syncopate::torch_backend

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "scheme/replica.hpp"
+#include "torch/flat.hpp"
+#include "torch/network.hpp"
+
+namespace syncopate::torch_backend {
+
+/// A replica of any libtorch module, trained by any libtorch optimizer whose rule needs no closure.
+///
+/// Every trained parameter, once however many names it has, is a view of `params`, its gradient a
+/// view of `grads`; frozen parameters and floating buffers are views of `buffers`. Integer buffers
+/// (BatchNorm's count of batches) stay with the module. The module must keep its tensors: code that
+/// replaces a parameter or a gradient by another tensor breaks the views.
+class ModuleReplica final : public Replica {
+ public:
+  /// What the optimizer is given to train.
+  enum class Grain {
+    /// Pieces of the flat vector. For rules that treat each value alone, which is to say all of
+    /// libtorch's but LBFGS, the result is the same and small networks cost fewer calls.
+    pieces,
+    /// The module's own parameters, for rules that look at a tensor as a whole.
+    tensors,
+  };
+
+  using MakeOptimizer =
+      std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<torch::Tensor>)>;
+  /// From the outputs [samples, classes] and the labels [samples] to a scalar, a mean over samples.
+  using MeanLoss = std::function<torch::Tensor(const torch::Tensor&, const torch::Tensor&)>;
+
+  struct Options {
+    BuildNetwork build = {};  ///< called once here and once by each `initialise`
+    MakeOptimizer make_optimizer = {};
+    Grain grain = Grain::pieces;
+    MeanLoss mean_loss = {};  ///< empty: cross entropy of softmax
+    torch::Device device = torch::kCPU;
+  };
+
+  /// Errors: ConfigError, for a module without trained parameters, or not of float32.
+  explicit ModuleReplica(Options options);
+
+  std::vector<TensorInfo> layout(Part part) const override;
+  std::span<float> view(Part part) override;
+  void store(Part part) override;
+
+  /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
+  /// device without memory); InternalError, for a batch that contradicts itself.
+  PassResult backward(const Batch& batch) override;
+  PassResult evaluate(const Batch& batch) override;
+
+  /// As a new network drawn after `torch::manual_seed(seed)` on a CPU, whatever the device. Resets
+  /// buffers, integer ones included; the optimizer keeps its state.
+  void initialise(std::uint64_t seed) override;
+
+  void set_learning_rate(double rate) override;
+  void local_step() override;
+
+  OptimizerState optimizer_state() const override;
+  void load_optimizer_state(const OptimizerState& state) override;
+
+ private:
+  struct Inputs {
+    torch::Tensor features;
+    torch::Tensor labels;
+  };
+
+  FlatVector& vector(Part part);
+  Inputs inputs(const Batch& batch) const;
+  std::vector<torch::Tensor> pieces() const;
+  std::vector<torch::Tensor> optimized() const;
+  void expect_gradients_in_place() const;
+
+  Options options_;
+  Network network_;
+  FlatTensors params_;
+  FlatVector grads_;
+  FlatTensors buffers_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+};
+
+}  // namespace syncopate::torch_backend

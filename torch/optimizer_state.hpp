@@ -1,0 +1,23 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include "scheme/replica.hpp"
+
+namespace syncopate::torch_backend {
+
+/// Everything that one of libtorch's SGD, RMSprop, Adam, AdamW or Adagrad remembers, bit for bit.
+///
+/// A slot holds the values of all parameters, one after another in the optimizer's own order. Before
+/// the first step there are neither slots nor counters, except for Adagrad. Every parameter must
+/// have taken part in every step. Learning rates are no part of it.
+///
+/// Errors: ConfigError, for another kind of optimizer.
+OptimizerState state_of(torch::optim::Optimizer& optimizer);
+
+/// Makes `optimizer` go on as the one did that `state` was taken from.
+/// Errors: DataError, when the state is that of another kind of optimizer or of other parameters;
+/// the optimizer is then unchanged. ConfigError as above.
+void load_state(torch::optim::Optimizer& optimizer, const OptimizerState& state);
+
+}  // namespace syncopate::torch_backend

@@ -1,0 +1,93 @@
+#include "torch/optimizers.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+namespace optim = torch::optim;
+using Parameters = std::vector<torch::Tensor>;
+using Made = std::unique_ptr<optim::Optimizer>;
+
+Made make_sgd(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<optim::SGD>(
+      std::move(parameters), optim::SGDOptions(spec.learning_rate).weight_decay(spec.weight_decay));
+}
+
+Made make_momentum(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<optim::SGD>(std::move(parameters),
+                                      optim::SGDOptions(spec.learning_rate)
+                                          .momentum(spec.momentum)
+                                          .weight_decay(spec.weight_decay)
+                                          .nesterov(spec.name == "nesterov"));
+}
+
+/// RMSprop, Adam, AdamW and Adagrad: all that they are told is a rate and a decay.
+template <class Optimizer, class Options>
+Made make_adaptive(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<Optimizer>(std::move(parameters),
+                                     Options(spec.learning_rate).weight_decay(spec.weight_decay));
+}
+
+struct Kind {
+  const char* name;
+  double usual_learning_rate;
+  Made (*make)(const OptimizerSpec&, Parameters);
+};
+
+constexpr std::array kinds{
+    Kind{"sgd", 0.2, make_sgd},
+    Kind{"momentum", 0.05, make_momentum},
+    Kind{"nesterov", 0.05, make_momentum},
+    Kind{"rmsprop", 0.001, make_adaptive<optim::RMSprop, optim::RMSpropOptions>},
+    Kind{"adam", 0.001, make_adaptive<optim::Adam, optim::AdamOptions>},
+    Kind{"adamw", 0.001, make_adaptive<optim::AdamW, optim::AdamWOptions>},
+    Kind{"adagrad", 0.01, make_adaptive<optim::Adagrad, optim::AdagradOptions>},
+};
+
+const Kind& kind_named(const std::string& name) {
+  const auto* const found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind.name == name; });
+  if (found != kinds.end()) return *found;
+  throw ConfigError(fmt::format("unknown optimizer \"{}\": expected one of {}", name,
+                                fmt::join(optimizer_names(), ", ")));
+}
+
+void expect_range(const OptimizerSpec& spec, const char* what, double value, double limit) {
+  if (value >= 0 && value < limit) return;  // false for NaN
+  throw ConfigError(fmt::format("{} {} of optimizer {}: expected a number from 0 to below {}", what,
+                                value, spec.name, limit));
+}
+
+}  // namespace
+
+Made make_optimizer(const OptimizerSpec& spec, Parameters parameters) {
+  const Kind& kind = kind_named(spec.name);
+  expect_range(spec, "learning rate", spec.learning_rate, HUGE_VAL);
+  expect_range(spec, "momentum", spec.momentum, 1);
+  expect_range(spec, "weight decay", spec.weight_decay, HUGE_VAL);
+  if (spec.name == "nesterov" && spec.momentum == 0) {
+    throw ConfigError("optimizer nesterov with momentum 0: expected more, or optimizer sgd");
+  }
+  return kind.make(spec, std::move(parameters));
+}
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  return names;
+}
+
+double usual_learning_rate(const std::string& optimizer) {
+  return kind_named(optimizer).usual_learning_rate;
+}
+
+}  // namespace syncopate::torch_backend
