@@ -1,8 +1,11 @@
 #include "base/random.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <random>
 
 namespace syncopate {
 namespace {
@@ -68,6 +71,11 @@ std::uint64_t Random::below(std::uint64_t bound) {
 double Random::normal() {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
   return radius * std::cos(2.0 * std::numbers::pi * uniform());
+}
+
+std::string unguessable_token() {
+  std::random_device source;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", source(), source(), source(), source());
 }
 
 }  // namespace syncopate

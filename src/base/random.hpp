@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -39,5 +40,8 @@ class Random {
   std::uint64_t seed_;
   std::array<std::uint64_t, 4> state_;
 };
+
+/// 128 bits from the system's own source, in hexadecimal: what nobody else can guess.
+std::string unguessable_token();
 
 }  // namespace syncopate

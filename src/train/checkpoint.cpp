@@ -134,6 +134,19 @@ std::string checkpoint_name(std::uint64_t round) {
   return fmt::format("{}{:010}{}", name_prefix, round, extension);
 }
 
+std::uint64_t round_of(const std::filesystem::path& checkpoint) {
+  const std::string name = checkpoint.filename().string();
+  std::uint64_t round = 0;
+  const char* const end = name.data() + name.size();
+  const auto read = name.starts_with(name_prefix)
+                        ? std::from_chars(name.data() + name_prefix.size(), end, round)
+                        : std::from_chars_result{end, std::errc::invalid_argument};
+  if (read.ec != std::errc() || std::string_view(read.ptr, end) != extension) {
+    throw DataError(fmt::format("{} is not named like a checkpoint", checkpoint.string()));
+  }
+  return round;
+}
+
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder) {
   const auto found = checkpoints_in(folder);
   return found.empty() ? std::nullopt : std::optional(found.back());

@@ -33,6 +33,8 @@ Progress load_checkpoint(std::string bytes, const std::string& source, const std
 
 /// The name of the checkpoint of a round: "round-0000001234.safetensors".
 std::string checkpoint_name(std::uint64_t round);
+/// The round in the name of a checkpoint. Errors: DataError, for another name.
+std::uint64_t round_of(const std::filesystem::path& checkpoint);
 
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);

@@ -61,10 +61,7 @@ Scoreboard scoreboard_of(const Recorder::Options& options) {
 }  // namespace
 
 Recorder::Recorder(const Clock& clock, Options options)
-    : clock_(clock), options_(std::move(options)), scoreboard_(scoreboard_of(options_)) {
-  evaluations_.emplace(options_.folder.evaluations(),
-                       options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create);
-}
+    : clock_(clock), options_(std::move(options)), scoreboard_(scoreboard_of(options_)) {}
 
 std::optional<std::string> Recorder::objection(const std::map<NodeId, wire::Join>& joins) {
   std::vector<PaceCost> costs;
@@ -151,6 +148,9 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
                                 .accuracy = evaluation.accuracy(),
                                 .loss = evaluation.loss()};
   scoreboard_.add(result);
+  if (!evaluations_) {
+    evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append);
+  }
   Json line = to_json(result);
   evaluations_->write(line);
   evaluations_->flush();

@@ -55,7 +55,7 @@ class Recorder : public JobObserver {
   const Clock& clock_;
   Options options_;
   Scoreboard scoreboard_;
-  std::optional<JsonLines> evaluations_;
+  std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
   std::map<Rank, wire::Heartbeat> workers_;
   TimePoint next_status_{};

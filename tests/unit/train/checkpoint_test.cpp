@@ -86,6 +86,8 @@ TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   }
   write_file(folder / "notes.txt", "");
   EXPECT_EQ(latest_checkpoint(folder), folder / checkpoint_name(300));
+  EXPECT_EQ(round_of(folder / checkpoint_name(300)), 300U);
+  EXPECT_THROW(round_of(folder / "notes.txt"), DataError);
   prune_checkpoints(folder, 2);
   EXPECT_FALSE(fs::exists(folder / checkpoint_name(5)));
   EXPECT_TRUE(fs::exists(folder / checkpoint_name(40)));

@@ -1,0 +1,116 @@
+#include "cli/command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "base/errors.hpp"
+#include "train/names.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr std::size_t page_width = 100;
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return suggestion(word, candidates);
+}
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) {
+      lines.emplace_back();
+    }
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::optional<std::string> given(const CLI::App& app, const std::string& option) {
+  const auto& results = app.get_option(option)->results();
+  return results.empty() ? std::nullopt : std::optional(results.back());
+}
+
+CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
+                       const std::string& help) {
+  const auto keep_text = [](const CLI::results_t&) { return true; };
+  return app.add_option("--" + name, keep_text, help)
+      ->type_name(value)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+CLI::Option* add_switch(CLI::App& app, const std::string& name, const std::string& help) {
+  return app.add_flag("--" + name, help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->disable_flag_override();
+}
+
+void check_nothing_left(const CLI::App& app) {
+  const auto left = app.remaining();
+  if (left.empty()) {
+    return;
+  }
+  const std::string& first = left.front();
+  if (first.starts_with('-')) {
+    const std::string name = first.substr(0, first.find('='));
+    throw ConfigError(fmt::format("unknown option {}{}", name, nearest(name, option_names(app))));
+  }
+  const auto commands = command_names(app);
+  throw ConfigError(fmt::format("{} '{}'{}",
+                                commands.empty() ? "unexpected argument" : "unknown command", first,
+                                nearest(first, commands)));
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  return Formatter::make_usage(app, std::move(name)) + "\n";
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  // CLI11 puts a line end before each group as well as between two of them.
+  return Formatter::make_group(std::move(group), is_positional, std::move(options)).substr(1);
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string text = "  " + make_option_name(option, is_positional) + make_option_opts(option);
+  if (text.size() >= column_width_) {
+    text += "\n";
+  } else {
+    text.resize(column_width_, ' ');
+  }
+  const std::string indent(text.back() == '\n' ? column_width_ : 0, ' ');
+  const auto lines = wrapped(option->get_description(), page_width - column_width_);
+  const std::string separator = "\n" + std::string(column_width_, ' ');
+  return fmt::format("{}{}{}\n", text, indent, fmt::join(lines, separator));
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  const std::string value = option->get_type_name();
+  return option->get_type_size() == 0 || value.empty() ? "" : " " + value;
+}
+
+}  // namespace syncopate::cli

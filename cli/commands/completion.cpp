@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "cli/exit_status.hpp"
+#include "train/config_fields.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// What follows "how=" in the script: `compgen`'s arguments for the values of an option.
+std::string values_of(const CLI::Option& option) {
+  const Field* field = find_field(option.get_lnames().front());
+  if (field != nullptr && field->choices != nullptr) {
+    return fmt::format("(-W '{}')", fmt::join(field->choices(), " "));
+  }
+  if (option.get_type_name() == "FILE") {
+    return "(-f)";
+  }
+  return option.get_type_name() == "FOLDER" ? "(-d)" : "()";
+}
+
+std::vector<const CLI::Option*> named_options(const CLI::App& command) {
+  return command.get_options([](const CLI::Option* option) { return !option->get_positional(); });
+}
+
+/// The branches of the script's `case` for one command: each option's values, then what else the
+/// command takes.
+std::string branches_of(const CLI::App& command) {
+  std::string branches;
+  std::string words = command.get_option_no_throw("shell") != nullptr ? "bash" : "";
+  for (const CLI::Option* option : named_options(command)) {
+    const std::string& name = option->get_lnames().front();
+    words += fmt::format(" --{}", name);
+    if (option->get_type_size() != 0) {
+      branches +=
+          fmt::format("    {}:--{}) how={} ;;\n", command.get_name(), name, values_of(*option));
+    }
+  }
+  return branches + fmt::format("    {}:*) how=(-W '{}') ;;\n", command.get_name(), words);
+}
+
+// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three.
+constexpr std::string_view frame =
+    R"(# bash completion for syncopate, made by: syncopate completion bash
+
+_syncopate() {{
+  local word=$2 before=$3 command=${{COMP_WORDS[1]}} how=()
+  if [[ $word == "=" ]]; then
+    word=""
+  elif [[ $before == "=" ]]; then
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
+  if ((COMP_CWORD == 1)); then
+    command="" before=""
+  fi
+  case "$command:$before" in
+    :*) how=(-W '{commands} --help --version') ;;
+{branches}  esac
+  COMPREPLY=()
+  if ((${{#how[@]}} > 0)); then
+    mapfile -t COMPREPLY < <(compgen "${{how[@]}}" -- "$word")
+  fi
+}}
+complete -o filenames -F _syncopate syncopate
+)";
+
+std::string script_of(const CLI::App& root) {
+  std::vector<std::string> commands;
+  std::string branches;
+  for (const CLI::App* command : root.get_subcommands({})) {
+    commands.push_back(command->get_name());
+    branches += branches_of(*command);
+  }
+  return fmt::format(frame, fmt::arg("commands", fmt::join(commands, " ")),
+                     fmt::arg("branches", branches));
+}
+
+}  // namespace
+
+Command add_completion(CLI::App& root) {
+  CLI::App* app =
+      root.add_subcommand("completion", "Print a script that completes commands in a shell.");
+  app->add_option(
+      "shell", [](const CLI::results_t&) { return true; }, "bash");
+  app->footer("Example:\n  eval \"$(syncopate completion bash)\"");
+  return {
+      app, [app, &root] {
+        const auto shell = given(*app, "shell");
+        if (shell != "bash") {
+          throw ConfigError(fmt::format(
+              "completion: expected the name of a shell, bash; found '{}'", shell.value_or("")));
+        }
+        fmt::print("{}", script_of(root));
+        return exit_status::success;
+      }};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/table.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using torch_backend::NetworkFacts;
+
+constexpr std::uint32_t most = 100'000;
+
+std::uint32_t size_of(const CLI::App& app, const std::string& option, std::uint32_t usual) {
+  const auto text = given(app, option);
+  if (!text) {
+    return usual;
+  }
+  std::uint32_t size = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), size);
+  if (error != std::errc() || end != text->data() + text->size() || size < 1 || size > most) {
+    throw ConfigError(
+        fmt::format("{}: expected a whole number from 1 to {}, found '{}'", option, most, *text));
+  }
+  return size;
+}
+
+NetworksCommand command_of(const CLI::App& app) {
+  return {.input = {.channels = size_of(app, "--channels", 1),
+                    .height = size_of(app, "--height", 28),
+                    .width = size_of(app, "--width", 28)},
+          .classes = size_of(app, "--classes", 10)};
+}
+
+void print_json(const std::vector<NetworkFacts>& networks) {
+  auto list = nlohmann::ordered_json::array();
+  for (const NetworkFacts& network : networks) {
+    list.push_back({{"name", network.name},
+                    {"parameters", network.parameters},
+                    {"buffers", network.buffers},
+                    {"multiply_adds", network.multiply_adds}});
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"networks", list}}.dump());
+}
+
+void print_table(const std::vector<NetworkFacts>& networks) {
+  Table table({{"network", Table::Align::left},
+               {"parameters"},
+               {"buffers"},
+               {"multiply-adds"},
+               {"what it is", Table::Align::left}});
+  for (const NetworkFacts& network : networks) {
+    table.add({network.name, grouped(network.parameters), grouped(network.buffers),
+               grouped(network.multiply_adds), network.summary});
+  }
+  fmt::print("{}\n", fmt::join(table.lines(), "\n"));
+}
+
+}  // namespace
+
+Command add_networks(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand("networks", "List the networks and their sizes.");
+  add_value(*app, "channels", "N", "of a sample [1]");
+  add_value(*app, "height", "N", "of a sample [28]");
+  add_value(*app, "width", "N", "of a sample [28]");
+  add_value(*app, "classes", "N", "to tell apart [10]");
+  add_switch(*app, "json", "as one JSON object");
+  app->footer("Example:\n  syncopate networks --channels 3 --height 32 --width 32 --classes 100");
+  return {app, [app, &handlers] {
+            const auto networks = handlers.networks(command_of(*app));
+            app->count("--json") > 0 ? print_json(networks) : print_table(networks);
+            return exit_status::success;
+          }};
+}
+
+}  // namespace syncopate::cli

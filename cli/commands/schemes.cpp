@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/table.hpp"
+#include "scheme/registry.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+void print_json() {
+  auto schemes = nlohmann::ordered_json::array();
+  for (const SchemeInfo& scheme : scheme_table()) {
+    schemes.push_back({{"name", scheme.name}, {"rule", scheme.rule}, {"source", scheme.source}});
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"schemes", schemes}}.dump());
+}
+
+void print_table() {
+  Table table({{"scheme", Table::Align::left},
+               {"rule", Table::Align::left},
+               {"source", Table::Align::left}});
+  for (const SchemeInfo& scheme : scheme_table()) {
+    table.add({std::string(scheme.name), std::string(scheme.rule), std::string(scheme.source)});
+  }
+  fmt::print("{}\n", fmt::join(table.lines(), "\n"));
+}
+
+}  // namespace
+
+Command add_schemes(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("schemes", "List the ways to keep replicas together.");
+  add_switch(*app, "json", "as one JSON object");
+  return {app, [app] {
+            app->count("--json") > 0 ? print_json() : print_table();
+            return exit_status::success;
+          }};
+}
+
+}  // namespace syncopate::cli

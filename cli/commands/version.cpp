@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+
+std::string version_line() {
+  return "syncopate " SYNCOPATE_VERSION;
+}
+
+Command add_version(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("version", "Print the version.");
+  add_switch(*app, "json", "as one JSON object, with what it was built by");
+  return {app, [app] {
+            const nlohmann::ordered_json facts{{"version", SYNCOPATE_VERSION},
+                                               {"compiler", __VERSION__},
+                                               {"build", SYNCOPATE_BUILD_TYPE}};
+            fmt::print("{}\n", app->count("--json") > 0 ? facts.dump() : version_line());
+            return exit_status::success;
+          }};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,18 @@
+#include "cli/launch/torch_program.hpp"
+#include "cli/run_cli.hpp"
+
+/// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is answered
+/// at once, and hands the commands that compute to `syncopate-torch`.
+int main(int argc, char** argv) {
+  using namespace syncopate::cli;
+  const Handlers handlers{
+      .train = [&](const TrainCommand& command) -> int {
+        become_torch_program(argv, command.config.threads, command.output.verbosity);
+      },
+      .networks =
+          [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {
+        become_torch_program(argv, 1, syncopate::log::Verbosity::normal);
+      },
+      .usual_learning_rate = {}};
+  return run_cli(argc, argv, handlers);
+}

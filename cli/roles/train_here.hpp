@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cli/handlers.hpp"
+
+namespace syncopate::cli {
+
+/// `syncopate train`: makes the run folder, starts coordinator, workers and evaluator as processes on
+/// this machine, shows what they do, and returns the exit status of the job.
+/// Errors: ConfigError, DataError, before anything is started.
+int train_here(const TrainCommand& command);
+
+}  // namespace syncopate::cli

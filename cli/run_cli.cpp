@@ -1,0 +1,80 @@
+#include "cli/run_cli.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  syncopate train --scheme ssgd --network lenet5 --data fashion-mnist --workers 4
+  syncopate train --cluster clusters/mixed.toml --target-accuracy 0.85
+  syncopate COMMAND --help)";
+
+void set_up(CLI::App& root) {
+  root.name("syncopate");
+  root.formatter(std::make_shared<HelpFormatter>());
+  root.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  root.get_formatter()->label("SUBCOMMANDS", "COMMAND");
+  root.set_help_flag("-h,--help", "this text");
+  root.set_version_flag("--version", version_line, "the version");
+  root.footer(examples);
+  // What is left over is refused by `check_nothing_left`, which knows what was meant.
+  root.allow_extras();
+  root.require_subcommand(0, 1);
+}
+
+/// CLI11's own words name its types, and differ from version to version.
+std::string in_our_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string option = text.substr(0, text.find_first_of(": "));
+  if (text.find("flag override") != std::string::npos) {
+    return option + " takes no value";
+  }
+  const bool lacks_value =
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
+  return lacks_value ? option + " needs a value" : text;
+}
+
+int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (command.app->parsed()) {
+      check_nothing_left(*command.app);
+      return command.run();
+    }
+  }
+  check_nothing_left(root);
+  fmt::print("{}", root.help());
+  return exit_status::success;
+}
+
+int parse_and_run(int argc, char** argv, const Handlers& handlers) {
+  CLI::App root("Data-parallel deep learning on machines of unequal speed.");
+  set_up(root);
+  const std::vector<Command> commands{add_train(root, handlers), add_networks(root, handlers),
+                                      add_schemes(root), add_version(root), add_completion(root)};
+  for (const Command& command : commands) {
+    command.app->group("Commands");
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {
+    return root.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    throw ConfigError(in_our_words(error));
+  }
+  return run_parsed(root, commands);
+}
+
+}  // namespace
+
+int run_cli(int argc, char** argv, const Handlers& handlers) {
+  return guarded([&] { return parse_and_run(argc, argv, handlers); });
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,21 @@
+#include "cli/roles/train_here.hpp"
+#include "cli/run_cli.hpp"
+#include "torch/factory.hpp"
+
+/// `syncopate-torch`: the same command line as `syncopate`, with libtorch at hand.
+int main(int argc, char** argv) {
+  using namespace syncopate;
+  const cli::Handlers handlers{
+      .train = cli::train_here,
+      .networks =
+          [](const cli::NetworksCommand& command) {
+            std::vector<torch_backend::NetworkFacts> facts;
+            for (const std::string& name : torch_backend::network_names()) {
+              facts.push_back(torch_backend::network_facts(
+                  {.name = name, .input = command.input, .classes = command.classes}));
+            }
+            return facts;
+          },
+      .usual_learning_rate = torch_backend::usual_learning_rate};
+  return cli::run_cli(argc, argv, handlers);
+}

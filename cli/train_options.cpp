@@ -1,0 +1,141 @@
+#include "cli/train_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "train/config_fields.hpp"
+#include "train/config_file.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+std::string option_of(const Field& field) {
+  return fmt::format("--{}", field.name);
+}
+
+/// "the model: mlp, lenet5 [lenet5]"
+std::string help_of(const Field& field) {
+  std::string help(field.help);
+  if (field.choices != nullptr) {
+    help += fmt::format(": {}", fmt::join(field.choices(), ", "));
+  }
+  if (field.also != nullptr) {
+    help += fmt::format(", {}", field.value);
+  }
+  const std::string usual = to_text(get_field(field, TrainConfig{}));
+  return help + fmt::format(" [{}]", field.when_unset.empty() ? usual : field.when_unset);
+}
+
+void add_option(CLI::App& app, const Field& field) {
+  const bool is_switch = std::holds_alternative<bool TrainConfig::*>(field.member);
+  const std::string name(field.name);
+  CLI::Option* option =
+      is_switch
+          ? add_switch(app, name, std::string(field.help))->disable_flag_override(false)
+          : add_value(app, name, field.choices ? "NAME" : std::string(field.value), help_of(field));
+  option->group(std::string(field.group));
+}
+
+/// Sets what the command line has options for; gives their names.
+std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& config) {
+  std::set<std::string_view> names;
+  for (const Field& field : train_fields()) {
+    const auto text = given(app, option_of(field));
+    if (!text) {
+      continue;
+    }
+    names.insert(field.name);
+    try {
+      set_field_from_text(field, config, *text);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", option_of(field), error.what()));
+    }
+  }
+  return names;
+}
+
+TrainConfig config_of_run(const std::filesystem::path& run_dir) {
+  const auto file = run_dir / "config.toml";
+  if (!std::filesystem::exists(file)) {
+    throw ConfigError(
+        fmt::format("--resume: {} holds no run: there is no config.toml", run_dir.string()));
+  }
+  TrainConfig config = read_config(file);
+  config.run_dir = run_dir;
+  return config;
+}
+
+/// A resumed run may go on for longer and be watched otherwise, but computes what it computed.
+void check_resumable(const TrainConfig& before, const TrainConfig& now) {
+  for (const Field& field : train_fields()) {
+    const FieldValue was = get_field(field, before);
+    if (!field.resumable && get_field(field, now) != was) {
+      throw ConfigError(fmt::format("{} cannot change when a run is resumed; it was {}",
+                                    option_of(field), to_text(was)));
+    }
+  }
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& app) {
+  for (const Field& field : train_fields()) {
+    add_option(app, field);
+  }
+  constexpr const char* sources = "Where the configuration comes from";
+  add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
+      ->group(sources);
+  add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
+      ->group(sources);
+  constexpr const char* said = "What is said";
+  add_switch(app, "quiet", "warnings and the final table only")->group(said);
+  add_switch(app, "verbose", "more, the settings of the numeric libraries included")->group(said);
+  add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(said);
+}
+
+TrainConfig config_of(const CLI::App& app) {
+  const auto file = given(app, "--config");
+  const auto run_dir = given(app, "--resume");
+  if (file && run_dir) {
+    throw ConfigError("--config and --resume exclude each other: a run keeps its configuration");
+  }
+  const TrainConfig base = run_dir ? config_of_run(*run_dir)
+                           : file  ? read_config(*file)
+                                   : TrainConfig{};
+  TrainConfig config = base;
+  check_given(config, apply_options(app, config));
+  if (run_dir) {
+    check_resumable(base, config);
+  }
+  return config;
+}
+
+OutputOptions output_of(const CLI::App& app) {
+  const bool quiet = app.count("--quiet") > 0;
+  const bool verbose = app.count("--verbose") > 0;
+  if (quiet && verbose) {
+    throw ConfigError("--quiet and --verbose exclude each other");
+  }
+  return {.verbosity = quiet     ? log::Verbosity::quiet
+                       : verbose ? log::Verbosity::verbose
+                                 : log::Verbosity::normal,
+          .json = app.count("--json") > 0};
+}
+
+std::filesystem::path find_cluster_file(const std::filesystem::path& named,
+                                        const std::filesystem::path& installed) {
+  const auto kept = (installed / named.filename()).replace_extension(".toml");
+  for (const auto& candidate : {named, kept}) {
+    if (std::filesystem::is_regular_file(candidate)) {
+      return candidate;
+    }
+  }
+  throw ConfigError(fmt::format("--cluster: there is no file {}, and none of that name in {}",
+                                named.string(), installed.string()));
+}
+
+}  // namespace syncopate::cli

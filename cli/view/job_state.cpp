@@ -1,0 +1,59 @@
+#include "cli/view/job_state.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace syncopate::cli {
+namespace {
+
+struct Apply {
+  JobState& state;
+
+  void operator()(const events::Started& event) { state.started = event; }
+  void operator()(const events::Status& event) { state.status = event; }
+  void operator()(const EvaluationResult& event) {
+    state.evaluation = event;
+    state.best_accuracy = std::max(event.accuracy, state.best_accuracy.value_or(0));
+  }
+  void operator()(const events::Checkpoint&) {}
+  void operator()(const events::Note&) {}
+  void operator()(const events::Finished& event) { state.finished = event; }
+  void operator()(const events::Failed& event) { state.failed = event; }
+};
+
+/// Seconds until `done` is `whole`, when it took `seconds` to come this far.
+double seconds_until(double whole, double done, double seconds) {
+  return std::max(0.0, whole - done) * seconds / done;
+}
+
+/// Steps of the worker that has done the fewest.
+double least_steps(const events::Status& status) {
+  const auto least = std::min_element(
+      status.workers.begin(), status.workers.end(),
+      [](const auto& left, const auto& right) { return left.steps < right.steps; });
+  return least == status.workers.end() ? 0 : static_cast<double>(least->steps);
+}
+
+}  // namespace
+
+void JobState::apply(const events::Event& event) {
+  std::visit(Apply{*this}, event);
+}
+
+std::optional<double> JobState::remaining_seconds() const {
+  if (!status || status->epoch <= 0 || status->training_seconds <= 0) {
+    return std::nullopt;
+  }
+  const double seconds = status->training_seconds;
+  double remaining = seconds_until(config.epochs, status->epoch, seconds);
+  if (config.max_time) {
+    remaining = std::min(remaining, std::max(0.0, *config.max_time - seconds));
+  }
+  if (const double steps = least_steps(*status); config.max_steps && steps > 0) {
+    const auto most = static_cast<double>(*config.max_steps);
+    remaining = std::min(remaining, seconds_until(most, steps, seconds));
+  }
+  return remaining;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,109 @@
+#include "cli/view/live_view.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/table.hpp"
+#include "cli/view/terminal.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr std::string_view hide_cursor = "\x1b[?25l";
+constexpr std::string_view show_cursor = "\x1b[?25h";
+constexpr std::string_view clear_below = "\x1b[J";
+constexpr std::string_view clear_to_end_of_line = "\x1b[K";
+
+/// Columns of a line that may hold colours.
+std::size_t visible_width(const std::string& line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      i = line.find('m', i);
+    } else {
+      text += line[i];
+    }
+  }
+  return width_of(text);
+}
+
+/// Rows that `lines` take on a terminal of this width, which may be narrower than they are.
+std::size_t rows_of(const std::vector<std::string>& lines, std::size_t width) {
+  std::size_t rows = 0;
+  for (const std::string& line : lines) {
+    rows += std::max<std::size_t>(1, (visible_width(line) + width - 1) / width);
+  }
+  return rows;
+}
+
+std::string move_up(std::size_t rows) {
+  return rows == 0 ? "" : fmt::format("\x1b[{}A", rows);
+}
+
+}  // namespace
+
+LiveView::LiveView(TrainConfig config, Style style)
+    : TrainingView(std::move(config)), style_(style) {
+  measure_terminal(STDOUT_FILENO, style_);
+  write_all(STDOUT_FILENO, hide_cursor);
+  draw();
+}
+
+LiveView::~LiveView() {
+  write_all(STDOUT_FILENO, show_cursor);
+}
+
+void LiveView::refresh() {
+  if (changed_) {
+    draw();
+  }
+}
+
+void LiveView::resized() {
+  measure_terminal(STDOUT_FILENO, style_);
+  erase();
+  changed_ = true;
+}
+
+void LiveView::finish() {
+  draw();
+  if (state().finished) {
+    erase();
+    print_summary();
+  }
+}
+
+void LiveView::show(const events::Event& event, std::string_view) {
+  if (const auto* note = std::get_if<events::Note>(&event)) {
+    erase();
+    write_line(STDOUT_FILENO, note->text);
+  }
+  changed_ = true;
+}
+
+void LiveView::show_log(const std::string& line) {
+  erase();
+  write_line(STDERR_FILENO, line);
+  changed_ = true;
+}
+
+void LiveView::draw() {
+  // Over the old picture rather than after erasing it: nothing flickers.
+  std::string text = move_up(rows_of(drawn_, style_.width));
+  drawn_ = render_live(state(), style_);
+  for (const std::string& line : drawn_) {
+    text += fmt::format("\r{}{}\n", line, clear_to_end_of_line);
+  }
+  write_all(STDOUT_FILENO, text.append(clear_below));
+  changed_ = false;
+}
+
+void LiveView::erase() {
+  write_all(STDOUT_FILENO,
+            fmt::format("{}\r{}", move_up(rows_of(drawn_, style_.width)), clear_below));
+  drawn_.clear();
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/view/render.hpp"
+#include "cli/view/training_view.hpp"
+
+namespace syncopate::cli {
+
+/// A picture at the bottom of the terminal, redrawn in place; log lines scroll by above it.
+class LiveView : public TrainingView {
+ public:
+  LiveView(TrainConfig config, Style style);
+  /// Leaves the cursor as it was, below the picture.
+  ~LiveView() override;
+  LiveView(const LiveView&) = delete;
+  LiveView& operator=(const LiveView&) = delete;
+
+  Duration refresh_period() const override { return std::chrono::milliseconds(100); }
+  void refresh() override;
+  void resized() override;
+  void finish() override;
+
+ private:
+  void show(const events::Event& event, std::string_view line) override;
+  void show_log(const std::string& line) override;
+  void draw();
+  /// Removes the picture; what is written next takes its place.
+  void erase();
+
+  Style style_;
+  std::vector<std::string> drawn_;  ///< the lines that are on the screen
+  bool changed_ = true;
+};
+
+}  // namespace syncopate::cli

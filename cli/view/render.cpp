@@ -1,0 +1,267 @@
+#include "cli/view/render.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cli/table.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// How the three shares of a worker's time look.
+struct Ink {
+  const char* mark;
+  const char* colour;  ///< begins it on a terminal
+};
+
+using Inks = std::array<Ink, 3>;  // compute, communicate, wait
+constexpr Inks unicode_inks{{{"█", "\x1b[32m"}, {"▒", "\x1b[33m"}, {"·", "\x1b[2m"}}};
+constexpr Inks ascii_inks{{{"#", "\x1b[32m"}, {"=", "\x1b[33m"}, {".", "\x1b[2m"}}};
+constexpr const char* plain_again = "\x1b[0m";
+
+std::string times(std::size_t count, const char* mark) {
+  std::string text;
+  for (; count > 0; --count) {
+    text += mark;
+  }
+  return text;
+}
+
+std::string painted(const std::string& text, const char* colour, const Style& style) {
+  return style.colour && !text.empty() ? colour + text + plain_again : text;
+}
+
+/// Columns of a bar up to a share of its width.
+std::size_t columns_up_to(double share, std::size_t width) {
+  const double columns = std::round(share * static_cast<double>(width));
+  return static_cast<std::size_t>(std::clamp(columns, 0.0, static_cast<double>(width)));
+}
+
+std::string bar(const std::array<double, 3>& shares, std::size_t width, const Style& style) {
+  const Inks& inks = style.unicode ? unicode_inks : ascii_inks;
+  std::string text;
+  std::size_t filled = 0;
+  double share = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    share += std::isfinite(shares[i]) ? shares[i] : 0;
+    const std::size_t end = std::max(filled, columns_up_to(share, width));
+    text += painted(times(end - filled, inks[i].mark), inks[i].colour, style);
+    filled = end;
+  }
+  return text + std::string(width - filled, ' ');
+}
+
+std::string legend(const Style& style) {
+  const Inks& inks = style.unicode ? unicode_inks : ascii_inks;
+  return fmt::format("compute {} communicate {} wait {}", inks[0].mark, inks[1].mark, inks[2].mark);
+}
+
+/// Widths of the two columns that adapt to the terminal; a bar too short to tell anything is left out.
+struct Layout {
+  static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // and what parts the columns
+  static constexpr std::size_t shortest_bar = 10;
+
+  std::size_t device = 10;
+  std::size_t bar = 0;
+
+  Layout(const JobState& state, const Style& style) {
+    for (const auto& worker : state.started->workers) {
+      device = std::clamp(width_of(worker.device), device, std::size_t{28});
+    }
+    const std::size_t used = others + device;
+    const std::size_t left = style.width > used ? style.width - used : 0;
+    bar = left < shortest_bar ? 0 : std::min(left, std::size_t{40});
+  }
+};
+
+std::string device_of(const JobState& state, std::uint32_t rank) {
+  for (const auto& worker : state.started->workers) {
+    if (worker.rank == rank) {
+      return worker.device;
+    }
+  }
+  return "";
+}
+
+std::string head_line(const Layout& layout, const Style& style) {
+  const std::string text =
+      fmt::format("worker  {}  {:>10}  {}  {:>8}", fitted("device", layout.device), "samples/s",
+                  fitted(legend(style), layout.bar), "round");
+  return painted(fitted(text, style.width), "\x1b[2m", style);
+}
+
+std::string worker_line(const JobState& state, const events::Status::Worker& worker,
+                        const Layout& layout, const Style& style) {
+  const std::string begin = fmt::format(
+      "{:>6}  {}  {:>10}  ", worker.rank, fitted(device_of(state, worker.rank), layout.device),
+      grouped(static_cast<std::uint64_t>(std::max(0.0, worker.samples_per_second))));
+  const std::string end = fmt::format("  {:>8}", grouped(worker.round));
+  if (layout.bar == 0) {
+    return fitted(begin + end, style.width);
+  }
+  return begin + bar({worker.compute, worker.communicate, worker.wait}, layout.bar, style) + end;
+}
+
+std::string accuracy_text(const JobState& state) {
+  if (!state.evaluation) {
+    return "-";
+  }
+  std::string text = fmt::format("{:.4f} (best {:.4f}", state.evaluation->accuracy,
+                                 state.best_accuracy.value_or(0));
+  if (state.config.target_accuracy) {
+    text += fmt::format(", target {}", *state.config.target_accuracy);
+  }
+  return text + ")";
+}
+
+std::string progress_text(const JobState& state) {
+  const events::Status& status = *state.status;
+  return fmt::format("epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}", status.epoch,
+                     state.config.epochs,
+                     grouped(static_cast<std::uint64_t>(std::max(0.0, status.throughput))),
+                     status.loss, accuracy_text(state));
+}
+
+std::string time_text(const JobState& state) {
+  const auto remaining = state.remaining_seconds();
+  return fmt::format("elapsed {}   remaining {}", clock_text(state.status->training_seconds),
+                     remaining ? clock_text(*remaining) : "-");
+}
+
+std::string title(const JobState& state) {
+  const events::Started& job = *state.started;
+  return fmt::format("{}: {} on {}, {}", job.scheme, job.network, job.data, job.run_dir);
+}
+
+std::string cell(const Json& object, const char* name, std::string (*show)(double)) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_number() ? "-" : show(found->get<double>());
+}
+
+std::string whole_text(double value) {
+  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
+}
+
+std::string percent_text(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+std::string accuracy_figure(double accuracy) {
+  return fmt::format("{:.4f}", accuracy);
+}
+
+std::string seconds_text(double seconds) {
+  return fmt::format("{:.2f} s", seconds);
+}
+
+std::string rate_text(double rate) {
+  return whole_text(rate) + " samples/s";
+}
+
+std::vector<std::string> worker_table(const Json& summary) {
+  Table table({{"worker"},
+               {"device", Table::Align::left},
+               {"samples"},
+               {"steps"},
+               {"computing"},
+               {"communication"},
+               {"wait"},
+               {"traffic"}});
+  for (const Json& worker : summary.value("workers", Json::array())) {
+    table.add({cell(worker, "rank", whole_text), worker.value("device", "-"),
+               cell(worker, "samples", whole_text), cell(worker, "steps", whole_text),
+               cell(worker, "computing_time_ratio", percent_text),
+               cell(worker, "communication_ratio", percent_text),
+               cell(worker, "wait_ratio", percent_text),
+               cell(worker, "traffic_bytes", bytes_text)});
+  }
+  return table.lines();
+}
+
+std::string time_to_target(const Json& summary) {
+  const std::string time = cell(summary, "time_to_target_seconds", seconds_text);
+  return time == "-" ? "not reached" : time;
+}
+
+}  // namespace
+
+std::vector<std::string> render_live(const JobState& state, const Style& style) {
+  if (!state.started || !state.status) {
+    return {fitted("starting", style.width)};
+  }
+  const Layout layout(state, style);
+  constexpr std::size_t lines_around = 6;  // title, head, more, progress, time, and one left free
+  const std::size_t room = style.height > lines_around ? style.height - lines_around : 1;
+  const auto& workers = state.status->workers;
+  std::vector<std::string> lines{painted(fitted(title(state), style.width), "\x1b[1m", style),
+                                 head_line(layout, style)};
+  for (std::size_t i = 0; i < std::min(room, workers.size()); ++i) {
+    lines.push_back(worker_line(state, workers[i], layout, style));
+  }
+  if (workers.size() > room) {
+    lines.push_back(fitted(fmt::format("and {} more", workers.size() - room), style.width));
+  }
+  lines.push_back(fitted(progress_text(state), style.width));
+  lines.push_back(fitted(time_text(state), style.width));
+  return lines;
+}
+
+std::string status_line(const JobState& state) {
+  return fmt::format("{}   {}", clock_text(state.status->training_seconds), progress_text(state));
+}
+
+std::string evaluation_line(const EvaluationResult& evaluation) {
+  return fmt::format("{}   epoch {:.2f}   round {}   test accuracy {:.4f}   test loss {:.4f}",
+                     clock_text(evaluation.training_seconds), evaluation.epoch,
+                     grouped(evaluation.round), evaluation.accuracy, evaluation.loss);
+}
+
+std::string started_line(const events::Started& started) {
+  return fmt::format("{}: {} on {}, {} worker{}, {}", started.scheme, started.network, started.data,
+                     started.workers.size(), started.workers.size() == 1 ? "" : "s",
+                     started.run_dir);
+}
+
+std::vector<std::string> render_summary(const Json& summary, const std::string& run_dir) {
+  std::vector<std::string> lines = worker_table(summary);
+  lines.emplace_back();
+  const auto add = [&](const std::string& name, const std::string& figure) {
+    lines.push_back(fitted(name, 20) + figure);
+  };
+  add("accuracy", fmt::format("{} (best {})", cell(summary, "accuracy", accuracy_figure),
+                              cell(summary, "best_accuracy", accuracy_figure)));
+  if (const Json target = summary.value("target_accuracy", Json()); target.is_number()) {
+    add(fmt::format("time to {}", target.get<double>()), time_to_target(summary));
+  }
+  add("throughput", cell(summary, "throughput", rate_text));
+  add("cluster efficiency", cell(summary, "cluster_efficiency", percent_text));
+  add("training clock", cell(summary, "training_seconds", seconds_text));
+  add("traffic", cell(summary, "traffic_bytes", bytes_text));
+  add("run folder", run_dir);
+  return lines;
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::max(0.0, seconds));
+  const std::uint64_t hours = whole / 3600;
+  const std::uint64_t minutes = whole / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
+                   : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < units.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+}  // namespace syncopate::cli

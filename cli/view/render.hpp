@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/view/job_state.hpp"
+
+namespace syncopate::cli {
+
+/// What a terminal can show.
+struct Style {
+  std::size_t width = 80;
+  std::size_t height = 24;
+  bool colour = false;
+  bool unicode = true;
+};
+
+// All of these are pure, and give lines without line ends.
+
+/// The picture of a running job, at most `width` columns wide and `height` − 1 lines high: a line per
+/// worker with a bar of where its time goes, and the job as a whole below.
+std::vector<std::string> render_live(const JobState& state, const Style& style);
+
+/// The job as a whole in one line, for where nothing can be redrawn. A status is there.
+std::string status_line(const JobState& state);
+std::string evaluation_line(const EvaluationResult& evaluation);
+std::string started_line(const events::Started& started);
+
+/// The end of a job: a table of workers and the job's figures. `summary` is that of `summary.json`;
+/// a figure that it lacks, or that is null, is shown as "-".
+std::vector<std::string> render_summary(const nlohmann::ordered_json& summary,
+                                        const std::string& run_dir);
+
+/// "1:02:03" or "2:03".
+std::string clock_text(double seconds);
+
+/// "44.7 MB".
+std::string bytes_text(double bytes);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cli/view/render.hpp"
+
+namespace syncopate::cli {
+
+/// Looks up a variable of the environment; empty where it is not set.
+using Environment = std::function<std::string(const char* name)>;
+
+/// The environment of this process.
+std::string from_environment(const char* name);
+
+/// Whether a terminal of this environment can be redrawn in place.
+bool can_redraw(const Environment& environment);
+
+/// Colours unless NO_COLOR (https://no-color.org) is set; characters as the locale has them.
+Style style_of(const Environment& environment);
+
+/// Sets the size to that of the terminal, where it is known.
+void measure_terminal(int descriptor, Style& style);
+
+/// Writes everything; gives up where nobody reads any more: a job goes on without its terminal.
+void write_all(int descriptor, std::string_view text);
+void write_line(int descriptor, std::string_view line);
+
+}  // namespace syncopate::cli
