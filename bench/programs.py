@@ -1,0 +1,150 @@
+"""The programs that the benchmarks run, Syncopate's and its peers', and what their output says."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+WARM_UP_ROUNDS = 5
+
+
+def resident_bytes(pid):
+    """The most memory that a process has had resident so far; None when it has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+class Programs:
+    """Where the programs are, and the environment that all of them get alike.
+
+    OpenBLAS is told the processor, as `syncopate` tells it by itself: it takes young ones for old
+    ones, and a peer so handicapped would be no peer.
+    """
+
+    def __init__(self, build, python):
+        self.bin = pathlib.Path(build) / "bin"
+        self.python = python
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.environment.update(blas_core(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")))
+
+    def last_json(self, command, as_installed=False):
+        """Runs a program to its end; its last line is a JSON object."""
+        environment = dict(self.environment)
+        if as_installed:
+            environment.pop("OPENBLAS_CORETYPE", None)
+        done = subprocess.run(
+            [str(word) for word in command], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def replica(self, network, seconds):
+        """Syncopate's replica alone in a process."""
+        program = self.bin / "torch_local"
+        return self.last_json([program, "--network", network, "--seconds", seconds, "--json"])
+
+    def pytorch(self, network, seconds, as_installed=False):
+        """The same network in PyTorch."""
+        script = HERE / "torch_local.py"
+        return self.last_json(
+            [self.python, script, "--network", network, "--seconds", seconds, "--json"], as_installed
+        )
+
+    def ddp_command(self, network, processes, seconds):
+        script = HERE / "peer_ddp.py"
+        return [
+            self.python, script, "--network", network, "--processes", processes, "--seconds", seconds, "--json",
+        ]  # fmt: skip
+
+    def ddp(self, network, processes, seconds):
+        """PyTorch's DistributedDataParallel over Gloo."""
+        return self.last_json(self.ddp_command(network, processes, seconds))
+
+    def ddp_first_step(self, network, processes):
+        """Seconds from the command to the end of the first step of all processes."""
+        begun = time.monotonic()
+        command = [str(word) for word in self.ddp_command(network, processes, 0.1)]
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as program:
+            first = next(iter(program.stdout))
+            elapsed = time.monotonic() - begun
+            program.stdout.read()
+        if json.loads(first).get("event") != "first_step" or program.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} failed")
+        return elapsed
+
+    def messages(self, seconds):
+        """Small messages between simulated nodes."""
+        return self.last_json([self.bin / "sim_messages", "--seconds", seconds, "--json"])
+
+    def train(self, options):
+        """Runs `syncopate train --json` to its end, without evaluations and checkpoints."""
+        with tempfile.TemporaryDirectory(prefix="syncopate-bench-") as folder:
+            command = [
+                self.bin / "syncopate", "train", "--json", "--run-dir", pathlib.Path(folder) / "run",
+                "--epochs", 100000, "--eval-every", "never", "--checkpoint-every", "never", *options,
+            ]  # fmt: skip
+            return TrainingRun([str(word) for word in command], self.environment)
+
+
+class TrainingRun:
+    """One run of `syncopate train`: its figures, from its events and from the system."""
+
+    def __init__(self, command, environment):
+        self.first_step_seconds = None
+        self.resident = {}
+        self._statuses = []
+        self._workers = []
+        self._begun = time.monotonic()
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as program:
+            for line in program.stdout:
+                self._hear(json.loads(line))
+        if program.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} ended with status {program.returncode}")
+
+    def _hear(self, event):
+        if event["event"] == "started":
+            self._workers = [worker["pid"] for worker in event["workers"]]
+        stepped = event["event"] == "finished" or event["event"] == "status" and event["samples"] > 0
+        if stepped and self.first_step_seconds is None:
+            self.first_step_seconds = time.monotonic() - self._begun
+        if event["event"] == "status":
+            self._statuses.append(event)
+            for pid in self._workers:
+                peak = resident_bytes(pid)
+                if peak:
+                    self.resident[pid] = peak
+
+    @property
+    def images_per_second(self):
+        """Between the first status after the warm-up and the last, as the peers leave theirs out."""
+        warm = [status for status in self._statuses if status["round"] >= WARM_UP_ROUNDS]
+        if len(warm) < 2:
+            raise RuntimeError("the run was too short to have a speed; give it more --seconds")
+        samples, seconds = (warm[-1][name] - warm[0][name] for name in ("samples", "training_seconds"))
+        return samples / seconds
+
+    @property
+    def worker_resident_bytes(self):
+        """Of the worker that had the most."""
+        return max(self.resident.values())
+
+
+def blas_core(cpuinfo):
+    """What OpenBLAS must be told about this processor, as cli/launch/environment.cpp has it."""
+    found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+    flags = set(found[1].split()) if found else set()
+    if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+        return {"OPENBLAS_CORETYPE": "SKYLAKEX"}
+    return {"OPENBLAS_CORETYPE": "HASWELL"} if {"avx2", "fma"} <= flags else {}
+
+
+def debian_python():
+    """The interpreter that Debian's python3-torch belongs to."""
+    return shutil.which("python3", path="/usr/bin") or "python3"

@@ -1,0 +1,116 @@
+"""The suites: which figure of Syncopate stands beside which of its peers."""
+from measuring import Contestant, comparison, interleave
+
+MIB = 2**20
+
+
+def local(programs, options):
+    """One device, one thread: images per second of a replica, beside PyTorch."""
+    for network in ("lenet5", "resnet18-v1"):
+        results = interleave(
+            [
+                Contestant("Syncopate, the replica", lambda: speed(programs.replica(network, options.seconds))),
+                Contestant("Syncopate, `train --scheme local`", lambda: trained(programs, network, 1, options)),
+                Contestant("PyTorch", lambda: speed(programs.pytorch(network, options.seconds))),
+                Contestant(
+                    "PyTorch, OpenBLAS left to guess the processor",
+                    lambda: speed(programs.pytorch(network, options.seconds, as_installed=True)),
+                ),
+            ],
+            options.rounds,
+        )
+        yield f"## {network}, one thread, batch 64\n"
+        yield comparison(results, "images/s", "PyTorch")
+
+
+def ssgd(programs, options):
+    """Synchronous SGD, two workers of one thread: images per second, beside DistributedDataParallel."""
+    for network in ("lenet5", "resnet18-v1"):
+        results = interleave(
+            [
+                Contestant("Syncopate, `train --scheme ssgd`", lambda: trained(programs, network, 2, options)),
+                Contestant(
+                    "PyTorch DistributedDataParallel, Gloo",
+                    lambda: speed(programs.ddp(network, 2, options.seconds)),
+                ),
+            ],
+            options.rounds,
+        )
+        yield f"## {network}, two workers, batch 64 each\n"
+        yield comparison(results, "images/s", "PyTorch DistributedDataParallel, Gloo")
+
+
+def start(programs, options):
+    """Four workers of LeNet-5: seconds from the command to the first step of all."""
+    peer = "PyTorch DistributedDataParallel, Gloo"
+    results = interleave(
+        [
+            Contestant("Syncopate, `train --scheme ssgd`", lambda: first_step(programs)),
+            Contestant(peer, lambda: {"seconds": programs.ddp_first_step("lenet5", 4)}),
+        ],
+        options.rounds,
+    )
+    yield "Syncopate's figure is an upper bound: when the end of a job of a single step was told.\n"
+    yield comparison(results, "seconds", peer)
+
+
+def memory(programs, options):
+    """The most memory resident in one worker of four, beside one process that trains alone."""
+    for network in ("lenet5", "resnet18-v1"):
+        alone = "Syncopate, the replica alone in a process"
+        results = interleave(
+            [
+                Contestant(alone, lambda: resident(programs.replica(network, options.seconds))),
+                Contestant("Syncopate, worker of `local`", lambda: worker_memory(programs, network, 1, options)),
+                Contestant("Syncopate, worker of `ssgd`", lambda: worker_memory(programs, network, 4, options)),
+                Contestant("PyTorch alone", lambda: resident(programs.pytorch(network, options.seconds))),
+                Contestant(
+                    "PyTorch DistributedDataParallel, Gloo",
+                    lambda: resident(programs.ddp(network, 4, options.seconds)),
+                ),
+            ],
+            options.rounds,
+        )
+        yield f"## {network}, batch 64\n"
+        yield comparison(results, "MiB", alone)
+
+
+def simulator(programs, options):
+    """Small messages between 64 simulated nodes, per second of real time."""
+
+    def measure():
+        return {"messages/s": programs.messages(options.seconds)["messages_per_second"]}
+
+    results = interleave([Contestant("Syncopate, simulated transport", measure)], options.rounds)
+    yield comparison(results, "messages/s")
+
+
+SUITES = {suite.__name__: suite for suite in (local, ssgd, start, memory, simulator)}
+
+
+def speed(result):
+    return {"images/s": result["images_per_second"]}
+
+
+def resident(result):
+    return {"MiB": result["peak_resident_bytes"] / MIB}
+
+
+def trained(programs, network, workers, options):
+    return {"images/s": training(programs, network, workers, options).images_per_second}
+
+
+def worker_memory(programs, network, workers, options):
+    return {"MiB": training(programs, network, workers, options).worker_resident_bytes / MIB}
+
+
+def training(programs, network, workers, options):
+    scheme = "local" if workers == 1 else "ssgd"
+    return programs.train(
+        ["--scheme", scheme, "--network", network, "--workers", workers, "--max-time", options.seconds]
+    )
+
+
+def first_step(programs):
+    run = programs.train(["--scheme", "ssgd", "--network", "lenet5", "--workers", 4, "--max-steps", 1])
+    return {"seconds": run.first_step_seconds}

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A folder includes only folders below it, and each outside library has one home.
+
+The order is that of the architecture page: what stands low knows nothing of what stands on it.
+"""
+import re
+
+import source
+
+# Low to high. Each folder of src/ may include itself and those before it.
+SRC = ["base", "wire", "telemetry", "data", "transport", "cluster", "collective", "scheme", "train"]
+
+# What the folders beside src/ may include of the project. Nothing but tests and benchmarks may see
+# the simulator: production code cannot know which world it runs in.
+BESIDE_SRC = {
+    "torch": SRC + ["torch"],
+    "cli": SRC + ["torch", "cli"],
+    "sim": SRC + ["sim"],
+    "bench": SRC + ["torch", "cli", "sim", "bench"],
+    "tests": SRC + ["torch", "cli", "sim", "tests"],
+}
+
+# Folders that may include a library's headers, by the beginning of the header's name.
+HOMES = {
+    "torch/": ["torch"],
+    "ATen/": ["torch"],
+    "c10/": ["torch"],
+    "asio": ["transport"],
+    "boost/context": ["sim"],
+    "hwy/": ["collective"],
+    "spdlog/": ["base"],
+    "CLI/": ["cli"],
+    "zlib.h": ["data"],
+    "toml++/": ["cluster", "train"],
+    "google/protobuf/": ["wire"],
+    "gtest/": ["tests"],
+    "gmock/": ["tests"],
+    "benchmark/": ["bench"],
+}
+
+# A backend of the transport is known where a world is put together, and nowhere below.
+COMPOSERS = {"cli", "bench", "tests"}
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def folder_of(path):
+    """The folder of `path` that the order speaks of: src/wire/x.hpp is in wire."""
+    return path.parts[1] if path.parts[0] == "src" else path.parts[0]
+
+
+def allowed(folder):
+    return SRC[: SRC.index(folder) + 1] if folder in SRC else BESIDE_SRC.get(folder)
+
+
+def own_include(root, path, name):
+    """Complaint about an include of one of the project's own headers, or None."""
+    folder, target = folder_of(path), name.split("/")[0]
+    if target in SRC + list(BESIDE_SRC):
+        if allowed(folder) is not None and target not in allowed(folder):
+            return f"{folder} must not include {target}"
+        backend = re.match(r"transport/(\w+)/", name)
+        inside = backend and f"transport/{backend[1]}" in path.as_posix()
+        if backend and not inside and folder not in COMPOSERS:
+            return f"only {', '.join(sorted(COMPOSERS))} may choose a backend of the transport"
+    made = [name, name + ".in"]  # by hand, or by CMake
+    if not name.endswith(".pb.h") and not any(
+        (root / base / file).is_file() for base in ("src", "") for file in made
+    ):
+        return f'"{name}" is not a file under src/ or the root'
+    return None
+
+
+def outside_include(path, name):
+    """Complaint about an include of a library's header, or None."""
+    for prefix, homes in HOMES.items():
+        if name.startswith(prefix) and folder_of(path) not in homes + ["tests", "bench"]:
+            return f"<{name}> belongs in {' and '.join(homes)} alone"
+    if folder_of(path) == "tests" and name.startswith(("torch/", "ATen/", "c10/")):
+        if path.parts[1] != "torch":
+            return f"<{name}> belongs in torch and tests/torch alone"
+    return None
+
+
+def check(root):
+    for path in source.files(root, source.CPP):
+        text = source.read(root, path)
+        for match in _INCLUDE.finditer(text):
+            quote, name = match.groups()
+            complaint = own_include(root, path, name) if quote == '"' else outside_include(path, name)
+            if complaint:
+                yield f"{path}:{source.line_of(text, match.start(1))}: {complaint}"
+
+
+if __name__ == "__main__":
+    source.main(__doc__, check)

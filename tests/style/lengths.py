@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Files and functions that a reader can hold in the head."""
+import ast
+import re
+
+import source
+
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 70
+REASON = re.compile(r"(?://|#) Length: \w+")
+
+# Braces that open no function: of namespaces and types, and of initialisers.
+_OTHER_BRACE = re.compile(r"^(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b|=\s*$")
+_TEMPLATE = re.compile(r"template\s*<(?:[^<>]|<[^<>]*>)*>\s*(?:requires\b[^{;]*?\s)?")
+
+
+def functions(text):
+    """Yields (first line, lines) of the outermost blocks of C++ that are functions."""
+    text = re.sub(r"^[ \t]*#[^\n]*", "", source.code(text), flags=re.MULTILINE)
+    opened, begin = [], 0
+    for match in re.finditer(r"[{};]", text):
+        if match.group() == "{":
+            head = _TEMPLATE.sub("", text[begin : match.start()]).strip()
+            inside = any(function for function, _ in opened)
+            first = source.line_of(text, begin + len(text[begin:]) - len(text[begin:].lstrip()))
+            opened.append((not inside and not _OTHER_BRACE.search(head), first))
+        elif match.group() == "}" and opened:
+            function, first = opened.pop()
+            if function:
+                yield first, source.line_of(text, match.start()) - first + 1
+        begin = match.end()
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield node.lineno, node.end_lineno - node.lineno + 1
+
+
+def check(root):
+    for path in source.files(root, source.CPP | {".py"}):
+        text = source.read(root, path)
+        lines = text.count("\n")
+        if lines > LONGEST_FILE and not REASON.search(text):
+            yield f"{path}:1: {lines} lines; split it, or say why in a comment `Length: ...`"
+        for first, length in (functions if path.suffix in source.CPP else python_functions)(text):
+            if length > LONGEST_FUNCTION:
+                yield f"{path}:{first}: a function of {length} lines; {LONGEST_FUNCTION} is the most"
+
+
+if __name__ == "__main__":
+    source.main(__doc__, check)
