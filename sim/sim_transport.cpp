@@ -184,7 +184,7 @@ void SimTransport::deliver(Message message) {
 }
 
 void SimTransport::lose(NodeId peer, const std::string& why) {
-  if (relation(peer) != Relation::known) {
+  if (relation(peer) == Relation::lost) {
     return;
   }
   relate(peer, Relation::lost);

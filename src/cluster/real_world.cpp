@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-/// Without its end the system would refuse a longer name.
+/// The system refuses a longer name.
 constexpr std::size_t thread_name_letters = 15;
 
 void warn_of_unasked(const std::string& task, const std::exception_ptr& error) {
@@ -30,9 +30,7 @@ void warn_of_unasked(const std::string& task, const std::exception_ptr& error) {
 class RealWorld::ThreadTask final : public Task {
  public:
   ThreadTask(const std::string& name, std::function<void()> body)
-      : name_(name), thread_([this, body = std::move(body)] { run(body); }) {
-    pthread_setname_np(thread_.native_handle(), name.substr(0, thread_name_letters).c_str());
-  }
+      : name_(name), thread_([this, body = std::move(body)] { run(body); }) {}
 
   ~ThreadTask() override {
     if (thread_.joinable()) {
@@ -57,6 +55,7 @@ class RealWorld::ThreadTask final : public Task {
 
  private:
   void run(const std::function<void()>& body) noexcept {
+    pthread_setname_np(pthread_self(), name_.substr(0, thread_name_letters).c_str());
     try {
       body();
     } catch (...) {
