@@ -79,9 +79,14 @@ class Programs:
             raise RuntimeError(f"{' '.join(command)} failed")
         return elapsed
 
-    def messages(self, seconds):
-        """Small messages between simulated nodes."""
-        return self.last_json([self.bin / "sim_messages", "--seconds", seconds, "--json"])
+    def simulator(self):
+        """Small messages between 64 simulated nodes."""
+        return self.last_json([self.bin / "simulator_bench", "--repetitions", 1, "--json"])
+
+    def tcp(self):
+        """Messages between two processes over the tcp transport, by pattern."""
+        results = self.last_json([self.bin / "tcp_bench", "--json"])["results"]
+        return {result["algorithm"]: result for result in results}
 
     def train(self, options):
         """Runs `syncopate train --json` to its end, without evaluations and checkpoints."""
@@ -109,17 +114,16 @@ class TrainingRun:
             raise RuntimeError(f"{' '.join(command)} ended with status {program.returncode}")
 
     def _hear(self, event):
-        if event["event"] == "started":
+        kind = event.get("event")  # the last line, the summary, has none
+        if kind == "started":
             self._workers = [worker["pid"] for worker in event["workers"]]
-        stepped = event["event"] == "finished" or event["event"] == "status" and event["samples"] > 0
+        stepped = kind == "finished" or kind == "status" and event["samples"] > 0
         if stepped and self.first_step_seconds is None:
             self.first_step_seconds = time.monotonic() - self._begun
-        if event["event"] == "status":
+        if kind == "status":
             self._statuses.append(event)
-            for pid in self._workers:
-                peak = resident_bytes(pid)
-                if peak:
-                    self.resident[pid] = peak
+            peaks = {pid: resident_bytes(pid) for pid in self._workers}
+            self.resident.update({pid: peak for pid, peak in peaks.items() if peak})
 
     @property
     def images_per_second(self):

@@ -61,7 +61,8 @@ void Inbox::withdraw(Receive& receive) {
 
 void Inbox::lose(NodeId peer, const std::string& why) {
   losses_.push_back({peer, why});
-  for (auto& [tag, box] : boxes_) {
+  for (auto& entry : boxes_) {
+    Box& box = entry.second;
     std::erase_if(box.receives, [&](Receive* receive) { return serve(box, *receive); });
   }
 }
@@ -85,16 +86,16 @@ bool Inbox::serve(Box& box, Receive& receive) {
     hand_over(receive, std::move(message));
     return true;
   }
-  if (const Loss* const loss = loss_for(box, receive)) {
+  if (const Loss* const loss = loss_for(receive)) {
     receive.completion.complete(std::make_exception_ptr(PeerLost(loss->peer, loss->why)));
     return true;
   }
   return false;
 }
 
-const Inbox::Loss* Inbox::loss_for(Box& box, const Receive& receive) {
+const Inbox::Loss* Inbox::loss_for(const Receive& receive) {
   if (!receive.from) {
-    return box.losses_told < losses_.size() ? &losses_[box.losses_told++] : nullptr;
+    return losses_told_ < losses_.size() ? &losses_[losses_told_++] : nullptr;
   }
   const auto found = std::find_if(losses_.begin(), losses_.end(),
                                   [&](const Loss& loss) { return loss.peer == *receive.from; });

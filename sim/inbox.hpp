@@ -26,8 +26,8 @@ struct Receive {
 ///
 /// Order:     a message goes to the first receive posted that it matches; a receive gets the first
 ///            message arrived that it matches, and learns of a loss when no message is left for it.
-/// Losses:    a receive from a lost peer ends with PeerLost. Under each tag, one receive from anyone
-///            ends with PeerLost for each lost peer.
+/// Losses:    a receive from a lost peer ends with PeerLost; and for each lost peer one receive from
+///            anyone does, under whatever tag.
 /// Invariant: no posted receive matches a message that is kept.
 class Inbox {
  public:
@@ -47,7 +47,6 @@ class Inbox {
   struct Box {
     std::deque<Message> messages;   // in the order of arrival
     std::deque<Receive*> receives;  // in the order of posting
-    std::size_t losses_told = 0;    // to receives from anyone
   };
   struct Loss {
     NodeId peer;
@@ -55,10 +54,11 @@ class Inbox {
   };
 
   bool serve(Box& box, Receive& receive);
-  const Loss* loss_for(Box& box, const Receive& receive);
+  const Loss* loss_for(const Receive& receive);
 
   std::map<Tag, Box> boxes_;
-  std::vector<Loss> losses_;  // in the order in which they became known
+  std::vector<Loss> losses_;     // in the order in which they became known
+  std::size_t losses_told_ = 0;  // to receives from anyone
 };
 
 }  // namespace syncopate::sim

@@ -5,10 +5,7 @@ namespace syncopate::sim {
 SwitchNotes::SwitchNotes() = default;
 SwitchNotes::~SwitchNotes() = default;
 
-void SwitchNotes::entering(const void* bottom, std::size_t size) {
-  outer_bottom_ = bottom;
-  outer_size_ = size;
-}
+void SwitchNotes::entering(const void* /*bottom*/, std::size_t /*size*/) {}
 
 void SwitchNotes::entered() {}
 

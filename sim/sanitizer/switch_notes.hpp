@@ -25,10 +25,11 @@ class SwitchNotes {
   void left();
 
  private:
-  void* inner_ = nullptr;  ///< what the sanitizer knows of the fiber
-  void* outer_ = nullptr;  ///< and of the stack that resumes it
-  const void* outer_bottom_ = nullptr;
-  std::size_t outer_size_ = 0;
+  // Not every implementation uses all of them.
+  [[maybe_unused]] void* inner_ = nullptr;  ///< what the sanitizer knows of the fiber
+  [[maybe_unused]] void* outer_ = nullptr;  ///< and of the stack that resumes it
+  [[maybe_unused]] const void* outer_bottom_ = nullptr;
+  [[maybe_unused]] std::size_t outer_size_ = 0;
 };
 
 }  // namespace syncopate::sim

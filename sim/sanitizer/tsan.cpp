@@ -10,9 +10,7 @@ SwitchNotes::~SwitchNotes() {
   __tsan_destroy_fiber(inner_);
 }
 
-void SwitchNotes::entering(const void* bottom, std::size_t size) {
-  outer_bottom_ = bottom;
-  outer_size_ = size;
+void SwitchNotes::entering(const void* /*bottom*/, std::size_t /*size*/) {
   outer_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(inner_, 0);
 }

@@ -12,7 +12,6 @@ class Local : public Scheme {
   Local(const Clock& clock, Round done) : clock_(clock), round_(done) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  void settle(Replica& /*replica*/) override {}
 
  private:
   const Clock& clock_;

@@ -61,10 +61,6 @@ class Scheme {
   /// Decides the fate of the gradients in `replica`, and applies it.
   /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
-
-  /// Makes `replica` hold the global model, buffers included, for a snapshot. Every worker calls it
-  /// after the same meeting.
-  virtual void settle(Replica& replica) = 0;
 };
 
 }  // namespace syncopate

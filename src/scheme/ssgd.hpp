@@ -14,8 +14,8 @@ enum class Weights {
 /// Synchronous SGD by allreduce (Chen et al. 2016): every step, the mean gradient over all workers'
 /// batches, then each replica's own optimizer, which so makes the same step everywhere.
 ///
-/// Replicas that begin with the same bits keep the same bits, buffers apart: those follow each
-/// worker's own samples until `settle` averages them.
+/// Buffers are averaged with the gradients, weighted alike. So replicas that begin with the same bits
+/// keep the same bits, whoever of them is tested, saved or resumed from.
 class Ssgd : public Scheme {
  public:
   struct Options {
@@ -26,15 +26,14 @@ class Ssgd : public Scheme {
   Ssgd(Group& group, Options options) : group_(group), options_(options), round_(options.done) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  void settle(Replica& replica) override;
 
  private:
+  /// Σ weight_i · part_i / total, on every replica.
   void average(Replica& replica, Part part, double weight, double total);
 
   Group& group_;
   Options options_;
   Round round_;
-  std::uint64_t samples_ = 0;  ///< of this worker since the replicas last settled
 };
 
 }  // namespace syncopate

@@ -145,7 +145,6 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
 
 void Trainer::snapshot_and_checkpoint(bool evaluate, bool checkpoint) {
   enter("snapshot");
-  scheme_.settle(replica_);
   if (evaluate && options_.snapshots) {
     options_.snapshots->send({.round = progress_.round,
                               .samples = progress_.samples,

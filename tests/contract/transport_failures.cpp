@@ -179,6 +179,7 @@ TEST_P(TransportContract, AReceiveFromAnyoneReportsEachLossOnce) {
     }
     EXPECT_THAT(lost, testing::ElementsAre(1, 2));
     EXPECT_THROW(transport.receive(std::nullopt, data, shortly(world)), TimedOut);
+    EXPECT_THROW(transport.receive(std::nullopt, other, shortly(world)), TimedOut);
     post_text(world, NodeId{3}, control, "done");
   });
 }

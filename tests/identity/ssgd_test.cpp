@@ -137,7 +137,7 @@ TEST(SsgdWeights, UniformIsAnotherMeanWhereBatchesAreUnequal) {
             1e-6);
 }
 
-TEST(SsgdSettle, AveragesBuffersBySamples) {
+TEST(SsgdBuffers, AreAveragedBySamples) {
   const auto means = on_every_rank<float>(2, [](Group& group) {
     QuadraticReplica replica({.features = 1});
     Ssgd scheme(group, {});
@@ -147,8 +147,6 @@ TEST(SsgdSettle, AveragesBuffersBySamples) {
                       .features = std::vector<float>(first ? 1 : 3, first ? 10.0F : 20.0F),
                       .labels = std::vector<std::int64_t>(first ? 1 : 3, 0)};
     step(scheme, replica, batch);
-    scheme.settle(replica);
-    scheme.settle(replica);  // changes nothing: no sample since
     return replica.view(Part::buffers)[0];
   });
   EXPECT_FLOAT_EQ(means[0], (1.0F * 1 + 3 * 5.42F) / 4);

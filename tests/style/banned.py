@@ -50,18 +50,18 @@ BANS = [
     Ban(
         r"\b(?:un)?setenv\b|\bputenv\b",
         "the environment is written in cli/ alone",
-        ("cli/*", "tests/process/*"),
+        ("cli/*", "tests/process/*", "tests/unit/cli/*"),
     ),
     Ban(
         r"(?:\bstd|(?<![\w>]))::(?:abort|terminate|_?exit|quick_exit)\s*\("
         r"|(?<![\w.>:])_?exit\s*\(|\b_Exit\s*\(",
         "throw an Error; only cli/ ends a process",
-        ("cli/*", "tests/process/*"),
+        ("cli/*", "tests/process/*", "tests/unit/cli/*"),
     ),
     Ban(
         r"std::(?:cout|cerr|clog)\b|\b(?:f?printf|puts|putchar)\s*\(|fmt::print\b",
         "only cli/ writes to the user; the rest logs (base/log.hpp)",
-        ("cli/*", "bench/*"),
+        ("cli/*", "tests/unit/cli/*", "bench/*"),
     ),
     Ban(
         r"\bnew\s+[\w:(]|\bdelete\s*(?:\[\s*\])?\s*[\w(*]",

@@ -1,7 +1,7 @@
 // Goal: the loader gives exactly the feed's batches, ahead of time and in bounded memory; errors and
 //       cancellation reach the caller; it ends whatever it is doing.
-// Method: a world of threads that tells who is blocked; batches compared with those gathered
-//       directly.
+// Method: a world of threads that tells who is blocked, and the simulator; batches compared with
+//       those gathered directly.
 
 #include "train/loader.hpp"
 
@@ -11,6 +11,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "sim/simulation.hpp"
 #include "tests/unit/train/thread_world.hpp"
 
 namespace syncopate {
@@ -33,7 +34,7 @@ class LoaderTest : public testing::Test {
     }
   }
 
-  /// Rank 1 of two, whose part of 34 samples is used up before rank 0's of 66.
+  /// Rank 1 of two, whose part of 33 samples is used up before rank 0's of 67.
   static BatchFeed feed_over(std::size_t samples) {
     const std::vector<std::uint8_t> labels(samples, 0);
     return {Partition(labels, {9, false, {2, 1}}), Rank{1}, {batch_size, batch_size}};
@@ -141,6 +142,51 @@ TEST_F(LoaderTest, RethrowsWhatEndedThePreparingTask) {
   };
   EXPECT_THROW(drain(), InternalError);
   EXPECT_THROW(loader.next(), InternalError);
+}
+
+TEST_F(LoaderTest, CostsNoVirtualTime) {
+  sim::Simulation simulation({});
+  std::size_t samples = 0;
+  simulation.add_node("worker", [&](World& world) {
+    Loader loader(world, options());
+    for (std::uint64_t step = 0; step < 2 * feed_over(100).steps_per_epoch(); ++step) {
+      samples += loader.next().samples();
+    }
+  });
+  simulation.run();
+  EXPECT_EQ(samples, 2U * 33U);
+  EXPECT_EQ(simulation.now(), TimePoint());
+}
+
+TEST_F(LoaderTest, EndsWithItsSimulatedNode) {
+  sim::Simulation simulation({});
+  bool survived = false;
+  const NodeId node = simulation.add_node("worker", [&](World& world) {
+    Loader loader(world, options());
+    loader.next();
+    world.sleep_for(std::chrono::seconds(10));
+    survived = true;
+  });
+  const TimePoint death(std::chrono::seconds(2));
+  simulation.at(death, [&] { simulation.kill(node); });
+  simulation.run();
+  EXPECT_FALSE(survived);
+  EXPECT_EQ(simulation.now(), death);
+}
+
+TEST_F(LoaderTest, IsCancelledInTheSimulatorToo) {
+  sim::Simulation simulation({});
+  simulation.add_node("worker", [&](World& world) {
+    Loader loader(world, options());
+    world.cancel(std::make_exception_ptr(Cancelled("by the test")));
+    const auto drain = [&] {
+      for (int step = 0; step < 10; ++step) {
+        loader.next();
+      }
+    };
+    EXPECT_THROW(drain(), Cancelled);
+  });
+  simulation.run();
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+"""Goal: however a job ends, it ends on every process within seconds, says why, keeps what it should, and
+leaves no process behind.
+Method: processes are killed, stopped and interrupted for real, in the middle of training."""
+import os
+import signal
+import unittest
+
+from jobs import SMALL, JobTest, wait_until_gone
+
+ENDLESS = [*SMALL, "--epochs", "100000", "--eval-every", "never"]
+
+
+class Ends(JobTest):
+    def started(self):
+        job = self.start(*ENDLESS)
+        job.wait_for_round(10)
+        return job
+
+    def test_a_killed_worker_ends_the_job_and_is_named(self):
+        job = self.started()
+        children = job.children()
+        os.kill(job.worker_pids()[1], signal.SIGKILL)
+        status, errors = job.finish()
+        self.assertEqual(status, 1)
+        self.assertIn(f"worker 1 (pid {job.worker_pids()[1]} on", errors)
+        self.assertIn("died; last heard", errors)
+        wait_until_gone(children)
+
+    def test_a_killed_coordinator_ends_the_job(self):
+        job = self.started()
+        children = job.children()
+        others = {*job.worker_pids()}
+        coordinator = children[0]
+        self.assertNotIn(coordinator, others)
+        os.kill(coordinator, signal.SIGKILL)
+        status, errors = job.finish()
+        self.assertEqual(status, 1)
+        self.assertIn("coordinator", errors)
+        wait_until_gone(children)
+
+    def test_a_stopped_worker_is_named_too(self):
+        job = self.started()
+        children = job.children()
+        os.kill(job.worker_pids()[0], signal.SIGSTOP)
+        status, errors = job.finish()
+        self.assertEqual(status, 1)
+        self.assertIn(f"worker 0 (pid {job.worker_pids()[0]} on", errors)
+        self.assertIn("no longer answers", errors)
+        wait_until_gone(children)
+
+    def test_an_interrupt_ends_cleanly_with_a_checkpoint(self):
+        job = self.started()
+        children = job.children()
+        job.process.send_signal(signal.SIGINT)
+        status, _ = job.finish()
+        self.assertEqual(status, 130)
+        summary = self.summary()
+        self.assertEqual(summary["ended_because"], "interrupted")
+        self.assertEqual(len(self.checkpoints()), 1)
+        self.assertIn(f"{summary['rounds']:010}", self.checkpoints()[0].name)
+        wait_until_gone(children)
+
+    def test_a_second_interrupt_ends_at_once(self):
+        job = self.started()
+        children = job.children()
+        for pid in children:
+            os.kill(pid, signal.SIGSTOP)  # so that the first interrupt cannot be answered
+        job.process.send_signal(signal.SIGINT)
+        self.assertIn("Ctrl-C again", job.next_error())
+        job.process.send_signal(signal.SIGINT)
+        status, _ = job.finish()
+        self.assertEqual(status, 130)
+        wait_until_gone(children)
+
+    def test_the_death_of_the_supervisor_leaves_no_orphan(self):
+        job = self.started()
+        children = job.children()
+        self.assertEqual(len(children), 4)  # coordinator, two workers, evaluator
+        job.process.kill()
+        wait_until_gone(children)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+"""Runs jobs as a user does, for the tests of this folder.
+
+Nothing here waits by sleeping for a while: tests wait for an event of the job, for the end of a
+process, or for processes to be gone, each with a generous limit after which they fail.
+"""
+import json
+import os
+import pathlib
+import select
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+SYNCOPATE = os.environ.get("SYNCOPATE", "syncopate")
+LIMIT = 120  # seconds after which a wait has failed
+SMALL = ["--network", "mlp", "--data", "synthetic", "--workers", "2"]
+
+
+class JobTest(unittest.TestCase):
+    """A test with a folder of its own."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-process-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def train(self, *options, run_dir="run", **more):
+        """Runs a job to its end."""
+        command = [SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options]
+        return subprocess.run(
+            [str(word) for word in command],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False, **more,
+        )
+
+    def start(self, *options, run_dir="run"):
+        """Starts a job, which is ended with the test at the latest."""
+        job = RunningJob(self.folder / run_dir, options)
+        self.addCleanup(job.end)
+        return job
+
+    def summary(self, run_dir="run"):
+        return json.loads((self.folder / run_dir / "summary.json").read_text())
+
+    def checkpoints(self, run_dir="run"):
+        return sorted((self.folder / run_dir / "checkpoints").glob("*.safetensors"))
+
+    def assert_refused(self, done, *words):
+        """Bad input: exit status 2, one line on standard error that says all of `words`."""
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+
+class RunningJob:
+    """A job whose events are read as they come."""
+
+    def __init__(self, run_dir, options):
+        self.run_dir = pathlib.Path(run_dir)
+        command = [SYNCOPATE, "train", "--json", "--run-dir", run_dir, *options]
+        self.process = subprocess.Popen(
+            [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.pending = b""
+        self.events = []
+
+    def next_event(self):
+        deadline = time.monotonic() + LIMIT
+        while b"\n" not in self.pending:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise AssertionError(f"no event for {LIMIT} s; the last ones: {self.events[-3:]}")
+            chunk = os.read(self.process.stdout.fileno(), 65536)
+            if not chunk:
+                errors = self.process.stderr.read().decode()
+                raise AssertionError(f"the job ended early: {errors}")
+            self.pending += chunk
+        line, self.pending = self.pending.split(b"\n", 1)
+        self.events.append(json.loads(line))
+        return self.events[-1]
+
+    def wait_for(self, kind, condition=lambda event: True):
+        while True:
+            event = self.next_event()
+            if event["event"] == kind and condition(event):
+                return event
+
+    def wait_for_round(self, number):
+        return self.wait_for("status", lambda event: event["round"] >= number)
+
+    def next_error(self):
+        """The next line on standard error."""
+        return self.process.stderr.readline().decode()
+
+    def worker_pids(self):
+        started = next(event for event in self.events if event["event"] == "started")
+        return [worker["pid"] for worker in started["workers"]]
+
+    def children(self):
+        """The job's processes, the supervisor apart."""
+        path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text().split()]
+
+    def finish(self):
+        """Waits for the end; gives exit status and standard error."""
+        _, errors = self.process.communicate(timeout=LIMIT)
+        return self.process.returncode, errors.decode()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate(timeout=LIMIT)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(pids):
+    deadline = time.monotonic() + LIMIT
+    while left := [pid for pid in pids if is_alive(pid)]:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"processes {left} are still there")
+        time.sleep(0.05)  # a poll, not a wait for something that this test could be told of
+
+
+def read_safetensors(path):
+    """Metadata, and each tensor's shape and bytes: all that a Python user needs to know of the format."""
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    metadata = header.pop("__metadata__")
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = (tuple(entry["shape"]), data[8 + length + begin : 8 + length + end])
+    return metadata, tensors

@@ -1,0 +1,109 @@
+"""Goal: bad input ends with one clear line and exit status 2, before anything is written.
+Method: damaged datasets, impossible clusters, folders in use, a full disk."""
+import gzip
+import os
+import struct
+import subprocess
+import unittest
+
+from jobs import LIMIT, SMALL, SYNCOPATE, JobTest
+
+
+def idx_images(count, rows=28, columns=28, magic=0x803):
+    return struct.pack(">IIII", magic, count, rows, columns) + bytes(count * rows * columns)
+
+
+def idx_labels(labels, magic=0x801):
+    return struct.pack(">II", magic, len(labels)) + bytes(labels)
+
+
+class Refusals(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        self.put("train-images-idx3-ubyte.gz", gzip.compress(idx_images(100)))
+        self.put("train-labels-idx1-ubyte.gz", gzip.compress(idx_labels([i % 10 for i in range(100)])))
+        self.put("t10k-images-idx3-ubyte.gz", gzip.compress(idx_images(20)))
+        self.put("t10k-labels-idx1-ubyte.gz", gzip.compress(idx_labels([i % 10 for i in range(20)])))
+
+    def put(self, name, content):
+        (self.data / name).write_bytes(content)
+
+    def train_on_data(self):
+        done = self.train("--network", "mlp", "--data", "mnist", "--data-dir", self.data, "--max-steps", "1")
+        return done
+
+    def assert_data_refused(self, *words):
+        self.assert_refused(self.train_on_data(), *words)
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_whole_data_is_accepted(self):
+        done = self.train_on_data()
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_truncated_gzip(self):
+        path = self.data / "train-images-idx3-ubyte.gz"
+        path.write_bytes(path.read_bytes()[:-20])
+        self.assert_data_refused("train-images-idx3-ubyte.gz")
+
+    def test_wrong_magic(self):
+        self.put("train-images-idx3-ubyte.gz", gzip.compress(idx_images(100, magic=0x123)))
+        self.assert_data_refused("train-images-idx3-ubyte.gz")
+
+    def test_wrong_count(self):
+        self.put("train-labels-idx1-ubyte.gz", gzip.compress(idx_labels([1] * 99)))
+        self.assert_data_refused("99", "100")
+
+    def test_label_out_of_range(self):
+        self.put("t10k-labels-idx1-ubyte.gz", gzip.compress(idx_labels([10] * 20)))
+        self.assert_data_refused("t10k-labels-idx1-ubyte.gz", "10")
+
+    def test_missing_file(self):
+        (self.data / "t10k-images-idx3-ubyte.gz").unlink()
+        self.assert_data_refused("t10k-images-idx3-ubyte")
+
+    def test_a_cluster_that_the_machine_cannot_pace(self):
+        cluster = self.folder / "cluster.toml"
+        cluster.write_text('name = "light"\n[[devices]]\nname = "light"\nseconds_per_batch = 1e-5\n')
+        done = self.train("--network", "lenet5", "--data", "synthetic", "--cluster", cluster)
+        self.assert_refused(done, "cannot pace", "--time-scale")
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_a_folder_that_holds_a_run(self):
+        self.assertEqual(self.train(*SMALL, "--max-steps", "1").returncode, 0)
+        self.assert_refused(self.train(*SMALL, "--max-steps", "1"), "already holds a run", "--resume")
+
+    def test_a_damaged_checkpoint(self):
+        self.train(*SMALL, "--max-steps", "1")
+        (checkpoint,) = self.checkpoints()
+        checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+        done = subprocess.run(
+            [SYNCOPATE, "train", "--resume", str(self.folder / "run"), "--max-steps", "2"],
+            capture_output=True, text=True, timeout=LIMIT, check=False,
+        )
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("is not a whole safetensors file", done.stderr)
+
+    def test_a_full_disk_ends_the_job_and_leaves_no_half_file(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        copy = self.folder / "copy"
+        # A disk of its own, in a mount namespace that goes with the job; its content is copied out.
+        script = (
+            f"mount -t tmpfs -o size=400k tmpfs {disk} && {SYNCOPATE} train --network lenet5 "
+            f"--data synthetic --workers 2 --max-steps 2 --run-dir {disk}/run; status=$?; "
+            f"cp -r {disk} {copy}; exit $status"
+        )
+        namespace = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+        done = subprocess.run(
+            [*namespace, "sh", "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+        self.assertEqual(list((copy / "run" / "checkpoints").iterdir()), [])
+        self.assertTrue((copy / "run" / "config.toml").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

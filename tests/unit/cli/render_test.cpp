@@ -1,0 +1,178 @@
+// Goal:   what a terminal shows is right, fits it, and is the same for the same state.
+// Method: whole pictures of small states; sizes from absurd to wide, each line measured.
+#include "cli/view/render.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cli/table.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Style ascii{.width = 80, .height = 24, .colour = false, .unicode = false};
+
+JobState job_of(std::uint32_t workers) {
+  JobState state{.config = {.epochs = 5}};
+  state.started = events::Started{
+      .run_dir = "runs/x", .scheme = "ssgd", .network = "lenet5", .data = "mnist", .epochs = 5};
+  state.status = events::Status{.training_seconds = 90,
+                                .samples = 90000,
+                                .epoch = 1.5,
+                                .round = 1406,
+                                .loss = 0.25,
+                                .throughput = 1000};
+  for (std::uint32_t rank = 0; rank < workers; ++rank) {
+    state.started->workers.push_back({rank, "cpu as slow", "host", 100});
+    state.status->workers.push_back({.rank = rank,
+                                     .samples = 45000,
+                                     .steps = 703,
+                                     .round = 1406,
+                                     .phase = "backward",
+                                     .compute = 0.5,
+                                     .communicate = 0.25,
+                                     .wait = 0.25,
+                                     .samples_per_second = 1500.7});
+  }
+  return state;
+}
+
+/// Without what only changes colours.
+std::string without_colours(const std::string& line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      i = line.find('m', i);
+    } else {
+      text += line[i];
+    }
+  }
+  return text;
+}
+
+TEST(RenderLiveTest, ShowsEveryWorkerAndTheJob) {
+  JobState state = job_of(1);
+  state.apply(EvaluationResult{.accuracy = 0.9});
+  state.apply(EvaluationResult{.accuracy = 0.875});
+  const auto lines = render_live(state, ascii);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_THAT(lines[0], HasSubstr("ssgd: lenet5 on mnist, runs/x"));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("worker  device"), HasSubstr("compute # communicate =")));
+  EXPECT_EQ(lines[2],
+            "     0  cpu as slow       1,500  ##################=========.........     1,406");
+  EXPECT_THAT(lines[3], HasSubstr("epoch 1.50 of 5   1,000 samples/s   loss 0.2500   accuracy "
+                                  "0.8750 (best 0.9"));
+  EXPECT_THAT(lines[4], HasSubstr("elapsed 1:30   remaining 3:30"));
+}
+
+TEST(RenderLiveTest, FitsEveryTerminal) {
+  for (const bool colour : {false, true}) {
+    for (const std::size_t width : {1, 20, 40, 60, 79, 80, 100, 250}) {
+      for (const std::size_t height : {1, 5, 8, 24}) {
+        SCOPED_TRACE(fmt::format("colour {} width {} height {}", colour, width, height));
+        const auto lines =
+            render_live(job_of(10), {.width = width, .height = height, .colour = colour});
+        EXPECT_LT(lines.size(), std::max<std::size_t>(height, 7));
+        for (const auto& line : lines) {
+          EXPECT_LE(width_of(without_colours(line)), width) << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(RenderLiveTest, SaysHowManyWorkersItHasNoRoomFor) {
+  const auto lines = render_live(job_of(10), {.width = 80, .height = 10});
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("and 6 more")));
+}
+
+TEST(RenderLiveTest, UsesColoursAndCharactersAsTheStyleAllows) {
+  const auto plain = render_live(job_of(1), ascii)[2];
+  EXPECT_THAT(plain, AllOf(Not(HasSubstr("\x1b")), HasSubstr("##"), Not(HasSubstr("█"))));
+  const auto rich = render_live(job_of(1), {.colour = true, .unicode = true})[2];
+  EXPECT_THAT(rich, AllOf(HasSubstr("\x1b[32m█"), HasSubstr("\x1b[33m▒"), HasSubstr("\x1b[0m")));
+}
+
+TEST(RenderLiveTest, SurvivesNumbersThatAreNone) {
+  JobState state = job_of(1);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  state.status->loss = nan;
+  state.status->workers[0].compute = nan;
+  state.status->workers[0].samples_per_second = -1;
+  const auto lines = render_live(state, ascii);
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("          0  "), HasSubstr("=====")));
+  EXPECT_THAT(lines[3], HasSubstr("loss nan"));
+}
+
+TEST(RenderLiveTest, SaysThatItStartsBeforeThereIsAnything) {
+  EXPECT_EQ(render_live({}, {.width = 10}), std::vector<std::string>{"starting  "});
+}
+
+TEST(RemainingTest, TakesTheNearestLimit) {
+  JobState state = job_of(2);
+  EXPECT_DOUBLE_EQ(*state.remaining_seconds(), 210);
+  state.config.max_time = 100;
+  EXPECT_DOUBLE_EQ(*state.remaining_seconds(), 10);
+  state.config.max_steps = 703;
+  EXPECT_DOUBLE_EQ(*state.remaining_seconds(), 0);
+  state.status->epoch = 0;
+  EXPECT_FALSE(state.remaining_seconds());
+}
+
+TEST(LinesTest, TellOfProgressInOneLineEach) {
+  EXPECT_THAT(status_line(job_of(1)), HasSubstr("1:30   epoch 1.50 of 5   1,000 samples/s"));
+  EXPECT_EQ(
+      evaluation_line(
+          {.round = 1000, .epoch = 2, .training_seconds = 3661, .accuracy = 0.5, .loss = 1.25}),
+      "1:01:01   epoch 2.00   round 1,000   test accuracy 0.5000   test loss 1.2500");
+  EXPECT_EQ(started_line(*job_of(2).started), "ssgd: lenet5 on mnist, 2 workers, runs/x");
+}
+
+TEST(SummaryTest, ShowsWorkersAndFigures) {
+  const auto summary = nlohmann::ordered_json::parse(R"({
+    "accuracy": 0.8612, "best_accuracy": 0.87, "target_accuracy": 0.85,
+    "time_to_target_seconds": 12.345, "training_seconds": 83.2, "throughput": 12345.6,
+    "cluster_efficiency": 0.931, "traffic_bytes": 44695848,
+    "workers": [{"rank": 0, "device": "gpu-new", "samples": 120000, "steps": 1875,
+                 "computing_time_ratio": 0.961, "communication_ratio": 0.012,
+                 "wait_ratio": 0.027, "traffic_bytes": 999}]})");
+  EXPECT_THAT(
+      render_summary(summary, "runs/x"),
+      ElementsAre("worker  device   samples  steps  computing  communication   wait  traffic",
+                  "     0  gpu-new  120,000  1,875     96.1 %          1.2 %  2.7 %    999 B", "",
+                  "accuracy            0.8612 (best 0.8700)", "time to 0.85        12.35 s",
+                  "throughput          12,345 samples/s", "cluster efficiency  93.1 %",
+                  "training clock      83.20 s", "traffic             44.7 MB",
+                  "run folder          runs/x"));
+}
+
+TEST(SummaryTest, ShowsWhatIsMissingAsMissing) {
+  const auto summary = nlohmann::ordered_json::parse(
+      R"({"accuracy": null, "target_accuracy": 0.9, "time_to_target_seconds": null})");
+  const auto lines = render_summary(summary, "runs/x");
+  EXPECT_THAT(lines, testing::Contains("accuracy            - (best -)"));
+  EXPECT_THAT(lines, testing::Contains("time to 0.9         not reached"));
+}
+
+TEST(TextTest, NamesTimesAndBytes) {
+  EXPECT_EQ(clock_text(0), "0:00");
+  EXPECT_EQ(clock_text(59.99), "0:59");
+  EXPECT_EQ(clock_text(3600), "1:00:00");
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(999), "999 B");
+  EXPECT_EQ(bytes_text(1000), "1 kB");
+  EXPECT_EQ(bytes_text(44695848), "44.7 MB");
+  EXPECT_EQ(bytes_text(2e18), "2e+03 PB");
+}
+
+}  // namespace
+}  // namespace syncopate::cli

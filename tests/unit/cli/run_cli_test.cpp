@@ -1,0 +1,294 @@
+// Goal:   every command line is either understood as its help says or refused in one line that helps.
+// Method: whole command lines through `run_cli` with handlers that write down what they were given.
+#include "cli/run_cli.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "train/config_fields.hpp"
+#include "train/config_file.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ran {
+  int status;
+  std::string out, err;
+};
+
+class RunCliTest : public testing::Test {
+ protected:
+  RunCliTest() {
+    std::string name = (fs::temp_directory_path() / "run_cli_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~RunCliTest() override { fs::remove_all(folder_); }
+
+  Ran run(std::vector<std::string> words) {
+    words.insert(words.begin(), "syncopate");
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = run_cli(static_cast<int>(words.size()), argv.data(), handlers_);
+    std::fflush(nullptr);
+    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  }
+
+  /// The configuration of `syncopate train` with these options, which are to be accepted.
+  TrainConfig train(std::vector<std::string> options) {
+    options.insert(options.begin(), "train");
+    command_.reset();
+    const Ran ran = run(options);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err, "");
+    return command_.value_or(TrainCommand{}).config;
+  }
+
+  /// The one line that refuses a command line.
+  std::string refusal(const std::vector<std::string>& words) {
+    command_.reset();
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, StartsWith("syncopate: "));
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_FALSE(command_);
+    return ran.err;
+  }
+
+  std::string file(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    write_file(folder_ / name, text);
+    return (folder_ / name).string();
+  }
+
+  fs::path folder_;
+  std::optional<TrainCommand> command_;
+  std::optional<NetworksCommand> networks_;
+  Handlers handlers_{
+      .train =
+          [this](const TrainCommand& command) {
+            command_ = command;
+            return 0;
+          },
+      .networks =
+          [this](const NetworksCommand& command) {
+            networks_ = command;
+            return std::vector<torch_backend::NetworkFacts>{{.name = "net",
+                                                             .summary = "small",
+                                                             .parameters = 61706,
+                                                             .buffers = 0,
+                                                             .multiply_adds = 416520}};
+          },
+      .usual_learning_rate = [](const std::string&) { return 0.05; }};
+};
+
+TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("Commands:"), HasSubstr("Examples:")));
+    EXPECT_EQ(ran.err, "");
+  }
+}
+
+TEST_F(RunCliTest, HelpsWithEveryOptionOfTrain) {
+  const Ran ran = run({"train", "--help"});
+  EXPECT_EQ(ran.status, 0);
+  for (const Field& field : train_fields()) {
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("  --{}", field.name)));
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("\n{}:\n", field.group)));
+  }
+  for (const char* option : {"--config", "--resume", "--quiet", "--verbose", "--json"}) {
+    EXPECT_THAT(ran.out, HasSubstr(option));
+  }
+}
+
+TEST_F(RunCliTest, HelpFitsAPage) {
+  std::istringstream lines(run({"train", "--help"}).out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
+TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
+  for (const Field& field : train_fields()) {
+    SCOPED_TRACE(field.name);
+    if (field.name == "cluster" || field.name == "split-by-class") {
+      continue;  // a file, and a switch, of which other tests know
+    }
+    const std::string value =
+        field.value == "FOLDER" ? folder_ / "new" : to_text(get_field(field, {}));
+    const std::string text = value.empty() || value == "0" ? "1" : value;
+    std::vector<std::string> options{fmt::format("--{}", field.name), text};
+    if (field.name == "schedule-step" || field.name == "schedule-factor") {
+      options.insert(options.end(), {"--schedule", "step"});
+    } else if (field.name == "time-scale") {
+      options.insert(options.end(), {"--cluster", file("a.toml",
+                                                       "name = 'a'\n[[devices]]\n"
+                                                       "name = 'd'\nseconds_per_batch = 1\n")});
+    }
+    EXPECT_EQ(to_text(get_field(field, train(options))), text);
+  }
+}
+
+TEST_F(RunCliTest, FillsWhatIsLeftOpen) {
+  const TrainConfig config = train({});
+  EXPECT_EQ(config.workers, 1u);
+  EXPECT_EQ(config.learning_rate, 0.05);
+  EXPECT_THAT(config.run_dir.string(), testing::MatchesRegex("runs/[0-9]+-[0-9]+-ssgd-lenet5"));
+  EXPECT_FALSE(command_->named_run_dir);
+}
+
+TEST_F(RunCliTest, PutsOptionsOverTheFileOverDefaults) {
+  const std::string path = file("job.toml", "epochs = 7\nseed = 3\n");
+  const TrainConfig config = train({"--seed", "4", "--config", path});
+  EXPECT_EQ(config.epochs, 7);
+  EXPECT_EQ(config.seed, 4u);
+  EXPECT_EQ(config.batch_size, 64u);
+}
+
+TEST_F(RunCliTest, TakesTheLastOfTwo) {
+  EXPECT_EQ(train({"--seed", "4", "--seed=5"}).seed, 5u);
+}
+
+TEST_F(RunCliTest, TurnsASwitchOnAndOff) {
+  EXPECT_TRUE(train({"--split-by-class"}).split_by_class);
+  const std::string path = file("job.toml", "split_by_class = true\n");
+  EXPECT_TRUE(train({"--config", path}).split_by_class);
+  EXPECT_FALSE(train({"--config", path, "--split-by-class=false"}).split_by_class);
+}
+
+TEST_F(RunCliTest, TakesWorkersFromTheCluster) {
+  const std::string path =
+      file("c.toml", "name = 'c'\n[[devices]]\nname = 'd'\ncount = 3\nseconds_per_batch = 0.5\n");
+  EXPECT_EQ(train({"--cluster", path}).workers, 3u);
+  EXPECT_THAT(refusal({"train", "--cluster", path, "--workers", "2"}), HasSubstr("has 3 devices"));
+  EXPECT_THAT(refusal({"train", "--cluster", "nowhere.toml"}), HasSubstr("no file nowhere.toml"));
+}
+
+TEST_F(RunCliTest, ReadsWhatItIsToSay) {
+  train({"--quiet", "--json"});
+  EXPECT_EQ(command_->output.verbosity, log::Verbosity::quiet);
+  EXPECT_TRUE(command_->output.json);
+  train({"--verbose"});
+  EXPECT_EQ(command_->output.verbosity, log::Verbosity::verbose);
+  EXPECT_THAT(refusal({"train", "--quiet", "--verbose"}), HasSubstr("exclude each other"));
+}
+
+TEST_F(RunCliTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(refusal({"trian"}), "syncopate: unknown command 'trian'; did you mean 'train'?\n");
+  EXPECT_EQ(refusal({"--frobnicate"}), "syncopate: unknown option --frobnicate\n");
+  EXPECT_EQ(refusal({"train", "--batchsize", "5"}),
+            "syncopate: unknown option --batchsize; did you mean '--batch-size'?\n");
+  EXPECT_EQ(refusal({"train", "--epoch=5"}),
+            "syncopate: unknown option --epoch; did you mean '--epochs'?\n");
+  EXPECT_EQ(refusal({"train", "lenet5"}), "syncopate: unexpected argument 'lenet5'\n");
+}
+
+TEST_F(RunCliTest, RefusesValuesByTheNameOfTheirOption) {
+  EXPECT_EQ(
+      refusal({"train", "--scheme", "sgd"}),
+      "syncopate: --scheme: expected one of local, ssgd, found 'sgd'; did you mean 'ssgd'?\n");
+  EXPECT_EQ(refusal({"train", "--momentum", "-0.5"}),
+            "syncopate: --momentum: expected a number from 0 and below 1, found -0.5\n");
+  EXPECT_EQ(refusal({"train", "--seed"}), "syncopate: --seed needs a value\n");
+  EXPECT_EQ(refusal({"train", "--quiet=yes"}), "syncopate: --quiet takes no value\n");
+  EXPECT_THAT(refusal({"train", "--split-by-class=maybe"}), HasSubstr("true or false"));
+  EXPECT_THAT(refusal({"train", "--eval-every", "often"}),
+              HasSubstr("--eval-every: expected a period"));
+}
+
+TEST_F(RunCliTest, RefusesOptionsThatContradictEachOther) {
+  EXPECT_THAT(refusal({"train", "--optimizer", "adam", "--momentum", "0.5"}),
+              HasSubstr("--momentum has no effect"));
+  EXPECT_THAT(refusal({"train", "--scheme", "local", "--workers", "2"}), HasSubstr("2 workers"));
+  EXPECT_THAT(refusal({"train", "--config", "a", "--resume", "b"}),
+              HasSubstr("exclude each other"));
+}
+
+TEST_F(RunCliTest, RefusesADamagedOrMissingConfigurationFile) {
+  EXPECT_THAT(refusal({"train", "--config", "nowhere.toml"}),
+              HasSubstr("cannot open nowhere.toml"));
+  const std::string path = file("job.toml", "seed = 1\nepoch = 2\n");
+  EXPECT_EQ(refusal({"train", "--config", path}),
+            fmt::format("syncopate: {}:2:1: unknown key 'epoch'; did you mean 'epochs'?\n", path));
+}
+
+TEST_F(RunCliTest, ResumesARunForLonger) {
+  TrainConfig before = train({"--epochs", "2", "--workers", "3"});
+  before.run_dir.clear();
+  file("run/config.toml", to_toml(before));
+  const std::string run_dir = (folder_ / "run").string();
+  const TrainConfig config = train({"--resume", run_dir, "--epochs", "4", "--workers", "3"});
+  EXPECT_TRUE(command_->resumed);
+  EXPECT_EQ(config.epochs, 4);
+  EXPECT_EQ(config.run_dir, run_dir);
+  EXPECT_EQ(config.workers, 3u);
+  EXPECT_EQ(refusal({"train", "--resume", run_dir, "--workers", "2"}),
+            "syncopate: --workers cannot change when a run is resumed; it was 3\n");
+  EXPECT_THAT(refusal({"train", "--resume", run_dir, "--run-dir", "other"}),
+              HasSubstr("--run-dir cannot change"));
+  EXPECT_THAT(refusal({"train", "--resume", folder_.string()}), HasSubstr("holds no run"));
+}
+
+TEST_F(RunCliTest, ListsNetworksAsTableAndAsJson) {
+  const Ran table = run({"networks", "--channels", "3", "--classes", "100"});
+  EXPECT_EQ(table.out,
+            "network  parameters  buffers  multiply-adds  what it is\n"
+            "net          61,706        0        416,520  small\n");
+  EXPECT_EQ(networks_->input, (SampleShape{3, 28, 28}));
+  EXPECT_EQ(networks_->classes, 100u);
+  const auto json = nlohmann::json::parse(run({"networks", "--json"}).out);
+  EXPECT_EQ(json["networks"][0]["parameters"], 61706);
+  EXPECT_THAT(refusal({"networks", "--height", "0"}),
+              HasSubstr("--height: expected a whole number"));
+}
+
+TEST_F(RunCliTest, ListsSchemesAndItsVersion) {
+  EXPECT_THAT(run({"schemes"}).out, AllOf(HasSubstr("ssgd"), HasSubstr("local")));
+  EXPECT_EQ(nlohmann::json::parse(run({"schemes", "--json"}).out)["schemes"][0]["name"], "local");
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  EXPECT_EQ(
+      "syncopate " +
+          nlohmann::json::parse(run({"version", "--json"}).out)["version"].get<std::string>() +
+          "\n",
+      run({"version"}).out);
+}
+
+TEST_F(RunCliTest, PrintsCompletionForBashAlone) {
+  EXPECT_THAT(run({"completion", "bash"}).out, HasSubstr("complete -o filenames -F _syncopate"));
+  EXPECT_THAT(refusal({"completion", "zsh"}), HasSubstr("found 'zsh'"));
+  EXPECT_THAT(refusal({"completion"}), HasSubstr("the name of a shell"));
+}
+
+TEST_F(RunCliTest, TurnsAFailureIntoALineAndAStatus) {
+  handlers_.train = [](const TrainCommand&) -> int { throw std::runtime_error("broken\nin two"); };
+  const Ran ran = run({"train"});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(ran.err, "syncopate: broken in two\n");
+  handlers_.train = [](const TrainCommand&) { return 130; };
+  EXPECT_EQ(run({"train"}).status, 130);
+}
+
+}  // namespace
+}  // namespace syncopate::cli

@@ -1,0 +1,46 @@
+// Goal:   columns of text stay columns, whatever is in them.
+// Method: examples, with characters of several bytes, control characters and cells of all widths.
+#include "cli/table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace syncopate::cli {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(WidthOfTest, CountsCharactersNotBytes) {
+  EXPECT_EQ(width_of(""), 0u);
+  EXPECT_EQ(width_of("abc"), 3u);
+  EXPECT_EQ(width_of("█▒é"), 3u);
+}
+
+TEST(FittedTest, FillsAndCuts) {
+  EXPECT_EQ(fitted("ab", 4), "ab  ");
+  EXPECT_EQ(fitted("abcdef", 4), "abcd");
+  EXPECT_EQ(fitted("éééé", 3), "ééé");
+  EXPECT_EQ(fitted("abc", 0), "");
+}
+
+TEST(FittedTest, LetsNothingReachTheTerminalThatMovesItsCursor) {
+  EXPECT_EQ(fitted("a\x1b[2J\n\t", 8), "a?[2J?? ");
+}
+
+TEST(GroupedTest, PartsThousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+}
+
+TEST(TableTest, AlignsColumnsToTheirWidestCell) {
+  Table table({{"name", Table::Align::left}, {"size"}, {"note", Table::Align::left}});
+  table.add({"a", "1", "é"});
+  table.add({"longer", "1,000", ""});
+  EXPECT_THAT(table.lines(),
+              ElementsAre("name     size  note", "a           1  é", "longer  1,000"));
+}
+
+}  // namespace
+}  // namespace syncopate::cli
