@@ -23,7 +23,7 @@ struct TrainCommand {
   TrainConfig config;          ///< resolved
   bool resumed = false;        ///< goes on with the run in `config.run_dir`
   bool named_run_dir = false;  ///< the user chose the run folder
-  OutputOptions output;
+  OutputOptions output = {};
 };
 
 /// `syncopate networks`, read and checked.

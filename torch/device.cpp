@@ -1,6 +1,7 @@
 #include "torch/device.hpp"
 
 #include <fmt/core.h>
+#include <torch/cuda.h>
 #include <torch/version.h>
 
 #include <charconv>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "torch/factory.hpp"
 
+#include <ATen/Parallel.h>
 #include <malloc.h>
-#include <torch/torch.h>
 
 #include <utility>
 

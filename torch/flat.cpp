@@ -1,6 +1,7 @@
 #include "torch/flat.hpp"
 
 #include <fmt/core.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,7 @@
 #include "torch/module_replica.hpp"
 
 #include <fmt/core.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <string>
@@ -19,7 +20,7 @@ namespace {
 constexpr std::int64_t piece_values = 64 * 1024;
 
 torch::Tensor mean_cross_entropy(const torch::Tensor& outputs, const torch::Tensor& labels) {
-  return torch::nn::functional::cross_entropy(outputs, labels);
+  return torch::cross_entropy_loss(outputs, labels);
 }
 
 ModuleReplica::Options with_defaults(ModuleReplica::Options options) {

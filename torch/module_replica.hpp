@@ -1,6 +1,7 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <memory>

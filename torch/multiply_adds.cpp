@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <string_view>

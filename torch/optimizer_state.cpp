@@ -2,6 +2,12 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <memory>

@@ -42,8 +42,8 @@ struct Started {
   std::string network;
   std::string data;
   double epochs = 0;
-  std::optional<double> target_accuracy;
-  std::vector<Worker> workers;
+  std::optional<double> target_accuracy = {};
+  std::vector<Worker> workers = {};
 };
 
 struct Status {
@@ -65,7 +65,7 @@ struct Status {
   std::uint64_t round = 0;
   double loss = 0;  ///< mean per sample of recent steps
   double throughput = 0;
-  std::vector<Worker> workers;
+  std::vector<Worker> workers = {};
 };
 
 struct Checkpoint {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>

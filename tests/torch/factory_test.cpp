@@ -3,7 +3,10 @@
 
 #include "torch/factory.hpp"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"

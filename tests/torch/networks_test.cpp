@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/conv.h>
 
 #include "base/errors.hpp"
 #include "torch/factory.hpp"

@@ -6,6 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/rmsprop.h>
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"

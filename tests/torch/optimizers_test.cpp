@@ -112,7 +112,7 @@ TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
     replica.backward(batch);
     replica.local_step();
     optimizer->zero_grad();
-    torch::nn::functional::cross_entropy(plain.forward(features_of(batch)),
+    torch::cross_entropy_loss(plain.forward(features_of(batch)),
                                          torch::tensor(batch.labels))
         .backward();
     optimizer->step();

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/cuda.h>
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
@@ -46,7 +47,7 @@ TEST_P(ReplicaPasses, GiveTheGradientOfAPlainModule) {
     const auto plain = drawn<Tiny>(seed);
     const torch::Tensor labels = torch::tensor(batch.labels);
     const torch::Tensor outputs = plain->forward(features_of(batch));
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(outputs, labels);
+    const torch::Tensor loss = torch::cross_entropy_loss(outputs, labels);
     loss.backward();
     EXPECT_THAT(values_of(watched.replica, Part::grads),
                 Pointwise(FloatNear(tolerance()), flattened(gradients_of(*plain))));
@@ -156,7 +157,7 @@ TEST_P(ReplicaPasses, EvaluateWithRunningStatistics) {
   const torch::Tensor outputs = plain->forward(features_of(batch));
   EXPECT_EQ(result.correct, outputs.argmax(1).eq(labels).sum().item<std::int64_t>());
   EXPECT_NEAR(result.loss_sum,
-              8 * torch::nn::functional::cross_entropy(outputs, labels).item<double>(),
+              8 * torch::cross_entropy_loss(outputs, labels).item<double>(),
               8 * tolerance());
 }
 

@@ -100,7 +100,7 @@ TEST(ReplicaViews, HoldTiedParametersOnce) {
   watched.replica.initialise(5);
   watched.replica.backward(batch);
   const auto plain = drawn<Tied>(5);
-  torch::nn::functional::cross_entropy(plain->forward(features_of(batch)),
+  torch::cross_entropy_loss(plain->forward(features_of(batch)),
                                        torch::tensor(batch.labels))
       .backward();
   const std::vector<float> expected =

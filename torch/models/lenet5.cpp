@@ -1,6 +1,8 @@
 #include "torch/models/lenet5.hpp"
 
 #include <fmt/core.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 

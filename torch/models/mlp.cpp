@@ -1,5 +1,7 @@
 #include "torch/models/mlp.hpp"
 
+#include <torch/nn/modules/linear.h>
+
 namespace syncopate::torch_backend {
 namespace {
 

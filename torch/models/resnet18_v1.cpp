@@ -1,5 +1,10 @@
 #include "torch/models/resnet18_v1.hpp"
 
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
 #include <memory>
 
 namespace syncopate::torch_backend {

@@ -80,26 +80,28 @@ void Connection::read() {
       return;
     }
     asio::error_code error;
+    bool more = false;
     try {
-      error = read_some();
+      more = read_some(error);
     } catch (const std::exception& damage) {
       return lose(damage.what());
     }
-    if (error == asio::error::would_block) {
-      return await_readable();
-    }
-    if (error) {
+    if (error && error != asio::error::would_block) {
       return lose(error == asio::error::eof ? "it closed the connection" : error.message());
+    }
+    if (!more) {
+      return await_readable();
     }
   }
   asio::post(socket_.get_executor(), [this] { read(); });
 }
 
-asio::error_code Connection::read_some() {
-  asio::error_code error;
-  const std::size_t bytes = socket_.read_some(reader_.space(), error);
+/// True where the kernel had as much as there was space for, so that it may have more.
+bool Connection::read_some(asio::error_code& error) {
+  const auto space = reader_.space();
+  const std::size_t bytes = socket_.read_some(space, error);
   reader_.received(bytes);
-  return error;
+  return bytes == asio::buffer_size(space);
 }
 
 }  // namespace syncopate::tcp

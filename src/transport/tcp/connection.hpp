@@ -39,7 +39,7 @@ class Connection {
  private:
   void await_readable();
   void read();
-  asio::error_code read_some();
+  bool read_some(asio::error_code& error);
 
   Socket socket_;
   Mailbox& mailbox_;

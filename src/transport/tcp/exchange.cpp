@@ -42,7 +42,15 @@ auto Exchange::then(Step next) {
 }
 
 void Exchange::connect(const Endpoint& endpoint, Step next) {
-  socket_.async_connect(endpoint, then(std::move(next)));
+  const auto handler = then(std::move(next));
+  socket_.async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
+    // Where nobody listens, the system may connect a socket of that port to itself.
+    asio::error_code unknown;
+    if (!error && socket_.local_endpoint(unknown) == endpoint) {
+      error = asio::error::connection_refused;
+    }
+    handler(error);
+  });
 }
 
 void Exchange::write(std::vector<std::byte> frame, Step next) {

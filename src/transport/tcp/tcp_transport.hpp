@@ -23,6 +23,8 @@ namespace syncopate {
 ///           of them is not read from until some are received, or until a receive waits that this
 ///           peer could serve: what a receive waits for may stand behind messages of other tags, so
 ///           a waiting receive always keeps the stream moving, past the limit where it must.
+/// Loss:     the end of a stream is noticed at once, silence is not: a node that hangs, or that was
+///           introduced and never dials, is for heartbeats to find.
 /// Lifetime: transfers end before their transport is destroyed.
 class TcpTransport : public Transport {
  public:

@@ -22,7 +22,8 @@ using testing::Not;
 constexpr Style ascii{.width = 80, .height = 24, .colour = false, .unicode = false};
 
 JobState job_of(std::uint32_t workers) {
-  JobState state{.config = {.epochs = 5}};
+  JobState state;
+  state.config.epochs = 5;
   state.started = events::Started{
       .run_dir = "runs/x", .scheme = "ssgd", .network = "lenet5", .data = "mnist", .epochs = 5};
   state.status = events::Status{.training_seconds = 90,

@@ -25,7 +25,9 @@ class RunClaimTest : public testing::Test {
   ~RunClaimTest() override { fs::remove_all(root_); }
 
   TrainCommand command(bool named) const {
-    TrainCommand command{.config = {.seed = 7}, .named_run_dir = named};
+    TrainCommand command;
+    command.named_run_dir = named;
+    command.config.seed = 7;
     command.config.run_dir = root_ / "runs" / "one";
     return command;
   }

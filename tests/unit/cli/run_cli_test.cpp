@@ -137,7 +137,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
       continue;  // a file, and a switch, of which other tests know
     }
     const std::string value =
-        field.value == "FOLDER" ? folder_ / "new" : to_text(get_field(field, {}));
+        field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
     const std::string text = value.empty() || value == "0" ? "1" : value;
     std::vector<std::string> options{fmt::format("--{}", field.name), text};
     if (field.name == "schedule-step" || field.name == "schedule-factor") {
