@@ -1,7 +1,7 @@
 // What the TCP transport moves between two processes of this machine: the one-way time of small
 // messages (half a round trip), and large ones one way and both ways at once.
 //
-// Prints a table, or with --json the line of results that `docs/benchmarks.md` describes.
+// Prints a table, or with --json the line of results that `bench/README.md` describes.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate {

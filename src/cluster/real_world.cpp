@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate {
 namespace {

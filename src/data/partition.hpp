@@ -19,15 +19,17 @@ struct PartitionOptions {
 /// Divides a training set among workers, anew each epoch.
 ///
 /// Invariants: every sample is in exactly one part of an epoch; the sizes of parts depend on the
-/// shares alone (largest remainder, so a tiny share may get none) and never change; an epoch's parts follow from the seed and the
-/// epoch, so every worker computes its own without asking, and a resumed run finds the same.
+/// shares alone (largest remainder, so a tiny share may get none) and never change; an epoch's parts
+/// follow from the seed and the epoch, so every worker computes its own without asking, and a resumed
+/// run finds the same.
 ///
 /// Shuffled, an epoch is one permutation of all samples, cut into parts. Split by class, samples are
 /// ordered by label and cut into parts once, so that a worker sees few classes, and each part is
 /// shuffled anew every epoch.
 class Partition {
  public:
-  /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, or fewer samples than workers.
+  /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, or fewer
+  /// samples than workers.
   Partition(std::span<const std::uint8_t> labels, PartitionOptions options);
 
   std::uint32_t workers() const { return static_cast<std::uint32_t>(bounds_.size() - 1); }

@@ -177,7 +177,9 @@ std::optional<std::string> Recorder::reason_to_stop() {
   } else if (scoreboard_.time_to_target_seconds()) {
     reason = "the target accuracy is reached";
   }
-  stop_reason_ = reason.value_or(stop_reason_);
+  if (reason) {
+    stop_reason_ = reason;
+  }
   return reason;
 }
 
@@ -185,7 +187,22 @@ void Recorder::finish() {
   emit_status();
   Json result = summary();
   write_file(options_.folder.summary(), result.dump(2) + "\n");
-  options_.emit({{"event", "finished"}, {"reason", stop_reason_}, {"summary", std::move(result)}});
+  options_.emit(
+      {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
+}
+
+std::string Recorder::ended_because() const {
+  if (stop_reason_) {
+    return *stop_reason_;
+  }
+  const TrainConfig& config = options_.config;
+  if (config.max_steps && leader().step() >= *config.max_steps) {
+    return "the limit of steps is reached";
+  }
+  if (config.max_time && leader().epoch() < config.epochs) {
+    return "the limit of time is reached";
+  }
+  return "every epoch is done";
 }
 
 void Recorder::fail(const std::exception& error) {
@@ -217,7 +234,7 @@ Json Recorder::summary() const {
           {"data", options_.config.data},
           {"seed", options_.config.seed},
           {"run_dir", options_.folder.root().string()},
-          {"ended_because", stop_reason_},
+          {"ended_because", ended_because()},
           {"accuracy", or_null(scoreboard_.last_accuracy())},
           {"best_accuracy", or_null(scoreboard_.best_accuracy())},
           {"target_accuracy", or_null(options_.config.target_accuracy)},

@@ -51,6 +51,7 @@ class Recorder : public JobObserver {
   Json summary() const;
   Json summary_of_worker(const Member& member) const;
   const wire::Heartbeat& leader() const;
+  std::string ended_because() const;
 
   const Clock& clock_;
   Options options_;
@@ -59,7 +60,7 @@ class Recorder : public JobObserver {
   View view_;
   std::map<Rank, wire::Heartbeat> workers_;
   TimePoint next_status_{};
-  std::string stop_reason_ = "every epoch is done";
+  std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
 };
 
 }  // namespace syncopate

@@ -26,7 +26,8 @@ std::vector<std::byte> to_bytes(const google::protobuf::MessageLite& message) {
 }
 
 void from_bytes(std::span<const std::byte> bytes, google::protobuf::MessageLite& message) {
-  const google::protobuf::LogSilencer silencer;  // the exception tells; protobuf would print as well
+  const google::protobuf::LogSilencer
+      silencer;  // the exception tells; protobuf would print as well
   if (bytes.size() > protobuf_limit ||
       !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw ProtocolError(

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 
 /// Nodes for the tests of the real transport.

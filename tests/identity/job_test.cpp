@@ -95,6 +95,7 @@ TEST(Job, EndsWithEqualReplicasAndASummary) {
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
   EXPECT_EQ(job.summary().at("samples"), 4 * 600);
+  EXPECT_EQ(job.summary().at("ended_because"), "every epoch is done");
   EXPECT_EQ(job.summary().at("rounds"), 4 * 13);  // 200 samples a worker in batches of 16
   EXPECT_EQ(job.summary().at("evaluations").size(), 4U);
   EXPECT_GT(job.summary().at("accuracy"), 0.5);
@@ -126,6 +127,7 @@ TEST(Job, ResumingEqualsNotHavingStopped) {
   cut.max_steps = 20;  // in the middle of the second epoch
   SimulatedJob first = job_of(cut);
   first.run();
+  EXPECT_EQ(first.summary().at("ended_because"), "the limit of steps is reached");
   cut.max_steps.reset();
   SimulatedJob second = job_of(cut, /*resume=*/true);
   second.run();

@@ -112,8 +112,7 @@ TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
     replica.backward(batch);
     replica.local_step();
     optimizer->zero_grad();
-    torch::cross_entropy_loss(plain.forward(features_of(batch)),
-                                         torch::tensor(batch.labels))
+    torch::cross_entropy_loss(plain.forward(features_of(batch)), torch::tensor(batch.labels))
         .backward();
     optimizer->step();
   }

@@ -156,8 +156,7 @@ TEST_P(ReplicaPasses, EvaluateWithRunningStatistics) {
   const torch::Tensor labels = torch::tensor(batch.labels);
   const torch::Tensor outputs = plain->forward(features_of(batch));
   EXPECT_EQ(result.correct, outputs.argmax(1).eq(labels).sum().item<std::int64_t>());
-  EXPECT_NEAR(result.loss_sum,
-              8 * torch::cross_entropy_loss(outputs, labels).item<double>(),
+  EXPECT_NEAR(result.loss_sum, 8 * torch::cross_entropy_loss(outputs, labels).item<double>(),
               8 * tolerance());
 }
 

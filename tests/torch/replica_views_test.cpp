@@ -100,8 +100,7 @@ TEST(ReplicaViews, HoldTiedParametersOnce) {
   watched.replica.initialise(5);
   watched.replica.backward(batch);
   const auto plain = drawn<Tied>(5);
-  torch::cross_entropy_loss(plain->forward(features_of(batch)),
-                                       torch::tensor(batch.labels))
+  torch::cross_entropy_loss(plain->forward(features_of(batch)), torch::tensor(batch.labels))
       .backward();
   const std::vector<float> expected =
       flattened({plain->first->weight.grad(), plain->first->bias.grad(), plain->head->weight.grad(),

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 #include "wire/frame.hpp"
 
 namespace syncopate::tcp {

@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate::tcp {
 
@@ -35,27 +35,23 @@ void Node::join(const JoinOptions& options) {
   const Endpoint hub = parse_address(options.hub);
   listener_.emplace(io_, open_listener(io_, parse_address(options.address)));
   start();
-  std::promise<Contact> answered;
-  asio::post(io_, [&] {
+  // Owned by the handler as well, which may still be in it when this function has the answer.
+  const auto answered = std::make_shared<std::promise<Contact>>();
+  asio::post(io_, [=, this] {
     dial_until_there(io_, {hub, hello(), options.timeout},
-                     [&](Contact contact) { answered.set_value(std::move(contact)); });
+                     [answered](Contact contact) { answered->set_value(std::move(contact)); });
   });
-  Contact contact = answered.get_future().get();
+  Contact contact = answered->get_future().get();
   if (contact.error) {
     std::rethrow_exception(contact.error);
   }
   self_ = NodeId{contact.welcome.you()};
-  Peer& coordinator = [&]() -> Peer& {
-    const std::lock_guard lock(mutex_);
-    return add(coordinator_node, to_string(hub));
-  }();
-  std::promise<void> attached;
-  asio::post(io_, [&] {
+  const std::lock_guard lock(mutex_);
+  Peer& coordinator = add(coordinator_node, to_string(hub));
+  asio::post(io_, [this, &coordinator, contact = std::move(contact)]() mutable {
     settle(coordinator, std::move(contact));
     accept();
-    attached.set_value();
   });
-  attached.get_future().get();
 }
 
 void Node::start() {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "transport/tcp/steady_time.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate::tcp {
 namespace {

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""Goal:   `syncopate` answers by itself what needs no libtorch, hands on the rest with the environment
+        that numeric libraries need, and completes in bash.
+Method: the program as it is installed: in a folder of its own, beside a stand-in for `syncopate-torch`
+        that prints what it was given; the completion script inside a real bash.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SYNCOPATE = os.environ["SYNCOPATE"]
+
+STAND_IN = """#!/bin/sh
+echo "$OMP_NUM_THREADS $OPENBLAS_NUM_THREADS"
+for word; do echo "$word"; done
+"""
+
+
+def run(program, *words, environment=None):
+    base = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
+    return subprocess.run(
+        [program, *words], capture_output=True, text=True, check=False, env={**base, **(environment or {})}
+    )
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.prefix = pathlib.Path(folder.name)
+        (self.prefix / "bin").mkdir()
+        self.program = shutil.copy(SYNCOPATE, self.prefix / "bin" / "syncopate")
+
+    def put_torch(self, place):
+        path = self.prefix / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(STAND_IN)
+        path.chmod(0o755)
+
+    def test_answers_without_libtorch(self):
+        for words in (["--help"], ["train", "--help"], ["version"], ["schemes"], ["completion", "bash"]):
+            ran = run(self.program, *words)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""), words)
+            self.assertTrue(ran.stdout)
+
+    def test_loads_neither_libtorch_nor_what_only_workers_call(self):
+        libraries = subprocess.run(["ldd", self.program], capture_output=True, text=True, check=True).stdout
+        for name in ("torch", "blas", "protobuf"):
+            self.assertNotIn(name, libraries)
+
+    def test_refuses_mistakes_before_anything_is_started(self):
+        for words in (["train", "--batch-size", "none"], ["train", "--shceme", "ssgd"], ["trian"]):
+            ran = run(self.program, *words)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
+            self.assertRegex(ran.stderr, r"\Asyncopate: [^\n]+\n\Z")
+
+    def test_hands_on_its_words_and_sets_the_environment(self):
+        for place in ("bin/syncopate-torch", "libexec/syncopate/syncopate-torch"):
+            self.put_torch(place)
+            ran = run(self.program, "train", "--threads", "3", "--seed=7")
+            self.assertEqual(ran.stdout.splitlines(), ["3 3", "train", "--threads", "3", "--seed=7"])
+            self.assertEqual(ran.stderr, "")
+            (self.prefix / place).unlink()
+
+    def test_keeps_the_users_environment_and_says_so_when_verbose(self):
+        self.put_torch("bin/syncopate-torch")
+        ran = run(self.program, "train", "--verbose", environment={"OMP_NUM_THREADS": "5"})
+        self.assertEqual(ran.stdout.splitlines()[0], "5 1")
+        self.assertIn("OMP_NUM_THREADS=5 kept as the environment has it", ran.stderr)
+        self.assertIn("OPENBLAS_NUM_THREADS=1 set", ran.stderr)
+
+    def test_says_what_is_missing_without_the_other_program(self):
+        ran = run(self.program, "networks")
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(ran.stderr, r"\Asyncopate: this command needs the program syncopate-torch[^\n]+\n\Z")
+
+    def test_finds_installed_clusters_by_name(self):
+        self.put_torch("bin/syncopate-torch")
+        clusters = self.prefix / "share" / "syncopate" / "clusters"
+        clusters.mkdir(parents=True)
+        (clusters / "two.toml").write_text(
+            'name = "two"\n[[devices]]\nname = "d"\ncount = 2\nseconds_per_batch = 0.1\n'
+        )
+        for name in ("two", "two.toml", "clusters/two.toml"):
+            self.assertEqual(run(self.program, "train", "--cluster", name).returncode, 0, name)
+        self.assertEqual(run(self.program, "train", "--cluster", "three").returncode, 2)
+
+    def test_version_as_json(self):
+        self.assertIn("version", json.loads(run(self.program, "version", "--json").stdout))
+
+
+class Completion(unittest.TestCase):
+    def complete(self, *words):
+        """What bash offers for the last of `words`, with '=' a word of its own as Readline has it."""
+        listed = " ".join(f"'{word}'" for word in words)
+        script = f"""
+          eval "$({SYNCOPATE} completion bash)"
+          COMP_WORDS=({listed}) COMP_CWORD={len(words) - 1}
+          _syncopate syncopate '{words[-1]}' '{words[-2]}'
+          printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        self.assertEqual(ran.stderr, "")
+        return ran.stdout.split()
+
+    def test_commands(self):
+        self.assertEqual(self.complete("syncopate", "tr"), ["train"])
+        self.assertIn("schemes", self.complete("syncopate", ""))
+
+    def test_options(self):
+        self.assertEqual(self.complete("syncopate", "train", "--batch"), ["--batch-size"])
+        self.assertEqual(self.complete("syncopate", "networks", "--cl"), ["--classes"])
+
+    def test_values(self):
+        self.assertEqual(self.complete("syncopate", "train", "--scheme", ""), ["local", "ssgd"])
+        self.assertEqual(self.complete("syncopate", "train", "--network", "res"), ["resnet18-v1"])
+        self.assertEqual(self.complete("syncopate", "train", "--scheme", "=", "ss"), ["ssgd"])
+        self.assertEqual(self.complete("syncopate", "train", "--scheme", "="), ["local", "ssgd"])
+        self.assertEqual(self.complete("syncopate", "completion", "b"), ["bash"])
+
+    def test_nothing_where_anything_goes(self):
+        self.assertEqual(self.complete("syncopate", "train", "--seed", ""), [])
+
+    def test_files_and_folders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "job.toml").touch()
+            pathlib.Path(folder, "runs").mkdir()
+            self.assertEqual(
+                sorted(self.complete("syncopate", "train", "--config", f"{folder}/")),
+                [f"{folder}/job.toml", f"{folder}/runs"],
+            )
+            self.assertEqual(
+                self.complete("syncopate", "train", "--resume", f"{folder}/"), [f"{folder}/runs"]
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,214 @@
+// `syncopate train` with processes that train nothing: the command line, the supervisor and the views
+// are the real ones, and what coordinator and workers do is chosen by SYNCOPATE_FAKE_JOB:
+//
+//   finish    the job runs to its end
+//   run       it goes on until the coordinator is asked for an end
+//   stubborn  it goes on whatever is asked
+//   crash     worker 1 dies of a signal, and the coordinator says so
+//   silent    worker 1 dies of a signal, and the coordinator does not notice
+//   refuse    the coordinator refuses the job
+//   chatter   worker 0 logs lines, then the job runs to its end
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/launch/watched_job.hpp"
+#include "cli/run_cli.hpp"
+
+namespace {
+
+using namespace syncopate;
+using namespace syncopate::cli;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t rounds_per_second = 20;
+
+struct FakeJob {
+  std::string kind;
+  TrainConfig config;
+  int events = -1;
+  int coordinator_is_gone = -1;  ///< readable once the coordinator has ended
+  int worker_is_gone = -1;       ///< readable once worker 1 has ended
+
+  void tell(const Json& event) const {
+    const std::string line = event.dump() + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(events, line.data(), line.size());
+  }
+};
+
+void wait_for_end_of(int pipe) {
+  char byte = 0;
+  while (::read(pipe, &byte, 1) > 0) {
+  }
+}
+
+[[noreturn]] void wait_for_ever() {
+  for (;;) {
+    ::pause();
+  }
+}
+
+Json workers_of(const FakeJob& job, const Json& fields) {
+  Json workers = Json::array();
+  for (std::uint32_t rank = 0; rank < job.config.workers; ++rank) {
+    Json worker{{"rank", rank}, {"device", fmt::format("cpu as device-{}", rank)}};
+    worker.update(fields);
+    workers.push_back(worker);
+  }
+  return workers;
+}
+
+void tell_started(const FakeJob& job) {
+  job.tell({{"event", "started"},
+            {"run_dir", job.config.run_dir.string()},
+            {"scheme", job.config.scheme},
+            {"network", job.config.network},
+            {"data", job.config.data},
+            {"epochs", job.config.epochs},
+            {"target_accuracy", nullptr},
+            {"workers", workers_of(job, {{"host", "here"}, {"pid", ::getpid()}})}});
+}
+
+void tell_status(const FakeJob& job, std::uint64_t round) {
+  const double seconds = static_cast<double>(round) / rounds_per_second;
+  const Json worker{{"samples", 64 * round}, {"steps", round},
+                    {"round", round},        {"phase", "backward"},
+                    {"compute", 0.7},        {"communicate", 0.2},
+                    {"wait", 0.1},           {"samples_per_second", 64 * rounds_per_second}};
+  job.tell({{"event", "status"},
+            {"training_seconds", seconds},
+            {"samples", 64 * round * job.config.workers},
+            {"epoch", 0.01 * static_cast<double>(round)},
+            {"round", round},
+            {"loss", 1.0 / static_cast<double>(round)},
+            {"throughput", 64 * rounds_per_second * job.config.workers},
+            {"workers", workers_of(job, worker)}});
+}
+
+void tell_finished(const FakeJob& job, const std::string& reason) {
+  job.tell({{"event", "evaluation"},
+            {"round", 10},
+            {"samples", 2560},
+            {"epoch", 1},
+            {"training_seconds", 0.5},
+            {"accuracy", 0.8765},
+            {"loss", 0.4321}});
+  const Json worker{{"samples", 640},
+                    {"steps", 10},
+                    {"computing_time_ratio", 0.7},
+                    {"communication_ratio", 0.2},
+                    {"wait_ratio", 0.1},
+                    {"traffic_bytes", 1000000}};
+  job.tell({{"event", "finished"},
+            {"reason", reason},
+            {"summary",
+             {{"accuracy", 0.8765},
+              {"best_accuracy", 0.8765},
+              {"training_seconds", 0.5},
+              {"throughput", 5120},
+              {"cluster_efficiency", 0.9},
+              {"traffic_bytes", 4000000},
+              {"workers", workers_of(job, worker)}}}});
+}
+
+/// Tells of a round now and then until it is asked for an end.
+void run_until_asked(const FakeJob& job) {
+  sigset_t asked;
+  ::sigemptyset(&asked);
+  ::sigaddset(&asked, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &asked, nullptr);
+  tell_started(job);
+  const timespec period{.tv_sec = 0, .tv_nsec = 1'000'000'000 / rounds_per_second};
+  std::uint64_t round = 1;
+  do {
+    tell_status(job, round++);
+  } while (::sigtimedwait(&asked, nullptr, &period) < 0);
+  tell_finished(job, "interrupted");
+}
+
+int fail(const FakeJob& job, const char* kind, const char* error, int status) {
+  job.tell({{"event", "failed"}, {"kind", kind}, {"error", error}});
+  return status;
+}
+
+int coordinate(const FakeJob& job) {
+  if (job.kind == "refuse") {
+    return fail(job, "KIND_CONFIG", "this machine cannot pace device-1", exit_status::refused);
+  }
+  if (job.kind == "run") {
+    run_until_asked(job);
+    return 0;
+  }
+  if (job.kind == "stubborn") {
+    std::signal(SIGTERM, SIG_IGN);
+  }
+  tell_started(job);
+  tell_status(job, 1);
+  if (job.kind == "crash") {
+    wait_for_end_of(job.worker_is_gone);
+    return fail(job, "KIND_PEER_LOST", "worker 1 is gone", exit_status::failure);
+  }
+  if (job.kind == "stubborn" || job.kind == "silent") {
+    wait_for_ever();
+  }
+  tell_finished(job, "every epoch is done");
+  return 0;
+}
+
+int work(const FakeJob& job, std::uint32_t rank) {
+  const bool dies = job.kind == "crash" || job.kind == "silent";
+  if (dies && rank == 1) {
+    ::kill(::getpid(), SIGKILL);
+  }
+  if (job.kind == "chatter" && rank == 0) {
+    log::info("a line of information");
+    log::warn("a line of warning");
+  }
+  wait_for_end_of(job.coordinator_is_gone);
+  return 0;
+}
+
+int run_fake_job(const TrainCommand& command) {
+  Pipe events = make_pipe();
+  Pipe coordinator = make_pipe();
+  Pipe worker = make_pipe();
+  ::fcntl(coordinator.read.get(), F_SETFL, 0);
+  ::fcntl(worker.read.get(), F_SETFL, 0);
+  const char* kind = std::getenv("SYNCOPATE_FAKE_JOB");
+  const FakeJob job{.kind = kind == nullptr ? "finish" : kind,
+                    .config = command.config,
+                    .events = events.write.get(),
+                    .coordinator_is_gone = coordinator.read.get(),
+                    .worker_is_gone = worker.read.get()};
+  Supervisor::Options options{.children = {}, .events = std::move(events.read)};
+  options.grace = std::chrono::milliseconds(500);
+  options.children.push_back({.name = "coordinator", .body = [&] { return coordinate(job); }});
+  options.children.back().alone.push_back(std::move(events.write));
+  options.children.back().alone.push_back(std::move(coordinator.write));
+  for (std::uint32_t rank = 0; rank < command.config.workers; ++rank) {
+    options.children.push_back(
+        {.name = fmt::format("worker {}", rank), .body = [&, rank] { return work(job, rank); }});
+    if (rank == 1) {
+      options.children.back().alone.push_back(std::move(worker.write));
+    }
+  }
+  return run_watched(command, std::move(options));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_cli(
+      argc, argv,
+      {.train = run_fake_job,
+       .networks = [](const auto&) { return std::vector<torch_backend::NetworkFacts>{}; },
+       .usual_learning_rate = [](const std::string&) { return 0.1; }});
+}
