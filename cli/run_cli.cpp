@@ -32,7 +32,8 @@ void set_up(CLI::App& root) {
 /// CLI11's own words name its types, and differ from version to version.
 std::string in_our_words(const CLI::ParseError& error) {
   const std::string text = error.what();
-  const std::string option = text.substr(0, text.find_first_of(": "));
+  const std::string named = text.substr(0, text.find_first_of(": "));
+  const std::string option = named.starts_with("-") ? named : "--" + named;
   if (text.find("flag override") != std::string::npos) {
     return option + " takes no value";
   }

@@ -2,26 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/errors.hpp"
 #include "scheme/local.hpp"
 
 namespace syncopate {
-namespace {
-
-constexpr std::array table{
-    SchemeInfo{"local", "one device, no communication: w -= rate * g", "sequential SGD"},
-    SchemeInfo{"ssgd",
-               "every step, g = sum(n_i g_i) / N by allreduce, then the optimizer on every replica",
-               "Chen et al. 2016"},
-};
-
-}  // namespace
-
-std::span<const SchemeInfo> scheme_table() {
-  return table;
-}
 
 std::unique_ptr<Scheme> make_scheme(Group& workers, const SchemeOptions& options) {
   if (options.name == "ssgd") {

@@ -1,25 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "collective/group.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/ssgd.hpp"
 
 namespace syncopate {
-
-/// A scheme as help texts show it.
-struct SchemeInfo {
-  std::string_view name;
-  std::string_view rule;
-  std::string_view source;
-};
-
-/// Every scheme that `make_scheme` makes.
-std::span<const SchemeInfo> scheme_table();
 
 struct SchemeOptions {
   std::string name;

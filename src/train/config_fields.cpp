@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "data/dataset.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
 
 namespace syncopate {

@@ -34,10 +34,20 @@ std::size_t edit_distance(Name from, Name to) {
   return row.back();
 }
 
-/// How unlike two words are; a word that begins the other is as near as a single slip.
+/// Whether one exchange of neighbouring letters turns one word into the other: "trian", "train".
+bool differ_by_a_swap(Name word, Name candidate) {
+  if (word.size() != candidate.size()) {
+    return false;
+  }
+  const auto [mine, theirs] = std::mismatch(word.begin(), word.end(), candidate.begin());
+  return word.end() - mine >= 2 && mine[0] == theirs[1] && mine[1] == theirs[0] &&
+         std::equal(mine + 2, word.end(), theirs + 2);
+}
+
+/// How unlike two words are; a swap, or a word that begins the other, is as near as a single slip.
 std::size_t unlikeness(Name word, Name candidate) {
   const bool begins = !word.empty() && (candidate.starts_with(word) || word.starts_with(candidate));
-  return begins ? 1 : edit_distance(word, candidate);
+  return begins || differ_by_a_swap(word, candidate) ? 1 : edit_distance(word, candidate);
 }
 
 }  // namespace

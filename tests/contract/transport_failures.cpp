@@ -261,22 +261,28 @@ TEST_P(TransportContract, IntroducingAPeerAgainChangesNothing) {
 }
 
 TEST_P(TransportContract, CancelEndsWhatIsUnderWayWithItsFirstReason) {
-  run_pair([](World& world) { EXPECT_EQ(receive_text(world, node_one, control), "over"); },
-           [](World& world) {
-             Transport& transport = world.transport();
-             post_text(world, node_zero, control, "over");
-             Bytes into(10);
-             const auto receive = transport.start_receive(node_zero, other, into);
-             const auto one =
-                 world.spawn("from one", [&] { transport.receive(node_zero, data, no_deadline); });
-             const auto any = world.spawn(
-                 "from any", [&] { transport.receive(std::nullopt, control, no_deadline); });
-             transport.cancel(std::make_exception_ptr(Cancelled("the first reason")));
-             transport.cancel(std::make_exception_ptr(InternalError("the second")));
-             EXPECT_THROW(receive->wait(no_deadline), Cancelled);
-             EXPECT_THROW(one->join(), Cancelled);
-             EXPECT_THROW(any->join(), Cancelled);
-           });
+  run_pair(
+      [](World& world) {
+        EXPECT_EQ(receive_text(world, node_one, control), "over");
+        // Until the other has ended: this node's own end would be a loss to it.
+        EXPECT_EQ(lost_in([&] { world.transport().receive(node_one, data, soon(world)); }),
+                  node_one);
+      },
+      [](World& world) {
+        Transport& transport = world.transport();
+        post_text(world, node_zero, control, "over");
+        Bytes into(10);
+        const auto receive = transport.start_receive(node_zero, other, into);
+        const auto one =
+            world.spawn("from one", [&] { transport.receive(node_zero, data, no_deadline); });
+        const auto any =
+            world.spawn("from any", [&] { transport.receive(std::nullopt, control, no_deadline); });
+        transport.cancel(std::make_exception_ptr(Cancelled("the first reason")));
+        transport.cancel(std::make_exception_ptr(InternalError("the second")));
+        EXPECT_THROW(receive->wait(no_deadline), Cancelled);
+        EXPECT_THROW(one->join(), Cancelled);
+        EXPECT_THROW(any->join(), Cancelled);
+      });
 }
 
 TEST_P(TransportContract, CancelEndsASend) {

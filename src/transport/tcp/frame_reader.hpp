@@ -28,8 +28,8 @@ class FrameReader {
   /// is too large to keep.
   void received(std::size_t bytes);
 
-  /// Whether a message is half read.
-  bool is_inside_message() const { return arrival_.has_value() || begin_ != end_; }
+  /// Whether a message is half read into the buffer of someone who waits for the rest.
+  bool is_filling_lent_buffer() const { return arrival_ && arrival_->waiter; }
 
  private:
   std::size_t buffered() const { return end_ - begin_; }

@@ -69,7 +69,7 @@ TEST(RenderLiveTest, ShowsEveryWorkerAndTheJob) {
   EXPECT_THAT(lines[0], HasSubstr("ssgd: lenet5 on mnist, runs/x"));
   EXPECT_THAT(lines[1], AllOf(HasSubstr("worker  device"), HasSubstr("compute # communicate =")));
   EXPECT_EQ(lines[2],
-            "     0  cpu as slow       1,500  ##################=========.........     1,406");
+            "     0  cpu as slow       1,500  ###################=========.........     1,406");
   EXPECT_THAT(lines[3], HasSubstr("epoch 1.50 of 5   1,000 samples/s   loss 0.2500   accuracy "
                                   "0.8750 (best 0.9"));
   EXPECT_THAT(lines[4], HasSubstr("elapsed 1:30   remaining 3:30"));
