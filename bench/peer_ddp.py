@@ -6,6 +6,7 @@ its end.
 """
 import argparse
 import json
+import os
 import socket
 import time
 
@@ -71,7 +72,9 @@ def train(rank, port, options):
     peak = greatest(float(peak_resident_bytes()))
     if rank == 0:
         report(options, options.processes * options.batch_size * steps / elapsed, peak)
-    distributed.destroy_process_group()
+    # Gloo sometimes hangs where its groups are taken down, long after all has been measured.
+    distributed.barrier()
+    os._exit(0)
 
 
 def report(options, speed, peak):

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "base/errors.hpp"
@@ -75,7 +78,13 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
 }  // namespace
 
 int run_cli(int argc, char** argv, const Handlers& handlers) {
-  return guarded([&] { return parse_and_run(argc, argv, handlers); });
+  return guarded([&] {
+    const int status = parse_and_run(argc, argv, handlers);
+    if (std::fflush(stdout) != 0) {
+      throw DataError(fmt::format("cannot write standard output: {}", std::strerror(errno)));
+    }
+    return status;
+  });
 }
 
 }  // namespace syncopate::cli

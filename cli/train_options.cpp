@@ -69,13 +69,22 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   return config;
 }
 
+/// The value of a field, for comparison: a path means the same wherever it is seen from.
+FieldValue meaning_of(const Field& field, const TrainConfig& config) {
+  const auto* path = std::get_if<std::filesystem::path TrainConfig::*>(&field.member);
+  if (path == nullptr || (config.*(*path)).empty()) {
+    return get_field(field, config);
+  }
+  return std::filesystem::absolute(config.*(*path)).lexically_normal().string();
+}
+
 /// A resumed run may go on for longer and be watched otherwise, but computes what it computed.
 void check_resumable(const TrainConfig& before, const TrainConfig& now) {
   for (const Field& field : train_fields()) {
-    const FieldValue was = get_field(field, before);
-    if (!field.resumable && get_field(field, now) != was) {
+    if (!field.resumable && meaning_of(field, now) != meaning_of(field, before)) {
+      const std::string was = to_text(get_field(field, before));
       throw ConfigError(fmt::format("{} cannot change when a run is resumed; it was {}",
-                                    option_of(field), to_text(was)));
+                                    option_of(field), was.empty() ? "not set" : was));
     }
   }
 }

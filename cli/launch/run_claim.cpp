@@ -47,10 +47,19 @@ RunClaim::RunClaim(TrainCommand command) : command_(std::move(command)), kept_(c
     }
     RunFolder(config.run_dir).create();
   }
-  write_config(config);
+  try {
+    write_config(config);
+  } catch (const Error&) {
+    give_up();
+    throw;
+  }
 }
 
 RunClaim::~RunClaim() {
+  give_up();
+}
+
+void RunClaim::give_up() {
   if (kept_) {
     return;
   }

@@ -22,6 +22,8 @@ class RunClaim {
   void keep() { kept_ = true; }
 
  private:
+  void give_up();
+
   TrainCommand command_;
   bool made_ = false;  ///< the folder was not there before
   bool kept_ = false;

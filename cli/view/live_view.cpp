@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view hide_cursor = "\x1b[?25l";
 constexpr std::string_view show_cursor = "\x1b[?25h";
 constexpr std::string_view clear_below = "\x1b[J";
-constexpr std::string_view clear_to_end_of_line = "\x1b[K";
+constexpr std::string_view clear_line = "\r\x1b[K";
 
 /// Columns of a line that may hold colours.
 std::size_t visible_width(const std::string& line) {
@@ -94,7 +94,8 @@ void LiveView::draw() {
   std::string text = move_up(rows_of(drawn_, style_.width));
   drawn_ = render_live(state(), style_);
   for (const std::string& line : drawn_) {
-    text += fmt::format("\r{}{}\n", line, clear_to_end_of_line);
+    // Cleared before, not after: behind a full line the cursor still stands on its last character.
+    text += fmt::format("{}{}\n", clear_line, line);
   }
   write_all(STDOUT_FILENO, text.append(clear_below));
   changed_ = false;

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 namespace syncopate {
 namespace {

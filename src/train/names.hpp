@@ -3,7 +3,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 /// The names that a configuration may use, for those who check one without libtorch at hand.
 namespace syncopate {

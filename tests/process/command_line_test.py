@@ -89,6 +89,12 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(run(self.program, "train", "--cluster", name).returncode, 0, name)
         self.assertEqual(run(self.program, "train", "--cluster", "three").returncode, 2)
 
+    def test_says_when_nobody_takes_its_output(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            ran = subprocess.run([self.program, "schemes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(ran.returncode, 2)
+        self.assertEqual(ran.stderr, "syncopate: cannot write standard output: No space left on device\n")
+
     def test_version_as_json(self):
         self.assertIn("version", json.loads(run(self.program, "version", "--json").stdout))
 

@@ -50,17 +50,18 @@ TEST_F(RunClaimTest, GivesTwoRunsOfOneSecondAFolderEach) {
   EXPECT_EQ(second.command().config.run_dir, root_ / "runs" / "one-2");
 }
 
-TEST_F(RunClaimTest, RefusesAFolderThatHoldsARun) {
-  RunClaim(command(true)).keep();
-  EXPECT_THROW(RunClaim{command(true)}, ConfigError);
-}
-
 TEST_F(RunClaimTest, LeavesNothingOfARunThatNeverBegan) {
   { RunClaim claim(command(true)); }
   EXPECT_FALSE(fs::exists(root_ / "runs" / "one"));
   fs::create_directories(root_ / "runs" / "one");
   { RunClaim claim(command(true)); }
   EXPECT_TRUE(fs::is_empty(root_ / "runs" / "one"));
+}
+
+TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
+  RunClaim(command(true)).keep();
+  EXPECT_THROW(RunClaim{command(true)}, ConfigError);
+  EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml"));
 }
 
 TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
