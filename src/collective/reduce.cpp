@@ -24,6 +24,21 @@ void add(float* HWY_RESTRICT into, const float* HWY_RESTRICT from, size_t count)
   }
 }
 
+void scale_and_add(float* HWY_RESTRICT into, float factor, const float* HWY_RESTRICT from,
+                   size_t count) {
+  const hn::ScalableTag<float> lanes;
+  const size_t width = hn::Lanes(lanes);
+  const auto factors = hn::Set(lanes, factor);
+  size_t i = 0;
+  for (; i + width <= count; i += width) {
+    const auto scaled = hn::Mul(hn::LoadU(lanes, into + i), factors);
+    hn::StoreU(hn::Add(scaled, hn::LoadU(lanes, from + i)), lanes, into + i);
+  }
+  for (; i < count; ++i) {
+    into[i] = into[i] * factor + from[i];
+  }
+}
+
 void scale(float* values, float factor, size_t count) {
   const hn::ScalableTag<float> lanes;
   const size_t width = hn::Lanes(lanes);
@@ -44,10 +59,15 @@ HWY_AFTER_NAMESPACE();
 namespace syncopate {
 
 HWY_EXPORT(add);
+HWY_EXPORT(scale_and_add);
 HWY_EXPORT(scale);
 
 void add(std::span<float> into, std::span<const float> from) {
   HWY_DYNAMIC_DISPATCH(add)(into.data(), from.data(), into.size());
+}
+
+void scale_and_add(std::span<float> into, float factor, std::span<const float> from) {
+  HWY_DYNAMIC_DISPATCH(scale_and_add)(into.data(), factor, from.data(), into.size());
 }
 
 void scale(std::span<float> values, float factor) {

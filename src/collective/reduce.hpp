@@ -7,6 +7,9 @@ namespace syncopate {
 /// into[i] += from[i]. Both have the same length. Vectorised for the CPU at hand (Highway).
 void add(std::span<float> into, std::span<const float> from);
 
+/// into[i] = into[i] · factor + from[i].
+void scale_and_add(std::span<float> into, float factor, std::span<const float> from);
+
 /// values[i] *= factor.
 void scale(std::span<float> values, float factor);
 

@@ -14,12 +14,14 @@ namespace {
 /// Long enough to hide a wake-up behind its transfer, short enough to stay in the second-level cache.
 constexpr std::size_t segment_values = 128 * 1024;
 
-/// One allreduce under way on one rank.
+/// One allreduce under way on one rank: of `values` times `factor`. Every value is scaled where it is
+/// touched anyway, just before it is sent or added to, which saves a pass over memory.
 class RingPass {
  public:
-  RingPass(Group& group, std::span<float> values)
+  RingPass(Group& group, std::span<float> values, float factor)
       : group_(group),
         values_(values),
+        factor_(factor),
         left_(group.node(group.neighbour(group.size() - 1))),
         right_(group.node(group.neighbour(1))) {}
 
@@ -62,6 +64,9 @@ class RingPass {
 
   void send_chunk(std::uint32_t chunk) {
     for (const auto segment : segments_of(chunk)) {
+      if (factor_ != 1) {
+        scale(segment, factor_);
+      }
       pass_on(segment, tags::reduce_scatter);
     }
   }
@@ -86,7 +91,7 @@ class RingPass {
     for (std::size_t i = 0; i < segments.size(); ++i) {
       arriving.front()->wait(group_.deadline());
       arriving.pop_front();
-      add(segments[i], place(i));
+      factor_ == 1 ? add(segments[i], place(i)) : scale_and_add(segments[i], factor_, place(i));
       pass_on(segments[i], next);
       expect(i + 2);
     }
@@ -123,6 +128,7 @@ class RingPass {
 
   Group& group_;
   std::span<float> values_;
+  float factor_;
   NodeId left_;
   NodeId right_;
   Transfers reducing_;
@@ -133,17 +139,18 @@ class RingPass {
 
 void ring_allreduce(Group& group, std::span<float> values) {
   if (group.size() > 1) {
-    RingPass(group, values).run();
+    RingPass(group, values, 1).run();
   }
 }
 
 void weighted_mean(Group& group, std::span<float> values, double weight, double total_weight) {
   if (weight == 0) {
     std::fill(values.begin(), values.end(), 0.0F);
-  } else if (weight != total_weight) {
-    scale(values, static_cast<float>(weight / total_weight));
   }
-  ring_allreduce(group, values);
+  if (group.size() > 1) {
+    const double factor = weight == 0 ? 1 : weight / total_weight;
+    RingPass(group, values, static_cast<float>(factor)).run();
+  }
 }
 
 }  // namespace syncopate

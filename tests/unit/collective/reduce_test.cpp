@@ -20,9 +20,12 @@ TEST(Reduce, AddsAndScalesLikeAPlainLoop) {
       }
       add(std::span(into).subspan(offset, length), std::span(from).subspan(offset, length));
       scale(std::span(into).subspan(offset, length), 3.0F);
+      scale_and_add(std::span(into).subspan(offset, length), 2.0F,
+                    std::span(from).subspan(offset, length));
       for (std::size_t i = 0; i < into.size(); ++i) {
         const bool inside = i >= offset && i < offset + length;
-        ASSERT_EQ(into[i], inside ? (0.5F + from[i]) * 3.0F : 0.5F) << i << " of " << length;
+        const float scaled = (0.5F + from[i]) * 3.0F;
+        ASSERT_FLOAT_EQ(into[i], inside ? scaled * 2.0F + from[i] : 0.5F) << i << " of " << length;
       }
     }
   }
