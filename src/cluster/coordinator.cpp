@@ -71,9 +71,10 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
         observer_.left(*member, message.leave());
       }
       return membership_.left(from);
+    case wire::ToCoordinator::kEnquire:
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
-  throw ProtocolError("the coordinator was sent a control message without content");
+  throw ProtocolError("the coordinator was sent a control message that it has no answer to");
 }
 
 Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {

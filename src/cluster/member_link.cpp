@@ -167,8 +167,10 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
       case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
       case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
       case wire::FromCoordinator::kAbort: world_.cancel(to_error(message.abort())); break;
+      case wire::FromCoordinator::kJob:
+      case wire::FromCoordinator::kDropped:
       case wire::FromCoordinator::BODY_NOT_SET:
-        throw ProtocolError("the coordinator sent a control message without content");
+        throw ProtocolError("the coordinator sent a control message that nobody asked for");
     }
   }
   changed_->notify();

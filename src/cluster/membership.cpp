@@ -9,7 +9,7 @@ namespace syncopate {
 namespace {
 
 std::string role_name(wire::Role role, std::uint32_t index) {
-  return role == wire::ROLE_WORKER ? fmt::format("worker {}", index) : std::string("the evaluator");
+  return name_of(role_from_wire(role), Rank{index});
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void Membership::install_view() {
   for (const auto& [node, join] : joins_) {
     view.members.push_back({
         .node = node,
-        .role = join.role() == wire::ROLE_WORKER ? Role::worker : Role::evaluator,
+        .role = role_from_wire(join.role()),
         .rank = Rank{join.index()},
         .host = join.host(),
         .pid = join.pid(),

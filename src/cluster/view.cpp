@@ -4,18 +4,49 @@
 
 #include <algorithm>
 
+#include "base/errors.hpp"
+
 namespace syncopate {
 
-std::string Member::to_string() const {
-  const std::string who =
-      role == Role::worker ? fmt::format("worker {}", rank.value) : std::string("the evaluator");
-  return fmt::format("{} (pid {} on {})", who, pid, host);
+namespace {
+
+wire::Role to_wire(Role role) {
+  switch (role) {
+    case Role::worker: return wire::ROLE_WORKER;
+    case Role::server: return wire::ROLE_SERVER;
+    case Role::evaluator: return wire::ROLE_EVALUATOR;
+  }
+  return wire::ROLE_UNKNOWN;
 }
 
-std::vector<Member> View::workers() const {
+}  // namespace
+
+Role role_from_wire(wire::Role role) {
+  switch (role) {
+    case wire::ROLE_WORKER: return Role::worker;
+    case wire::ROLE_SERVER: return Role::server;
+    case wire::ROLE_EVALUATOR: return Role::evaluator;
+    default: throw ProtocolError(fmt::format("a member of unknown role {}", int{role}));
+  }
+}
+
+std::string name_of(Role role, Rank rank) {
+  switch (role) {
+    case Role::worker: return fmt::format("worker {}", rank.value);
+    case Role::server: return fmt::format("server {}", rank.value);
+    case Role::evaluator: return "the evaluator";
+  }
+  return {};
+}
+
+std::string Member::to_string() const {
+  return fmt::format("{} (pid {} on {})", name_of(role, rank), pid, host);
+}
+
+std::vector<Member> View::of(Role role) const {
   std::vector<Member> found;
   std::copy_if(members.begin(), members.end(), std::back_inserter(found),
-               [](const Member& member) { return member.role == Role::worker; });
+               [&](const Member& member) { return member.role == role; });
   return found;
 }
 
@@ -46,7 +77,7 @@ wire::View to_wire(const View& view) {
   for (const Member& member : view.members) {
     auto& out = *message.add_members();
     out.set_node(member.node.value);
-    out.set_role(member.role == Role::worker ? wire::ROLE_WORKER : wire::ROLE_EVALUATOR);
+    out.set_role(to_wire(member.role));
     out.set_rank(member.rank.value);
     out.set_host(member.host);
     out.set_pid(member.pid);
@@ -61,7 +92,7 @@ View from_wire(const wire::View& message) {
   for (const auto& member : message.members()) {
     view.members.push_back({
         .node = NodeId{member.node()},
-        .role = member.role() == wire::ROLE_WORKER ? Role::worker : Role::evaluator,
+        .role = role_from_wire(member.role()),
         .rank = Rank{member.rank()},
         .host = member.host(),
         .pid = member.pid(),

@@ -9,7 +9,10 @@
 
 namespace syncopate {
 
-enum class Role { worker, evaluator };
+enum class Role { worker, server, evaluator };
+
+/// "worker 2", "server 0", "the evaluator".
+std::string name_of(Role role, Rank rank);
 
 /// A node that takes part in a job.
 struct Member {
@@ -25,13 +28,14 @@ struct Member {
   std::string to_string() const;
 };
 
-/// The membership of a job at one time, the same on every node. Members are in the order of ranks,
-/// workers first.
+/// The membership of a job at one time, the same on every node. Members are in the order of roles,
+/// then of ranks, workers first.
 struct View {
   std::uint64_t number = 0;
   std::vector<Member> members;
 
-  std::vector<Member> workers() const;
+  std::vector<Member> workers() const { return of(Role::worker); }
+  std::vector<Member> of(Role role) const;
   /// Null for a node that is no member.
   const Member* find(NodeId node) const;
   const Member* find(Role role, Rank rank) const;
@@ -39,6 +43,8 @@ struct View {
   std::string describe(NodeId node) const;
 };
 
+/// Errors: ProtocolError, for a role that this build does not know.
+Role role_from_wire(wire::Role role);
 wire::View to_wire(const View& view);
 View from_wire(const wire::View& view);
 

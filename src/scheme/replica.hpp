@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/batch.hpp"
+#include "server/optimizer_state.hpp"
 
 namespace syncopate {
 
@@ -30,12 +30,6 @@ struct PassResult {
   std::uint32_t samples = 0;
   double loss_sum = 0;        ///< over the samples
   std::uint32_t correct = 0;  ///< samples whose largest output was the label's
-};
-
-/// Everything that an optimizer remembers between steps, for checkpoints.
-struct OptimizerState {
-  std::map<std::string, std::vector<float>> slots;  ///< "momentum": one value per parameter
-  std::map<std::string, std::int64_t> counters;     ///< "step"
 };
 
 /// One copy of the model, on one device, with the user's own optimizer.

@@ -8,7 +8,8 @@ import re
 import source
 
 # Low to high. Each folder of src/ may include itself and those before it.
-SRC = ["base", "wire", "telemetry", "data", "transport", "cluster", "collective", "scheme", "train"]
+SRC = ["base", "wire", "telemetry", "data", "transport", "cluster", "collective", "server", "scheme",
+       "train"]
 
 # What the folders beside src/ may include of the project. Nothing but tests and benchmarks may see
 # the simulator: production code cannot know which world it runs in.
@@ -27,7 +28,7 @@ HOMES = {
     "c10/": ["torch"],
     "asio": ["transport"],
     "boost/context": ["sim"],
-    "hwy/": ["collective"],
+    "hwy/": ["collective", "server"],
     "spdlog/": ["base"],
     "CLI/": ["cli"],
     "zlib.h": ["data"],
