@@ -64,7 +64,7 @@ class MemberLink {
   /// view keeps them. Thread: any.
   std::vector<wire::Dropped> take_dropped();
 
-  /// Blocks until every worker of the job has called it as many times as this one.
+  /// Blocks until every worker that is still there has called it as many times as this node.
   void barrier();
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);

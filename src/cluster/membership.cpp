@@ -149,7 +149,8 @@ Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimeP
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
-  if (ended_ || !view_ || !is_present(node)) {
+  const Member* member = view_ ? view_->find(node) : nullptr;
+  if (ended_ || !is_present(node) || !member || member->role != Role::worker) {
     return {};
   }
   barriers_[barrier].insert(node);

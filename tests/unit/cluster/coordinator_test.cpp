@@ -87,8 +87,6 @@ class CoordinatorTest : public testing::Test {
   Notes notes_;
 };
 
-void do_nothing(World&, MemberLink&) {}
-
 TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
   coordinate({.workers = 2, .evaluators = 0});
   std::vector<std::uint32_t> places;
@@ -248,15 +246,16 @@ TEST_F(CoordinatorTest, AGradientThatIsNoNumberEndsTheJobEverywhere) {
   EXPECT_EQ(told, "worker 1 (pid 1 on sim): step 3: the loss is nan");
 }
 
-TEST_F(CoordinatorTest, ABarrierIsPassedByWhoeverComesAfterItsRelease) {
+TEST_F(CoordinatorTest, BarriersArePassedByWhoeverComesAfterTheirRelease) {
   coordinate({.workers = 1, .servers = 1, .evaluators = 0});
-  add_worker(0, do_nothing);
+  add_worker(0, [](World&, MemberLink& link) { link.barrier(); });
   add([](World& world) {
     wire::Join join = join_of_worker(0);
     join.set_role(wire::ROLE_SERVER);
     MemberLink link(world, {.join = join});
     link.join();
     world.sleep_for(std::chrono::seconds(1));
+    link.barrier();
     link.barrier();
     link.leave({});
   });
