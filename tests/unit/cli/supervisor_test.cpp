@@ -53,6 +53,14 @@ int wait_for_the_end() {
   }
 }
 
+/// Blocks until the process that holds the other end of the pipe has ended.
+void wait_for_end_of(int pipe) {
+  ::fcntl(pipe, F_SETFL, 0);
+  char byte = 0;
+  while (::read(pipe, &byte, 1) > 0) {
+  }
+}
+
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
@@ -137,6 +145,27 @@ TEST_F(SupervisorTest, TellsOfAKilledProcessAtOnce) {
   add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
   EXPECT_EQ(run().exit_status, exit_status::failure);
   EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr("was killed by signal 9")));
+}
+
+TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
+  Pipe first = make_pipe();
+  Pipe second = make_pipe();
+  add("coordinator", [&] {
+    wait_for_end_of(first.read.get());
+    wait_for_end_of(second.read.get());
+    return 0;
+  });
+  add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
+  add("worker 1", [] { return 1; });
+  options_.children[1].may_be_lost = true;
+  options_.children[1].alone.push_back(std::move(first.write));
+  options_.children[2].may_be_lost = true;
+  options_.children[2].alone.push_back(std::move(second.write));
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.notices, UnorderedElementsAre(HasSubstr("was killed by signal 9"),
+                                                      HasSubstr("ended with exit status 1")));
 }
 
 TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
