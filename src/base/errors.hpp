@@ -50,6 +50,12 @@ class ViewChanged : public Error {
   using Error::Error;
 };
 
+/// A worker's gradient or loss is not a number, and the user wanted training to stop there.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Another node sent what the protocol does not allow: another version, size, type or order.
 class ProtocolError : public Error {
  public:

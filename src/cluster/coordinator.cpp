@@ -1,5 +1,10 @@
 #include "cluster/coordinator.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
 #include "base/errors.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
@@ -12,8 +17,12 @@ constexpr Duration farewell = std::chrono::seconds(2);
 
 }  // namespace
 
-Coordinator::Coordinator(World& world, Membership::Options options, JobObserver& observer)
-    : world_(world), membership_(options, world.now()), observer_(observer) {}
+Coordinator::Coordinator(World& world, Membership::Options options, JobObserver& observer,
+                         std::string description)
+    : world_(world),
+      membership_(std::move(options), world.now()),
+      observer_(observer),
+      description_(std::move(description)) {}
 
 void Coordinator::run() {
   while (!done_) {
@@ -49,7 +58,8 @@ Decisions Coordinator::understand(const Message& message) {
 }
 
 Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
-  const Member* member = membership_.view() ? membership_.view()->find(from) : nullptr;
+  const bool known = membership_.view() && membership_.is_present(from);
+  const Member* member = known ? membership_.view()->find(from) : nullptr;
   switch (message.body_case()) {
     case wire::ToCoordinator::kJoin: return handle_join(from, message.join());
     case wire::ToCoordinator::kHeartbeat:
@@ -71,7 +81,7 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
         observer_.left(*member, message.leave());
       }
       return membership_.left(from);
-    case wire::ToCoordinator::kEnquire:
+    case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator was sent a control message that it has no answer to");
@@ -79,9 +89,14 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
 
 Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
   // Every member hears of every other from the view, but the coordinator answers before that.
-  world_.transport().introduce(from, join.address());
+  try {
+    world_.transport().introduce(from, join.address());
+  } catch (const Error& error) {
+    throw ProtocolError(fmt::format("it cannot be reached: {}", error.what()));
+  }
+  const bool gathering = membership_.view() == nullptr;
   Decisions decisions = membership_.joined(from, join, world_.now());
-  if (membership_.view()) {
+  if (gathering && membership_.view()) {
     if (const auto objection = observer_.objection(membership_.joins())) {
       return membership_.refused(*objection);
     }
@@ -90,24 +105,65 @@ Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
 }
 
 void Coordinator::carry_out(const Decision& decision) {
-  if (const auto* install = std::get_if<InstallView>(&decision)) {
-    observer_.view_installed(install->view);
-    wire::FromCoordinator message;
-    *message.mutable_view() = to_wire(install->view);
-    tell_everyone(message);
-  } else if (const auto* release = std::get_if<ReleaseBarrier>(&decision)) {
-    wire::FromCoordinator message;
-    message.mutable_released()->set_barrier(release->barrier);
-    tell_everyone(message);
-  } else if (const auto* end = std::get_if<EndJob>(&decision)) {
-    wire::FromCoordinator message;
-    *message.mutable_abort() = end->abort;
-    tell_everyone(message);
-    world_.transport().close(world_.now() + farewell);
-    std::rethrow_exception(to_error(end->abort));
-  } else {
-    done_ = true;
-  }
+  std::visit([this](const auto& decided) { act(decided); }, decision);
+}
+
+void Coordinator::act(const AnswerEnquiry& answer) {
+  wire::FromCoordinator message;
+  message.mutable_job()->set_config(description_);
+  message.mutable_job()->set_index(answer.index);
+  tell(answer.node, message);
+}
+
+void Coordinator::act(const RefuseJoin& refusal) {
+  wire::FromCoordinator message;
+  *message.mutable_abort() = refusal.abort;
+  tell(refusal.node, message);
+  observer_.refused(refusal.abort.reason());
+}
+
+void Coordinator::act(const NameAbsent& absent) {
+  observer_.awaiting(absent.names);
+}
+
+void Coordinator::act(const InstallView& install) {
+  observer_.view_installed(install.view);
+  wire::FromCoordinator message;
+  *message.mutable_view() = to_wire(install.view);
+  tell_everyone(message);
+}
+
+void Coordinator::act(const ReleaseBarrier& release) {
+  wire::FromCoordinator message;
+  message.mutable_released()->set_barrier(release.barrier);
+  tell_everyone(message);
+}
+
+void Coordinator::act(const DropWorker& drop) {
+  wire::FromCoordinator to_others;
+  to_others.mutable_dropped()->set_node(drop.member.node.value);
+  to_others.mutable_dropped()->set_rank(drop.member.rank.value);
+  to_others.mutable_dropped()->set_reason(drop.reason);
+  tell_everyone(to_others);
+  // Should it still be there, it must not go on by itself.
+  wire::FromCoordinator to_it;
+  to_it.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
+  to_it.mutable_abort()->set_node(drop.member.node.value);
+  to_it.mutable_abort()->set_reason("the job goes on without " + drop.reason);
+  tell(drop.member.node, to_it);
+  observer_.dropped(drop.member, drop.reason);
+}
+
+void Coordinator::act(const EndJob& end) {
+  wire::FromCoordinator message;
+  *message.mutable_abort() = end.abort;
+  tell_everyone(message);
+  world_.transport().close(world_.now() + farewell);
+  std::rethrow_exception(to_error(end.abort));
+}
+
+void Coordinator::act(const JobDone& /*done*/) {
+  done_ = true;
 }
 
 void Coordinator::stop_if_wanted() {
@@ -127,7 +183,9 @@ void Coordinator::tell(NodeId node, const wire::FromCoordinator& message) {
 
 void Coordinator::tell_everyone(const wire::FromCoordinator& message) {
   for (const auto& [node, join] : membership_.joins()) {
-    tell(node, message);
+    if (membership_.is_present(node)) {
+      tell(node, message);
+    }
   }
 }
 
@@ -138,6 +196,7 @@ std::exception_ptr to_error(const wire::Abort& abort) {
     case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(abort.reason()));
     case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(abort.reason()));
     case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(abort.reason()));
+    case wire::Abort::KIND_NOT_FINITE: return std::make_exception_ptr(NotFinite(abort.reason()));
     default: return std::make_exception_ptr(Error(abort.reason()));
   }
 }
@@ -149,6 +208,8 @@ wire::Abort to_abort(const std::exception& error) {
     abort.set_kind(wire::Abort::KIND_CONFIG);
   } else if (dynamic_cast<const DataError*>(&error)) {
     abort.set_kind(wire::Abort::KIND_DATA);
+  } else if (dynamic_cast<const NotFinite*>(&error)) {
+    abort.set_kind(wire::Abort::KIND_NOT_FINITE);
   } else if (dynamic_cast<const TimedOut*>(&error)) {
     abort.set_kind(wire::Abort::KIND_TIMED_OUT);
   } else if (const auto* loss = dynamic_cast<const PeerLost*>(&error)) {

@@ -18,11 +18,17 @@ class JobObserver {
 
   /// Everyone has joined: a reason to refuse the job, or empty.
   virtual std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) = 0;
+  /// A node may not take part; the job does not mind.
+  virtual void refused(const std::string& reason) = 0;
+  /// These have not joined yet, after some time.
+  virtual void awaiting(const std::string& absent) = 0;
   virtual void view_installed(const View& view) = 0;
   virtual void heard(const Member& member, const wire::Heartbeat& heartbeat) = 0;
   virtual void evaluated(const wire::Evaluation& evaluation) = 0;
   virtual void checkpoint_written(const wire::Checkpoint& checkpoint) = 0;
   virtual void left(const Member& member, const wire::Leave& leave) = 0;
+  /// The member is gone, the job goes on, and nothing more is heard of it.
+  virtual void dropped(const Member& member, const std::string& reason) = 0;
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
 };
@@ -32,7 +38,9 @@ class JobObserver {
 /// An event loop that owns its state alone; `Membership` decides, this drives. It is node 0.
 class Coordinator {
  public:
-  Coordinator(World& world, Membership::Options options, JobObserver& observer);
+  /// `description`: what nodes are told that enquire what the job is: a configuration file.
+  Coordinator(World& world, Membership::Options options, JobObserver& observer,
+              std::string description = {});
 
   /// Serves until every member has left. When the job ends by an error, every member is told, and
   /// the error is thrown: ConfigError, PeerLost, TimedOut or Error.
@@ -44,6 +52,14 @@ class Coordinator {
   Decisions handle(NodeId from, const wire::ToCoordinator& message);
   Decisions handle_join(NodeId from, const wire::Join& join);
   void carry_out(const Decision& decision);
+  void act(const AnswerEnquiry& answer);
+  void act(const RefuseJoin& refusal);
+  void act(const NameAbsent& absent);
+  void act(const InstallView& install);
+  void act(const ReleaseBarrier& release);
+  void act(const DropWorker& drop);
+  [[noreturn]] void act(const EndJob& end);
+  void act(const JobDone& done);
   void stop_if_wanted();
   void tell(NodeId node, const wire::FromCoordinator& message);
   void tell_everyone(const wire::FromCoordinator& message);
@@ -51,6 +67,7 @@ class Coordinator {
   World& world_;
   Membership membership_;
   JobObserver& observer_;
+  const std::string description_;
   bool stopping_ = false;
   bool done_ = false;
 };

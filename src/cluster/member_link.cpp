@@ -1,5 +1,7 @@
 #include "cluster/member_link.hpp"
 
+#include <utility>
+
 #include "cluster/coordinator.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
@@ -10,7 +12,27 @@ namespace {
 constexpr Duration time_to_explain = std::chrono::seconds(3);
 constexpr Duration farewell = std::chrono::seconds(10);
 
+void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
+  transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
+}
+
 }  // namespace
+
+wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
+                             TimePoint deadline) {
+  wire::ToCoordinator question;
+  *question.mutable_enquire() = enquiry;
+  post_to_coordinator(transport, question);
+  const Message message = transport.receive(coordinator_node, tags::from_coordinator, deadline);
+  const wire::FromCoordinator answer = wire::decode_from_coordinator(message.payload);
+  if (answer.has_abort()) {
+    std::rethrow_exception(to_error(answer.abort()));
+  }
+  if (!answer.has_job()) {
+    throw ProtocolError("the coordinator did not answer what the job is");
+  }
+  return answer.job();
+}
 
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
@@ -30,11 +52,7 @@ const View& MemberLink::join() {
   tell(message);
   ear_ = world_.spawn("control", [this] { listen(); });
   heart_ = world_.spawn("heartbeat", [this] { beat(); });
-  for (bool here = false; !here;) {
-    changed_->wait(no_deadline);
-    const std::scoped_lock lock(mutex_);
-    here = received_view_.has_value();
-  }
+  wait_until([this] { return received_view_.has_value(); });
   view_ = *received_view_;
   for (const Member& member : view_.members) {
     if (member.node != world_.transport().self()) {
@@ -54,15 +72,27 @@ std::optional<std::string> MemberLink::stop_reason() const {
   return stop_reason_;
 }
 
+std::vector<wire::Dropped> MemberLink::take_dropped() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(dropped_, {});
+}
+
 void MemberLink::barrier() {
   const std::uint64_t mine = ++barriers_;
   wire::ToCoordinator message;
   message.mutable_arrived()->set_barrier(mine);
   tell(message);
-  for (bool released = false; !released;) {
-    changed_->wait(no_deadline);
+  wait_until([this, mine] { return released_ >= mine; });
+}
+
+void MemberLink::wait_until(const std::function<bool()>& ready) {
+  const auto is_ready = [&] {
     const std::scoped_lock lock(mutex_);
-    released = released_ >= mine;
+    return ready();
+  };
+  // Asked before the first wait: an earlier one may have taken the notification.
+  while (!is_ready()) {
+    changed_->wait(no_deadline);
   }
 }
 
@@ -167,8 +197,8 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
       case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
       case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
       case wire::FromCoordinator::kAbort: world_.cancel(to_error(message.abort())); break;
+      case wire::FromCoordinator::kDropped: dropped_.push_back(message.dropped()); break;
       case wire::FromCoordinator::kJob:
-      case wire::FromCoordinator::kDropped:
       case wire::FromCoordinator::BODY_NOT_SET:
         throw ProtocolError("the coordinator sent a control message that nobody asked for");
     }
@@ -177,7 +207,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
 }
 
 void MemberLink::tell(const wire::ToCoordinator& message) {
-  world_.transport().post(coordinator_node, tags::to_coordinator, wire::encode(message));
+  post_to_coordinator(world_.transport(), message);
 }
 
 }  // namespace syncopate

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "cluster/view.hpp"
@@ -23,6 +25,12 @@ class RanksMissing : public TimedOut {
  private:
   wire::Missing report_;
 };
+
+/// What a job is, as its coordinator tells it to a node that enquires, before it joins: the
+/// configuration, and the place that the coordinator keeps for the node.
+/// Errors: ConfigError: the coordinator refuses; TimedOut, PeerLost; ProtocolError.
+wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
+                             TimePoint deadline);
 
 /// A member's side of the conversation with the coordinator.
 ///
@@ -52,6 +60,9 @@ class MemberLink {
   void set_status(const wire::Heartbeat& status);
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
   std::optional<std::string> stop_reason() const;
+  /// Workers without whom the job goes on, of whom the coordinator has told since the last call. The
+  /// view keeps them. Thread: any.
+  std::vector<wire::Dropped> take_dropped();
 
   /// Blocks until every worker of the job has called it as many times as this one.
   void barrier();
@@ -71,6 +82,8 @@ class MemberLink {
   void handle(const wire::FromCoordinator& message);
   void tell(const wire::ToCoordinator& message);
   void end_tasks();
+  /// Blocks until `ready`, which is asked under the mutex.
+  void wait_until(const std::function<bool()>& ready);
 
   World& world_;
   Options options_;
@@ -81,6 +94,7 @@ class MemberLink {
   wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
+  std::vector<wire::Dropped> dropped_;
   std::uint64_t released_ = 0;
   bool leaving_ = false;
 

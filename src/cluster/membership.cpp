@@ -4,56 +4,114 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace syncopate {
 namespace {
 
-std::string role_name(wire::Role role, std::uint32_t index) {
-  return name_of(role_from_wire(role), Rank{index});
+wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
+  wire::Abort abort;
+  abort.set_kind(kind);
+  abort.set_reason(reason);
+  abort.set_node(culprit.value);
+  return abort;
 }
+
+std::string cannot_join(const Places::Wish& wish, const std::string& objection) {
+  return fmt::format("{} cannot join: {}", wish.who(), objection);
+}
+
+template <class Message>
+Places::Wish wish_of(const Message& message, std::optional<std::uint32_t> index) {
+  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
+}
+
+/// Failures that no other worker is spared.
+bool concerns_all(wire::Abort::Kind kind) {
+  return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
+         kind == wire::Abort::KIND_NOT_FINITE;
+}
+
+constexpr const char* too_late = "the job has already started";
 
 }  // namespace
 
-Membership::Membership(Options options, TimePoint now) : options_(options), started_(now) {}
+Membership::Membership(Options options, TimePoint now)
+    : options_(std::move(options)),
+      started_(now),
+      reminded_(now),
+      places_({.workers = options_.workers,
+               .servers = options_.servers,
+               .evaluators = options_.evaluators}) {}
 
-Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
-  if (ended_) {
+Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
+  if (ended_ || refused_.contains(node)) {
     return {};
   }
-  if (const auto objection = objection_to(join)) {
-    return end(
-        wire::Abort::KIND_CONFIG,
-        fmt::format("{} (pid {} on {}) cannot join: {}", role_name(join.role(), join.index()),
-                    join.pid(), join.host(), *objection),
-        node);
+  if (enquiry.role() == wire::ROLE_UNKNOWN) {
+    return {AnswerEnquiry{node, 0}};
   }
+  if (const auto join = joins_.find(node); join != joins_.end()) {
+    return {AnswerEnquiry{node, join->second.index()}};
+  }
+  const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
+  const Places::Wish wish = wish_of(enquiry, index);
+  const std::optional<std::string> late = view_ ? std::optional(too_late) : std::nullopt;
+  const auto objection = late ? late : places_.objection_to(node, wish);
+  if (objection) {
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+  }
+  return {AnswerEnquiry{node, places_.take(node, wish)}};
+}
+
+Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
+  if (ended_ || refused_.contains(node)) {
+    return {};
+  }
+  const Places::Wish wish = wish_of(join, join.index());
+  if (const auto objection = objection_to(node, join)) {
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+  }
+  places_.take(node, wish);
+  places_.fill(node);
   joins_.emplace(node, join);
   lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
-  if (joins_.size() < options_.workers + options_.evaluators) {
+  if (!places_.all_filled()) {
     return {};
   }
   install_view();
   return {InstallView{*view_}};
 }
 
-std::optional<std::string> Membership::objection_to(const wire::Join& join) const {
+std::optional<std::string> Membership::objection_to(NodeId node, const wire::Join& join) const {
   if (view_) {
-    return "the job has already started";
+    return too_late;
   }
-  const auto expected = join.role() == wire::ROLE_WORKER ? options_.workers : options_.evaluators;
-  if (join.index() >= expected) {
-    return fmt::format("this job has room for {} of its kind", expected);
+  if (joins_.contains(node)) {
+    return "it has joined before";
   }
-  for (const auto& [node, other] : joins_) {
-    if (other.role() == join.role() && other.index() == join.index()) {
-      return fmt::format("its place is taken by pid {} on {}", other.pid(), other.host());
-    }
+  if (const auto objection = places_.objection_to(node, wish_of(join, join.index()))) {
+    return objection;
+  }
+  if (!options_.agreement.empty() && join.agreement() != options_.agreement) {
+    return fmt::format("it runs \"{}\", but this job is \"{}\"", join.agreement(),
+                       options_.agreement);
+  }
+  for (const auto& [other_node, other] : joins_) {
     if (other.agreement() != join.agreement()) {
       return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
-                         role_name(other.role(), other.index()), other.agreement());
+                         place_name(other.role(), other.index()), other.agreement());
     }
   }
   return std::nullopt;
+}
+
+Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason) {
+  refused_.insert(node);
+  if (!joins_.contains(node)) {
+    places_.give_back(node);
+  }
+  return {RefuseJoin{node, abort_of(kind, reason, node)}};
 }
 
 void Membership::install_view() {
@@ -75,6 +133,11 @@ void Membership::install_view() {
   view_ = std::move(view);
 }
 
+bool Membership::is_present(NodeId node) const {
+  const auto life = lives_.find(node);
+  return life != lives_.end() && life->second.standing == Standing::present;
+}
+
 Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
   const auto life = lives_.find(node);
   if (life != lives_.end()) {
@@ -86,16 +149,43 @@ Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimeP
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
-  auto& waiting = barriers_[barrier];
-  waiting.insert(node);
-  if (waiting.size() < options_.workers) {
+  if (ended_ || !view_ || !is_present(node)) {
+    return {};
+  }
+  barriers_[barrier].insert(node);
+  if (!is_complete(barriers_[barrier])) {
     return {};
   }
   barriers_.erase(barrier);
+  training_ = true;
   return {ReleaseBarrier{barrier}};
 }
 
+/// Releases the barriers at which none but those who are gone were missing.
+Decisions Membership::release_complete() {
+  Decisions decisions;
+  for (auto barrier = barriers_.begin(); barrier != barriers_.end();) {
+    if (is_complete(barrier->second)) {
+      decisions.push_back(ReleaseBarrier{barrier->first});
+      barrier = barriers_.erase(barrier);
+    } else {
+      ++barrier;
+    }
+  }
+  return decisions;
+}
+
+bool Membership::is_complete(const std::set<NodeId>& arrived) const {
+  const auto workers = view_->workers();
+  return std::all_of(workers.begin(), workers.end(), [&](const Member& worker) {
+    return arrived.contains(worker.node) || !is_present(worker.node);
+  });
+}
+
 Decisions Membership::missing(NodeId reporter, const wire::Missing& report, TimePoint now) {
+  if (!is_present(reporter)) {
+    return {};
+  }
   std::vector<std::string> signs;
   NodeId culprit{};
   for (const auto rank : report.ranks()) {
@@ -117,47 +207,97 @@ Decisions Membership::refused(const std::string& reason) {
 }
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
-  return end(abort.kind(), fmt::format("{}: {}", name_of(node), abort.reason()), node);
+  const std::string reason = fmt::format("{}: {}", name_of(node), abort.reason());
+  if (!joins_.contains(node)) {
+    return ended_ || refused_.contains(node) ? Decisions{} : refuse(node, abort.kind(), reason);
+  }
+  if (concerns_all(abort.kind()) && is_present(node)) {
+    return end(abort.kind(), reason, node);
+  }
+  return go_on_or_end(abort.kind(), reason, node);
 }
 
 Decisions Membership::lost(NodeId node, TimePoint now) {
-  const auto life = lives_.find(node);
-  if (life == lives_.end() || life->second.has_left) {
+  if (!joins_.contains(node)) {
+    places_.give_back(node);
+  }
+  return go_on_or_end(wire::Abort::KIND_PEER_LOST,
+                      fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
+}
+
+/// What the loss of a member means; that of one who has left already means nothing.
+Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& reason,
+                                   NodeId culprit) {
+  if (ended_ || !is_present(culprit)) {
     return {};
   }
-  return end(wire::Abort::KIND_PEER_LOST,
-             fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
+  return may_drop(culprit) ? drop(culprit, reason) : end(kind, reason, culprit);
+}
+
+bool Membership::may_drop(NodeId node) const {
+  if (!options_.spares_workers || !training_ || view_->find(node)->role != Role::worker) {
+    return false;
+  }
+  const auto workers = view_->workers();
+  return std::any_of(workers.begin(), workers.end(), [&](const Member& other) {
+    return other.node != node && lives_.at(other.node).standing != Standing::dropped;
+  });
+}
+
+Decisions Membership::drop(NodeId node, const std::string& reason) {
+  Decisions decisions{DropWorker{*view_->find(node), reason}};
+  for (Decision& consequence : go_on_without(node, Standing::dropped)) {
+    decisions.push_back(std::move(consequence));
+  }
+  return decisions;
 }
 
 Decisions Membership::left(NodeId node) {
-  const auto life = lives_.find(node);
-  if (ended_ || life == lives_.end()) {
+  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Standing::left);
+}
+
+Decisions Membership::go_on_without(NodeId node, Standing standing) {
+  lives_.at(node).standing = standing;
+  if (!view_) {
     return {};
   }
-  life->second.has_left = true;
-  const bool all = view_ && std::all_of(lives_.begin(), lives_.end(),
-                                        [](const auto& entry) { return entry.second.has_left; });
-  if (!all) {
-    return {};
+  Decisions decisions = release_complete();
+  ended_ = std::none_of(lives_.begin(), lives_.end(),
+                        [this](const auto& entry) { return is_present(entry.first); });
+  if (ended_) {
+    decisions.push_back(JobDone{});
   }
-  ended_ = true;
-  return {JobDone{}};
+  return decisions;
 }
 
 Decisions Membership::time_passed(TimePoint now) {
-  if (!view_ && now - started_ > options_.gathering) {
-    return end(wire::Abort::KIND_TIMED_OUT,
-               fmt::format("after {:.0f} s there is still no sign of {}",
-                           to_seconds(options_.gathering), absent()));
-  }
+  Decisions decisions = gathering_passed(now);
   for (const auto& [node, life] : lives_) {
-    if (!life.has_left && now - life.last_heard > life.silence.limit()) {
-      return end(wire::Abort::KIND_PEER_LOST,
-                 fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now)),
-                 node);
+    if (now - life.last_heard > life.silence.limit()) {
+      const std::string reason =
+          fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
+      for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
+        decisions.push_back(std::move(decision));
+      }
     }
   }
-  return {};
+  return decisions;
+}
+
+Decisions Membership::gathering_passed(TimePoint now) {
+  if (ended_ || view_) {
+    return {};
+  }
+  if (now - started_ > options_.gathering) {
+    return end(wire::Abort::KIND_TIMED_OUT,
+               fmt::format("after {:.0f} s there is still no sign of {}",
+                           to_seconds(options_.gathering), places_.absent()));
+  }
+  if (now - reminded_ < options_.remind_every) {
+    return {};
+  }
+  reminded_ = now;
+  return {NameAbsent{places_.absent()}};
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
@@ -165,28 +305,7 @@ Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, Nod
     return {};
   }
   ended_ = true;
-  wire::Abort abort;
-  abort.set_kind(kind);
-  abort.set_reason(reason);
-  abort.set_node(culprit.value);
-  return {EndJob{abort}};
-}
-
-std::string Membership::absent() const {
-  std::vector<std::string> names;
-  const auto look_for = [&](wire::Role role, std::uint32_t count) {
-    for (std::uint32_t index = 0; index < count; ++index) {
-      const bool here = std::any_of(joins_.begin(), joins_.end(), [&](const auto& entry) {
-        return entry.second.role() == role && entry.second.index() == index;
-      });
-      if (!here) {
-        names.push_back(role_name(role, index));
-      }
-    }
-  };
-  look_for(wire::ROLE_WORKER, options_.workers);
-  look_for(wire::ROLE_EVALUATOR, options_.evaluators);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return {EndJob{abort_of(kind, reason, culprit)}};
 }
 
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
@@ -202,10 +321,10 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 
 std::string Membership::name_of(NodeId node) const {
   const auto join = joins_.find(node);
-  return join == joins_.end() ? fmt::format("node {}", node.value)
-                              : fmt::format("{} (pid {} on {})",
-                                            role_name(join->second.role(), join->second.index()),
-                                            join->second.pid(), join->second.host());
+  if (join == joins_.end()) {
+    return fmt::format("node {}", node.value);
+  }
+  return wish_of(join->second, join->second.index()).who();
 }
 
 }  // namespace syncopate

@@ -6,6 +6,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "cluster/pace_check.hpp"
 
 namespace syncopate {
@@ -73,6 +74,19 @@ std::optional<std::string> Recorder::objection(const std::map<NodeId, wire::Join
     }
   }
   return pace_objection(costs, options_.cores, options_.config.time_scale);
+}
+
+void Recorder::refused(const std::string& reason) {
+  warn(reason);
+}
+
+void Recorder::awaiting(const std::string& absent) {
+  options_.emit({{"event", "note"}, {"text", "still waiting for " + absent}});
+}
+
+void Recorder::warn(const std::string& text) {
+  log::warn("{}", text);
+  options_.emit({{"event", "note"}, {"text", text}});
 }
 
 void Recorder::view_installed(const View& view) {
@@ -170,6 +184,12 @@ void Recorder::left(const Member& member, const wire::Leave& leave) {
   }
 }
 
+void Recorder::dropped(const Member& member, const std::string& reason) {
+  workers_[member.rank];  // so that the summary has it, if only with nothing done
+  dropped_[member.rank] = reason;
+  warn(reason + "; the job goes on without it");
+}
+
 std::optional<std::string> Recorder::reason_to_stop() {
   std::optional<std::string> reason;
   if (options_.interrupted()) {
@@ -254,6 +274,7 @@ Json Recorder::summary() const {
 Json Recorder::summary_of_worker(const Member& member) const {
   const wire::Heartbeat& worker = workers_.at(member.rank);
   const double session = worker.session_seconds();
+  const auto reason = dropped_.find(member.rank);
   return {{"rank", member.rank.value},
           {"device", member.device},
           {"samples", worker.session_samples()},
@@ -264,6 +285,7 @@ Json Recorder::summary_of_worker(const Member& member) const {
           {"wait_ratio", ratio(worker.wait_seconds(), session)},
           {"traffic_bytes", worker.bytes_sent()},
           {"pace_overruns", worker.overruns()},
+          {"dropped_because", reason == dropped_.end() ? Json(nullptr) : Json(reason->second)},
           {"staleness", {{"median", 0}, {"p99", 0}, {"max", 0}}}};
 }
 

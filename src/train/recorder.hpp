@@ -32,11 +32,14 @@ class Recorder : public JobObserver {
   Recorder(const Clock& clock, Options options);
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;
+  void refused(const std::string& reason) override;
+  void awaiting(const std::string& absent) override;
   void view_installed(const View& view) override;
   void heard(const Member& member, const wire::Heartbeat& heartbeat) override;
   void evaluated(const wire::Evaluation& evaluation) override;
   void checkpoint_written(const wire::Checkpoint& checkpoint) override;
   void left(const Member& member, const wire::Leave& leave) override;
+  void dropped(const Member& member, const std::string& reason) override;
   std::optional<std::string> reason_to_stop() override;
 
   /// Writes `summary.json` and tells of the end. Called after the last member has left.
@@ -46,6 +49,7 @@ class Recorder : public JobObserver {
   void fail(const std::exception& error);
 
  private:
+  void warn(const std::string& text);
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
   Json summary() const;
@@ -59,6 +63,7 @@ class Recorder : public JobObserver {
   std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
   std::map<Rank, wire::Heartbeat> workers_;
+  std::map<Rank, std::string> dropped_;  ///< why the job went on without them
   TimePoint next_status_{};
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
 };

@@ -53,6 +53,56 @@ std::string reason_of(const Decisions& decisions) {
   return std::get<EndJob>(decisions[0]).abort.reason();
 }
 
+std::string refusal_of(const Decisions& decisions) {
+  if (decisions.size() != 1 || !std::holds_alternative<RefuseJoin>(decisions[0])) {
+    return "no refusal";
+  }
+  return std::get<RefuseJoin>(decisions[0]).abort.reason();
+}
+
+std::string drop_of(const Decisions& decisions) {
+  if (decisions.empty() || !std::holds_alternative<DropWorker>(decisions[0])) {
+    return "no worker dropped";
+  }
+  return std::get<DropWorker>(decisions[0]).reason;
+}
+
+/// A worker that leaves its place to the coordinator.
+wire::Enquire enquiry() {
+  wire::Enquire enquiry;
+  enquiry.set_role(wire::ROLE_WORKER);
+  enquiry.set_host("far");
+  enquiry.set_pid(9);
+  return enquiry;
+}
+
+std::optional<std::uint32_t> place_of(const Decisions& decisions) {
+  if (decisions.size() != 1 || !std::holds_alternative<AnswerEnquiry>(decisions[0])) {
+    return std::nullopt;
+  }
+  return std::get<AnswerEnquiry>(decisions[0]).index;
+}
+
+/// Workers 0, 1 and 2 as nodes 1, 2 and 3, the evaluator as 4; all have passed the first barrier.
+Membership sparing() {
+  Membership membership({.workers = 3, .spares_workers = true}, start);
+  for (std::uint32_t index = 0; index < 3; ++index) {
+    membership.joined(NodeId{index + 1}, worker(index), start);
+  }
+  membership.joined(NodeId{4}, evaluator(), start);
+  for (std::uint32_t node = 1; node <= 3; ++node) {
+    membership.arrived(NodeId{node}, 1);
+  }
+  return membership;
+}
+
+wire::Abort failure(wire::Abort::Kind kind) {
+  wire::Abort abort;
+  abort.set_kind(kind);
+  abort.set_reason("something broke");
+  return abort;
+}
+
 TEST(Membership, InstallsTheViewWhenTheLastOneJoins) {
   Membership membership = two_workers();
   EXPECT_TRUE(membership.joined(NodeId{1}, worker(1), start).empty());
@@ -70,33 +120,123 @@ TEST(Membership, InstallsTheViewWhenTheLastOneJoins) {
   EXPECT_EQ(view.workers().size(), 2U);
 }
 
-TEST(Membership, RefusesATakenPlace) {
+TEST(Membership, RefusesATakenPlaceAndGathersOn) {
   Membership membership = two_workers();
   membership.joined(NodeId{1}, worker(1), start);
-  const std::string reason = reason_of(membership.joined(NodeId{2}, worker(1), start));
-  EXPECT_EQ(reason,
+  const Decisions decisions = membership.joined(NodeId{2}, worker(1), start);
+  EXPECT_EQ(refusal_of(decisions),
             "worker 1 (pid 101 on host) cannot join: its place is taken by pid 101 on host");
+  EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).node, NodeId{2});
+  EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).abort.kind(), wire::Abort::KIND_CONFIG);
+  membership.joined(NodeId{3}, evaluator(), start);
+  EXPECT_EQ(membership.joined(NodeId{4}, worker(0), start).size(), 1U);
+  ASSERT_NE(membership.view(), nullptr);
+  EXPECT_EQ(membership.view()->find(NodeId{2}), nullptr);
+}
+
+TEST(Membership, RefusesANodeOnceAndForgetsIt) {
+  Membership membership = two_workers();
+  membership.joined(NodeId{1}, worker(1), start);
+  membership.joined(NodeId{2}, worker(1), start);
+  EXPECT_TRUE(membership.joined(NodeId{2}, worker(0), start).empty());
+  EXPECT_TRUE(membership.failed(NodeId{2}, {}).empty());
+  EXPECT_TRUE(membership.lost(NodeId{2}, start).empty());
 }
 
 TEST(Membership, RefusesAnotherAgreementAndQuotesBoth) {
   Membership membership = two_workers();
   membership.joined(NodeId{1}, worker(1, "lenet5"), start);
   EXPECT_EQ(
-      reason_of(membership.joined(NodeId{2}, worker(0, "mlp"), start)),
+      refusal_of(membership.joined(NodeId{2}, worker(0, "mlp"), start)),
       "worker 0 (pid 100 on host) cannot join: it runs \"mlp\", but worker 1 runs \"lenet5\"");
+}
+
+TEST(Membership, HoldsTheFirstToTheAgreementOfTheJob) {
+  Membership membership({.workers = 2, .agreement = "lenet5"}, start);
+  EXPECT_EQ(refusal_of(membership.joined(NodeId{1}, worker(0, "mlp"), start)),
+            "worker 0 (pid 100 on host) cannot join: it runs \"mlp\", but this job is \"lenet5\"");
+  EXPECT_TRUE(membership.joined(NodeId{2}, worker(0, "lenet5"), start).empty());
 }
 
 TEST(Membership, RefusesMoreWorkersThanExpectedAndLateOnes) {
   Membership membership = two_workers();
-  EXPECT_THAT(reason_of(membership.joined(NodeId{1}, worker(2), start)), HasSubstr("room for 2"));
+  EXPECT_THAT(refusal_of(membership.joined(NodeId{1}, worker(2), start)), HasSubstr("room for 2"));
   Membership full = gathered();
-  EXPECT_THAT(reason_of(full.joined(NodeId{4}, worker(1), start)), HasSubstr("already started"));
+  EXPECT_THAT(refusal_of(full.joined(NodeId{4}, worker(1), start)), HasSubstr("already started"));
+  EXPECT_THAT(refusal_of(full.enquired(NodeId{5}, enquiry())), HasSubstr("already started"));
+}
+
+TEST(Membership, RefusesAStrangerThatNobodyUnderstands) {
+  Membership membership = two_workers();
+  wire::Abort nonsense;
+  nonsense.set_reason("expected a body");
+  EXPECT_EQ(refusal_of(membership.failed(NodeId{7}, nonsense)), "node 7: expected a body");
+  EXPECT_EQ(membership.joined(NodeId{1}, worker(0), start).size(), 0U);
+}
+
+TEST(Membership, KeepsAPlaceForThoseWhoAskForOne) {
+  Membership membership = two_workers();
+  EXPECT_EQ(place_of(membership.enquired(NodeId{1}, enquiry())), 0U);
+  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 1U);
+  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 1U) << "asking twice is no claim";
+  EXPECT_EQ(refusal_of(membership.enquired(NodeId{3}, enquiry())),
+            "another worker (pid 9 on far) cannot join: this job has room for 2 workers, and every "
+            "place is taken");
+  EXPECT_THAT(refusal_of(membership.joined(NodeId{4}, worker(0), start)),
+              HasSubstr("taken by pid 9 on far"));
+  EXPECT_TRUE(membership.joined(NodeId{1}, worker(0), start).empty());
+}
+
+TEST(Membership, GivesThePlaceOfANodeThatDiedBeforeItJoinedToTheNext) {
+  Membership membership = two_workers();
+  membership.enquired(NodeId{1}, enquiry());
+  EXPECT_TRUE(membership.lost(NodeId{1}, start).empty());
+  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 0U);
+}
+
+TEST(Membership, AnswersAnEnquiryForACertainPlaceOrForNone) {
+  Membership membership = two_workers();
+  wire::Enquire certain = enquiry();
+  certain.set_index(1);
+  EXPECT_EQ(place_of(membership.enquired(NodeId{1}, certain)), 1U);
+  EXPECT_THAT(refusal_of(membership.enquired(NodeId{2}, certain)), HasSubstr("its place is taken"));
+  EXPECT_EQ(place_of(membership.enquired(NodeId{3}, {})), 0U) << "just what the job is";
+  EXPECT_EQ(place_of(membership.enquired(NodeId{4}, enquiry())), 0U);
+}
+
+TEST(Membership, TellsNowAndThenWhoIsAbsent) {
+  Membership membership({.workers = 1, .servers = 2, .remind_every = std::chrono::seconds(5)},
+                        start);
+  EXPECT_TRUE(membership.time_passed(at(4.9)).empty());
+  membership.enquired(NodeId{1}, enquiry());
+  const Decisions decisions = membership.time_passed(at(5));
+  ASSERT_EQ(decisions.size(), 1U);
+  EXPECT_EQ(std::get<NameAbsent>(decisions[0]).names,
+            "worker 0, server 0, server 1, the evaluator");
+  EXPECT_TRUE(membership.time_passed(at(9.9)).empty());
+}
+
+TEST(Membership, ListsWorkersThenServersThenTheEvaluator) {
+  Membership membership({.workers = 1, .servers = 1}, start);
+  wire::Join server = worker(0);
+  server.set_role(wire::ROLE_SERVER);
+  membership.joined(NodeId{1}, evaluator(), start);
+  membership.joined(NodeId{2}, server, start);
+  membership.joined(NodeId{3}, worker(0), start);
+  ASSERT_NE(membership.view(), nullptr);
+  std::vector<Role> roles;
+  for (const Member& member : membership.view()->members) {
+    roles.push_back(member.role);
+  }
+  EXPECT_EQ(roles, (std::vector{Role::worker, Role::server, Role::evaluator}));
+  EXPECT_EQ(reason_of(membership.lost(NodeId{2}, at(1))),
+            "server 0 (pid 100 on host) died; last heard 1.0 s ago, in start-up of step 0");
 }
 
 TEST(Membership, NamesWhoIsAbsentWhenGatheringTakesTooLong) {
   Membership membership = two_workers();
   membership.joined(NodeId{1}, worker(1), at(59));
-  EXPECT_TRUE(membership.time_passed(at(60)).empty());
+  EXPECT_EQ(reason_of(membership.time_passed(at(60))), "no end of the job");
   EXPECT_EQ(reason_of(membership.time_passed(at(60.1))),
             "after 60 s there is still no sign of worker 0, the evaluator");
 }
@@ -176,6 +316,89 @@ TEST(Membership, AReportOfMissingRanksEndsTheJobWithTheWholeStory) {
   EXPECT_EQ(reason_of(membership.missing(NodeId{3}, report, at(11.2))),
             "step 813, allgather: worker 0 (pid 100 on host) waited 41.0 s (usually 0.400 s) for "
             "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812");
+}
+
+TEST(Membership, GoesOnWithoutAWorkerThatDied) {
+  Membership membership = sparing();
+  const Decisions decisions = membership.lost(NodeId{2}, at(1.5));
+  ASSERT_EQ(decisions.size(), 1U);
+  const auto& drop = std::get<DropWorker>(decisions[0]);
+  EXPECT_EQ(drop.member.rank, Rank{1});
+  EXPECT_EQ(drop.reason,
+            "worker 1 (pid 101 on host) died; last heard 1.5 s ago, in start-up of step 0");
+  EXPECT_FALSE(membership.is_present(NodeId{2}));
+  EXPECT_TRUE(membership.lost(NodeId{2}, at(2)).empty()) << "nobody is dropped twice";
+  EXPECT_TRUE(membership.left(NodeId{2}).empty());
+}
+
+TEST(Membership, GoesOnWithoutAWorkerThatFailedOrIsSilent) {
+  Membership membership = sparing();
+  EXPECT_EQ(drop_of(membership.failed(NodeId{1}, failure(wire::Abort::KIND_FAILURE))),
+            "worker 0 (pid 100 on host): something broke");
+  membership.heard(NodeId{3}, {}, at(9));
+  membership.heard(NodeId{4}, {}, at(9));
+  EXPECT_THAT(drop_of(membership.time_passed(at(10.1))),
+              HasSubstr("worker 1 (pid 101 on host) no longer answers"));
+}
+
+TEST(Membership, EndsForFailuresThatConcernAllWorkers) {
+  for (const auto kind :
+       {wire::Abort::KIND_CONFIG, wire::Abort::KIND_DATA, wire::Abort::KIND_NOT_FINITE}) {
+    Membership membership = sparing();
+    const Decisions decisions = membership.failed(NodeId{1}, failure(kind));
+    EXPECT_THAT(reason_of(decisions), HasSubstr("something broke"));
+    EXPECT_EQ(std::get<EndJob>(decisions[0]).abort.kind(), kind);
+  }
+}
+
+TEST(Membership, SparesNobodyBeforeTheFirstBarrier) {
+  Membership membership({.workers = 2, .spares_workers = true}, start);
+  membership.joined(NodeId{1}, worker(0), start);
+  membership.joined(NodeId{2}, worker(1), start);
+  membership.joined(NodeId{3}, evaluator(), start);
+  EXPECT_THAT(reason_of(membership.lost(NodeId{1}, at(1))), HasSubstr("died"));
+}
+
+TEST(Membership, EndsWithTheLastWorkerAndWithTheEvaluator) {
+  Membership membership = sparing();
+  membership.lost(NodeId{1}, at(1));
+  membership.lost(NodeId{2}, at(1));
+  EXPECT_THAT(reason_of(membership.lost(NodeId{3}, at(1))), HasSubstr("worker 2"));
+  Membership other = sparing();
+  EXPECT_THAT(reason_of(other.lost(NodeId{4}, at(1))), HasSubstr("the evaluator"));
+}
+
+TEST(Membership, DropsTheLastWorkerAtWorkWhenOthersAreDone) {
+  Membership membership = sparing();
+  membership.left(NodeId{1});
+  membership.lost(NodeId{2}, at(1));
+  EXPECT_THAT(drop_of(membership.lost(NodeId{3}, at(1))), HasSubstr("worker 2"));
+  const Decisions decisions = membership.left(NodeId{4});
+  ASSERT_EQ(decisions.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<JobDone>(decisions[0]));
+}
+
+TEST(Membership, ADroppedWorkerHoldsUpNeitherABarrierNorTheEnd) {
+  Membership membership = sparing();
+  membership.arrived(NodeId{1}, 2);
+  membership.arrived(NodeId{3}, 2);
+  const Decisions released = membership.lost(NodeId{2}, at(1));
+  ASSERT_EQ(released.size(), 2U);
+  EXPECT_EQ(std::get<ReleaseBarrier>(released[1]).barrier, 2U);
+  membership.left(NodeId{1});
+  membership.left(NodeId{4});
+  const Decisions done = membership.lost(NodeId{3}, at(2));
+  ASSERT_EQ(done.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<DropWorker>(done[0]));
+  EXPECT_TRUE(std::holds_alternative<JobDone>(done[1]));
+}
+
+TEST(Membership, OnlyWorkersAreAwaitedAtABarrier) {
+  Membership membership = gathered();
+  EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty()) << "the evaluator";
+  EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "a stranger";
+  EXPECT_TRUE(membership.arrived(NodeId{1}, 1).empty());
+  EXPECT_EQ(membership.arrived(NodeId{3}, 1).size(), 1U);
 }
 
 }  // namespace
