@@ -32,6 +32,10 @@ class RanksMissing : public TimedOut {
 wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
                              TimePoint deadline);
 
+/// Tells the coordinator why this node, which has enquired, does not join after all, and closes the
+/// transport.
+void decline(World& world, const std::exception& why);
+
 /// A member's side of the conversation with the coordinator.
 ///
 /// Two background tasks serve it: one sends a heartbeat every `heartbeat_every`, one receives. When

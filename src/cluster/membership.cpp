@@ -321,11 +321,8 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 }
 
 std::string Membership::name_of(NodeId node) const {
-  const auto join = joins_.find(node);
-  if (join == joins_.end()) {
-    return fmt::format("node {}", node.value);
-  }
-  return wish_of(join->second, join->second.index()).who();
+  const std::string name = places_.who_is(node);
+  return name.empty() ? fmt::format("node {}", node.value) : name;
 }
 
 }  // namespace syncopate

@@ -60,7 +60,9 @@ class CoordinatorTest : public testing::Test {
   /// Adds the coordinator, node 0.
   void coordinate(const Membership::Options& options) {
     simulation_.add_node("coordinator", [this, options](World& world) {
-      Coordinator(world, options, notes_, "seed = 7\n").run();
+      wire::JobDescription description;
+      description.set_config("seed = 7\n");
+      Coordinator(world, options, notes_, description).run();
     });
   }
 
@@ -143,6 +145,24 @@ TEST_F(CoordinatorTest, AnEnquirerIsRefusedWithAReason) {
   });
   simulation_.run();
   EXPECT_EQ(told, "another worker (pid 0 on sim) cannot join: the job has already started");
+}
+
+TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsPlaceToAnother) {
+  coordinate({.workers = 1, .evaluators = 0});
+  add([](World& world) {
+    enquire(world.transport(), any_worker(), no_deadline);
+    decline(world, ConfigError("--network is mlp here, and lenet5 there"));
+  });
+  add([](World& world) {
+    world.sleep_for(std::chrono::seconds(1));
+    EXPECT_EQ(enquire(world.transport(), any_worker(), no_deadline).index(), 0U);
+    MemberLink link(world, {.join = join_of_worker(0)});
+    link.join();
+    link.leave({});
+  });
+  simulation_.run();
+  EXPECT_THAT(notes_.refusals,
+              ElementsAre("worker 0 (pid 0 on sim): --network is mlp here, and lenet5 there"));
 }
 
 TEST_F(CoordinatorTest, TurnsAwayWhoSpeaksNonsense) {
