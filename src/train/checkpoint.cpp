@@ -87,6 +87,10 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& f
 
 }  // namespace
 
+ModelLayout layout_of(const Replica& replica) {
+  return {replica.layout(Part::params), replica.layout(Part::buffers)};
+}
+
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, Replica& replica) {
   const OptimizerState optimizer = replica.optimizer_state();

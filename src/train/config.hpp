@@ -53,6 +53,10 @@ struct TrainConfig {
   std::string weights = "samples";
   std::uint64_t seed = 1;
 
+  // What a parameter server does
+  std::uint32_t servers = 0;
+  std::string server_process = "own";
+
   // Until when
   double epochs = 5;
   std::optional<std::uint64_t> max_steps;

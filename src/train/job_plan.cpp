@@ -60,6 +60,10 @@ Duration JobPlan::step_budget(Rank rank) const {
                       config_.time_scale);
 }
 
+Membership::Options JobPlan::membership() const {
+  return {.workers = config_.workers, .servers = config_.servers, .evaluators = 1};
+}
+
 std::string JobPlan::agreement(std::size_t parameters) const {
   return fmt::format("syncopate {}: {} of {} ({} parameters) on {} by {} workers, seed {}", version,
                      config_.scheme, config_.network, parameters, config_.data, config_.workers,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/cluster_file.hpp"
+#include "cluster/membership.hpp"
 #include "data/dataset.hpp"
 #include "train/batch_feed.hpp"
 #include "train/config.hpp"
@@ -32,6 +33,9 @@ class JobPlan {
   std::string device_name(Rank rank, const std::string& real) const;
   /// What the profile of a device allows one mini-batch; zero for a real device.
   Duration step_budget(Rank rank) const;
+
+  /// Whom the job consists of, and whether it outlives its workers.
+  Membership::Options membership() const;
 
   /// What every member must agree upon, in words.
   std::string agreement(std::size_t parameters) const;
