@@ -30,7 +30,7 @@ struct RunResult {
   std::string ended_because;
 };
 
-/// The content of `summary.json`; `docs/measuring.md` says what each figure means.
+/// The content of `summary.json`; Seconds and bytes; ratios are of the training clock.
 nlohmann::ordered_json make_summary(const RunResult& result);
 
 /// Shares of a member's time, and of anything else; 0 of nothing.
