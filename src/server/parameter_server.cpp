@@ -63,7 +63,7 @@ void ParameterServer::take(Message message) {
 void ParameterServer::lost(const PeerLost& loss) {
   const auto& servers = options_.servers;
   if (std::find(servers.begin(), servers.end(), loss.peer()) != servers.end()) {
-    throw loss;
+    throw PeerLost(loss);
   }
   if (const auto worker = rank_of(loss.peer())) {
     drop(*worker);
