@@ -88,6 +88,15 @@ class Programs:
         results = self.last_json([self.bin / "tcp_bench", "--json"])["results"]
         return {result["algorithm"]: result for result in results}
 
+    def rules(self):
+        """A step of each update rule of a server, by rule."""
+        return self.last_json([self.bin / "update_rule_bench", "--json"])["gigabytes_per_second"]
+
+    def peer_rules(self, peer):
+        """The same steps by NumPy or PyTorch, as far as `peer` has them."""
+        script = HERE / "peer_rules.py"
+        return self.last_json([self.python, script, "--peer", peer, "--json"])["gigabytes_per_second"]
+
     def train(self, options):
         """Runs `syncopate train --json` to its end, without evaluations and checkpoints."""
         with tempfile.TemporaryDirectory(prefix="syncopate-bench-") as folder:

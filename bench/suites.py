@@ -106,7 +106,28 @@ def tcp(programs, options):
         yield comparison(results, figure) + "\n"
 
 
-SUITES = {suite.__name__: suite for suite in (local, ssgd, start, memory, simulator, tcp)}
+def rules(programs, options):
+    """One step of each update rule on 11,175,370 parameters, on one core: GB/s of parameters."""
+    peer = "PyTorch, `torch.optim`"
+    results = interleave(
+        [
+            Contestant("Syncopate", lambda: by_rule(programs.rules())),
+            Contestant(peer, lambda: by_rule(programs.peer_rules("optim"))),
+            Contestant("PyTorch, `w.sub_(g, alpha=rate)`", lambda: by_rule(programs.peer_rules("sub_"))),
+            Contestant("NumPy, `w -= rate * g`", lambda: by_rule(programs.peer_rules("numpy"))),
+        ],
+        options.rounds,
+    )
+    for figure in results[peer]:
+        have_it = {name: figures for name, figures in results.items() if figure in figures}
+        yield comparison(have_it, figure, peer) + "\n"
+
+
+SUITES = {suite.__name__: suite for suite in (local, ssgd, start, memory, simulator, tcp, rules)}
+
+
+def by_rule(rates):
+    return {f"GB/s, {rule}": rate for rule, rate in rates.items()}
 
 
 def speed(result):

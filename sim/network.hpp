@@ -57,7 +57,7 @@ class Endpoint {
 /// Everything from one node to another is one stream: it arrives in order, and when it ends, what
 /// the sender's card had sent by then arrives, then the news of the end; the rest is dropped, though
 /// the cards keep the time that it was booked for.
-class Network : private EventTarget {
+class Network final : private EventTarget {
  public:
   Network(Scheduler& scheduler, const Trace& trace, Pricing pricing)
       : scheduler_(scheduler), trace_(trace), pricing_(std::move(pricing)) {}

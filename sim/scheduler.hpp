@@ -61,7 +61,7 @@ class Strand {
 /// sequence) fires, where the sequence counts the calls of `schedule`. So a run is a function of
 /// what the strands do, and of nothing else.
 /// Thread: one.
-class Scheduler : private EventTarget {
+class Scheduler final : private EventTarget {
  public:
   struct Options {
     std::size_t stack_bytes = std::size_t{1} << 20;

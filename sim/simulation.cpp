@@ -68,7 +68,7 @@ void Simulation::run() {
     throw;
   }
   if (!failures_.empty()) {
-    throw failures_.front();
+    throw NodeFailed(failures_.front());
   }
 }
 
@@ -119,7 +119,7 @@ void Simulation::step() {
 /// Nodes that failed first are the likely cause of what stopped the others.
 void Simulation::report_stop(const std::string& what) {
   if (!failures_.empty()) {
-    throw failures_.front();
+    throw NodeFailed(failures_.front());
   }
   throw InternalError(what + scheduler_.blocked());
 }

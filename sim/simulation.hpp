@@ -44,7 +44,7 @@ class NodeFailed : public Error {
 /// bodies draw randomness from seeds and read no clock but their world's.
 ///
 /// Thread: one, from construction to destruction.
-class Simulation : private EventTarget {
+class Simulation final : private EventTarget {
  public:
   struct Options {
     std::uint64_t seed = 1;  ///< of the network's jitter

@@ -82,7 +82,7 @@ class Evaluator final : public Candidate {
 
  private:
   void play(World& world, MemberLink& link) override {
-    run_evaluator(world, link, *replica_, job_.dataset());
+    run_evaluator(world, link, *replica_, {.plan = job_.plan(), .dataset = job_.dataset()});
   }
 
   const Job& job_;

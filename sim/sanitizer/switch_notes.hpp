@@ -11,7 +11,7 @@ namespace syncopate::sim {
 class SwitchNotes {
  public:
   SwitchNotes();
-  ~SwitchNotes();
+  ~SwitchNotes();  // NOLINT(performance-trivially-destructible): two of the three do something
   SwitchNotes(const SwitchNotes&) = delete;
   SwitchNotes& operator=(const SwitchNotes&) = delete;
 

@@ -3,26 +3,72 @@
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
+#include "scheme/downpour.hpp"
+#include "scheme/easgd.hpp"
+#include "scheme/hogwild.hpp"
 #include "scheme/local.hpp"
+#include "scheme/push_pull.hpp"
+#include "scheme/scheme_table.hpp"
 
 namespace syncopate {
+namespace {
 
-std::unique_ptr<Scheme> make_scheme(Group& workers, const SchemeOptions& options) {
-  if (options.name == "ssgd") {
-    return std::make_unique<Ssgd>(workers,
-                                  Ssgd::Options{.weights = options.weights, .done = options.done});
-  }
-  if (options.name != "local") {
-    throw ConfigError(
-        fmt::format("there is no scheme \"{}\"; `syncopate schemes` lists them", options.name));
-  }
-  if (workers.size() > 1) {
+using Made = std::unique_ptr<Scheme>;
+
+Made make_local(const Surroundings& where, const SchemeOptions& options) {
+  if (where.workers.size() > 1) {
     throw ConfigError(fmt::format(
         "the scheme local trains on one device, but this job has {} workers; use --workers 1 or "
         "another scheme",
-        workers.size()));
+        where.workers.size()));
   }
-  return std::make_unique<Local>(workers.world(), options.done);
+  return std::make_unique<Local>(where.workers.world(), options.done);
+}
+
+Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
+  if (!where.shared) {
+    throw ConfigError(
+        "the scheme hogwild needs memory that all workers share: start them together, with "
+        "`syncopate train`");
+  }
+  return std::make_unique<Hogwild>(
+      where.workers.world(), *where.shared,
+      Hogwild::Options{.self = where.workers.rank(), .start = where.shared->counts()});
+}
+
+Made make_with_server(const Surroundings& where, const SchemeOptions& options) {
+  if (!where.server) {
+    throw InternalError(fmt::format("the scheme {} was made without a server", options.name));
+  }
+  if (options.name == "downpour") {
+    return std::make_unique<Downpour>(where.workers.world(), *where.server,
+                                      Downpour::Options{.push_every = options.push_every,
+                                                        .fetch_every = options.fetch_every,
+                                                        .weight = options.weight,
+                                                        .start = where.start});
+  }
+  if (options.name == "easgd") {
+    return std::make_unique<Easgd>(
+        where.workers.world(), *where.server,
+        Easgd::Options{.local_steps = options.local_steps, .start = where.start});
+  }
+  return std::make_unique<PushPull>(
+      *where.server, PushPull::Options{.weight = options.weight, .start = where.start});
+}
+
+}  // namespace
+
+Made make_scheme(const Surroundings& where, const SchemeOptions& options) {
+  switch (scheme_info(options.name).through) {
+    case SchemeInfo::Through::nothing: return make_local(where, options);
+    case SchemeInfo::Through::each_other:
+      return std::make_unique<Ssgd>(
+          where.workers,
+          Ssgd::Options{.weights = options.weights, .done = options.done, .server = where.server});
+    case SchemeInfo::Through::server: return make_with_server(where, options);
+    case SchemeInfo::Through::shared_memory: return make_hogwild(where, options);
+  }
+  throw InternalError("a scheme that meets in nothing known");
 }
 
 }  // namespace syncopate

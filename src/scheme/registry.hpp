@@ -5,17 +5,31 @@
 
 #include "collective/group.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/shared_model.hpp"
 #include "scheme/ssgd.hpp"
+#include "server/server_client.hpp"
 
 namespace syncopate {
 
 struct SchemeOptions {
   std::string name;
   Weights weights = Weights::samples;
-  Round done{};  ///< rounds that came before, in a run that is resumed
+  Round done{};      ///< rounds that came before, in a run that is resumed
+  float weight = 1;  ///< this worker's batch size over the mean one
+  std::uint32_t push_every = 1;
+  std::uint32_t fetch_every = 1;
+  std::uint32_t local_steps = 1;
+};
+
+/// What a scheme meets in. What it does not need may be null.
+struct Surroundings {
+  Group& workers;
+  ServerClient* server = nullptr;
+  Reply start{};  ///< what the server said when this worker began
+  SharedModel* shared = nullptr;
 };
 
 /// Errors: ConfigError, for an unknown name, or `local` with more than one worker.
-std::unique_ptr<Scheme> make_scheme(Group& workers, const SchemeOptions& options);
+std::unique_ptr<Scheme> make_scheme(const Surroundings& where, const SchemeOptions& options);
 
 }  // namespace syncopate

@@ -36,18 +36,26 @@ struct Spent {
   Duration wait{};         ///< for others who were not there yet
 };
 
-/// A meeting of replicas, the same on every worker.
+/// A meeting of replicas: with each other, the same on every worker; or of one replica with what the
+/// others have left in a server or in shared memory.
 struct Meeting {
-  Round round{};
-  std::uint64_t samples = 0;  ///< of all workers, since the meeting before
+  Round round{};              ///< meetings so far; where workers go apart: updates of the model
+  std::uint64_t samples = 0;  ///< of all workers, since this one's meeting before
   double loss_sum = 0;        ///< likewise
-  Duration paused{};          ///< to be taken off every worker's training clock
+  Duration paused{};          ///< to be taken off this worker's training clock
   Wishes agreed{};
+};
+
+/// What became of the gradient that a worker handed in.
+struct Fate {
+  std::uint64_t staleness = 0;  ///< updates of the model between its reading and its application
+  bool dropped = false;         ///< left out by design
 };
 
 struct Outcome {
   Spent spent{};
   std::optional<Meeting> meeting{};  ///< empty where the replica went on alone
+  std::vector<Fate> fates{};         ///< of gradients of which word has come
 };
 
 /// The answer to one question, asked after every backward pass: what happens to this replica now?
@@ -61,6 +69,13 @@ class Scheme {
   /// Decides the fate of the gradients in `replica`, and applies it.
   /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
+
+  /// Bytes of others' values and answers that came, as far as a scheme knows.
+  virtual std::uint64_t bytes_received() const { return 0; }
+
+  /// Called once, after the last step: hands in what it still holds back, and takes leave of those
+  /// that go on. Errors: as `after_backward`.
+  virtual void leave(Replica& /*replica*/) {}
 };
 
 }  // namespace syncopate

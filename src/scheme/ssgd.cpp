@@ -15,7 +15,11 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? facts.samples : 1;
   const double total = by_samples ? static_cast<double>(table.meeting.samples) : group_.size();
-  average(replica, Part::grads, weight, total);
+  if (options_.server) {
+    average_by_server(replica, weight == 0 ? 0 : static_cast<float>(weight / total), facts.samples);
+  } else {
+    average(replica, Part::grads, weight, total);
+  }
   average(replica, Part::buffers, weight, total);
   const TimePoint averaged = clock.now();
   replica.local_step();
@@ -31,6 +35,22 @@ void Ssgd::average(Replica& replica, Part part, double weight, double total) {
   if (group_.size() > 1 && !values.empty()) {
     weighted_mean(group_, values, weight, total);
     replica.store(part);
+  }
+}
+
+/// The sum comes back to where the gradient was: a server answers when it has the whole of it. Buffers
+/// still go around the ring: they are few, and no server keeps them.
+void Ssgd::average_by_server(Replica& replica, float share, std::uint64_t samples) {
+  const std::span<float> grads = replica.view(Part::grads);
+  options_.server->work({.push = grads,
+                         .pull = grads,
+                         .facts = {.step = round_.value + 1, .samples = samples, .weight = share}});
+  replica.store(Part::grads);
+}
+
+void Ssgd::leave(Replica& /*replica*/) {
+  if (options_.server) {
+    options_.server->leave();
   }
 }
 

@@ -14,15 +14,22 @@ namespace syncopate::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls body(tag, i) for all lanes of 0 to count − 1: whole vectors, then single values.
-template <class Body>
+/// Calls body(tag, i) for all lanes of 0 to count − 1: most as whole vectors, then single values.
+///
+/// Vectors are taken from several strands in turn. The processor fetches ahead in each of them, so
+/// memory has more to do at a time than one strand would give it. Eight streams are best, strands
+/// times the arrays that `body` touches; with more, blocks whose length is a power of two collide in
+/// the cache.
+template <size_t strands, class Body>
 HWY_INLINE void for_lanes(size_t count, const Body& body) {
   const hn::ScalableTag<float> vectors;
   const hn::CappedTag<float, 1> single;
   const size_t width = hn::Lanes(vectors);
-  size_t i = 0;
-  for (; i + width <= count; i += width) body(vectors, i);
-  for (; i < count; ++i) body(single, i);
+  const size_t strand = count / (strands * width) * width;
+  for (size_t i = 0; i < strand; i += width) {
+    for (size_t begin = 0; begin < strands * strand; begin += strand) body(vectors, begin + i);
+  }
+  for (size_t i = strands * strand; i < count; ++i) body(single, i);
 }
 
 template <class Tag>
@@ -52,7 +59,7 @@ HWY_INLINE hn::Vec<Tag> root_and_epsilon(Tag tag, hn::Vec<Tag> square, double ep
 
 void sgd_step(StepBlock block, double rate) {
   float* const out = block.values.data();
-  for_lanes(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<4>(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto values = hn::LoadU(tag, out + i);
     const auto gradient = gradient_at(tag, block, i, values);
     hn::StoreU(hn::Sub(values, times(tag, rate, gradient)), tag, out + i);
@@ -61,7 +68,7 @@ void sgd_step(StepBlock block, double rate) {
 
 void momentum_step(StepBlock block, float* velocity, MomentumStep step) {
   float* const out = block.values.data();
-  for_lanes(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto values = hn::LoadU(tag, out + i);
     const auto gradient = gradient_at(tag, block, i, values);
     const auto moved = hn::Add(times(tag, step.momentum, hn::LoadU(tag, velocity + i)), gradient);
@@ -73,7 +80,7 @@ void momentum_step(StepBlock block, float* velocity, MomentumStep step) {
 
 void adagrad_step(StepBlock block, float* sum, AdagradStep step) {
   float* const out = block.values.data();
-  for_lanes(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto values = hn::LoadU(tag, out + i);
     const auto gradient = gradient_at(tag, block, i, values);
     const auto grown = hn::Add(hn::LoadU(tag, sum + i), hn::Mul(gradient, gradient));
@@ -85,7 +92,7 @@ void adagrad_step(StepBlock block, float* sum, AdagradStep step) {
 
 void rmsprop_step(StepBlock block, float* mean_square, RmspropStep step) {
   float* const out = block.values.data();
-  for_lanes(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto values = hn::LoadU(tag, out + i);
     const auto gradient = gradient_at(tag, block, i, values);
     const auto mean =
@@ -102,7 +109,7 @@ void adam_step(StepBlock block, AdamMoments moments, AdamStep step) {
   float* const mean_squares = moments.mean_square.data();
   const double rate = step.rate / step.correction1;
   const double root_correction = 1 / std::sqrt(step.correction2);
-  for_lanes(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.values.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto values = hn::LoadU(tag, out + i);
     const auto gradient = gradient_at(tag, block, i, values);
     const auto mean = hn::Add(times(tag, step.beta1, hn::LoadU(tag, means + i)),
@@ -129,13 +136,13 @@ HWY_INLINE void compensate(Tag tag, const DelayedBlock& block, size_t i, hn::Vec
 }
 
 void compensate_delay(DelayedBlock block, double lambda) {
-  for_lanes(block.gradient.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.gradient.size(), [=](auto tag, size_t i) HWY_ATTR {
     compensate(tag, block, i, hn::Set(tag, static_cast<float>(lambda)));
   });
 }
 
 void compensate_delay_adaptively(DelayedBlock block, float* mean_square, AdaptiveDelay delay) {
-  for_lanes(block.gradient.size(), [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<2>(block.gradient.size(), [=](auto tag, size_t i) HWY_ATTR {
     const auto mean = smoothed_square(tag, delay.smoothing, hn::LoadU(tag, mean_square + i),
                                       hn::LoadU(tag, block.gradient.data() + i));
     hn::StoreU(mean, tag, mean_square + i);
@@ -145,7 +152,7 @@ void compensate_delay_adaptively(DelayedBlock block, float* mean_square, Adaptiv
 }
 
 void elastic_exchange(float* replica, float* centre, size_t count, double alpha) {
-  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<4>(count, [=](auto tag, size_t i) HWY_ATTR {
     const auto ours = hn::LoadU(tag, replica + i);
     const auto theirs = hn::LoadU(tag, centre + i);
     const auto pull = times(tag, alpha, hn::Sub(ours, theirs));
@@ -155,7 +162,7 @@ void elastic_exchange(float* replica, float* centre, size_t count, double alpha)
 }
 
 void add_scaled(float* into, double factor, const float* from, size_t count) {
-  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR {
+  for_lanes<4>(count, [=](auto tag, size_t i) HWY_ATTR {
     const auto scaled = times(tag, factor, hn::LoadU(tag, from + i));
     hn::StoreU(hn::Add(hn::LoadU(tag, into + i), scaled), tag, into + i);
   });

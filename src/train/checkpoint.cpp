@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "train/safetensors.hpp"
 
 namespace syncopate {
 namespace {
 
-constexpr std::string_view slot_prefix = "optimizer.";
-constexpr std::string_view counter_prefix = "optimizer.";
+constexpr const char* optimizer_name = "optimizer";
 constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
 
@@ -23,53 +21,26 @@ std::size_t values_of(const TensorInfo& tensor) {
                                                   std::int64_t{1}, std::multiplies<>()));
 }
 
-void append(std::vector<NamedTensor>& tensors, Replica& replica, Part part) {
-  const std::span<const float> flat = replica.view(part);
-  for (const TensorInfo& tensor : replica.layout(part)) {
+void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& layout,
+            std::span<const float> flat) {
+  for (const TensorInfo& tensor : layout) {
     tensors.push_back({tensor.name, tensor.shape, flat.subspan(tensor.offset, values_of(tensor))});
   }
 }
 
-void restore(const Safetensors& file, const std::string& source, Replica& replica, Part part) {
-  const std::span<float> flat = replica.view(part);
-  for (const TensorInfo& tensor : replica.layout(part)) {
-    if (file.shape(tensor.name) != tensor.shape) {
-      throw DataError(
-          fmt::format("{}: {} has another shape than in this network", source, tensor.name));
-    }
-    const std::vector<float> values = file.values(tensor.name);
-    std::copy(values.begin(), values.end(),
-              flat.begin() + static_cast<std::ptrdiff_t>(tensor.offset));
+void append(std::vector<NamedTensor>& tensors, Metadata& metadata, const std::string& name,
+            const OptimizerState& state) {
+  for (const auto& [slot, values] : state.slots) {
+    tensors.push_back({name + '.' + slot, {static_cast<std::int64_t>(values.size())}, values});
   }
+  for (const auto& [counter, value] : state.counters) {
+    metadata[name + '.' + counter] = std::to_string(value);
+  }
+}
+
+void load(Replica& replica, Part part, const std::vector<float>& values) {
+  std::copy(values.begin(), values.end(), replica.view(part).begin());
   replica.store(part);
-}
-
-std::int64_t number(const Metadata& metadata, const std::string& key, const std::string& source) {
-  const auto found = metadata.find(key);
-  std::int64_t value = 0;
-  if (found != metadata.end()) {
-    const std::string& text = found->second;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec == std::errc() && read.ptr == text.data() + text.size() && value >= 0) {
-      return value;
-    }
-  }
-  throw DataError(fmt::format("{} does not say its {}; was it written by Syncopate?", source, key));
-}
-
-OptimizerState optimizer_state_in(const Safetensors& file, const std::string& source) {
-  OptimizerState state;
-  for (const std::string& name : file.names()) {
-    if (name.starts_with(slot_prefix)) {
-      state.slots[name.substr(slot_prefix.size())] = file.values(name);
-    }
-  }
-  for (const auto& [key, text] : file.metadata()) {
-    if (key.starts_with(counter_prefix)) {
-      state.counters[key.substr(counter_prefix.size())] = number(file.metadata(), key, source);
-    }
-  }
-  return state;
 }
 
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder) {
@@ -88,50 +59,109 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& f
 }  // namespace
 
 ModelLayout layout_of(const Replica& replica) {
-  return {replica.layout(Part::params), replica.layout(Part::buffers)};
+  return {.params = replica.layout(Part::params), .buffers = replica.layout(Part::buffers)};
 }
 
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
-                      const std::string& network, Replica& replica) {
-  const OptimizerState optimizer = replica.optimizer_state();
+                      const std::string& network, const ModelView& model) {
   Metadata metadata{{"format", "syncopate 1"},
                     {"network", network},
                     {"step", std::to_string(progress.step)},
                     {"round", std::to_string(progress.round)},
                     {"samples", std::to_string(progress.samples)},
                     {"training_ns", std::to_string(progress.training.count())}};
-  for (const auto& [name, value] : optimizer.counters) {
-    metadata[std::string(counter_prefix) + name] = std::to_string(value);
-  }
   std::vector<NamedTensor> tensors;
-  append(tensors, replica, Part::params);
-  append(tensors, replica, Part::buffers);
-  for (const auto& [name, values] : optimizer.slots) {
-    tensors.push_back(
-        {std::string(slot_prefix) + name, {static_cast<std::int64_t>(values.size())}, values});
+  append(tensors, model.layout.params, model.params);
+  append(tensors, model.layout.buffers, model.buffers);
+  for (const auto& [name, state] : model.states) {
+    append(tensors, metadata, name, state);
   }
   write_safetensors(path, metadata, tensors);
 }
 
-Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
-                         Replica& replica) {
-  const Safetensors file(std::move(bytes), source);
-  const auto found = file.metadata().find("network");
-  if (found == file.metadata().end() || found->second != network) {
+void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+                      const std::string& network, Replica& replica) {
+  write_checkpoint(path, progress, network,
+                   {.layout = layout_of(replica),
+                    .params = replica.view(Part::params),
+                    .buffers = replica.view(Part::buffers),
+                    .states = {{optimizer_name, replica.optimizer_state()}}});
+}
+
+Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string& network)
+    : file_(std::move(bytes), source), source_(std::move(source)) {
+  const auto found = file_.metadata().find("network");
+  if (found == file_.metadata().end() || found->second != network) {
     throw DataError(fmt::format(
-        "{} is a checkpoint of {}, and this job trains {}", source,
-        found == file.metadata().end() ? std::string("an unnamed network") : found->second,
+        "{} is a checkpoint of {}, and this job trains {}", source_,
+        found == file_.metadata().end() ? std::string("an unnamed network") : found->second,
         network));
   }
-  const auto read = [&](const char* key) { return number(file.metadata(), key, source); };
-  const Progress progress{.step = static_cast<std::uint64_t>(read("step")),
-                          .round = static_cast<std::uint64_t>(read("round")),
-                          .samples = static_cast<std::uint64_t>(read("samples")),
-                          .training = Duration(read("training_ns"))};
-  replica.load_optimizer_state(optimizer_state_in(file, source));
-  restore(file, source, replica, Part::params);
-  restore(file, source, replica, Part::buffers);
-  return progress;
+}
+
+Progress Checkpoint::progress() const {
+  return {.step = number("step"),
+          .round = number("round"),
+          .samples = number("samples"),
+          .training = Duration(number("training_ns"))};
+}
+
+std::vector<float> Checkpoint::values(const std::vector<TensorInfo>& layout) const {
+  std::vector<float> flat;
+  for (const TensorInfo& tensor : layout) {
+    if (file_.shape(tensor.name) != tensor.shape) {
+      throw DataError(
+          fmt::format("{}: {} has another shape than in this network", source_, tensor.name));
+    }
+    const std::vector<float> values = file_.values(tensor.name);
+    flat.resize(std::max(flat.size(), tensor.offset + values.size()));
+    std::copy(values.begin(), values.end(),
+              flat.begin() + static_cast<std::ptrdiff_t>(tensor.offset));
+  }
+  return flat;
+}
+
+OptimizerState Checkpoint::state(const std::string& name) const {
+  const std::string prefix = name + '.';
+  OptimizerState state;
+  for (const std::string& tensor : file_.names()) {
+    if (tensor.starts_with(prefix)) {
+      state.slots[tensor.substr(prefix.size())] = file_.values(tensor);
+    }
+  }
+  for (const auto& [key, text] : file_.metadata()) {
+    if (key.starts_with(prefix)) {
+      state.counters[key.substr(prefix.size())] = static_cast<std::int64_t>(number(key));
+    }
+  }
+  return state;
+}
+
+std::uint64_t Checkpoint::number(const std::string& key) const {
+  const auto found = file_.metadata().find(key);
+  std::uint64_t value = 0;
+  if (found != file_.metadata().end()) {
+    const std::string& text = found->second;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec == std::errc() && read.ptr == text.data() + text.size()) {
+      return value;
+    }
+  }
+  throw DataError(
+      fmt::format("{} does not say its {}; was it written by Syncopate?", source_, key));
+}
+
+Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
+                         Replica& replica) {
+  const Checkpoint checkpoint(std::move(bytes), source, network);
+  const ModelLayout layout = layout_of(replica);
+  // All of it is read before any of it is loaded: what is damaged changes nothing.
+  const std::vector<float> params = checkpoint.values(layout.params);
+  const std::vector<float> buffers = checkpoint.values(layout.buffers);
+  replica.load_optimizer_state(checkpoint.state(optimizer_name));
+  load(replica, Part::params, params);
+  load(replica, Part::buffers, buffers);
+  return checkpoint.progress();
 }
 
 std::string checkpoint_name(std::uint64_t round) {

@@ -2,20 +2,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/time.hpp"
 #include "scheme/replica.hpp"
+#include "train/safetensors.hpp"
 
 namespace syncopate {
-
-/// The tensors of a model's flat vectors.
-struct ModelLayout {
-  std::vector<TensorInfo> params;
-  std::vector<TensorInfo> buffers;
-};
-ModelLayout layout_of(const Replica& replica);
 
 /// How far a training job has come. With the parameters, the buffers and the optimizer's state it is
 /// all that a run needs to go on as if it had never stopped: what else is random follows from the
@@ -28,10 +25,48 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
-/// Writes parameters and buffers under the module's own names, the optimizer's slots under
-/// `optimizer.`, and the progress as metadata. Errors: DataError (a full disk).
+/// Where the tensors of a model lie in its flat vectors.
+struct ModelLayout {
+  std::vector<TensorInfo> params;
+  std::vector<TensorInfo> buffers;
+};
+
+ModelLayout layout_of(const Replica& replica);
+
+/// A model as a checkpoint holds it.
+struct ModelView {
+  const ModelLayout& layout;
+  std::span<const float> params;
+  std::span<const float> buffers;
+  /// Of those who update it, by name: "optimizer", or "server.0", "server.1", …
+  std::map<std::string, OptimizerState> states{};
+};
+
+/// Writes parameters and buffers under the module's own names, each state's slots under its name, and
+/// counters and the progress as metadata. Errors: DataError (a full disk).
+void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+                      const std::string& network, const ModelView& model);
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, Replica& replica);
+
+/// What a checkpoint holds.
+class Checkpoint {
+ public:
+  /// Takes the bytes of a whole file; `source` names it in errors.
+  /// Errors: DataError, when it is damaged or belongs to another network.
+  Checkpoint(std::string bytes, std::string source, const std::string& network);
+
+  Progress progress() const;
+  /// The flat vector of tensors laid out so. Errors: DataError, when they have other shapes.
+  std::vector<float> values(const std::vector<TensorInfo>& layout) const;
+  OptimizerState state(const std::string& name) const;
+
+ private:
+  std::uint64_t number(const std::string& key) const;
+
+  Safetensors file_;
+  std::string source_;
+};
 
 /// Loads the bytes of a checkpoint into `replica`. `source` names it in errors.
 /// Errors: DataError, when it is damaged or belongs to another network or optimizer.

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 
 #include "base/errors.hpp"
+#include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
 
 namespace syncopate {
@@ -51,9 +54,71 @@ constexpr Dependence dependences[] = {
     {"schedule-factor", [](const TrainConfig& config) { return config.schedule != "constant"; },
      "--schedule step or cosine"},
     {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
+    {"server-process", [](const TrainConfig& config) { return has_server(config); },
+     "a scheme that has a server"},
+    {"aggregate", [](const TrainConfig& config) { return config.scheme == "ssgd"; },
+     "--scheme ssgd"},
+    {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
+     "--scheme dc-asgd"},
+    {"lambda", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
+     "--scheme dc-asgd"},
+    {"slack", [](const TrainConfig& config) { return config.scheme == "ssp"; }, "--scheme ssp"},
+    {"backup-workers", [](const TrainConfig& config) { return config.scheme == "backup"; },
+     "--scheme backup"},
+    {"push-every", [](const TrainConfig& config) { return config.scheme == "downpour"; },
+     "--scheme downpour"},
+    {"fetch-every", [](const TrainConfig& config) { return config.scheme == "downpour"; },
+     "--scheme downpour"},
+    {"server-optimizer", [](const TrainConfig& config) { return config.scheme == "downpour"; },
+     "--scheme downpour"},
+    {"server-learning-rate", [](const TrainConfig& config) { return config.scheme == "downpour"; },
+     "--scheme downpour"},
+    {"local-steps", [](const TrainConfig& config) { return config.scheme == "easgd"; },
+     "--scheme easgd"},
+    {"moving-rate", [](const TrainConfig& config) { return config.scheme == "easgd"; },
+     "--scheme easgd"},
     {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
      "--data fashion-mnist or mnist"},
 };
+
+/// Each gradient is an update of its own, so that as many of them as there are workers move the
+/// model as far as one mean over all workers would.
+bool updates_one_by_one(const TrainConfig& config) {
+  constexpr std::array names{"asgd", "dc-asgd", "ssp", "hogwild"};
+  return std::find(names.begin(), names.end(), config.scheme) != names.end();
+}
+
+std::uint32_t resolve_servers(const TrainConfig& config) {
+  if (has_server(config)) {
+    return std::max<std::uint32_t>(1, config.servers);
+  }
+  if (config.servers > 0) {
+    throw ConfigError(fmt::format("scheme {} has no parameter server; leave out servers{}",
+                                  config.scheme,
+                                  config.scheme == "ssgd" ? ", or say --aggregate server" : ""));
+  }
+  return 0;
+}
+
+/// Fills what follows from the scheme, the optimizer and the number of workers.
+void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
+  if (!config.lambda) {
+    config.lambda = config.compensation == "adaptive" ? 2 : 0.04;
+  }
+  if (!config.moving_rate) {
+    config.moving_rate = 0.9 / config.workers;
+  }
+  if (!facts.usual_learning_rate) {
+    return;
+  }
+  if (!config.learning_rate) {
+    const double usual = facts.usual_learning_rate(config.optimizer);
+    config.learning_rate = updates_one_by_one(config) ? usual / config.workers : usual;
+  }
+  if (!config.server_learning_rate) {
+    config.server_learning_rate = facts.usual_learning_rate(config.server_optimizer);
+  }
+}
 
 std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
   if (!facts.devices) {
@@ -103,10 +168,19 @@ std::string Every::to_string() const {
   return "never";
 }
 
+bool has_server(const TrainConfig& config) {
+  return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
+         (config.scheme == "ssgd" && config.aggregate == "server");
+}
+
 void check_config(const TrainConfig& config) {
   if (config.scheme == "local" && config.workers > 1) {
     throw ConfigError(fmt::format(
         "scheme local trains on one device, found {} workers; did you mean ssgd?", config.workers));
+  }
+  if (config.scheme == "backup" && config.backup_workers >= config.workers) {
+    throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
+                                  config.backup_workers, config.workers));
   }
   if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
     throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
@@ -131,9 +205,8 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   config.workers = resolve_workers(config, facts);
-  if (!config.learning_rate && facts.usual_learning_rate) {
-    config.learning_rate = facts.usual_learning_rate(config.optimizer);
-  }
+  config.servers = resolve_servers(config);
+  resolve_rates(config, facts);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /
                      fmt::format("{}-{}-{}", facts.time, config.scheme, config.network);

@@ -54,8 +54,19 @@ struct TrainConfig {
   std::uint64_t seed = 1;
 
   // What a parameter server does
-  std::uint32_t servers = 0;
-  std::string server_process = "own";
+  std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server
+  std::string server_process = "own";          ///< own, shared
+  std::string aggregate = "ring";              ///< of ssgd: ring, server
+  std::string compensation = "adaptive";       ///< of dc-asgd: constant, adaptive
+  std::optional<double> lambda;                ///< of dc-asgd; empty: that of the compensation
+  std::uint32_t slack = 3;                     ///< of ssp: clocks
+  std::uint32_t backup_workers = 1;            ///< of backup
+  std::uint32_t push_every = 4;                ///< of downpour: steps
+  std::uint32_t fetch_every = 4;               ///< likewise
+  std::string server_optimizer = "adagrad";    ///< of downpour
+  std::optional<double> server_learning_rate;  ///< of downpour; empty: the optimizer's usual one
+  std::uint32_t local_steps = 10;              ///< of easgd: between two exchanges
+  std::optional<double> moving_rate;           ///< of easgd; empty: 0.9 / workers
 
   // Until when
   double epochs = 5;
@@ -69,10 +80,14 @@ struct TrainConfig {
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
   // When to give up
-  double wait_limit = 60;  ///< seconds: the least that a wait for another node may take
+  double wait_limit = 60;       ///< seconds: the least that a wait for another node may take
+  std::string on_nan = "stop";  ///< stop, skip
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
+
+/// Whether a job has a parameter server.
+bool has_server(const TrainConfig& config);
 
 /// Refuses fields that contradict each other. Each field by itself was checked when it was set
 /// (`train/config_fields.hpp`). Errors: ConfigError.
@@ -90,7 +105,7 @@ struct ConfigFacts {
   std::string time;  ///< "20260131-235959": begins the name of a new run's folder
 };
 
-/// Fills what was left open: workers, learning rate, run folder; and makes the paths of data and
+/// Fills what was left open: workers, servers, rates, run folder; and makes the paths of data and
 /// cluster absolute, so that the result means the same anywhere on this machine. The result passes
 /// `check_config`. Errors: ConfigError.
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts);

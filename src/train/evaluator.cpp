@@ -22,12 +22,14 @@ wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& res
   return evaluation;
 }
 
-void evaluate_snapshots(World& world, MemberLink& link, Replica& replica, const Dataset& dataset) {
-  const Member& sender = *link.view().find(Role::worker, Rank{0});
+void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
+                        const EvaluatorOptions& options) {
+  const Role keeper = options.plan.server_keeps_model() ? Role::server : Role::worker;
+  const Member& sender = *link.view().find(keeper, Rank{0});
   SnapshotReceiver snapshots(world.transport(), sender.node);
   while (const auto stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
-    wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, dataset));
+    wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset));
     evaluation.set_evaluation_seconds(to_seconds(world.now() - start));
     link.report(evaluation);
   }
@@ -52,10 +54,11 @@ TestResult test(Replica& replica, const Dataset& dataset) {
           .loss = sum.loss_sum / sum.samples};
 }
 
-void run_evaluator(World& world, MemberLink& link, Replica& replica, const Dataset& dataset) {
+void run_evaluator(World& world, MemberLink& link, Replica& replica,
+                   const EvaluatorOptions& options) {
   link.join();
   try {
-    evaluate_snapshots(world, link, replica, dataset);
+    evaluate_snapshots(world, link, replica, options);
   } catch (const std::exception& error) {
     link.fail(error);
   }

@@ -3,6 +3,7 @@
 #include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
 #include "scheme/replica.hpp"
+#include "train/job_plan.hpp"
 
 namespace syncopate {
 
@@ -16,6 +17,11 @@ TestResult test(Replica& replica, const Dataset& dataset);
 /// The evaluator's role: joins through `link`, tests every snapshot that rank 0 sends, reports each
 /// to the coordinator, and leaves when no more will come.
 /// Errors: what ended the job.
-void run_evaluator(World& world, MemberLink& link, Replica& replica, const Dataset& dataset);
+struct EvaluatorOptions {
+  const JobPlan& plan;
+  const Dataset& dataset;
+};
+void run_evaluator(World& world, MemberLink& link, Replica& replica,
+                   const EvaluatorOptions& options);
 
 }  // namespace syncopate

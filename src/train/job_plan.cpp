@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "base/errors.hpp"
 #include "base/version.hpp"
+#include "scheme/scheme_table.hpp"
 
 namespace syncopate {
 
@@ -61,7 +64,65 @@ Duration JobPlan::step_budget(Rank rank) const {
 }
 
 Membership::Options JobPlan::membership() const {
-  return {.workers = config_.workers, .servers = config_.servers, .evaluators = 1};
+  return {.workers = config_.workers,
+          .servers = config_.servers,
+          .spares_workers = server_keeps_model()};
+}
+
+double JobPlan::samples_per_step() const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return std::accumulate(sizes.begin(), sizes.end(), 0.0);
+}
+
+double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
+  return static_cast<double>(train_samples) / samples_per_step();
+}
+
+float JobPlan::gradient_weight(Rank rank) const {
+  const double mean = samples_per_step() / config_.workers;
+  return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
+}
+
+bool JobPlan::server_keeps_model() const {
+  return scheme_info(config_.scheme).through == SchemeInfo::Through::server;
+}
+
+ConsistencyOptions JobPlan::consistency() const {
+  using Kind = ConsistencyOptions::Kind;
+  ConsistencyOptions options{.slack = config_.slack, .backup_workers = config_.backup_workers};
+  options.moving_rate = static_cast<float>(config_.moving_rate.value_or(0));
+  if (!server_keeps_model()) {
+    options.kind = Kind::sums;
+  } else if (config_.scheme == "ssp") {
+    options.kind = Kind::bounded;
+  } else if (config_.scheme == "backup") {
+    options.kind = Kind::backup;
+  } else if (config_.scheme == "easgd") {
+    options.kind = Kind::elastic;
+  }
+  return options;
+}
+
+RuleSpec JobPlan::server_rule() const {
+  return {.name = config_.scheme == "downpour" ? config_.server_optimizer : config_.optimizer,
+          .momentum = config_.momentum,
+          .weight_decay = config_.weight_decay};
+}
+
+Schedule JobPlan::server_schedule() const {
+  TrainConfig config = config_;
+  if (config.scheme == "downpour") {
+    config.learning_rate = config.server_learning_rate;
+  }
+  return Schedule(config);
+}
+
+std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
+  if (config_.scheme != "dc-asgd") {
+    return std::nullopt;
+  }
+  return DelayCompensation::Options{.lambda = config_.lambda.value(),
+                                    .adaptive = config_.compensation == "adaptive"};
 }
 
 std::string JobPlan::agreement(std::size_t parameters) const {

@@ -8,8 +8,12 @@
 #include "cluster/cluster_file.hpp"
 #include "cluster/membership.hpp"
 #include "data/dataset.hpp"
+#include "server/consistency.hpp"
+#include "server/delay_compensation.hpp"
+#include "server/update_rule.hpp"
 #include "train/batch_feed.hpp"
 #include "train/config.hpp"
+#include "train/schedule.hpp"
 
 namespace syncopate {
 
@@ -36,6 +40,20 @@ class JobPlan {
 
   /// Whom the job consists of, and whether it outlives its workers.
   Membership::Options membership() const;
+  /// Samples that the job trains on while every worker does one step.
+  double samples_per_step() const;
+  double steps_per_epoch(std::uint64_t train_samples) const;
+  /// How much a gradient of this worker counts where each is an update of its own: its batch size
+  /// over the mean one, so that every sample counts the same; 1 with uniform weights.
+  float gradient_weight(Rank rank) const;
+
+  /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
+  bool server_keeps_model() const;
+  ConsistencyOptions consistency() const;
+  RuleSpec server_rule() const;
+  /// Of the server's learning rate.
+  Schedule server_schedule() const;
+  std::optional<DelayCompensation::Options> delay_compensation() const;
 
   /// What every member must agree upon, in words.
   std::string agreement(std::size_t parameters) const;

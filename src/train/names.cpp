@@ -19,6 +19,10 @@ constexpr std::array<Name, 7> optimizers{"sgd",  "momentum", "nesterov", "rmspro
 constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
 constexpr std::array<Name, 2> inits{"broadcast", "independent"};
 constexpr std::array<Name, 2> weights{"samples", "uniform"};
+constexpr std::array<Name, 2> server_processes{"own", "shared"};
+constexpr std::array<Name, 2> aggregates{"ring", "server"};
+constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
+constexpr std::array<Name, 2> nan_policies{"stop", "skip"};
 
 /// Levenshtein's distance: insertions, deletions and replacements that turn one word into the other.
 std::size_t edit_distance(Name from, Name to) {
@@ -75,6 +79,22 @@ std::span<const Name> known_inits() {
 
 std::span<const Name> known_weights() {
   return weights;
+}
+
+std::span<const Name> known_server_processes() {
+  return server_processes;
+}
+
+std::span<const Name> known_aggregates() {
+  return aggregates;
+}
+
+std::span<const Name> known_compensations() {
+  return compensations;
+}
+
+std::span<const Name> known_nan_policies() {
+  return nan_policies;
 }
 
 Name nearest_name(Name word, std::span<const Name> candidates) {

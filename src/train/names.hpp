@@ -21,6 +21,10 @@ std::span<const std::string_view> known_schedules();
 std::span<const std::string_view> known_inits();
 /// Whether a mean over replicas counts `samples`, or every worker the same: `uniform`.
 std::span<const std::string_view> known_weights();
+std::span<const std::string_view> known_server_processes();
+std::span<const std::string_view> known_aggregates();
+std::span<const std::string_view> known_compensations();
+std::span<const std::string_view> known_nan_policies();
 
 /// The candidate most like `word`, when that is near enough to be what was meant, else empty.
 /// Near: an edit distance of at most a third of the word's length, or one is a prefix of the other.

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "cluster/pace_check.hpp"
+#include "scheme/scheme_table.hpp"
 
 namespace syncopate {
 namespace {
@@ -15,29 +17,6 @@ namespace {
 using Json = Recorder::Json;
 
 constexpr Duration status_every = std::chrono::milliseconds(200);
-
-double ratio(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
-
-double busy_seconds(const wire::Heartbeat& worker) {
-  return worker.data_seconds() + worker.compute_seconds();
-}
-
-/// Samples per second of a device by itself, as the seconds in which it computed tell.
-double stand_alone_throughput(const wire::Heartbeat& worker) {
-  return ratio(static_cast<double>(worker.session_samples()), busy_seconds(worker));
-}
-
-Json or_null(std::optional<double> value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json to_json(const EvaluationResult& result) {
-  return {{"round", result.round},       {"samples", result.samples},
-          {"epoch", result.epoch},       {"training_seconds", result.training_seconds},
-          {"accuracy", result.accuracy}, {"loss", result.loss}};
-}
 
 EvaluationResult evaluation_in(const Json& line) {
   return {.round = line.at("round"),
@@ -109,11 +88,9 @@ void Recorder::view_installed(const View& view) {
 }
 
 void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
-  if (member.role != Role::worker) {
-    return;
-  }
-  const bool first_round = leader().round() == 0 && heartbeat.round() > 0;
-  workers_[member.rank] = heartbeat;
+  const bool before_first_round = leader().round() == 0;
+  note_down(member, heartbeat);
+  const bool first_round = before_first_round && leader().round() > 0;
   if (first_round || clock_.now() >= next_status_) {
     next_status_ = clock_.now() + status_every;
     emit_status();
@@ -123,7 +100,7 @@ void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
 void Recorder::emit_status() {
   const wire::Heartbeat& job = leader();
   Json workers = Json::array();
-  for (const auto& [rank, heartbeat] : workers_) {
+  for (const auto& [rank, heartbeat] : members_.workers) {
     workers.push_back(status_of_worker(rank, heartbeat));
   }
   options_.emit({{"event", "status"},
@@ -149,9 +126,20 @@ Json Recorder::status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) con
           {"samples_per_second", ratio(static_cast<double>(heartbeat.session_samples()), session)}};
 }
 
+void Recorder::note_down(const Member& member, const wire::Heartbeat& heartbeat) {
+  if (member.role == Role::worker) {
+    members_.workers[member.rank] = heartbeat;
+  } else if (member.role == Role::server) {
+    members_.servers[member.rank] = heartbeat;
+  }
+}
+
+/// Where the job stands, as the one says who knows: the keeper of the model.
 const wire::Heartbeat& Recorder::leader() const {
-  const auto found = workers_.find(Rank{0});
-  return found == workers_.end() ? wire::Heartbeat::default_instance() : found->second;
+  const bool served = scheme_info(options_.config.scheme).through == SchemeInfo::Through::server;
+  const auto& leaders = served ? members_.servers : members_.workers;
+  const auto found = leaders.find(Rank{0});
+  return found == leaders.end() ? wire::Heartbeat::default_instance() : found->second;
 }
 
 void Recorder::evaluated(const wire::Evaluation& evaluation) {
@@ -179,14 +167,12 @@ void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
 }
 
 void Recorder::left(const Member& member, const wire::Leave& leave) {
-  if (member.role == Role::worker) {
-    workers_[member.rank] = leave.last();
-  }
+  note_down(member, leave.last());
 }
 
 void Recorder::dropped(const Member& member, const std::string& reason) {
-  workers_[member.rank];  // so that the summary has it, if only with nothing done
-  dropped_[member.rank] = reason;
+  members_.workers[member.rank];  // so that the summary has it, if only with nothing done
+  members_.dropped[member.rank] = reason;
   warn(reason + "; the job goes on without it");
 }
 
@@ -205,7 +191,13 @@ std::optional<std::string> Recorder::reason_to_stop() {
 
 void Recorder::finish() {
   emit_status();
-  Json result = summary();
+  Json result = make_summary({.config = options_.config,
+                              .folder = options_.folder,
+                              .view = view_,
+                              .members = members_,
+                              .job = leader(),
+                              .scoreboard = scoreboard_,
+                              .ended_because = ended_because()});
   write_file(options_.folder.summary(), result.dump(2) + "\n");
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
@@ -216,7 +208,11 @@ std::string Recorder::ended_because() const {
     return *stop_reason_;
   }
   const TrainConfig& config = options_.config;
-  if (config.max_steps && leader().step() >= *config.max_steps) {
+  const auto& workers = members_.workers;
+  const bool all_stepped = std::all_of(workers.begin(), workers.end(), [&](const auto& worker) {
+    return config.max_steps && worker.second.step() >= *config.max_steps;
+  });
+  if (all_stepped) {
     return "the limit of steps is reached";
   }
   if (config.max_time && leader().epoch() < config.epochs) {
@@ -229,64 +225,6 @@ void Recorder::fail(const std::exception& error) {
   options_.emit({{"event", "failed"},
                  {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
                  {"error", error.what()}});
-}
-
-Json Recorder::summary() const {
-  const wire::Heartbeat& job = leader();
-  double stand_alone = 0;
-  double session_samples = 0;
-  std::uint64_t traffic = 0;
-  Json workers = Json::array();
-  for (const Member& member : view_.workers()) {
-    const wire::Heartbeat& worker = workers_.at(member.rank);
-    stand_alone += stand_alone_throughput(worker);
-    session_samples += static_cast<double>(worker.session_samples());
-    traffic += worker.bytes_sent();
-    workers.push_back(summary_of_worker(member));
-  }
-  const double session_throughput = ratio(session_samples, job.session_seconds());
-  Json evaluations = Json::array();
-  for (const EvaluationResult& result : scoreboard_.results()) {
-    evaluations.push_back(to_json(result));
-  }
-  return {{"scheme", options_.config.scheme},
-          {"network", options_.config.network},
-          {"data", options_.config.data},
-          {"seed", options_.config.seed},
-          {"run_dir", options_.folder.root().string()},
-          {"ended_because", ended_because()},
-          {"accuracy", or_null(scoreboard_.last_accuracy())},
-          {"best_accuracy", or_null(scoreboard_.best_accuracy())},
-          {"target_accuracy", or_null(options_.config.target_accuracy)},
-          {"time_to_target_seconds", or_null(scoreboard_.time_to_target_seconds())},
-          {"training_seconds", job.job_seconds()},
-          {"samples", job.job_samples()},
-          {"epochs", job.epoch()},
-          {"rounds", job.round()},
-          {"loss", job.loss()},
-          {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
-          {"cluster_efficiency", ratio(session_throughput, stand_alone)},
-          {"traffic_bytes", traffic},
-          {"workers", std::move(workers)},
-          {"evaluations", std::move(evaluations)}};
-}
-
-Json Recorder::summary_of_worker(const Member& member) const {
-  const wire::Heartbeat& worker = workers_.at(member.rank);
-  const double session = worker.session_seconds();
-  const auto reason = dropped_.find(member.rank);
-  return {{"rank", member.rank.value},
-          {"device", member.device},
-          {"samples", worker.session_samples()},
-          {"steps", worker.step()},
-          {"throughput", ratio(static_cast<double>(worker.session_samples()), session)},
-          {"computing_time_ratio", ratio(busy_seconds(worker), session)},
-          {"communication_ratio", ratio(worker.communicate_seconds(), session)},
-          {"wait_ratio", ratio(worker.wait_seconds(), session)},
-          {"traffic_bytes", worker.bytes_sent()},
-          {"pace_overruns", worker.overruns()},
-          {"dropped_because", reason == dropped_.end() ? Json(nullptr) : Json(reason->second)},
-          {"staleness", {{"median", 0}, {"p99", 0}, {"max", 0}}}};
 }
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@
 #include "train/config.hpp"
 #include "train/run_folder.hpp"
 #include "train/scoreboard.hpp"
+#include "train/summary.hpp"
 
 namespace syncopate {
 
@@ -52,8 +53,7 @@ class Recorder : public JobObserver {
   void warn(const std::string& text);
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
-  Json summary() const;
-  Json summary_of_worker(const Member& member) const;
+  void note_down(const Member& member, const wire::Heartbeat& heartbeat);
   const wire::Heartbeat& leader() const;
   std::string ended_because() const;
 
@@ -62,8 +62,7 @@ class Recorder : public JobObserver {
   Scoreboard scoreboard_;
   std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
-  std::map<Rank, wire::Heartbeat> workers_;
-  std::map<Rank, std::string> dropped_;  ///< why the job went on without them
+  MembersSaid members_;
   TimePoint next_status_{};
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
 };

@@ -4,8 +4,8 @@
 
 namespace syncopate {
 
-Recurrence::Recurrence(Every every, std::uint64_t steps_per_epoch)
-    : every_(every), steps_per_epoch_(static_cast<double>(steps_per_epoch)) {}
+Recurrence::Recurrence(Every every, double steps_per_epoch)
+    : every_(every), steps_per_epoch_(steps_per_epoch) {}
 
 bool Recurrence::due(const Moment& before, const Moment& after) const {
   return every_.unit != Every::Unit::never &&
@@ -13,11 +13,10 @@ bool Recurrence::due(const Moment& before, const Moment& after) const {
 }
 
 double Recurrence::periods(const Moment& moment) const {
-  const auto steps = static_cast<double>(moment.step);
   switch (every_.unit) {
     case Every::Unit::never: return 0;
-    case Every::Unit::steps: return steps / every_.amount;
-    case Every::Unit::epochs: return steps / (every_.amount * steps_per_epoch_);
+    case Every::Unit::steps: return moment.step / every_.amount;
+    case Every::Unit::epochs: return moment.step / (every_.amount * steps_per_epoch_);
     case Every::Unit::seconds: return to_seconds(moment.training) / every_.amount;
   }
   return 0;

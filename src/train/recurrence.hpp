@@ -11,11 +11,11 @@ class Recurrence {
  public:
   /// A moment of training, between two steps.
   struct Moment {
-    std::uint64_t step = 0;
+    double step = 0;  ///< steps done; a fraction where workers are at different steps
     Duration training{};
   };
 
-  Recurrence(Every every, std::uint64_t steps_per_epoch);
+  Recurrence(Every every, double steps_per_epoch);
 
   /// Whether a multiple of the period lies in (before, after].
   bool due(const Moment& before, const Moment& after) const;

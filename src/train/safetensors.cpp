@@ -65,6 +65,17 @@ void write_safetensors(const std::filesystem::path& path, const Metadata& metada
   file.commit();
 }
 
+std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTensor> tensors) {
+  const std::string header = header_of(metadata, tensors);
+  const std::uint64_t length = header.size();
+  std::string bytes(reinterpret_cast<const char*>(&length), length_bytes);
+  bytes += header;
+  for (const NamedTensor& tensor : tensors) {
+    bytes.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
+  }
+  return bytes;
+}
+
 Safetensors::Safetensors(std::string bytes, std::string source)
     : bytes_(std::move(bytes)), source_(std::move(source)) {
   const auto damaged = [&](const std::string& what) {

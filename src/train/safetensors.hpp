@@ -24,6 +24,9 @@ using Metadata = std::map<std::string, std::string>;
 void write_safetensors(const std::filesystem::path& path, const Metadata& metadata,
                        std::span<const NamedTensor> tensors);
 
+/// The same bytes, in memory.
+std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTensor> tensors);
+
 /// The content of a safetensors file.
 class Safetensors {
  public:

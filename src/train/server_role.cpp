@@ -1,12 +1,322 @@
 #include "train/server_role.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
 #include "base/errors.hpp"
+#include "base/file.hpp"
+#include "server/consistency.hpp"
+#include "server/parameter_server.hpp"
+#include "server/shard_ranges.hpp"
+#include "train/counts.hpp"
+#include "train/model_keeper.hpp"
+#include "train/phase_clock.hpp"
+#include "train/recurrence.hpp"
+#include "train/schedule.hpp"
+#include "train/shard_messages.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
+namespace {
 
-void run_server(World& /*world*/, MemberLink& link, const ServerOptions& /*options*/) {
+constexpr Duration tick = std::chrono::milliseconds(50);
+
+std::size_t values_in(const std::vector<TensorInfo>& layout) {
+  std::size_t values = 0;
+  for (const TensorInfo& tensor : layout) {
+    const std::int64_t count = std::accumulate(tensor.shape.begin(), tensor.shape.end(),
+                                               std::int64_t{1}, std::multiplies<>());
+    values = std::max(values, tensor.offset + static_cast<std::size_t>(count));
+  }
+  return values;
+}
+
+std::vector<NodeId> nodes_of(const std::vector<Member>& members) {
+  std::vector<NodeId> nodes;
+  for (const Member& member : members) {
+    nodes.push_back(member.node);
+  }
+  return nodes;
+}
+
+bool wanted(const Every& every) {
+  return every.unit != Every::Unit::never;
+}
+
+/// One shard at work.
+class ServerRole {
+ public:
+  ServerRole(World& world, MemberLink& link, const ServerOptions& options);
+
+  void run();
+  wire::Heartbeat status(const std::string& phase) const;
+
+ private:
+  ValueRange range(const std::vector<TensorInfo>& layout) const;
+  ShardStore::Options store_options() const;
+  ConsistencyOptions consistency_options();
+  void restore();
+  void look_after_workers();
+  void start_clock();
+  void send_state();
+  void keep_if_due();
+  void keep(bool evaluate, bool checkpoint);
+  void keep_the_last();
+  void tell_status();
+  bool first() const { return options_.shard == Rank{0}; }
+  /// Another shard's state may still be asked for, until the first says that it will not be.
+  bool awaits_first_shard() const {
+    return !first() && !finished_ && options_.plan.server_keeps_model();
+  }
+  double epoch() const;
+  Progress progress() const;
+  Recurrence::Moment moment() const;
+
+  World& world_;
+  MemberLink& link_;
+  const ServerOptions& options_;
+  const TrainConfig& config_;
+  std::vector<NodeId> servers_;
+  Schedule schedule_;
+  Progress start_;
+  ShardStore store_;
+  std::unique_ptr<Consistency> consistency_;
+  ParameterServer server_;
+  std::optional<ModelKeeper> keeper_;
+  Recurrence evaluations_;
+  Recurrence checkpoints_;
+  std::optional<TrainingClock> clock_;  ///< runs once every worker has started
+  Duration paused_{};
+  Recurrence::Moment asked_{};
+  TimePoint next_status_{};
+  double status_loss_ = 0;            ///< sums as of the last status
+  std::uint64_t status_samples_ = 0;  ///< likewise
+  double loss_ = 0;                   ///< mean between the last two
+  bool finished_ = false;
+};
+
+ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& options)
+    : world_(world),
+      link_(link),
+      options_(options),
+      config_(options.plan.config()),
+      servers_(nodes_of(link.view().of(Role::server))),
+      schedule_(options.plan.server_schedule()),
+      store_(store_options()),
+      consistency_(make_consistency(store_, consistency_options())),
+      server_(world, store_, *consistency_,
+              {.shard = options.shard.value,
+               .workers = nodes_of(link.view().workers()),
+               .servers = servers_,
+               .wait_limit = from_seconds(config_.wait_limit)}),
+      evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
+      checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
+  if (first() && options.plan.server_keeps_model()) {
+    const Member* evaluator = link.view().find(Role::evaluator, Rank{0});
+    keeper_.emplace(
+        world, link,
+        ModelKeeper::Options{.servers = servers_,
+                             .evaluator = evaluator ? std::optional(evaluator->node) : std::nullopt,
+                             .layout = options.layout,
+                             .folder = options.folder,
+                             .network = config_.network});
+  }
+  if (options.resume_from && options.plan.server_keeps_model()) {
+    restore();
+  }
+  server_.show_clock(start_.training, {});
+  asked_ = moment();
+}
+
+void ServerRole::run() {
+  while (!server_.deserted() || awaits_first_shard()) {
+    const ParameterServer::Asked asked = server_.serve(world_.now() + tick);
+    if (asked.state) {
+      send_state();
+    }
+    finished_ = finished_ || asked.finish;
+    look_after_workers();
+    start_clock();
+    keep_if_due();
+    tell_status();
+  }
+  keep_the_last();
+}
+
+ValueRange ServerRole::range(const std::vector<TensorInfo>& layout) const {
+  return range_of_shard(values_in(layout), options_.shard.value,
+                        static_cast<std::uint32_t>(servers_.size()));
+}
+
+ShardStore::Options ServerRole::store_options() const {
+  ShardStore::Options options{
+      .params = range(options_.layout.params).count,
+      .buffers = range(options_.layout.buffers).count,
+      .workers = config_.workers,
+      .rule = options_.plan.server_rule(),
+      .learning_rate =
+          [this](std::uint64_t samples) {
+            return schedule_.rate(static_cast<double>(samples) /
+                                  static_cast<double>(options_.train_samples));
+          },
+      .compensation = options_.plan.delay_compensation()};
+  if (!options_.plan.server_keeps_model()) {
+    options.buffers = 0;
+  }
+  return options;
+}
+
+ConsistencyOptions ServerRole::consistency_options() {
+  ConsistencyOptions options = options_.plan.consistency();
+  options.first_shard = first();
+  options.tell = [this](std::uint64_t step, const std::vector<Rank>& workers) {
+    for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
+      server_.tell(shard, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
+    }
+  };
+  return options;
+}
+
+void ServerRole::restore() {
+  const Checkpoint checkpoint(read_file(*options_.resume_from), options_.resume_from->string(),
+                              config_.network);
+  start_ = checkpoint.progress();
+  const std::vector<float> params = checkpoint.values(options_.layout.params);
+  const auto mine = part(std::span(params), range(options_.layout.params));
+  store_.restore({.params = {mine.begin(), mine.end()},
+                  .buffers = {},
+                  .rest = checkpoint.state(fmt::format("server.{}", options_.shard.value))});
+  consistency_->resumed();
+}
+
+void ServerRole::look_after_workers() {
+  for (const wire::Dropped& dropped : link_.take_dropped()) {
+    server_.drop(Rank{dropped.rank()});
+  }
+}
+
+void ServerRole::start_clock() {
+  if (!clock_ && server_.all_started()) {
+    clock_.emplace(world_, start_.training);
+  }
+  if (clock_) {
+    server_.show_clock(clock_->now(), paused_);
+  }
+}
+
+void ServerRole::send_state() {
+  world_.transport().post(servers_.front(), tags::server_state, encode_state(store_.state()));
+}
+
+void ServerRole::keep_if_due() {
+  if (!keeper_) {
+    return;
+  }
+  const Recurrence::Moment before = std::exchange(asked_, moment());
+  const bool evaluate = evaluations_.due(before, asked_);
+  const bool checkpoint = checkpoints_.due(before, asked_);
+  if (evaluate || checkpoint) {
+    keep(evaluate, checkpoint);
+  }
+}
+
+/// What the workers wait for meanwhile comes off the training clock.
+void ServerRole::keep(bool evaluate, bool checkpoint) {
+  const TimePoint begun = world_.now();
+  for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
+    server_.tell(shard, {.kind = Request::Kind::collect, .everything = checkpoint});
+  }
+  const Progress now = progress();
+  keeper_->keep({.stamp = {.round = now.round,
+                           .samples = now.samples,
+                           .epoch = epoch(),
+                           .training_seconds = to_seconds(now.training)},
+                 .progress = now,
+                 .evaluate = evaluate,
+                 .checkpoint = checkpoint,
+                 .first_shard = store_.state()});
+  const Duration pause = world_.now() - begun;
+  paused_ += pause;
+  if (clock_) {
+    clock_->take_off(pause);
+  }
+}
+
+void ServerRole::keep_the_last() {
+  if (!keeper_) {
+    return;
+  }
+  if (wanted(config_.eval_every) || wanted(config_.checkpoint_every)) {
+    keep(wanted(config_.eval_every), wanted(config_.checkpoint_every));
+  }
+  for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
+    server_.tell(shard, {.kind = Request::Kind::finish});
+  }
+  keeper_->finish();
+}
+
+void ServerRole::tell_status() {
+  if (world_.now() < next_status_) {
+    return;
+  }
+  next_status_ = world_.now() + tick;
+  const std::uint64_t samples = store_.samples() - std::exchange(status_samples_, store_.samples());
+  const double loss = store_.loss_sum() - std::exchange(status_loss_, store_.loss_sum());
+  if (samples > 0) {
+    loss_ = loss / static_cast<double>(samples);
+  }
+  link_.set_status(status("serving"));
+}
+
+wire::Heartbeat ServerRole::status(const std::string& phase) const {
+  const Progress now = progress();
+  wire::Heartbeat status;
+  status.set_phase(phase);
+  status.set_step(now.step);
+  status.set_round(now.round);
+  status.set_epoch(epoch());
+  status.set_loss(loss_);
+  status.set_job_samples(now.samples);
+  status.set_job_seconds(to_seconds(now.training));
+  status.set_session_samples(now.samples - start_.samples);
+  status.set_session_seconds(to_seconds(now.training - start_.training));
+  status.set_bytes_sent(world_.transport().traffic().bytes_sent);
+  status.set_busy_seconds(to_seconds(server_.busy()));
+  *status.mutable_queue_length() = to_wire(server_.queue_length());
+  return status;
+}
+
+double ServerRole::epoch() const {
+  return static_cast<double>(store_.samples()) / static_cast<double>(options_.train_samples);
+}
+
+Progress ServerRole::progress() const {
+  return {.step = static_cast<std::uint64_t>(moment().step),
+          .round = store_.version(),
+          .samples = store_.samples(),
+          .training = clock_ ? clock_->now() : start_.training};
+}
+
+Recurrence::Moment ServerRole::moment() const {
+  return {.step = static_cast<double>(store_.samples()) / options_.plan.samples_per_step(),
+          .training = clock_ ? clock_->now() : start_.training};
+}
+
+}  // namespace
+
+void run_server(World& world, MemberLink& link, const ServerOptions& options) {
   link.join();
-  throw InternalError("no scheme of this build has a server");
+  try {
+    ServerRole role(world, link, options);
+    role.run();
+    wire::Leave leave;
+    *leave.mutable_last() = role.status("done");
+    link.leave(leave);
+  } catch (const std::exception& error) {
+    link.fail(error);
+  }
 }
 
 }  // namespace syncopate

@@ -1,8 +1,6 @@
 #include "train/snapshot.hpp"
 
-#include <array>
 #include <cstring>
-#include <span>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -18,17 +16,14 @@ std::vector<std::byte> announcement(const SnapshotStamp& stamp) {
   return {bytes.begin(), bytes.end()};
 }
 
-constexpr std::array parts{Part::params, Part::buffers};
-
 }  // namespace
 
-void SnapshotSender::send(const SnapshotStamp& stamp, Replica& replica) {
+void SnapshotSender::send(const SnapshotStamp& stamp, std::span<const float> params,
+                          std::span<const float> buffers) {
   transport_.receive(evaluator_, tags::snapshot_credit, no_deadline);
   transport_.post(evaluator_, tags::snapshot, announcement(stamp));
-  for (const Part part : parts) {
-    syncopate::send(transport_, evaluator_, tags::snapshot, std::as_bytes(replica.view(part)),
-                    no_deadline);
-  }
+  syncopate::send(transport_, evaluator_, tags::snapshot, std::as_bytes(params), no_deadline);
+  syncopate::send(transport_, evaluator_, tags::snapshot, std::as_bytes(buffers), no_deadline);
 }
 
 void SnapshotSender::finish() {
@@ -50,7 +45,7 @@ std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
     throw ProtocolError("the announcement of a snapshot has another size than expected");
   }
   std::memcpy(&stamp, message.payload.data(), sizeof stamp);
-  for (const Part part : parts) {
+  for (const Part part : {Part::params, Part::buffers}) {
     receive_into(transport_, sender_, tags::snapshot, std::as_writable_bytes(replica.view(part)),
                  no_deadline);
     replica.store(part);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "cluster/world.hpp"
 #include "scheme/replica.hpp"
@@ -16,7 +17,8 @@ struct SnapshotStamp {
   double training_seconds = 0;
 };
 
-/// Hands snapshots of a replica to the evaluator. Owned by the worker of rank 0.
+/// Hands snapshots of the model to the evaluator. Owned by the worker of rank 0, or by a parameter
+/// server's first shard.
 ///
 /// The evaluator grants one snapshot at its start and one more whenever it has taken one in, so that
 /// at most one waits behind the one under test, however slow testing is.
@@ -27,7 +29,8 @@ class SnapshotSender {
 
   /// Blocks until the evaluator has room and the snapshot has been handed over. The caller takes
   /// this time off the training clock. Errors: those of the transport.
-  void send(const SnapshotStamp& stamp, Replica& replica);
+  void send(const SnapshotStamp& stamp, std::span<const float> params,
+            std::span<const float> buffers);
   /// Tells the evaluator that no more will come.
   void finish();
 

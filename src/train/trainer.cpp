@@ -1,7 +1,15 @@
 #include "train/trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "collective/finite.hpp"
+#include "scheme/scheme_table.hpp"
+#include "train/counts.hpp"
 
 namespace syncopate {
 namespace {
@@ -10,6 +18,15 @@ constexpr std::size_t checkpoints_kept = 3;
 
 JsonLines::Mode mode_of(const Progress& start) {
   return start == Progress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
+}
+
+std::uint64_t train_samples(const Trainer::Options& options) {
+  return options.dataset.train.samples();
+}
+
+double steps_per_epoch(const Trainer::Options& options, bool lockstep) {
+  return lockstep ? static_cast<double>(options.feed.steps_per_epoch())
+                  : static_cast<double>(train_samples(options)) / options.samples_per_step;
 }
 
 double mean(double sum, std::uint64_t count) {
@@ -24,9 +41,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       replica_(replica),
       scheme_(scheme),
       options_(std::move(options)),
+      lockstep_(scheme_info(options_.config.scheme).lockstep),
+      served_(scheme_info(options_.config.scheme).through == SchemeInfo::Through::server),
       schedule_(options_.config),
-      evaluations_(options_.config.eval_every, options_.feed.steps_per_epoch()),
-      checkpoints_(options_.config.checkpoint_every, options_.feed.steps_per_epoch()),
+      evaluations_(options_.config.eval_every, steps_per_epoch(options_, lockstep_)),
+      checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_, lockstep_)),
       loader_(world, {.dataset = options_.dataset,
                       .feed = options_.feed,
                       .start = options_.feed.position_after(Step{options_.start.step})}),
@@ -34,10 +53,10 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       phases_(world),
       clock_(world, options_.start.training),
       progress_(options_.start),
-      asked_(options_.start.training) {}
+      asked_(moment()) {}
 
 void Trainer::run() {
-  done_ = progress_.step >= last_step();
+  done_ = reached_the_end();
   if (done_) {
     snapshot_and_checkpoint(options_.config.eval_every.unit != Every::Unit::never, false);
   }
@@ -52,18 +71,26 @@ void Trainer::run() {
 
 void Trainer::one_step() {
   const Duration begun = clock_.now();
-  const Pass pass = compute();
+  Pass pass = compute();
   pace(begun, pass.result.samples);
+  if (!admit(pass.result)) {
+    ++skipped_;
+  }
   enter("meeting");
+  ++progress_.step;
+  session_samples_ += pass.result.samples;
+  pending_samples_ += pass.result.samples;
+  const Wishes wished = wishes();
   const Outcome outcome = scheme_.after_backward(replica_, {.samples = pass.result.samples,
                                                             .loss_sum = pass.result.loss_sum,
                                                             .paused = paused_,
-                                                            .wishes = wishes()});
-  ++progress_.step;
-  session_samples_ += pass.result.samples;
-  account(outcome.spent);
+                                                            .wishes = wished});
+  account(outcome);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
+  }
+  if (!lockstep_) {  // nobody else has to agree, and what the meeting told may be the end
+    done_ = wished.stop || reached_the_end();
   }
 }
 
@@ -97,12 +124,11 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
 }
 
 Wishes Trainer::wishes() {
-  const Recurrence::Moment before{progress_.step, asked_};
-  const Recurrence::Moment after{progress_.step + 1, clock_.now() - paused_};
-  asked_ = after.training;
+  const Recurrence::Moment after = moment();
+  const Recurrence::Moment before = std::exchange(asked_, after);
   const bool out_of_time =
       options_.config.max_time && to_seconds(after.training) >= *options_.config.max_time;
-  return {.stop = after.step >= last_step() || out_of_time || link_.stop_reason().has_value(),
+  return {.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value(),
           .evaluate = leads() && evaluations_.due(before, after),
           .checkpoint = leads() && checkpoints_.due(before, after)};
 }
@@ -114,7 +140,50 @@ std::uint64_t Trainer::last_step() const {
                   options_.config.max_steps.value_or(static_cast<std::uint64_t>(steps)));
 }
 
-void Trainer::account(const Spent& spent) {
+/// Whether this worker has nothing left to do.
+bool Trainer::reached_the_end() const {
+  if (lockstep_) {
+    return progress_.step >= last_step();
+  }
+  const double samples = options_.config.epochs * static_cast<double>(train_samples(options_));
+  return static_cast<double>(progress_.samples + pending_samples_) >= samples ||
+         progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
+}
+
+/// Where training stands: in lockstep by this worker's steps, which are those of all; else by the
+/// samples of all, in steps of every worker.
+Recurrence::Moment Trainer::moment() const {
+  const double steps = lockstep_ ? static_cast<double>(progress_.step)
+                                 : static_cast<double>(progress_.samples + pending_samples_) /
+                                       options_.samples_per_step;
+  return {.step = steps, .training = clock_.now() - paused_};
+}
+
+/// False for a batch whose gradient is not finite, where such batches are to be left out: it then
+/// counts as one without samples. Errors: NotFinite, where they are to end the job.
+bool Trainer::admit(PassResult& pass) {
+  if (all_finite(replica_.view(Part::grads))) {
+    return true;
+  }
+  if (options_.config.on_nan == "stop") {
+    throw NotFinite(fmt::format(
+        "worker {}, step {}: the gradient of a batch with loss {:.4g} is not finite; lower the "
+        "learning rate, or leave such batches out by --on-nan skip",
+        options_.rank.value, progress_.step + 1, mean(pass.loss_sum, pass.samples)));
+  }
+  const std::span<float> grads = replica_.view(Part::grads);
+  std::fill(grads.begin(), grads.end(), 0.0F);
+  replica_.store(Part::grads);
+  pass = {};
+  return false;
+}
+
+void Trainer::account(const Outcome& outcome) {
+  const Spent& spent = outcome.spent;
+  for (const Fate& fate : outcome.fates) {
+    dropped_ += fate.dropped ? 1 : 0;
+    staleness_.add(fate.staleness);
+  }
   last_update_ = spent.update;
   phases_.add(Phase::compute, spent.update);
   phases_.add(Phase::communicate, spent.communicate);
@@ -126,6 +195,7 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
+  pending_samples_ = 0;
   progress_.training = clock_.now();
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
@@ -150,7 +220,7 @@ void Trainer::snapshot_and_checkpoint(bool evaluate, bool checkpoint) {
                               .samples = progress_.samples,
                               .epoch = epoch(),
                               .training_seconds = to_seconds(progress_.training)},
-                             replica_);
+                             replica_.view(Part::params), replica_.view(Part::buffers));
   }
   if (checkpoint && leads()) {
     save_checkpoint();
@@ -184,6 +254,12 @@ void Trainer::log_round(const Meeting& meeting, double learning_rate) {
               {"bytes_sent", world_.transport().traffic().bytes_sent}});
 }
 
+double Trainer::epoch() const {
+  return lockstep_ ? options_.feed.epochs_before(position())
+                   : static_cast<double>(progress_.samples) /
+                         static_cast<double>(train_samples(options_));
+}
+
 void Trainer::enter(const std::string& phase) {
   link_.set_status(status(phase));
 }
@@ -205,6 +281,10 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_wait_seconds(to_seconds(phases_.spent(Phase::wait)));
   status.set_bytes_sent(world_.transport().traffic().bytes_sent);
   status.set_overruns(overruns_);
+  status.set_bytes_received(scheme_.bytes_received());
+  *status.mutable_staleness() = to_wire(staleness_);
+  status.set_dropped(dropped_);
+  status.set_skipped(skipped_);
   return status;
 }
 

@@ -20,49 +20,141 @@ Group group_of_workers(World& world, const View& view, const WorkerOptions& opti
                        .wait_limit = from_seconds(options.plan.config().wait_limit)});
 }
 
-std::optional<SnapshotSender> snapshots_of(World& world, const View& view, Rank rank) {
+/// Rank 0 has its model tested for all, unless the model is a server's.
+std::optional<SnapshotSender> snapshots_of(World& world, const View& view,
+                                           const WorkerOptions& options) {
   const Member* evaluator = view.find(Role::evaluator, Rank{0});
-  if (rank != Rank{0} || !evaluator) {
+  if (options.rank != Rank{0} || options.plan.server_keeps_model() || !evaluator) {
     return std::nullopt;
   }
   return SnapshotSender(world.transport(), evaluator->node);
-}
-
-Progress begin(Group& workers, Replica& replica, const WorkerOptions& options) {
-  if (options.resume_from) {
-    return restore_state(workers, replica, options.plan.config(), *options.resume_from);
-  }
-  draw_initial_state(workers, replica, options.plan.config());
-  return {};
 }
 
 Weights weights_of(const TrainConfig& config) {
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
 }
 
+/// A worker's model, and where it meets others, before its first step.
+class Beginning {
+ public:
+  Beginning(World& world, const View& view, Replica& replica, const WorkerOptions& options);
+
+  const Progress& progress() const { return progress_; }
+  std::unique_ptr<Scheme> make_scheme();
+
+ private:
+  const TrainConfig& config() const { return options_.plan.config(); }
+  std::size_t values(Part part) { return replica_.view(part).size(); }
+  Progress begin();
+  Progress begin_together();
+  Progress begin_from_server();
+  void begin_in_shared_memory();
+
+  const WorkerOptions& options_;
+  Replica& replica_;
+  Group workers_;
+  std::optional<ServerClient> server_;
+  Reply server_start_{};
+  std::optional<SharedModel> shared_;
+  Progress progress_;
+};
+
+Beginning::Beginning(World& world, const View& view, Replica& replica, const WorkerOptions& options)
+    : options_(options), replica_(replica), workers_(group_of_workers(world, view, options)) {
+  if (has_server(config())) {
+    std::vector<NodeId> servers;
+    for (const Member& server : view.of(Role::server)) {
+      servers.push_back(server.node);
+    }
+    server_.emplace(world, ServerClient::Options{.servers = std::move(servers),
+                                                 .wait_limit = from_seconds(config().wait_limit)});
+  }
+  progress_ = begin();
+}
+
+Progress Beginning::begin() {
+  if (options_.plan.server_keeps_model()) {
+    return begin_from_server();
+  }
+  const Progress start = begin_together();
+  progress_ = start;
+  if (!options_.shared_memory.empty()) {
+    begin_in_shared_memory();
+  }
+  return start;
+}
+
+Progress Beginning::begin_together() {
+  if (options_.resume_from) {
+    return restore_state(workers_, replica_, config(), *options_.resume_from);
+  }
+  draw_initial_state(workers_, replica_, config());
+  return {};
+}
+
+/// A new job's first model is drawn by the workers and handed over by one of them; one that goes on
+/// has its model from the server.
+Progress Beginning::begin_from_server() {
+  if (!options_.resume_from) {
+    draw_initial_state(workers_, replica_, config());
+    if (options_.rank == Rank{0}) {
+      server_->upload(replica_.view(Part::params), replica_.view(Part::buffers));
+    }
+  }
+  server_start_ = server_->start(replica_.view(Part::params), replica_.view(Part::buffers));
+  replica_.store(Part::params);
+  replica_.store(Part::buffers);
+  return {.step = server_start_.steps,
+          .round = server_start_.version,
+          .samples = server_start_.samples,
+          .training = server_start_.training};
+}
+
+void Beginning::begin_in_shared_memory() {
+  shared_.emplace(options_.shared_memory, SharedModel::Size{.params = values(Part::params),
+                                                            .buffers = values(Part::buffers),
+                                                            .workers = config().workers});
+  if (options_.rank == Rank{0}) {
+    shared_->load(replica_.view(Part::params),
+                  {.updates = progress_.round, .samples = progress_.samples});
+  }
+}
+
+std::unique_ptr<Scheme> Beginning::make_scheme() {
+  return syncopate::make_scheme({.workers = workers_,
+                                 .server = server_ ? &*server_ : nullptr,
+                                 .start = server_start_,
+                                 .shared = shared_ ? &*shared_ : nullptr},
+                                {.name = config().scheme,
+                                 .weights = weights_of(config()),
+                                 .done = Round{progress_.round},
+                                 .weight = options_.plan.gradient_weight(options_.rank),
+                                 .push_every = config().push_every,
+                                 .fetch_every = config().fetch_every,
+                                 .local_steps = config().local_steps});
+}
+
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   const View& view = link.join();
-  const TrainConfig& config = options.plan.config();
   try {
-    Group workers = group_of_workers(world, view, options);
-    const Progress start = begin(workers, replica, options);
-    keep_rounds_up_to(options.folder.worker_log(options.rank), start.round);
-    const auto scheme = make_scheme(
-        workers,
-        {.name = config.scheme, .weights = weights_of(config), .done = Round{start.round}});
+    Beginning beginning(world, view, replica, options);
+    keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
     link.barrier();
+    const auto scheme = beginning.make_scheme();
     Trainer trainer(world, link, replica, *scheme,
-                    {.config = config,
+                    {.config = options.plan.config(),
                      .dataset = options.dataset,
                      .feed = options.plan.feed(options.dataset.train, options.rank),
                      .pacer = options.plan.pacer(options.rank),
                      .folder = options.folder,
                      .rank = options.rank,
-                     .start = start,
-                     .snapshots = snapshots_of(world, view, options.rank)});
+                     .samples_per_step = options.plan.samples_per_step(),
+                     .start = beginning.progress(),
+                     .snapshots = snapshots_of(world, view, options)});
     trainer.run();
+    scheme->leave(replica);
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");
     link.leave(leave);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
@@ -19,7 +21,8 @@ struct WorkerOptions {
   const Dataset& dataset;
   RunFolder folder;
   Rank rank;
-  std::optional<std::filesystem::path> resume_from;  ///< a checkpoint
+  std::optional<std::filesystem::path> resume_from{};  ///< a checkpoint
+  std::span<std::byte> shared_memory{};  ///< of all workers of this host, zero at first; or none
 };
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 

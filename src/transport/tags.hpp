@@ -11,6 +11,12 @@ inline constexpr Tag allgather{16};
 inline constexpr Tag reduce_scatter{17};
 inline constexpr Tag ring_allgather{18};
 inline constexpr Tag broadcast{19};
+inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
+inline constexpr Tag server_reply{25};    ///< small: what it answers
+inline constexpr Tag server_push{26};     ///< values of a push
+inline constexpr Tag server_values{27};   ///< values of a pull
+inline constexpr Tag server_buffers{28};  ///< both ways
+inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};  ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
 

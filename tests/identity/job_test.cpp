@@ -9,10 +9,8 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "tests/support/simulated_job.hpp"
+#include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
-#include "train/safetensors.hpp"
-#include "train/toy_replica.hpp"
 
 namespace syncopate {
 namespace {
@@ -22,65 +20,6 @@ using testing::Each;
 using testing::Eq;
 using testing::HasSubstr;
 
-fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("syncopate-job-" + name);
-  fs::remove_all(folder);
-  return folder;
-}
-
-/// A few hundred samples, cut from the synthetic dataset so that an epoch is short.
-const Dataset& small_dataset() {
-  static const Dataset dataset = [] {
-    Dataset cut = load_dataset("synthetic", {});
-    const auto keep = [](ImageSet& set, std::size_t samples) {
-      set.pixels.resize(samples * set.shape.values());
-      set.labels.resize(samples);
-    };
-    keep(cut.train, 600);
-    keep(cut.test, 200);
-    return cut;
-  }();
-  return dataset;
-}
-
-TrainConfig config_in(const fs::path& folder) {
-  TrainConfig config;
-  config.network = "toy";
-  config.data = "synthetic";
-  config.workers = 3;
-  config.batch_size = 16;
-  config.learning_rate = 0.05;
-  config.epochs = 4;
-  config.run_dir = folder;
-  return config;
-}
-
-SimulatedJob job_of(const TrainConfig& config, bool resume = false) {
-  const Dataset& dataset = small_dataset();
-  return SimulatedJob({.config = config,
-                       .dataset = dataset,
-                       .make_replica =
-                           [&dataset] {
-                             return std::make_unique<LogisticReplica>(
-                                 ToyReplica::Options{.features = dataset.train.shape.values(),
-                                                     .classes = dataset.classes,
-                                                     .momentum = 0.9});
-                           },
-                       .resume = resume});
-}
-
-fs::path cluster_of(const fs::path& folder, const std::string& text) {
-  fs::create_directories(folder.parent_path());
-  const fs::path path = folder.string() + "-cluster.toml";
-  write_file(path, text);
-  return path;
-}
-
-Safetensors last_checkpoint(const TrainConfig& config) {
-  const fs::path path = *latest_checkpoint(config.run_dir / "checkpoints");
-  return {read_file(path), path};
-}
-
 /// Three devices of one second per mini-batch.
 fs::path slow_cluster(const fs::path& folder) {
   return cluster_of(folder,
@@ -89,8 +28,8 @@ fs::path slow_cluster(const fs::path& folder) {
 }
 
 TEST(Job, EndsWithEqualReplicasAndASummary) {
-  const TrainConfig config = config_in(fresh_folder("ends"));
-  SimulatedJob job = job_of(config);
+  const TrainConfig config = toy_config(fresh_folder("ends"));
+  SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
@@ -103,11 +42,11 @@ TEST(Job, EndsWithEqualReplicasAndASummary) {
 }
 
 TEST(Job, IndependentDrawsAreSummedOverTheRootOfTheirNumber) {
-  TrainConfig config = config_in(fresh_folder("init"));
+  TrainConfig config = toy_config(fresh_folder("init"));
   config.init = "independent";
   config.max_steps = 1;
   config.learning_rate = 1e-9;
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   double squares = 0;
@@ -119,17 +58,17 @@ TEST(Job, IndependentDrawsAreSummedOverTheRootOfTheirNumber) {
 }
 
 TEST(Job, ResumingEqualsNotHavingStopped) {
-  const TrainConfig whole = config_in(fresh_folder("whole"));
-  SimulatedJob uninterrupted = job_of(whole);
+  const TrainConfig whole = toy_config(fresh_folder("whole"));
+  SimulatedJob uninterrupted = toy_job(whole);
   uninterrupted.run();
 
-  TrainConfig cut = config_in(fresh_folder("cut"));
+  TrainConfig cut = toy_config(fresh_folder("cut"));
   cut.max_steps = 20;  // in the middle of the second epoch
-  SimulatedJob first = job_of(cut);
+  SimulatedJob first = toy_job(cut);
   first.run();
   EXPECT_EQ(first.summary().at("ended_because"), "the limit of steps is reached");
   cut.max_steps.reset();
-  SimulatedJob second = job_of(cut, /*resume=*/true);
+  SimulatedJob second = toy_job(cut, /*resume=*/true);
   second.run();
 
   EXPECT_EQ(second.params(), uninterrupted.params());
@@ -145,18 +84,18 @@ TEST(Job, ResumingEqualsNotHavingStopped) {
 }
 
 TEST(Job, TheSameSeedGivesTheSameEvents) {
-  SimulatedJob first = job_of(config_in(fresh_folder("seed")));
+  SimulatedJob first = toy_job(toy_config(fresh_folder("seed")));
   first.run();
-  SimulatedJob second = job_of(config_in(fresh_folder("seed")));
+  SimulatedJob second = toy_job(toy_config(fresh_folder("seed")));
   second.run();
   EXPECT_EQ(first.events(), second.events());
 }
 
 TEST(Job, TheDeathOfAWorkerIsNamedOnEveryOtherNode) {
   const fs::path folder = fresh_folder("death");
-  TrainConfig config = config_in(folder);
+  TrainConfig config = toy_config(folder);
   config.cluster = slow_cluster(folder);
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.simulation().at(TimePoint(std::chrono::seconds(10)),
                       [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{1})); });
   EXPECT_THROW(job.run(), sim::NodeFailed);
@@ -167,9 +106,9 @@ TEST(Job, TheDeathOfAWorkerIsNamedOnEveryOtherNode) {
 
 TEST(Job, TheDeathOfTheCoordinatorIsNamedOnEveryWorker) {
   const fs::path folder = fresh_folder("headless");
-  TrainConfig config = config_in(folder);
+  TrainConfig config = toy_config(folder);
   config.cluster = slow_cluster(folder);
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.simulation().at(TimePoint(std::chrono::seconds(10)),
                       [&] { job.simulation().kill(coordinator_node); });
   EXPECT_THROW(job.run(), sim::NodeFailed);
@@ -178,9 +117,9 @@ TEST(Job, TheDeathOfTheCoordinatorIsNamedOnEveryWorker) {
 
 TEST(Job, AnInterruptEndsWithACheckpointOfTheLastRound) {
   const fs::path folder = fresh_folder("interrupt");
-  TrainConfig config = config_in(folder);
+  TrainConfig config = toy_config(folder);
   config.cluster = slow_cluster(folder);
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.simulation().at(TimePoint(std::chrono::milliseconds(5500)), [&] { job.interrupt(); });
   job.run();
   EXPECT_EQ(job.summary().at("ended_because"), "interrupted");
@@ -189,13 +128,13 @@ TEST(Job, AnInterruptEndsWithACheckpointOfTheLastRound) {
 }
 
 TEST(Job, StopsSoonAfterTheTargetIsConfirmed) {
-  TrainConfig config = config_in(fresh_folder("target"));
+  TrainConfig config = toy_config(fresh_folder("target"));
   config.epochs = 500;
   config.target_accuracy = 0.6;
   config.eval_every = {Every::Unit::steps, 5};
   const fs::path folder = config.run_dir;
   config.cluster = slow_cluster(folder);
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_EQ(job.summary().at("ended_because"), "the target accuracy is reached");
   EXPECT_GE(job.summary().at("accuracy"), 0.6);
@@ -205,13 +144,13 @@ TEST(Job, StopsSoonAfterTheTargetIsConfirmed) {
 
 TEST(Job, RunsAtThePaceOfItsSlowestDevice) {
   const fs::path folder = fresh_folder("pace");
-  TrainConfig config = config_in(folder);
+  TrainConfig config = toy_config(folder);
   config.epochs = 1;
   config.cluster = cluster_of(folder,
                               "name = \"mixed\"\nbatch_samples = 16\n[[devices]]\nname = "
                               "\"fast\"\ncount = 2\nseconds_per_batch = 0.25\n"
                               "[[devices]]\nname = \"slow\"\nseconds_per_batch = 1.0\n");
-  SimulatedJob job = job_of(config);
+  SimulatedJob job = toy_job(config);
   job.run();
   const auto& summary = job.summary();
   // Twelve rounds of 1 s and one of the last 8 samples, which take 0.5 s.
@@ -225,8 +164,8 @@ TEST(Job, RunsAtThePaceOfItsSlowestDevice) {
 }
 
 TEST(Job, AFullRunFolderEndsTheJobEverywhere) {
-  TrainConfig config = config_in(fresh_folder("full"));
-  SimulatedJob job = job_of(config);
+  TrainConfig config = toy_config(fresh_folder("full"));
+  SimulatedJob job = toy_job(config);
   // A file where the folder of checkpoints was: nothing can be written there.
   job.simulation().at(TimePoint{}, [&] {
     fs::remove_all(config.run_dir / "checkpoints");

@@ -1,8 +1,10 @@
 #include "tests/support/simulated_job.hpp"
 
 #include "base/errors.hpp"
+#include "scheme/shared_model.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluator.hpp"
+#include "train/server_role.hpp"
 #include "train/worker.hpp"
 
 namespace syncopate {
@@ -31,13 +33,22 @@ SimulatedJob::SimulatedJob(Options options)
     : options_(std::move(options)),
       plan_(options_.config),
       folder_(options_.config.run_dir),
-      simulation_({.seed = options_.config.seed}),
+      simulation_({.seed = options_.config.seed, .network = options_.network}),
       params_(options_.config.workers),
       buffers_(options_.config.workers),
       errors_(options_.config.workers) {
   simulation_.add_node("coordinator", [this](World& world) { coordinate(world); });
   for (std::uint32_t rank = 0; rank < options_.config.workers; ++rank) {
     simulation_.add_node("worker", [this, rank](World& world) { work(world, Rank{rank}); });
+  }
+  for (std::uint32_t shard = 0; shard < options_.config.servers; ++shard) {
+    simulation_.add_node("server", [this, shard](World& world) { serve(world, Rank{shard}); });
+  }
+  if (options_.config.scheme == "hogwild") {
+    const auto replica = options_.make_replica();
+    shared_memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
+                                                  .buffers = replica->view(Part::buffers).size(),
+                                                  .workers = options_.config.workers}));
   }
   simulation_.add_node("evaluator", [this](World& world) { evaluate(world); });
 }
@@ -61,7 +72,7 @@ void SimulatedJob::coordinate(World& world) {
                                   }
                                 },
                             .interrupted = [this] { return interrupted_; }});
-  Coordinator coordinator(world, {.workers = options_.config.workers, .evaluators = 1}, recorder);
+  Coordinator coordinator(world, plan_.membership(), recorder);
   coordinator.run();
   recorder.finish();
 }
@@ -77,7 +88,8 @@ void SimulatedJob::work(World& world, Rank rank) {
          .dataset = options_.dataset,
          .folder = folder_,
          .rank = rank,
-         .resume_from = options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt});
+         .resume_from = options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt,
+         .shared_memory = shared_memory_});
   } catch (const Error& error) {
     errors_[rank.value] = error.what();
     throw;
@@ -86,11 +98,25 @@ void SimulatedJob::work(World& world, Rank rank) {
   buffers_[rank.value] = copy_of(replica->view(Part::buffers));
 }
 
+void SimulatedJob::serve(World& world, Rank shard) {
+  meet_the_coordinator(world);
+  const auto replica = options_.make_replica();
+  MemberLink link(world, {.join = join_of(wire::ROLE_SERVER, shard.value)});
+  run_server(
+      world, link,
+      {.plan = plan_,
+       .folder = folder_,
+       .shard = shard,
+       .layout = layout_of(*replica),
+       .train_samples = options_.dataset.train.samples(),
+       .resume_from = options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt});
+}
+
 void SimulatedJob::evaluate(World& world) {
   meet_the_coordinator(world);
   const auto replica = options_.make_replica();
   MemberLink link(world, {.join = join_of(wire::ROLE_EVALUATOR, 0)});
-  run_evaluator(world, link, *replica, options_.dataset);
+  run_evaluator(world, link, *replica, {.plan = plan_, .dataset = options_.dataset});
 }
 
 }  // namespace syncopate

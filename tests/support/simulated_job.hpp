@@ -16,8 +16,8 @@
 
 namespace syncopate {
 
-/// A whole training job in the simulator: coordinator, workers and evaluator, exactly the code that
-/// `syncopate train` runs, in virtual time.
+/// A whole training job in the simulator: coordinator, workers, servers and evaluator, exactly the
+/// code that `syncopate train` runs, in virtual time.
 class SimulatedJob {
  public:
   using MakeReplica = std::function<std::unique_ptr<Replica>()>;
@@ -27,6 +27,7 @@ class SimulatedJob {
     const Dataset& dataset;
     MakeReplica make_replica;
     bool resume = false;  ///< from the latest checkpoint of run_dir
+    sim::NetworkProfile network{};
   };
 
   explicit SimulatedJob(Options options);
@@ -34,6 +35,9 @@ class SimulatedJob {
   /// For faults: called before `run`.
   sim::Simulation& simulation() { return simulation_; }
   static NodeId node_of_worker(Rank rank) { return NodeId{rank.value + 1}; }
+  NodeId node_of_server(Rank shard) const {
+    return NodeId{options_.config.workers + 1 + shard.value};
+  }
 
   /// Makes the run folder, unless resumed, and runs the job to its end.
   /// Errors: sim::NodeFailed, of the first node that failed.
@@ -52,6 +56,7 @@ class SimulatedJob {
  private:
   void coordinate(World& world);
   void work(World& world, Rank rank);
+  void serve(World& world, Rank shard);
   void evaluate(World& world);
 
   Options options_;
@@ -59,6 +64,7 @@ class SimulatedJob {
   RunFolder folder_;
   sim::Simulation simulation_;
   bool interrupted_ = false;
+  std::vector<std::byte> shared_memory_;
   std::vector<std::vector<float>> params_;
   std::vector<std::vector<float>> buffers_;
   std::vector<std::string> errors_;

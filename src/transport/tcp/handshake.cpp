@@ -119,7 +119,7 @@ void answer_handshake(Socket socket, Milliseconds limit, Judge judge, Settled se
   });
 }
 
-void dial(asio::io_context& io, const Dial& dial, Settled settled) {
+void dial(asio::io_context& io, const Dial& dial, const Settled& settled) {
   asio::error_code error;
   Socket socket = open_socket(io, dial.endpoint, error);
   if (error) {
@@ -139,8 +139,8 @@ void dial(asio::io_context& io, const Dial& dial, Settled settled) {
   });
 }
 
-void dial_until_there(asio::io_context& io, const Dial& dial, Settled settled) {
-  std::make_shared<Redial>(io, dial, std::move(settled))->attempt();
+void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled) {
+  std::make_shared<Redial>(io, dial, settled)->attempt();
 }
 
 }  // namespace syncopate::tcp

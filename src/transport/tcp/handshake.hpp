@@ -38,10 +38,10 @@ struct Dial {
 ///
 /// Errors, in the contact: asio::system_error (nobody there, or the stream broke), TimedOut, and
 /// those of `wire::decode_answer`.
-void dial(asio::io_context& io, const Dial& dial, Settled settled);
+void dial(asio::io_context& io, const Dial& dial, const Settled& settled);
 
 /// As `dial`, again and again while nobody is there, until the limit. Errors: as `dial`, but TimedOut
 /// instead of asio::system_error.
-void dial_until_there(asio::io_context& io, const Dial& dial, Settled settled);
+void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled);
 
 }  // namespace syncopate::tcp

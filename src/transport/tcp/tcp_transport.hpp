@@ -51,14 +51,14 @@ class TcpTransport : public Transport {
 
   /// Node 0. Errors: ConfigError: an address that is not loopback or is in use, a descriptor that is
   /// not a listening socket.
-  static std::unique_ptr<TcpTransport> listen(ListenOptions options);
+  static std::unique_ptr<TcpTransport> listen(const ListenOptions& options);
 
   /// A node with the number that the hub gives it. Tries again while nobody listens at the hub's
   /// address.
   ///
   /// Errors: TimedOut; ConfigError: the hub refuses, with its reason, or an address is not loopback;
   ///         ProtocolError: another version, or not a Syncopate node.
-  static std::unique_ptr<TcpTransport> join(JoinOptions options);
+  static std::unique_ptr<TcpTransport> join(const JoinOptions& options);
 };
 
 }  // namespace syncopate

@@ -9,7 +9,7 @@
 namespace syncopate::cli {
 namespace {
 
-Environment with(std::map<std::string, std::string> variables) {
+Environment with(const std::map<std::string, std::string>& variables) {
   return [variables](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::string() : found->second;

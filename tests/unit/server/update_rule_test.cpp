@@ -133,10 +133,14 @@ struct Reference {
 /// A hundred roundings of half a unit in the last place each.
 constexpr double tolerance = 100 * 0x1p-24;
 
+/// Relative to the greater of a value and a tenth of the greatest: means of gradients cross 0.
 void expect_close(const std::vector<float>& found, const std::vector<double>& expected) {
   ASSERT_EQ(found.size(), expected.size());
+  double greatest = 0;
+  for (const double value : expected) greatest = std::max(greatest, std::abs(value));
   for (std::size_t i = 0; i < found.size(); ++i) {
-    ASSERT_NEAR(found[i], expected[i], tolerance * std::max(0.1, std::abs(expected[i]))) << i;
+    const double size = std::max(std::abs(expected[i]), greatest / 10);
+    ASSERT_NEAR(found[i], expected[i], tolerance * size) << i;
   }
 }
 

@@ -20,7 +20,8 @@ std::vector<std::uint64_t> due_after(const Every& every) {
   std::vector<std::uint64_t> due;
   Recurrence::Moment before;
   for (std::uint64_t step = 1; step <= 12; ++step) {
-    const Recurrence::Moment after{step, step * std::chrono::milliseconds(250)};
+    const Recurrence::Moment after{static_cast<double>(step),
+                                   step * std::chrono::milliseconds(250)};
     if (recurrence.due(before, after)) {
       due.push_back(step);
     }

@@ -38,7 +38,7 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
 
 std::string error_of(const std::string& bytes) {
   try {
-    Safetensors(bytes, "x.safetensors");
+    const Safetensors damaged(bytes, "x.safetensors");
     return "no error";
   } catch (const DataError& error) {
     return error.what();

@@ -1,0 +1,74 @@
+#include "scheme/downpour.hpp"
+
+#include <algorithm>
+
+#include "server/kernels.hpp"
+
+namespace syncopate {
+
+Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
+  const TimePoint begun = clock_.now();
+  hold(replica.view(Part::grads), facts);
+  replica.local_step();
+  Outcome outcome{.spent = {.update = clock_.now() - begun}};
+  const bool push = held_.step % options_.push_every == 0;
+  const bool fetch = held_.step % options_.fetch_every == 0;
+  if (!push && !fetch) {
+    return outcome;
+  }
+  const ServerClient::Result result = exchange(replica, push, fetch);
+  outcome.spent.communicate = result.communicated;
+  outcome.spent.wait = result.waited;
+  if (result.owed) {
+    outcome.fates.push_back({.staleness = result.owed->staleness});
+  }
+  if (fetch) {  // the answer to a push alone comes later
+    outcome.meeting = meetings_.next(result.reply, facts.wishes);
+    if (push) {
+      outcome.fates.push_back({.staleness = result.reply.staleness});
+    }
+  }
+  return outcome;
+}
+
+void Downpour::leave(Replica& replica) {
+  if (held_.samples > 0) {
+    exchange(replica, /*push=*/true, /*fetch=*/false);
+  }
+  server_.leave();
+}
+
+ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch) {
+  ServerClient::Work work{.facts = held_};
+  if (push) {
+    work.push = sum_;
+    work.buffers = replica.view(Part::buffers);
+  }
+  if (fetch) {
+    work.pull = replica.view(Part::params);
+  }
+  const ServerClient::Result result = server_.work(work);
+  if (fetch) {
+    replica.store(Part::params);
+  }
+  if (push) {
+    let_go();
+  }
+  return result;
+}
+
+void Downpour::hold(std::span<const float> gradient, const StepFacts& facts) {
+  sum_.resize(gradient.size());
+  add_scaled(sum_, options_.weight, gradient);
+  ++held_.step;
+  held_.samples += facts.samples;
+  held_.loss_sum += facts.loss_sum;
+}
+
+void Downpour::let_go() {
+  std::fill(sum_.begin(), sum_.end(), 0.0F);
+  held_.samples = 0;
+  held_.loss_sum = 0;
+}
+
+}  // namespace syncopate

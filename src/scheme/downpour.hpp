@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "base/time.hpp"
+#include "scheme/server_meetings.hpp"
+#include "server/server_client.hpp"
+
+namespace syncopate {
+
+/// Downpour SGD (Dean et al. 2012, algorithm 7.1): every step of a replica's own optimizer is taken
+/// at once; the gradients of `push_every` steps are pushed as one sum, to which the server applies a
+/// rule of its own; every `fetch_every` steps the server's parameters replace the replica's.
+///
+/// The last push of a worker holds what is left over, so that no gradient is lost.
+class Downpour : public Scheme {
+ public:
+  struct Options {
+    std::uint32_t push_every = 1;   ///< n_push
+    std::uint32_t fetch_every = 1;  ///< n_fetch
+    float weight = 1;  ///< of this worker's gradients: its batch size over the mean one
+    Reply start{};     ///< what the server said when this worker began
+  };
+
+  /// `server` outlives this.
+  Downpour(const Clock& clock, ServerClient& server, const Options& options)
+      : clock_(clock),
+        server_(server),
+        options_(options),
+        meetings_(options.start),
+        held_{.step = options.start.steps} {}
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  void leave(Replica& replica) override;
+
+ private:
+  void hold(std::span<const float> gradient, const StepFacts& facts);
+  void let_go();
+  ServerClient::Result exchange(Replica& replica, bool push, bool fetch);
+
+  const Clock& clock_;
+  ServerClient& server_;
+  Options options_;
+  ServerMeetings meetings_;
+  std::vector<float> sum_;  ///< of the gradients since the last push
+  PushFacts held_;          ///< what they add up to
+};
+
+}  // namespace syncopate

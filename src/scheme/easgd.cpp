@@ -1,0 +1,40 @@
+#include "scheme/easgd.hpp"
+
+namespace syncopate {
+
+Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
+  const TimePoint begun = clock_.now();
+  replica.local_step();
+  Outcome outcome{.spent = {.update = clock_.now() - begun}};
+  ++since_.step;
+  since_.samples += facts.samples;
+  since_.loss_sum += facts.loss_sum;
+  if (since_.step % options_.local_steps != 0) {
+    return outcome;
+  }
+  const ServerClient::Result result = exchange(replica);
+  outcome.spent.communicate = result.communicated;
+  outcome.spent.wait = result.waited;
+  outcome.meeting = meetings_.next(result.reply, facts.wishes);
+  outcome.fates = {{.staleness = result.reply.staleness}};
+  return outcome;
+}
+
+void Easgd::leave(Replica& replica) {
+  if (since_.samples > 0) {
+    exchange(replica);
+  }
+  server_.leave();
+}
+
+ServerClient::Result Easgd::exchange(Replica& replica) {
+  // The answer comes when the server has the whole replica, so it may take its place.
+  const std::span<float> params = replica.view(Part::params);
+  const ServerClient::Result result = server_.work(
+      {.push = params, .buffers = replica.view(Part::buffers), .pull = params, .facts = since_});
+  replica.store(Part::params);
+  since_ = {.step = since_.step};
+  return result;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "base/time.hpp"
+#include "scheme/server_meetings.hpp"
+#include "server/server_client.hpp"
+
+namespace syncopate {
+
+/// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): local steps with the replica's own
+/// optimizer; every `local_steps` of them the replica and the server's centre are drawn towards each
+/// other by the moving rate α, which the server does at once: w_i −= α (w_i − w̃), w̃ += α (w_i − w̃).
+///
+/// The centre is what is tested and saved. A worker that is resumed begins at the centre.
+class Easgd : public Scheme {
+ public:
+  struct Options {
+    std::uint32_t local_steps = 10;  ///< τ
+    Reply start{};                   ///< what the server said when this worker began
+  };
+
+  /// `server` outlives this.
+  Easgd(const Clock& clock, ServerClient& server, const Options& options)
+      : clock_(clock),
+        server_(server),
+        options_(options),
+        meetings_(options.start),
+        since_{.step = options.start.steps} {}
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  void leave(Replica& replica) override;
+
+ private:
+  ServerClient::Result exchange(Replica& replica);
+
+  const Clock& clock_;
+  ServerClient& server_;
+  Options options_;
+  ServerMeetings meetings_;
+  PushFacts since_;  ///< the last exchange
+};
+
+}  // namespace syncopate

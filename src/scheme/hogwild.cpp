@@ -1,0 +1,39 @@
+#include "scheme/hogwild.hpp"
+
+#include <utility>
+
+namespace syncopate {
+
+Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
+  const TimePoint begun = clock_.now();
+  const std::span<float> params = replica.view(Part::params);
+  before_.assign(params.begin(), params.end());
+  replica.local_step();
+  const TimePoint stepped = clock_.now();
+  model_.add_difference(replica.view(Part::params), before_);
+  model_.leave_buffers(options_.self, replica.view(Part::buffers));
+  const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
+  const Fate fate{.staleness = updates - read_at_};
+  read_at_ = model_.counts().updates;
+  model_.read(replica.view(Part::params));
+  replica.store(Part::params);
+  if (facts.wishes.evaluate || facts.wishes.checkpoint) {
+    model_.read_mean_buffers(replica.view(Part::buffers));
+    replica.store(Part::buffers);
+  }
+  return {.spent = {.update = stepped - begun, .communicate = clock_.now() - stepped},
+          .meeting = meeting(facts),
+          .fates = {fate}};
+}
+
+Meeting Hogwild::meeting(const StepFacts& facts) {
+  const SharedModel::Counts now = model_.counts();
+  const SharedModel::Counts before = std::exchange(counted_, now);
+  return {.round = Round{now.updates},
+          .samples = now.samples - before.samples,
+          .loss_sum = now.loss_sum - before.loss_sum,
+          .paused = facts.paused,
+          .agreed = facts.wishes};
+}
+
+}  // namespace syncopate

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "base/time.hpp"
+#include "scheme/scheme.hpp"
+#include "scheme/shared_model.hpp"
+
+namespace syncopate {
+
+/// Hogwild (Recht et al. 2011): all workers of a host read one shared vector of parameters and add
+/// their steps to it, value by value and without a lock.
+///
+/// A step is that of the replica's own optimizer; what it changes is added: w += w_i(after) −
+/// w_i(before). The worker of rank 0 tests and saves the shared parameters.
+class Hogwild : public Scheme {
+ public:
+  struct Options {
+    Rank self;
+    SharedModel::Counts start{};  ///< when this worker began
+  };
+
+  /// `model` outlives this. The replica holds the shared parameters already.
+  Hogwild(const Clock& clock, SharedModel& model, const Options& options)
+      : clock_(clock),
+        model_(model),
+        options_(options),
+        counted_(options.start),
+        read_at_(options.start.updates) {}
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+
+ private:
+  Meeting meeting(const StepFacts& facts);
+
+  const Clock& clock_;
+  SharedModel& model_;
+  Options options_;
+  SharedModel::Counts counted_;  ///< as of the last meeting
+  std::uint64_t read_at_;        ///< updates when the parameters were read
+  std::vector<float> before_;
+};
+
+}  // namespace syncopate

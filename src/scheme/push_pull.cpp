@@ -1,0 +1,19 @@
+#include "scheme/push_pull.hpp"
+
+namespace syncopate {
+
+Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
+  const ServerClient::Result result = server_.work({.push = replica.view(Part::grads),
+                                                    .buffers = replica.view(Part::buffers),
+                                                    .pull = replica.view(Part::params),
+                                                    .facts = {.step = ++step_,
+                                                              .samples = facts.samples,
+                                                              .loss_sum = facts.loss_sum,
+                                                              .weight = options_.weight}});
+  replica.store(Part::params);
+  return {.spent = {.communicate = result.communicated, .wait = result.waited},
+          .meeting = meetings_.next(result.reply, facts.wishes),
+          .fates = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}}};
+}
+
+}  // namespace syncopate

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "base/time.hpp"
+#include "scheme/server_meetings.hpp"
+#include "server/server_client.hpp"
+
+namespace syncopate {
+
+/// Every step: pushes the gradient, and pulls the parameters for the next one. The optimizer is the
+/// server's. When the gradient enters the model, and when the pull is answered, is the server's
+/// decision (`server/consistency.hpp`), and makes the scheme:
+///
+///   asgd     at once, at once                                        Dean et al. 2012
+///   dc-asgd  at once, with delay compensation; at once               Zheng et al. 2017
+///   ssp      at once; within a bound on staleness                    Ho et al. 2013
+///   backup   with the first n of its step; when that step is closed  Chen et al. 2016
+///
+/// Buffers are pushed with the gradient. A worker goes on with its own; the server's mean is what is
+/// tested and saved.
+class PushPull : public Scheme {
+ public:
+  struct Options {
+    float weight = 1;  ///< of this worker's gradients: its batch size over the mean one
+    Reply start{};     ///< what the server said when this worker began
+  };
+
+  /// `server` outlives this.
+  PushPull(ServerClient& server, const Options& options)
+      : server_(server), options_(options), meetings_(options.start), step_(options.start.steps) {}
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  void leave(Replica& /*replica*/) override { server_.leave(); }
+
+ private:
+  ServerClient& server_;
+  Options options_;
+  ServerMeetings meetings_;
+  std::uint64_t step_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,16 @@
+#include "scheme/server_meetings.hpp"
+
+#include <utility>
+
+namespace syncopate {
+
+Meeting ServerMeetings::next(const Reply& reply, const Wishes& wishes) {
+  const Reply before = std::exchange(last_, reply);
+  return {.round = Round{reply.version},
+          .samples = reply.samples - before.samples,
+          .loss_sum = reply.loss_sum - before.loss_sum,
+          .paused = reply.paused - before.paused,
+          .agreed = wishes};
+}
+
+}  // namespace syncopate

@@ -1,0 +1,115 @@
+#include "scheme/shared_model.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+float relaxed_load(const float& value) {
+  // atomic_ref wants a mutable value even to load one; nothing is written.
+  return std::atomic_ref(const_cast<float&>(value)).load(std::memory_order_relaxed);
+}
+
+void relaxed_store(float& value, float stored) {
+  std::atomic_ref(value).store(stored, std::memory_order_relaxed);
+}
+
+template <class Value>
+Value relaxed_add(Value& value, Value added) {
+  return std::atomic_ref(value).fetch_add(added, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct SharedModel::Head {
+  std::uint64_t updates;
+  std::uint64_t samples;
+  double loss_sum;
+  std::uint64_t buffers_left_by[1];  ///< one for each worker: 1 when it has left buffers
+};
+
+static_assert(std::atomic_ref<float>::is_always_lock_free);
+static_assert(std::atomic_ref<double>::is_always_lock_free);
+
+std::size_t SharedModel::bytes_for(const Size& size) {
+  return aligned(sizeof(Head) + size.workers * sizeof(std::uint64_t)) +
+         aligned(size.params * sizeof(float)) + size.workers * size.buffers * sizeof(float);
+}
+
+SharedModel::SharedModel(std::span<std::byte> memory, const Size& size)
+    : size_(size), head_(reinterpret_cast<Head*>(memory.data())) {
+  if (memory.size() < bytes_for(size)) {
+    throw InternalError("a shared model does not fit the memory that it was given");
+  }
+  std::byte* const params =
+      memory.data() + aligned(sizeof(Head) + size.workers * sizeof(std::uint64_t));
+  params_ = {reinterpret_cast<float*>(params), size.params};
+  buffers_ = {reinterpret_cast<float*>(params + aligned(size.params * sizeof(float))),
+              size.workers * size.buffers};
+}
+
+void SharedModel::load(std::span<const float> params, const Counts& done) {
+  head_->updates = done.updates;
+  head_->samples = done.samples;
+  head_->loss_sum = done.loss_sum;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    relaxed_store(params_[i], params[i]);
+  }
+}
+
+void SharedModel::read(std::span<float> params) const {
+  std::transform(params_.begin(), params_.end(), params.begin(), relaxed_load);
+}
+
+void SharedModel::add_difference(std::span<const float> after, std::span<const float> before) {
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    relaxed_add(params_[i], after[i] - before[i]);
+  }
+}
+
+void SharedModel::leave_buffers(Rank worker, std::span<const float> buffers) {
+  const std::span<float> place = buffers_.subspan(worker.value * size_.buffers, size_.buffers);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    relaxed_store(place[i], buffers[i]);
+  }
+  std::atomic_ref(head_->buffers_left_by[worker.value]).store(1, std::memory_order_relaxed);
+}
+
+void SharedModel::read_mean_buffers(std::span<float> mean) const {
+  std::fill(mean.begin(), mean.end(), 0.0F);
+  float workers = 0;
+  for (std::uint32_t rank = 0; rank < size_.workers; ++rank) {
+    if (std::atomic_ref(head_->buffers_left_by[rank]).load(std::memory_order_relaxed) == 0) {
+      continue;
+    }
+    ++workers;
+    const std::span<const float> place = buffers_.subspan(rank * size_.buffers, size_.buffers);
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += (relaxed_load(place[i]) - mean[i]) / workers;
+    }
+  }
+}
+
+SharedModel::Counts SharedModel::counts() const {
+  return {.updates = std::atomic_ref(head_->updates).load(std::memory_order_relaxed),
+          .samples = std::atomic_ref(head_->samples).load(std::memory_order_relaxed),
+          .loss_sum = std::atomic_ref(head_->loss_sum).load(std::memory_order_relaxed)};
+}
+
+std::uint64_t SharedModel::count(std::uint64_t samples, double loss_sum) {
+  relaxed_add(head_->samples, samples);
+  relaxed_add(head_->loss_sum, loss_sum);
+  return relaxed_add(head_->updates, std::uint64_t{1});
+}
+
+}  // namespace syncopate

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/time.hpp"
+
+namespace syncopate {
+
+/// What a node asks of a parameter server's shard. A push's values travel before its request, under
+/// their own tag and straight into memory that the shard lends: so a shard that reads a request has
+/// the values already, and a slow link to one worker holds up no other.
+struct Request {
+  enum class Kind : std::uint8_t {
+    upload = 1,  ///< the job's first parameters and buffers, from one worker, before any work
+    start = 2,   ///< wants parameters, buffers and its progress, as soon as the shard has a model
+    work = 3,    ///< a push, a pull, or both
+    leave = 4,   ///< the worker has done its last step
+    verdict =
+        5,  ///< from shard 0 to the others: whose gradients make up a step with backup workers
+    collect = 6,  ///< from shard 0 to the others: asks for the state of the shard
+    finish = 7,   ///< from shard 0 to the others: the last state has been asked for
+  };
+
+  Kind kind = Kind::work;
+  bool push = false;
+  bool pull = false;
+  bool everything = false;    ///< of collect: what only a checkpoint needs, too
+  std::uint64_t step = 0;     ///< the worker's steps, the pushed included; of a verdict, its step
+  std::uint64_t samples = 0;  ///< trained on by the worker since its push before
+  double loss_sum = 0;        ///< over those samples
+  float weight = 1;           ///< of a gradient, relative to that of a batch of the mean size
+  std::vector<Rank> ranks{};  ///< of a verdict
+
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+/// What a shard answers. The values of a pull follow it under their own tag.
+struct Reply {
+  enum class Kind : std::uint8_t {
+    done = 1,
+    held = 2,  ///< the answer has to wait for `ranks`; it comes later
+  };
+
+  Kind kind = Kind::done;
+  bool dropped = false;         ///< the pushed gradient came too late, and was left out by design
+  std::uint64_t version = 0;    ///< updates that the shard has applied
+  std::uint64_t samples = 0;    ///< of the job that entered the model
+  double loss_sum = 0;          ///< over those samples
+  std::uint64_t staleness = 0;  ///< of the pushed gradient
+  std::uint64_t steps = 0;      ///< of the asking worker that the shard has taken in
+  Duration training{};          ///< the job's training clock
+  Duration paused{};            ///< taken off it so far
+  std::vector<Rank> ranks{};    ///< whom a held answer waits for: the first few
+
+  friend bool operator==(const Reply&, const Reply&) = default;
+};
+
+std::vector<std::byte> encode(const Request& request);
+std::vector<std::byte> encode(const Reply& reply);
+/// Errors: ProtocolError, for what is no request.
+Request decode_request(std::span<const std::byte> bytes);
+/// Errors: ProtocolError, for what is no reply.
+Reply decode_reply(std::span<const std::byte> bytes);
+
+}  // namespace syncopate

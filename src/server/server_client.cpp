@@ -1,0 +1,174 @@
+#include "server/server_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/errors.hpp"
+#include "cluster/member_link.hpp"
+#include "server/shard_ranges.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+
+ServerClient::ServerClient(World& world, Options options)
+    : world_(world), options_(std::move(options)), waits_({.floor = options_.wait_limit}) {}
+
+void ServerClient::upload(std::span<const float> params, std::span<const float> buffers) {
+  const Transfers sent = begin_push({.push = params, .buffers = buffers});
+  for (const NodeId shard : options_.servers) {
+    ask(shard, {.kind = Request::Kind::upload});
+  }
+  finish(sent);
+}
+
+Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
+  const Transfers pulled = begin_pull(params);
+  for (const NodeId shard : options_.servers) {
+    ask(shard, {.kind = Request::Kind::start});
+  }
+  await_answers();
+  finish(pulled);
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    receive_buffers(shard, part_of(buffers, shard));
+  }
+  return last_;
+}
+
+ServerClient::Result ServerClient::work(const Work& work) {
+  const TimePoint begun = world_.now();
+  held_ = Duration::zero();
+  const std::optional<Reply> owed = await_owed();
+  const Transfers pulled = begin_pull(work.pull);
+  const Transfers pushed = begin_push(work);
+  for (const NodeId shard : options_.servers) {
+    ask(shard, {.kind = Request::Kind::work,
+                .push = !work.push.empty(),
+                .pull = !work.pull.empty(),
+                .step = work.facts.step,
+                .samples = work.facts.samples,
+                .loss_sum = work.facts.loss_sum,
+                .weight = work.facts.weight});
+  }
+  owes_answers_ = true;
+  if (!work.pull.empty()) {
+    await_answers();
+  }
+  finish(pushed);
+  finish(pulled);
+  return {
+      .reply = last_, .owed = owed, .communicated = world_.now() - begun - held_, .waited = held_};
+}
+
+void ServerClient::leave() {
+  await_owed();
+  for (const NodeId shard : options_.servers) {
+    ask(shard, {.kind = Request::Kind::leave});
+  }
+}
+
+template <class Value>
+std::span<Value> ServerClient::part_of(std::span<Value> values, std::size_t shard) const {
+  return part(values, range_of_shard(values.size(), static_cast<std::uint32_t>(shard),
+                                     static_cast<std::uint32_t>(options_.servers.size())));
+}
+
+void ServerClient::ask(NodeId shard, const Request& request) {
+  world_.transport().post(shard, tags::server_request, encode(request));
+}
+
+ServerClient::Transfers ServerClient::begin_pull(std::span<float> into) {
+  Transfers transfers;
+  for (std::size_t shard = 0; !into.empty() && shard < options_.servers.size(); ++shard) {
+    const auto values = std::as_writable_bytes(part_of(into, shard));
+    bytes_received_ += values.size();
+    transfers.push_back(
+        world_.transport().start_receive(options_.servers[shard], tags::server_values, values));
+  }
+  return transfers;
+}
+
+ServerClient::Transfers ServerClient::begin_push(const Work& work) {
+  Transfers transfers;
+  for (std::size_t shard = 0; !work.push.empty() && shard < options_.servers.size(); ++shard) {
+    const NodeId node = options_.servers[shard];
+    transfers.push_back(world_.transport().start_send(node, tags::server_push,
+                                                      std::as_bytes(part_of(work.push, shard))));
+    const auto buffers = part_of(work.buffers, shard);
+    if (!buffers.empty()) {
+      transfers.push_back(
+          world_.transport().start_send(node, tags::server_buffers, std::as_bytes(buffers)));
+    }
+  }
+  return transfers;
+}
+
+void ServerClient::receive_buffers(std::size_t shard, std::span<float> into) {
+  receive_into(world_.transport(), options_.servers[shard], tags::server_buffers,
+               std::as_writable_bytes(into), deadline());
+}
+
+std::optional<Reply> ServerClient::await_owed() {
+  if (!owes_answers_) {
+    return std::nullopt;
+  }
+  await_answers();
+  return last_;
+}
+
+void ServerClient::await_answers() {
+  owes_answers_ = false;
+  last_ = await_answer(options_.servers.front());
+  for (std::size_t shard = 1; shard < options_.servers.size(); ++shard) {
+    last_.steps = std::min(last_.steps, await_answer(options_.servers[shard]).steps);
+  }
+}
+
+Reply ServerClient::await_answer(NodeId shard) {
+  const TimePoint begun = world_.now();
+  TimePoint held_since = no_deadline;
+  Reply reply;
+  do {
+    const Message message = next_reply(shard, reply.ranks);
+    reply = decode_reply(message.payload);
+    bytes_received_ += message.payload.size();
+    if (reply.kind == Reply::Kind::held) {
+      held_since = world_.now();
+    }
+  } while (reply.kind == Reply::Kind::held);
+  waits_.observed(world_.now() - begun);
+  if (held_since != no_deadline) {
+    held_ += world_.now() - held_since;
+  }
+  return reply;
+}
+
+Message ServerClient::next_reply(NodeId shard, const std::vector<Rank>& blamed) {
+  const TimePoint begun = world_.now();
+  try {
+    return world_.transport().receive(shard, tags::server_reply, deadline());
+  } catch (const TimedOut&) {
+    wire::Missing report;
+    for (const Rank rank : blamed) {
+      report.add_ranks(rank.value);
+    }
+    report.set_operation("the answer of a parameter server");
+    report.set_waited_seconds(to_seconds(world_.now() - begun));
+    report.set_usual_seconds(to_seconds(waits_.median()));
+    throw RanksMissing(fmt::format("a parameter server (node {}) did not answer for {:.1f} s",
+                                   shard.value, report.waited_seconds()),
+                       report);
+  }
+}
+
+void ServerClient::finish(const Transfers& transfers) {
+  for (const auto& transfer : transfers) {
+    transfer->wait(deadline());
+  }
+}
+
+TimePoint ServerClient::deadline() const {
+  return world_.now() + waits_.limit();
+}
+
+}  // namespace syncopate

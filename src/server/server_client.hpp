@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "cluster/adaptive_limit.hpp"
+#include "cluster/world.hpp"
+#include "server/messages.hpp"
+#include "server/shard_store.hpp"
+
+namespace syncopate {
+
+/// A worker's side of a parameter server with one or more shards.
+///
+/// Thread: one.
+class ServerClient {
+ public:
+  struct Options {
+    std::vector<NodeId> servers;                     ///< by shard
+    Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
+  };
+
+  /// One exchange with every shard: a push, a pull or both.
+  struct Work {
+    std::span<const float> push{};     ///< as many values as parameters; empty: none
+    std::span<const float> buffers{};  ///< the worker's own, with a push
+    std::span<float> pull{};           ///< filled; empty: none
+    PushFacts facts{};
+  };
+
+  struct Result {
+    Reply reply;  ///< the last of shard 0; `steps`: the fewest that a shard has taken in
+    std::optional<Reply> owed{};  ///< to the push alone before this
+    Duration communicated{};
+    Duration waited{};  ///< in which an answer was held back for others
+  };
+
+  ServerClient(World& world, Options options);
+
+  /// Hands over the job's first model.
+  void upload(std::span<const float> params, std::span<const float> buffers);
+  /// Fetches the model, as soon as there is one, and this worker's own buffers.
+  Reply start(std::span<float> params, std::span<float> buffers);
+
+  /// A push alone returns when its values have been handed over; the answer to it is awaited by the
+  /// next call.
+  /// Errors: PeerLost; RanksMissing, which names whom a shard waited for; what the world was
+  ///         cancelled with.
+  Result work(const Work& work);
+
+  /// This worker will not push any more.
+  void leave();
+
+  /// Bytes of parameters and answers that came.
+  std::uint64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  using Transfers = std::vector<std::unique_ptr<Transfer>>;
+
+  template <class Value>
+  std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
+  void ask(NodeId shard, const Request& request);
+  Transfers begin_pull(std::span<float> into);
+  Transfers begin_push(const Work& work);
+  void receive_buffers(std::size_t shard, std::span<float> into);
+  std::optional<Reply> await_owed();
+  void await_answers();
+  Reply await_answer(NodeId shard);
+  Message next_reply(NodeId shard, const std::vector<Rank>& blamed);
+  void finish(const Transfers& transfers);
+  TimePoint deadline() const;
+
+  World& world_;
+  Options options_;
+  AdaptiveLimit waits_;
+  Reply last_{};
+  bool owes_answers_ = false;  ///< to a push alone
+  Duration held_{};            ///< of the exchange under way
+  std::uint64_t bytes_received_ = 0;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "server/delay_compensation.hpp"
+#include "server/optimizer_state.hpp"
+#include "server/update_rule.hpp"
+
+namespace syncopate {
+
+/// What a worker says of the gradient that it pushes.
+struct PushFacts {
+  std::uint64_t step = 0;  ///< the worker's steps, the pushed included
+  std::uint64_t samples =
+      0;                ///< trained on since its push before; 0: it had none, and pushes nothing
+  double loss_sum = 0;  ///< over those samples
+  float weight = 1;     ///< relative to the gradient of a batch of the mean size
+};
+
+/// A shard and one worker: what they exchange, and what the shard knows of the worker.
+struct Desk {
+  std::vector<float> in;           ///< what the worker pushed last
+  std::vector<float> out;          ///< what it was sent last: what its next gradient is computed at
+  std::vector<float> buffers;      ///< its own, as of its last push
+  PushFacts facts{};               ///< of its last push
+  std::uint64_t read_version = 0;  ///< of what it was sent last
+  std::uint64_t steps = 0;         ///< that have been taken in
+  std::uint64_t staleness = 0;     ///< of its last applied push
+  bool dropped = false;            ///< its last push was left out
+};
+
+/// Everything that a shard must write down to go on later as if it had never stopped.
+struct ShardState {
+  std::vector<float> params;
+  std::vector<float> buffers;  ///< the mean over workers
+  OptimizerState rest;         ///< the rule's state, counts, and what each worker is known by
+};
+
+/// One shard's range of the model, the rule that updates it, and a desk for each worker.
+///
+/// Updates are applied whole and one after the other, so that what a worker is sent was the model at
+/// one moment. The shard counts them: its version.
+///
+/// Thread: one.
+class ShardStore {
+ public:
+  struct Options {
+    std::size_t params = 0;   ///< of this shard
+    std::size_t buffers = 0;  ///< likewise
+    std::uint32_t workers = 1;
+    RuleSpec rule{};
+    /// The learning rate after so many samples of the job.
+    std::function<double(std::uint64_t samples)> learning_rate;
+    std::optional<DelayCompensation::Options> compensation{};
+  };
+
+  explicit ShardStore(const Options& options);
+
+  bool has_model() const { return has_model_; }
+  std::uint64_t version() const { return version_; }
+  std::uint64_t samples() const { return samples_; }
+  double loss_sum() const { return loss_sum_; }
+  std::span<const float> params() const { return params_; }
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(desks_.size()); }
+  Desk& desk(Rank worker) { return desks_[worker.value]; }
+
+  /// The first model: parameters, and buffers for every worker.
+  void load(std::span<const float> params, std::span<const float> buffers);
+
+  /// One update with the gradient in the worker's desk; with `answer`, writes the new parameters to
+  /// the desk on the way, while they are at hand. A push without samples changes nothing.
+  void apply(Rank worker, bool answer);
+  /// One update with Σ n_i g_i / Σ n_i over the gradients in the desks of `workers`; counted, even
+  /// if none of them has samples.
+  void apply_mean(std::span<const Rank> workers);
+  /// EASGD: moves the parameters in the worker's desk and the shard's towards each other by `rate`
+  /// (Zhang et al. 2015, equations 5 and 6).
+  void exchange(Rank worker, float rate);
+  /// Writes Σ weight_i · in_i over all desks, added in the order of ranks, to every desk. The shard's
+  /// own parameters have no part in it.
+  void sum();
+  /// Writes the parameters to a worker's desk.
+  void read(Rank worker);
+
+  /// Σ n_i b_i / Σ n_i over the buffers of all workers, with the samples of their last pushes.
+  std::vector<float> mean_buffers() const;
+
+  ShardState state() const;
+  /// Errors: DataError, when it is the state of another model, rule or number of workers.
+  void restore(const ShardState& state);
+
+ private:
+  void step_with_mean(std::span<const Rank> workers, std::uint64_t samples);
+  void count(Desk& desk);
+  void sent(Desk& desk);
+
+  std::vector<float> params_;
+  std::unique_ptr<UpdateRule> rule_;
+  std::function<double(std::uint64_t)> learning_rate_;
+  std::optional<DelayCompensation> compensation_;
+  std::vector<Desk> desks_;  ///< by rank
+  std::vector<float> block_;
+  std::uint64_t version_ = 0;
+  std::uint64_t samples_ = 0;
+  double loss_sum_ = 0;
+  bool has_model_ = false;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace syncopate {
+
+/// How often each non-negative integer occurred, in bounded memory (at most 1,920 counts).
+///
+/// Values below 64 are told apart exactly; beyond, each power of two is divided into 32 buckets, so
+/// that a value is known to within 1/32 of itself, from below.
+///
+/// Thread: one at a time.
+class Histogram {
+ public:
+  struct Bucket {
+    std::uint64_t least = 0;  ///< of the values that it counts
+    std::uint64_t count = 0;
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+
+  void add(std::uint64_t value);
+  /// As if all values of `other` had been added here.
+  void merge(const Histogram& other);
+
+  std::uint64_t count() const { return count_; }
+  /// The least value that at least `p` · count values, and one, do not exceed, as the least value of
+  /// its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without values.
+  std::uint64_t quantile(double p) const;
+  /// The greatest value, exactly; 0 without values.
+  std::uint64_t max() const { return max_; }
+  /// Exact but for the rounding of a float64; 0 without values.
+  double mean() const;
+
+  /// What it takes to send a histogram: buckets that are not empty, in ascending order.
+  struct Parts {
+    std::vector<Bucket> buckets;
+    std::uint64_t max = 0;
+    double sum = 0;
+
+    friend bool operator==(const Parts&, const Parts&) = default;
+  };
+  Parts parts() const;
+  /// The histogram that `parts` were taken from.
+  /// Errors: ProtocolError, for parts that no histogram has.
+  static Histogram from(const Parts& parts);
+
+ private:
+  void count_in(std::size_t bucket, std::uint64_t count);
+
+  std::vector<std::uint64_t> counts_;  ///< by bucket, as far as any is needed
+  std::uint64_t count_ = 0;
+  std::uint64_t max_ = 0;
+  double sum_ = 0;
+};
+
+}  // namespace syncopate

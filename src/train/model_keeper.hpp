@@ -1,0 +1,80 @@
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/member_link.hpp"
+#include "cluster/world.hpp"
+#include "server/shard_store.hpp"
+#include "train/checkpoint.hpp"
+#include "train/run_folder.hpp"
+#include "train/snapshot.hpp"
+
+namespace syncopate {
+
+/// Beside a parameter server's first shard, in a task of its own: puts the model together from all
+/// shards, hands it to the evaluator, and writes it down. The shard meanwhile serves on.
+///
+/// Threads: one task calls; the background task is its own.
+class ModelKeeper {
+ public:
+  struct Options {
+    std::vector<NodeId> servers;  ///< by shard, the first included
+    std::optional<NodeId> evaluator;
+    const ModelLayout& layout;
+    RunFolder folder;
+    std::string network;
+  };
+
+  /// One model to keep.
+  struct Moment {
+    SnapshotStamp stamp;
+    Progress progress;
+    bool evaluate = false;
+    bool checkpoint = false;
+    ShardState first_shard;  ///< the others have been asked for theirs
+  };
+
+  ModelKeeper(World& world, MemberLink& link, Options options);
+  /// Ends the task, whatever it is doing, once the world is cancelled or `finish` has been called.
+  ~ModelKeeper();
+  ModelKeeper(const ModelKeeper&) = delete;
+  ModelKeeper& operator=(const ModelKeeper&) = delete;
+
+  /// Blocks while two models wait to be kept. Errors: what ended the task.
+  void keep(Moment moment);
+  /// Waits until all are kept, and tells the evaluator that no more will come. Errors: as `keep`.
+  void finish();
+
+ private:
+  void run();
+  void keep_for_ever();
+  std::optional<Moment> next();
+  void keep_now(Moment moment);
+  void write_down(const Moment& moment, std::vector<ShardState> shards);
+  void wait_while(bool (ModelKeeper::*condition)() const);
+  bool is_full() const { return waiting_.size() >= 2; }
+  bool is_busy() const { return !waiting_.empty() || working_; }
+
+  World& world_;
+  MemberLink& link_;
+  Options options_;
+  std::optional<SnapshotSender> snapshots_;
+
+  std::mutex mutex_;  // guards the members below
+  std::deque<Moment> waiting_;
+  bool working_ = false;
+  bool ending_ = false;
+  std::exception_ptr failure_;
+
+  std::unique_ptr<Event> wanted_;  ///< something to keep, or the end
+  std::unique_ptr<Event> kept_;
+  std::unique_ptr<Task> task_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,162 @@
+#include "train/summary.hpp"
+
+#include "train/counts.hpp"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Samples per second of a device by itself, as the seconds in which it computed tell.
+double stand_alone_throughput(const wire::Heartbeat& worker) {
+  return ratio(static_cast<double>(worker.session_samples()), busy_seconds(worker));
+}
+
+Json distribution(const Histogram& histogram) {
+  return {{"median", histogram.quantile(0.5)},
+          {"p99", histogram.quantile(0.99)},
+          {"max", histogram.max()}};
+}
+
+/// With the counts of all values: `buckets` of the least value and how many there were.
+Json whole_distribution(const Histogram& histogram) {
+  Json json = distribution(histogram);
+  Json buckets = Json::array();
+  for (const Histogram::Bucket& bucket : histogram.parts().buckets) {
+    buckets.push_back({bucket.least, bucket.count});
+  }
+  json["mean"] = histogram.mean();
+  json["buckets"] = std::move(buckets);
+  return json;
+}
+
+Json summary_of_worker(const Member& member, const MembersSaid& members) {
+  const wire::Heartbeat& worker = members.workers.at(member.rank);
+  const double session = worker.session_seconds();
+  const auto reason = members.dropped.find(member.rank);
+  return {
+      {"rank", member.rank.value},
+      {"device", member.device},
+      {"samples", worker.session_samples()},
+      {"steps", worker.step()},
+      {"throughput", ratio(static_cast<double>(worker.session_samples()), session)},
+      {"computing_time_ratio", ratio(busy_seconds(worker), session)},
+      {"communication_ratio", ratio(worker.communicate_seconds(), session)},
+      {"wait_ratio", ratio(worker.wait_seconds(), session)},
+      {"wait_seconds", worker.wait_seconds()},
+      {"traffic_bytes", worker.bytes_sent()},
+      {"received_bytes", worker.bytes_received()},
+      {"pace_overruns", worker.overruns()},
+      {"dropped_gradients", worker.dropped()},
+      {"skipped_batches", worker.skipped()},
+      {"dropped_because", reason == members.dropped.end() ? Json(nullptr) : Json(reason->second)},
+      {"staleness", distribution(from_wire(worker.staleness()))}};
+}
+
+Json summary_of_server(const Member& member, const wire::Heartbeat& server) {
+  const Histogram queue = from_wire(server.queue_length());
+  return {{"shard", member.rank.value},
+          {"updates", server.round()},
+          {"traffic_bytes", server.bytes_sent()},
+          {"busy_ratio", ratio(server.busy_seconds(), server.session_seconds())},
+          {"queue_length", {{"mean", queue.mean()}, {"max", queue.max()}}}};
+}
+
+/// What is added up over workers.
+struct Totals {
+  double stand_alone = 0;
+  double session_samples = 0;
+  std::uint64_t traffic = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t skipped = 0;
+  Histogram staleness{};
+  Json list = Json::array();
+};
+
+Totals totals_of_workers(const RunResult& result) {
+  Totals totals;
+  for (const Member& member : result.view.workers()) {
+    const wire::Heartbeat& worker = result.members.workers.at(member.rank);
+    totals.stand_alone += stand_alone_throughput(worker);
+    totals.session_samples += static_cast<double>(worker.session_samples());
+    totals.traffic += worker.bytes_sent();
+    totals.dropped += worker.dropped();
+    totals.skipped += worker.skipped();
+    totals.staleness.merge(from_wire(worker.staleness()));
+    totals.list.push_back(summary_of_worker(member, result.members));
+  }
+  return totals;
+}
+
+Json evaluations_of(const Scoreboard& scoreboard) {
+  Json evaluations = Json::array();
+  for (const EvaluationResult& evaluation : scoreboard.results()) {
+    evaluations.push_back(to_json(evaluation));
+  }
+  return evaluations;
+}
+
+}  // namespace
+
+double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+double busy_seconds(const wire::Heartbeat& worker) {
+  return worker.data_seconds() + worker.compute_seconds();
+}
+
+Json or_null(std::optional<double> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json to_json(const EvaluationResult& result) {
+  return {{"round", result.round},       {"samples", result.samples},
+          {"epoch", result.epoch},       {"training_seconds", result.training_seconds},
+          {"accuracy", result.accuracy}, {"loss", result.loss}};
+}
+
+Json make_summary(const RunResult& result) {
+  const wire::Heartbeat& job = result.job;
+  Totals workers = totals_of_workers(result);
+  Json servers = Json::array();
+  for (const Member& member : result.view.of(Role::server)) {
+    const auto server = result.members.servers.find(member.rank);
+    if (server != result.members.servers.end()) {
+      workers.traffic += server->second.bytes_sent();
+      servers.push_back(summary_of_server(member, server->second));
+    }
+  }
+  // What was left out by design was computed, but never entered the model.
+  const double entered = result.members.servers.empty() || job.session_samples() == 0
+                             ? workers.session_samples
+                             : static_cast<double>(job.session_samples());
+  const Scoreboard& scoreboard = result.scoreboard;
+  return {{"scheme", result.config.scheme},
+          {"network", result.config.network},
+          {"data", result.config.data},
+          {"seed", result.config.seed},
+          {"learning_rate", or_null(result.config.learning_rate)},
+          {"run_dir", result.folder.root().string()},
+          {"ended_because", result.ended_because},
+          {"accuracy", or_null(scoreboard.last_accuracy())},
+          {"best_accuracy", or_null(scoreboard.best_accuracy())},
+          {"target_accuracy", or_null(result.config.target_accuracy)},
+          {"time_to_target_seconds", or_null(scoreboard.time_to_target_seconds())},
+          {"training_seconds", job.job_seconds()},
+          {"samples", job.job_samples()},
+          {"epochs", job.epoch()},
+          {"rounds", job.round()},
+          {"loss", job.loss()},
+          {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
+          {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
+          {"traffic_bytes", workers.traffic},
+          {"dropped_gradients", workers.dropped},
+          {"skipped_batches", workers.skipped},
+          {"staleness", whole_distribution(workers.staleness)},
+          {"workers", std::move(workers.list)},
+          {"servers", std::move(servers)},
+          {"evaluations", evaluations_of(scoreboard)}};
+}
+
+}  // namespace syncopate

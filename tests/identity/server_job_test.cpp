@@ -1,0 +1,241 @@
+// Goal:   the parameter server's schemes are what schemes that are known to be right say where they
+//         coincide; a server's state resumes exactly; a job goes on without a worker that died.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints: bit
+//         for bit where both sides add in the same order, else to 1e-5 relative.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// Devices that take 1, 1 and 3 s for a mini-batch, so that workers drift apart.
+constexpr const char* unequal =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "3.0\n";
+
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder(name));
+  config.scheme = scheme;
+  return config;
+}
+
+std::vector<float> trained(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  return last_checkpoint(config).values("weight");
+}
+
+double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double distance = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    distance += std::pow(double{a[i]} - double{b[i]}, 2);
+    norm += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(distance / norm);
+}
+
+TrainConfig alone(TrainConfig config) {
+  config.workers = 1;
+  return config;
+}
+
+TEST(ServerIdentity, AsgdOfOneWorkerIsSequential) {
+  const auto sequential = trained(alone(config_of("local", "local")));
+  EXPECT_EQ(trained(alone(config_of("asgd", "asgd"))), sequential);
+}
+
+TEST(ServerIdentity, ShardsMakeNoDifference) {
+  TrainConfig config = alone(config_of("asgd", "shards"));
+  config.servers = 3;
+  EXPECT_EQ(trained(config), trained(alone(config_of("local", "local"))));
+}
+
+TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
+  TrainConfig sequential = alone(config_of("local", "local"));
+  sequential.optimizer = "sgd";
+  TrainConfig config = alone(config_of("downpour", "downpour"));
+  config.optimizer = config.server_optimizer = "sgd";
+  config.server_learning_rate = config.learning_rate;
+  config.push_every = 4;
+  config.fetch_every = 8;
+  EXPECT_LT(relative_distance(trained(config), trained(sequential)), 1e-5);
+}
+
+TEST(ServerIdentity, DownpourOfEveryStepIsAsgd) {
+  TrainConfig asgd = config_of("asgd", "asgd");
+  asgd.optimizer = "sgd";
+  asgd.cluster = cluster_of(asgd.run_dir, unequal);
+  TrainConfig downpour = config_of("downpour", "downpour");
+  downpour.optimizer = downpour.server_optimizer = "sgd";
+  downpour.server_learning_rate = downpour.learning_rate;
+  downpour.push_every = downpour.fetch_every = 1;
+  downpour.cluster = asgd.cluster;
+  EXPECT_EQ(trained(downpour), trained(asgd));
+}
+
+TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {
+  TrainConfig asgd = config_of("asgd", "asgd");
+  asgd.cluster = cluster_of(asgd.run_dir, unequal);
+  for (const std::string compensation : {"constant", "adaptive"}) {
+    TrainConfig config = config_of("dc-asgd", "dc-asgd");
+    config.cluster = asgd.cluster;
+    config.compensation = compensation;
+    config.lambda = 0;
+    EXPECT_EQ(trained(config), trained(asgd)) << compensation;
+  }
+}
+
+TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
+  TrainConfig ssgd = config_of("ssgd", "ssgd");
+  ssgd.optimizer = "sgd";
+  TrainConfig ssp = config_of("ssp", "ssp");
+  ssp.optimizer = "sgd";
+  ssp.slack = 0;
+  ssp.learning_rate = *ssgd.learning_rate / ssp.workers;
+  // 600 samples in three parts of 200: the last batch of a part has 8, in ssgd's mean and in ssp's sum.
+  ssp.cluster = cluster_of(ssp.run_dir, unequal);
+  EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
+  ssp.servers = 2;
+  ssp.run_dir = fresh_folder("ssp-shards");
+  EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
+}
+
+TEST(ServerIdentity, BackupWithoutBackupsIsSsgd) {
+  const auto ssgd = trained(config_of("ssgd", "ssgd"));
+  for (const std::uint32_t servers : {1U, 3U}) {
+    TrainConfig backup = config_of("backup", "backup");
+    backup.backup_workers = 0;
+    backup.servers = servers;
+    EXPECT_LT(relative_distance(trained(backup), ssgd), 1e-5) << servers << " servers";
+  }
+}
+
+TEST(ServerIdentity, SumsOfAServerAreThoseOfTheRing) {
+  const auto ring = trained(config_of("ssgd", "ring"));
+  for (const std::uint32_t servers : {1U, 3U}) {
+    TrainConfig config = config_of("ssgd", "server");
+    config.aggregate = "server";
+    config.servers = servers;
+    SimulatedJob job = toy_job(config);
+    job.run();
+    EXPECT_THAT(job.params(), testing::Each(testing::Eq(job.params()[0])));
+    EXPECT_LT(relative_distance(job.params()[0], ring), 1e-5) << servers << " servers";
+  }
+}
+
+TEST(ServerIdentity, HogwildOfOneWorkerIsSequential) {
+  const auto sequential = trained(alone(config_of("local", "local")));
+  EXPECT_LT(relative_distance(trained(alone(config_of("hogwild", "hogwild"))), sequential), 1e-5);
+}
+
+TEST(ServerJob, ResumingOneWorkerEqualsNotHavingStopped) {
+  for (const std::string scheme : {"asgd", "dc-asgd", "ssp"}) {
+    TrainConfig whole = alone(config_of(scheme, "whole"));
+    whole.servers = 2;
+    trained(whole);
+    TrainConfig cut = alone(config_of(scheme, "cut"));
+    cut.servers = 2;
+    cut.max_steps = 50;  // in the middle of the second epoch
+    trained(cut);
+    cut.max_steps.reset();
+    toy_job(cut, /*resume=*/true).run();
+    const Safetensors one = last_checkpoint(cut);
+    const Safetensors other = last_checkpoint(whole);
+    ASSERT_EQ(one.names(), other.names());
+    for (const std::string& name : one.names()) {
+      EXPECT_EQ(one.values(name), other.values(name)) << scheme << ": " << name;
+    }
+  }
+}
+
+TEST(ServerJob, UnequalDevicesAllComputeUnderAsgd) {
+  TrainConfig config = config_of("asgd", "throughput");
+  config.cluster = cluster_of(config.run_dir, unequal);
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto& summary = job.summary();
+  EXPECT_GT(summary.at("cluster_efficiency"), 0.97);  // the slow device ends last, alone
+  EXPECT_GE(summary.at("samples"), 4 * 600);
+  EXPECT_LT(summary.at("samples"), 4 * 600 + 3 * 16);
+  EXPECT_EQ(summary.at("evaluations").size(), 5U);  // one an epoch, and the last model
+  for (const auto& worker : summary.at("workers")) {
+    EXPECT_GT(worker.at("computing_time_ratio"), 0.97) << worker;
+  }
+  // A fast worker sees the other fast one's update between two of its own, the slow one many.
+  EXPECT_EQ(summary.at("workers")[0].at("staleness").at("median"), 1);
+  EXPECT_NEAR(summary.at("workers")[2].at("staleness").at("median"), 6, 1);
+}
+
+TEST(ServerJob, SspHoldsFastWorkersBackAndAsgdDoesNot) {
+  TrainConfig config = config_of("ssp", "bound");
+  config.slack = 2;
+  config.cluster = cluster_of(config.run_dir, unequal);
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto& workers = job.summary().at("workers");
+  EXPECT_NEAR(workers[0].at("wait_ratio"), 0.65, 0.05);
+  EXPECT_LT(workers[2].at("wait_ratio"), 0.02);
+}
+
+TEST(ServerJob, BackupLeavesTheSlowestOut) {
+  TrainConfig config = config_of("backup", "slowest");
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.servers = 2;
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto& summary = job.summary();
+  EXPECT_GT(summary.at("workers")[2].at("dropped_gradients"), 0);
+  EXPECT_EQ(summary.at("dropped_gradients"), summary.at("workers")[2].at("dropped_gradients"));
+  // A step takes as long as the slower of the two fast devices, not 3 s.
+  const double steps = summary.at("rounds");
+  EXPECT_LT(static_cast<double>(summary.at("training_seconds")) / steps, 1.2);
+}
+
+TEST(ServerJob, GoesOnWithoutAWorkerThatDied) {
+  for (const std::string scheme : {"asgd", "ssp", "backup", "downpour", "easgd"}) {
+    TrainConfig config = config_of(scheme, "death");
+    config.cluster = cluster_of(config.run_dir, unequal);
+    config.servers = 2;
+    config.server_learning_rate = 0.01;  // of downpour
+    SimulatedJob job = toy_job(config);
+    job.simulation().at(TimePoint(std::chrono::milliseconds(20500)),
+                        [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{2})); });
+    job.run();
+    const auto& summary = job.summary();
+    EXPECT_EQ(summary.at("ended_because"), "every epoch is done") << scheme;
+    EXPECT_GT(summary.at("accuracy"), 0.5) << scheme;
+    EXPECT_THAT(std::string(summary.at("workers")[2].at("dropped_because")), HasSubstr("worker 2"))
+        << scheme;
+  }
+}
+
+TEST(ServerJob, EasgdTestsTheCentre) {
+  TrainConfig config = config_of("easgd", "centre");
+  config.cluster = cluster_of(config.run_dir, unequal);
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_GT(job.summary().at("accuracy"), 0.5);
+  EXPECT_NE(last_checkpoint(config).values("weight"), job.params()[0]);
+}
+
+TEST(ServerJob, AGradientThatIsNotFiniteIsReportedAndNotSpread) {
+  TrainConfig config = config_of("asgd", "nan");
+  config.learning_rate = 1e38;
+  SimulatedJob job = toy_job(config);
+  EXPECT_THROW(job.run(), sim::NodeFailed);
+  EXPECT_THAT(job.errors(), testing::Contains(HasSubstr("is not finite; lower the learning rate")));
+}
+
+}  // namespace
+}  // namespace syncopate

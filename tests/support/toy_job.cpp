@@ -1,0 +1,68 @@
+#include "tests/support/toy_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/file.hpp"
+#include "train/checkpoint.hpp"
+#include "train/toy_replica.hpp"
+
+namespace syncopate {
+
+namespace fs = std::filesystem;
+
+fs::path fresh_folder(const std::string& name) {
+  const fs::path folder = fs::path(testing::TempDir()) / ("syncopate-job-" + name);
+  fs::remove_all(folder);
+  return folder;
+}
+
+const Dataset& small_dataset() {
+  static const Dataset dataset = [] {
+    Dataset cut = load_dataset("synthetic", {});
+    const auto keep = [](ImageSet& set, std::size_t samples) {
+      set.pixels.resize(samples * set.shape.values());
+      set.labels.resize(samples);
+    };
+    keep(cut.train, 600);
+    keep(cut.test, 200);
+    return cut;
+  }();
+  return dataset;
+}
+
+TrainConfig toy_config(const fs::path& folder) {
+  TrainConfig config;
+  config.network = "toy";
+  config.data = "synthetic";
+  config.workers = 3;
+  config.batch_size = 16;
+  config.learning_rate = 0.05;
+  config.epochs = 4;
+  config.run_dir = folder;
+  return config;
+}
+
+SimulatedJob toy_job(const TrainConfig& config, bool resume) {
+  const Dataset& dataset = small_dataset();
+  const ToyReplica::Options toy{.features = dataset.train.shape.values(),
+                                .classes = dataset.classes,
+                                .momentum = config.optimizer == "sgd" ? 0 : config.momentum};
+  return SimulatedJob({.config = resolve_config(config, {}),
+                       .dataset = dataset,
+                       .make_replica = [toy] { return std::make_unique<LogisticReplica>(toy); },
+                       .resume = resume});
+}
+
+fs::path cluster_of(const fs::path& folder, const std::string& text) {
+  fs::create_directories(folder.parent_path());
+  const fs::path path = folder.string() + "-cluster.toml";
+  write_file(path, text);
+  return path;
+}
+
+Safetensors last_checkpoint(const TrainConfig& config) {
+  const fs::path path = *latest_checkpoint(config.run_dir / "checkpoints");
+  return {read_file(path), path};
+}
+
+}  // namespace syncopate

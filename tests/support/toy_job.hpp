@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tests/support/simulated_job.hpp"
+#include "train/safetensors.hpp"
+
+namespace syncopate {
+
+/// A folder of this test that does not exist yet.
+std::filesystem::path fresh_folder(const std::string& name);
+
+/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200 for
+/// the test.
+const Dataset& small_dataset();
+
+/// A job of three workers in batches of 16 for 4 epochs, learning rate 0.05, for `toy_job`. Its run
+/// folder is `folder`.
+TrainConfig toy_config(const std::filesystem::path& folder);
+
+/// Such a job of logistic regression with momentum `config.momentum`. What the configuration leaves
+/// open is resolved.
+SimulatedJob toy_job(const TrainConfig& config, bool resume = false);
+
+/// Writes a cluster file beside a run folder.
+std::filesystem::path cluster_of(const std::filesystem::path& folder, const std::string& text);
+
+Safetensors last_checkpoint(const TrainConfig& config);
+
+}  // namespace syncopate

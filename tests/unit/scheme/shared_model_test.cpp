@@ -1,0 +1,83 @@
+// Goal:   no addition to a shared model is lost, whoever adds at the same time; nothing is a data race.
+// Method: threads that add whole numbers to the same values and to counters of their own, whose sums
+//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for two
+//         processes.
+
+#include "scheme/shared_model.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+constexpr SharedModel::Size size{.params = 301, .buffers = 2, .workers = 4};
+
+std::vector<std::byte> memory() {
+  return std::vector<std::byte>(SharedModel::bytes_for(size));
+}
+
+TEST(SharedModel, LosesNoAddition) {
+  constexpr int additions = 500;
+  std::vector<std::byte> bytes = memory();
+  SharedModel model(bytes, size);
+  model.load(std::vector<float>(size.params, 7), {});
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size.workers; ++rank) {
+    threads.emplace_back([&bytes, rank] {
+      SharedModel mine(bytes, size);
+      const std::vector<float> before(size.params, 1);
+      const std::vector<float> after(size.params, 3);
+      std::vector<float> seen(size.params);
+      for (int i = 0; i < additions; ++i) {
+        mine.add_difference(after, before);
+        mine.read(seen);
+        mine.count(16, 0.5);
+        mine.leave_buffers(Rank{rank}, std::vector<float>(size.buffers, static_cast<float>(i)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::vector<float> params(size.params);
+  model.read(params);
+  EXPECT_THAT(params, Each(7 + 2.0F * additions * size.workers));
+  EXPECT_EQ(model.counts().updates, additions * size.workers);
+  EXPECT_EQ(model.counts().samples, 16U * additions * size.workers);
+  EXPECT_EQ(model.counts().loss_sum, 0.5 * additions * size.workers);
+}
+
+TEST(SharedModel, AveragesTheBuffersOfThoseWhoLeftAny) {
+  std::vector<std::byte> bytes = memory();
+  SharedModel model(bytes, size);
+  model.leave_buffers(Rank{1}, std::vector<float>{1, 10});
+  model.leave_buffers(Rank{3}, std::vector<float>{3, 30});
+  std::vector<float> mean(size.buffers);
+  model.read_mean_buffers(mean);
+  EXPECT_THAT(mean, ElementsAre(2, 20));
+}
+
+TEST(SharedModel, CountsFromWhereARunWasResumed) {
+  std::vector<std::byte> bytes = memory();
+  SharedModel model(bytes, size);
+  model.load(std::vector<float>(size.params), {.updates = 5, .samples = 80, .loss_sum = 0});
+  EXPECT_EQ(model.count(16, 0), 5U);
+  EXPECT_EQ(model.counts().samples, 96U);
+}
+
+TEST(SharedModel, DoesNotFitLessMemoryThanItAskedFor) {
+  std::vector<std::byte> bytes(SharedModel::bytes_for(size) - 1);
+  EXPECT_THROW(SharedModel(bytes, size), InternalError);
+}
+
+}  // namespace
+}  // namespace syncopate

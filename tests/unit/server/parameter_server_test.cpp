@@ -1,0 +1,266 @@
+// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at all,
+//         a worker that dies in the middle of one, or of a pull, holds nobody up; shards may be as
+//         unequal, as small and as many as the model makes them.
+// Method: servers and clients on simulated nodes, with slow links so that a death falls in the middle
+//         of a transfer; gradients of ones, so that parameters tell how many updates they hold.
+
+#include "server/parameter_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "server/server_client.hpp"
+#include "server/shard_ranges.hpp"
+#include "sim/simulation.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using namespace std::chrono_literals;
+
+struct Cluster {
+  std::uint32_t workers = 2;
+  std::uint32_t servers = 1;
+  std::size_t values = 10;
+  ConsistencyOptions consistency{};
+  sim::NetworkProfile network{};
+};
+
+/// Servers are nodes 0 to S − 1, workers follow.
+class ServerRun {
+ public:
+  using Body = std::function<void(World&, ServerClient&, Rank)>;
+
+  ServerRun(const Cluster& cluster, Body body)
+      : cluster_(cluster),
+        body_(std::move(body)),
+        simulation_({.seed = 1, .network = cluster.network}),
+        versions_(cluster.servers) {
+    for (std::uint32_t shard = 0; shard < cluster.servers; ++shard) {
+      simulation_.add_node("server", [this, shard](World& world) { serve(world, shard); });
+    }
+    for (std::uint32_t rank = 0; rank < cluster.workers; ++rank) {
+      simulation_.add_node("worker", [this, rank](World& world) { work(world, Rank{rank}); });
+    }
+  }
+
+  sim::Simulation& simulation() { return simulation_; }
+  NodeId worker(std::uint32_t rank) const { return NodeId{cluster_.servers + rank}; }
+  void run() { simulation_.run(); }
+
+  /// Of all shards, at the end.
+  const std::vector<float>& params() const { return params_; }
+  const std::vector<std::uint64_t>& versions() const { return versions_; }
+
+ private:
+  std::vector<NodeId> nodes(std::uint32_t first, std::uint32_t count) const {
+    std::vector<NodeId> found;
+    for (std::uint32_t node = first; node < first + count; ++node) {
+      found.push_back(NodeId{node});
+    }
+    return found;
+  }
+
+  void meet(World& world) const {
+    for (const NodeId node : nodes(0, cluster_.servers + cluster_.workers)) {
+      if (node != world.transport().self()) {
+        world.transport().introduce(node, sim::address_of(node));
+      }
+    }
+  }
+
+  void serve(World& world, std::uint32_t shard) {
+    meet(world);
+    const ValueRange range = range_of_shard(cluster_.values, shard, cluster_.servers);
+    ShardStore store({.params = range.count,
+                      .workers = cluster_.workers,
+                      .rule = {.name = "sgd"},
+                      .learning_rate = [](std::uint64_t) { return 1.0; }});
+    ConsistencyOptions options = cluster_.consistency;
+    options.first_shard = shard == 0;
+    ParameterServer* told = nullptr;
+    options.tell = [&](std::uint64_t step, const std::vector<Rank>& workers) {
+      for (std::uint32_t other = 1; other < cluster_.servers; ++other) {
+        told->tell(other, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
+      }
+    };
+    const auto consistency = make_consistency(store, options);
+    ParameterServer server(world, store, *consistency,
+                           {.shard = shard,
+                            .workers = nodes(cluster_.servers, cluster_.workers),
+                            .servers = nodes(0, cluster_.servers)});
+    told = &server;
+    while (!server.deserted()) {
+      server.serve(world.now() + 10ms);
+    }
+    params_.resize(cluster_.values);
+    std::copy(store.params().begin(), store.params().end(),
+              params_.begin() + static_cast<std::ptrdiff_t>(range.first));
+    versions_[shard] = store.version();
+    world.transport().close(world.now() + 1min);
+  }
+
+  void work(World& world, Rank rank) {
+    meet(world);
+    ServerClient client(world, {.servers = nodes(0, cluster_.servers)});
+    std::vector<float> params(cluster_.values);
+    if (rank == Rank{0}) {
+      client.upload(params, {});
+    }
+    client.start(params, {});
+    body_(world, client, rank);
+    client.leave();
+    world.transport().close(world.now() + 1min);
+  }
+
+  Cluster cluster_;
+  Body body_;
+  sim::Simulation simulation_;
+  std::vector<float> params_;
+  std::vector<std::uint64_t> versions_;
+};
+
+/// `steps` exchanges of a gradient of ones, each after `pause`.
+void exchange(World& world, ServerClient& client, std::uint64_t steps, Duration pause,
+              std::size_t values) {
+  const std::vector<float> ones(values, 1.0F);
+  std::vector<float> params(values);
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    world.sleep_for(pause);
+    client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
+    // What was read was the model at one moment: an update is in all of it or in none.
+    EXPECT_THAT(params, Each(params[0]));
+  }
+}
+
+TEST(ParameterServer, AppliesEveryPushOfEveryWorkerWhole) {
+  const Cluster cluster{.workers = 5, .values = 1000};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    exchange(world, client, 10, (1 + rank.value) * 7ms, cluster.values);
+  });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-50.0F));
+  EXPECT_THAT(run.versions(), Each(50U));
+}
+
+TEST(ParameterServer, ShardsMayBeUnequalEmptyAndLarge) {
+  struct Sizes {
+    std::size_t values;
+    std::uint32_t servers;
+  };
+  for (const Sizes sizes : {Sizes{1, 1}, Sizes{1, 3}, Sizes{7, 3}, Sizes{1'000'003, 4}}) {
+    const Cluster cluster{.workers = 2, .servers = sizes.servers, .values = sizes.values};
+    ServerRun run(cluster, [&](World&, ServerClient& client, Rank) {
+      const std::vector<float> ones(sizes.values, 1.0F);
+      std::vector<float> params(sizes.values);
+      client.work({.push = ones, .pull = params, .facts = {.step = 1, .samples = 1}});
+    });
+    run.run();
+    EXPECT_THAT(run.params(), Each(-2.0F)) << sizes.values << " values, " << sizes.servers;
+  }
+}
+
+/// Bytes take so long that 1000 values of a push or a pull are under way for 40 ms.
+sim::NetworkProfile slow_network() {
+  sim::NetworkProfile network;
+  network.link.bandwidth = 1e5;
+  return network;
+}
+
+TEST(ParameterServer, AWorkerThatDiesInAPushLeavesNothingOfIt) {
+  const Cluster cluster{.workers = 2, .values = 1000, .network = slow_network()};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    if (rank == Rank{0}) {
+      exchange(world, client, 10, 100ms, cluster.values);
+    } else {
+      world.sleep_until(TimePoint(1s));
+      exchange(world, client, 1, 0ms, cluster.values);
+    }
+  });
+  run.simulation().at(TimePoint(1s + 20ms), [&] { run.simulation().kill(run.worker(1)); });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-10.0F));
+}
+
+TEST(ParameterServer, AWorkerThatDiesInAPullLeavesItsPushWhole) {
+  const Cluster cluster{.workers = 2, .values = 1000, .network = slow_network()};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    if (rank == Rank{0}) {
+      exchange(world, client, 10, 500ms, cluster.values);
+    } else {
+      world.sleep_until(TimePoint(1s + 400ms));
+      exchange(world, client, 1, 0ms, cluster.values);
+    }
+  });
+  // Its push takes 40 ms, its pull the 40 ms after.
+  run.simulation().at(TimePoint(1s + 460ms), [&] { run.simulation().kill(run.worker(1)); });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-11.0F));
+}
+
+TEST(ParameterServer, ADeathReleasesThoseWhoWaitedAtTheBound) {
+  using Kind = ConsistencyOptions::Kind;
+  for (const Kind kind : {Kind::bounded, Kind::backup}) {
+    const Cluster cluster{
+        .workers = 3, .servers = 2, .consistency = {.kind = kind, .slack = 1, .backup_workers = 0}};
+    std::vector<Duration> ends(3);
+    ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+      if (rank == Rank{2}) {
+        world.sleep_until(TimePoint(1h));
+      }
+      exchange(world, client, 20, 10ms, cluster.values);
+      ends[rank.value] = world.now().time_since_epoch();
+    });
+    run.simulation().at(TimePoint(5s), [&] { run.simulation().kill(run.worker(2)); });
+    run.run();
+    EXPECT_GT(ends[0], 5s);
+    EXPECT_LT(ends[0], 6s);
+    EXPECT_LT(ends[1], 6s);
+  }
+}
+
+TEST(ParameterServer, BackupGradientsAreWholeOrLeftOutOnEveryShard) {
+  constexpr std::uint64_t seed = 11;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const Cluster cluster{
+      .workers = 5,
+      .servers = 3,
+      .values = 30,
+      .consistency = {.kind = ConsistencyOptions::Kind::backup, .backup_workers = 2}};
+  std::uint64_t dropped = 0;
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    Random random = Random(seed).fork("pauses", rank.value);
+    const std::vector<float> ones(cluster.values, 1.0F);
+    std::vector<float> params(cluster.values);
+    for (std::uint64_t step = 1; step <= 40; ++step) {
+      world.sleep_for(from_seconds(0.001 * random.uniform()));
+      const auto result =
+          client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
+      dropped += result.reply.dropped ? 1 : 0;
+    }
+  });
+  run.run();
+  // Each step is the mean of gradients of ones, on every shard the same number of steps.
+  EXPECT_THAT(run.versions(), Each(run.versions()[0]));
+  EXPECT_THAT(run.params(), Each(-static_cast<float>(run.versions()[0])));
+  EXPECT_GT(dropped, 0U);
+}
+
+TEST(ParameterServer, AStepThatIsInAlreadyIsNotAppliedAgain) {
+  const Cluster cluster{.workers = 1};
+  ServerRun run(cluster, [&](World&, ServerClient& client, Rank) {
+    const std::vector<float> ones(cluster.values, 1.0F);
+    std::vector<float> params(cluster.values);
+    for (const std::uint64_t step : {1, 2, 2, 3}) {
+      client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
+    }
+    EXPECT_THAT(params, Each(-3.0F));
+  });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-3.0F));
+}
+
+}  // namespace
+}  // namespace syncopate
