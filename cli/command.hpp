@@ -18,6 +18,9 @@ struct Command {
 
 // One file a command, under commands/. Each adds the command's options to `root`.
 Command add_train(CLI::App& root, const Handlers& handlers);
+Command add_coordinator(CLI::App& root, const Handlers& handlers);
+/// `role`: worker or server.
+Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_version(CLI::App& root);

@@ -2,10 +2,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/time.hpp"
+#include "cluster/view.hpp"
 #include "data/batch.hpp"
 #include "torch/factory.hpp"
 #include "train/config.hpp"
@@ -24,6 +28,29 @@ struct TrainCommand {
   bool resumed = false;        ///< goes on with the run in `config.run_dir`
   bool named_run_dir = false;  ///< the user chose the run folder
   OutputOptions output = {};
+  Duration gather_limit = std::chrono::seconds(60);  ///< for all members to join
+};
+
+/// `syncopate coordinator`, read and checked.
+struct CoordinatorCommand {
+  TrainCommand job;
+  std::string address;  ///< where it listens, HOST:PORT
+  std::string token;
+};
+
+/// Options of `train` as a user typed them, by their names on the command line.
+using GivenOptions = std::map<std::string, std::string>;
+
+/// `syncopate worker` and `syncopate server`, read and checked as far as it goes without the job.
+struct JoinCommand {
+  Role role = Role::worker;
+  std::string hub;  ///< where the coordinator listens, HOST:PORT
+  std::string token;
+  std::optional<std::uint32_t> index;  ///< empty: the next free one
+  Duration gather_limit{};             ///< for the coordinator to appear
+  GivenOptions given;
+  std::uint32_t threads = 1;  ///< that this process is to have room for
+  log::Verbosity verbosity = log::Verbosity::normal;
 };
 
 /// `syncopate networks`, read and checked.
@@ -36,6 +63,8 @@ struct NetworksCommand {
 /// `syncopate-torch`, which fills them with the work itself.
 struct Handlers {
   std::function<int(const TrainCommand&)> train;
+  std::function<int(const CoordinatorCommand&)> coordinate;
+  std::function<int(const JoinCommand&)> join;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
   /// By the optimizer's name; empty where no libtorch is at hand, which leaves the rate open.
   std::function<double(const std::string&)> usual_learning_rate;

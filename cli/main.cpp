@@ -9,6 +9,13 @@ int main(int argc, char** argv) {
       .train = [&](const TrainCommand& command) -> int {
         become_torch_program(argv, command.config.threads, command.output.verbosity);
       },
+      .coordinate = [&](const CoordinatorCommand& command) -> int {
+        const TrainCommand& job = command.job;
+        become_torch_program(argv, job.config.threads, job.output.verbosity);
+      },
+      .join = [&](const JoinCommand& command) -> int {
+        become_torch_program(argv, command.threads, command.verbosity);
+      },
       .networks =
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {
         become_torch_program(argv, 1, syncopate::log::Verbosity::normal);

@@ -60,8 +60,14 @@ int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
 int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   CLI::App root("Data-parallel deep learning on machines of unequal speed.");
   set_up(root);
-  const std::vector<Command> commands{add_train(root, handlers), add_networks(root, handlers),
-                                      add_schemes(root), add_version(root), add_completion(root)};
+  const std::vector<Command> commands{add_train(root, handlers),
+                                      add_coordinator(root, handlers),
+                                      add_joiner(root, handlers, Role::worker),
+                                      add_joiner(root, handlers, Role::server),
+                                      add_networks(root, handlers),
+                                      add_schemes(root),
+                                      add_version(root),
+                                      add_completion(root)};
   for (const Command& command : commands) {
     command.app->group("Commands");
   }

@@ -1,3 +1,5 @@
+#include "cli/roles/coordinate_here.hpp"
+#include "cli/roles/join_job.hpp"
 #include "cli/roles/train_here.hpp"
 #include "cli/run_cli.hpp"
 #include "torch/factory.hpp"
@@ -7,6 +9,8 @@ int main(int argc, char** argv) {
   using namespace syncopate;
   const cli::Handlers handlers{
       .train = cli::train_here,
+      .coordinate = cli::coordinate_here,
+      .join = cli::join_job,
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;

@@ -1,12 +1,17 @@
 #include "cli/train_options.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <ctime>
 #include <set>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
+#include "cli/launch/torch_program.hpp"
+#include "cluster/cluster_file.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
 
@@ -17,7 +22,7 @@ std::string option_of(const Field& field) {
   return fmt::format("--{}", field.name);
 }
 
-/// "the model: mlp, lenet5 [lenet5]"
+/// "the model: mlp, lenet5"
 std::string help_of(const Field& field) {
   std::string help(field.help);
   if (field.choices != nullptr) {
@@ -26,18 +31,31 @@ std::string help_of(const Field& field) {
   if (field.also != nullptr) {
     help += fmt::format(", {}", field.value);
   }
-  const std::string usual = to_text(get_field(field, TrainConfig{}));
-  return help + fmt::format(" [{}]", field.when_unset.empty() ? usual : field.when_unset);
+  return help;
 }
 
-void add_option(CLI::App& app, const Field& field) {
+/// " [lenet5]"
+std::string default_of(const Field& field) {
+  const std::string usual = to_text(get_field(field, TrainConfig{}));
+  return fmt::format(" [{}]", field.when_unset.empty() ? usual : field.when_unset);
+}
+
+CLI::Option* add_option(CLI::App& app, const Field& field, const std::string& usual) {
   const bool is_switch = std::holds_alternative<bool TrainConfig::*>(field.member);
   const std::string name(field.name);
   CLI::Option* option =
-      is_switch
-          ? add_switch(app, name, std::string(field.help))->disable_flag_override(false)
-          : add_value(app, name, field.choices ? "NAME" : std::string(field.value), help_of(field));
-  option->group(std::string(field.group));
+      is_switch ? add_switch(app, name, std::string(field.help))->disable_flag_override(false)
+                : add_value(app, name, field.choices ? "NAME" : std::string(field.value),
+                            help_of(field) + usual);
+  return option->group(std::string(field.group));
+}
+
+void set_from_command_line(const Field& field, TrainConfig& config, const std::string& text) {
+  try {
+    set_field_from_text(field, config, text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option_of(field), error.what()));
+  }
 }
 
 /// Sets what the command line has options for; gives their names.
@@ -49,11 +67,7 @@ std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& confi
       continue;
     }
     names.insert(field.name);
-    try {
-      set_field_from_text(field, config, *text);
-    } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {}", option_of(field), error.what()));
-    }
+    set_from_command_line(field, config, *text);
   }
   return names;
 }
@@ -78,13 +92,27 @@ FieldValue meaning_of(const Field& field, const TrainConfig& config) {
   return std::filesystem::absolute(config.*(*path)).lexically_normal().string();
 }
 
+/// Whether a field is each process's own affair, so that members of a job may differ in it.
+bool is_of_the_machine(const Field& field) {
+  return field.name == "data-dir" || field.name == "device" || field.name == "threads";
+}
+
+std::string shown(const Field& field, const TrainConfig& config) {
+  const std::string text = to_text(get_field(field, config));
+  return text.empty() ? "not set" : text;
+}
+
+/// "20260131-235959", local time.
+std::string time_for_a_name() {
+  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+}
+
 /// A resumed run may go on for longer and be watched otherwise, but computes what it computed.
 void check_resumable(const TrainConfig& before, const TrainConfig& now) {
   for (const Field& field : train_fields()) {
     if (!field.resumable && meaning_of(field, now) != meaning_of(field, before)) {
-      const std::string was = to_text(get_field(field, before));
       throw ConfigError(fmt::format("{} cannot change when a run is resumed; it was {}",
-                                    option_of(field), was.empty() ? "not set" : was));
+                                    option_of(field), shown(field, before)));
     }
   }
 }
@@ -93,17 +121,60 @@ void check_resumable(const TrainConfig& before, const TrainConfig& now) {
 
 void add_train_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
-    add_option(app, field);
+    add_option(app, field, default_of(field));
   }
   constexpr const char* sources = "Where the configuration comes from";
   add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
       ->group(sources);
   add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
       ->group(sources);
+  add_output_options(app, Says::events);
+}
+
+void add_expectations(CLI::App& app) {
+  for (const Field& field : train_fields()) {
+    add_option(app, field, "")
+        ->group(is_of_the_machine(field) ? "This machine's own" : "What the job is expected to be");
+  }
+}
+
+GivenOptions given_options(const CLI::App& app) {
+  GivenOptions options;
+  TrainConfig checked;
+  for (const Field& field : train_fields()) {
+    if (const auto text = given(app, option_of(field))) {
+      set_from_command_line(field, checked, *text);
+      options[std::string(field.name)] =
+          field.name == "cluster" ? find_cluster_file(*text, installed_clusters()).string() : *text;
+    }
+  }
+  return options;
+}
+
+TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
+                             std::string_view whose) {
+  TrainConfig config = job;
+  for (const auto& [name, text] : given) {
+    const Field& field = *find_field(name);
+    TrainConfig expected = job;
+    set_from_command_line(field, expected, text);
+    if (is_of_the_machine(field)) {
+      set_from_command_line(field, config, text);
+    } else if (meaning_of(field, expected) != meaning_of(field, job)) {
+      throw ConfigError(fmt::format("{} is {} here, but {} in {}", option_of(field), text,
+                                    shown(field, job), whose));
+    }
+  }
+  return config;
+}
+
+void add_output_options(CLI::App& app, Says what) {
   constexpr const char* said = "What is said";
   add_switch(app, "quiet", "warnings and the final table only")->group(said);
   add_switch(app, "verbose", "more, the settings of the numeric libraries included")->group(said);
-  add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(said);
+  if (what == Says::events) {
+    add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(said);
+  }
 }
 
 TrainConfig config_of(const CLI::App& app) {
@@ -132,7 +203,24 @@ OutputOptions output_of(const CLI::App& app) {
   return {.verbosity = quiet     ? log::Verbosity::quiet
                        : verbose ? log::Verbosity::verbose
                                  : log::Verbosity::normal,
-          .json = app.count("--json") > 0};
+          .json = app.get_option_no_throw("--json") != nullptr && app.count("--json") > 0};
+}
+
+TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
+  TrainConfig config = config_of(app);
+  ConfigFacts facts{.devices = {},
+                    .usual_learning_rate = handlers.usual_learning_rate,
+                    .time = time_for_a_name()};
+  if (!config.cluster.empty()) {
+    config.cluster = find_cluster_file(config.cluster, installed_clusters());
+    const ClusterFile cluster = read_cluster_file(config.cluster);
+    facts.devices = static_cast<std::uint32_t>(cluster.devices.size());
+  }
+  const bool named_run_dir = !config.run_dir.empty();
+  return {.config = resolve_config(std::move(config), facts),
+          .resumed = app.count("--resume") > 0,
+          .named_run_dir = named_run_dir,
+          .output = output_of(app)};
 }
 
 std::filesystem::path find_cluster_file(const std::filesystem::path& named,

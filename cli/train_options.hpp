@@ -10,6 +10,19 @@ namespace syncopate::cli {
 /// Adds an option for every field of `TrainConfig`, and those that choose where it comes from.
 void add_train_options(CLI::App& app);
 
+/// Adds an option for every field of `TrainConfig`, for a process that joins a job: those that are a
+/// matter of its own machine, and those by which it says what it expects the job to be.
+void add_expectations(CLI::App& app);
+
+/// What a user typed for these, each checked by itself. Errors: ConfigError.
+GivenOptions given_options(const CLI::App& app);
+
+/// The configuration of a process that joins `job`: its own data folder, device and threads, where
+/// they are given; all else as the job has it. `whose` names the job.
+/// Errors: ConfigError, where the user expects something else than the job is.
+TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
+                             std::string_view whose);
+
 /// The configuration that a parsed command line asks for, not yet resolved: options over the file of
 /// `--config`, or over the run of `--resume`, over defaults.
 ///
@@ -18,8 +31,16 @@ void add_train_options(CLI::App& app);
 ///         file that cannot be read.
 TrainConfig config_of(const CLI::App& app);
 
+/// Adds `--quiet` and `--verbose`, and `--json` for a command that shows a job.
+enum class Says { lines, events };
+void add_output_options(CLI::App& app, Says what);
+
 /// Reads `--quiet`, `--verbose` and `--json`. Errors: ConfigError.
 OutputOptions output_of(const CLI::App& app);
+
+/// The job that a parsed command line asks for, resolved. Errors: as `config_of`, and ConfigError for
+/// a job that contradicts itself.
+TrainCommand job_of(const CLI::App& app, const Handlers& handlers);
 
 /// The cluster file that a user names: a path, or the name of one that was installed with the program
 /// (`mixed`, `clusters/mixed.toml`). Errors: ConfigError.

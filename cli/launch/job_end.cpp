@@ -20,11 +20,14 @@ JobEnd::Action JobEnd::interrupted() {
 
 JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   running_[process] = false;
+  const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;
+  if (may_be_lost_[process] && wait_status != 0 && !refused) {
+    return grace_started_ || killed_ ? Action::none : Action::tell_loss;
+  }
   if (wait_status != 0 && !first_failure_) {
     first_failure_ = Failure{process, wait_status};
   }
-  refused_ =
-      refused_ || (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused);
+  refused_ = refused_ || refused;
   const bool alarming = wait_status != 0 || process == 0;
   if (!alarming || grace_started_ || killed_) {
     return Action::none;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace syncopate::cli {
@@ -10,7 +11,9 @@ namespace syncopate::cli {
 /// Decides how a job of several processes comes to its end. Process 0 is the coordinator.
 ///
 /// The first wish of the user for an end asks the coordinator, the second kills. A process that
-/// failed, and a coordinator that is gone, leave the others a while to end by themselves.
+/// failed, and a coordinator that is gone, leave the others a while to end by themselves. A process
+/// that may be lost does not count as failed, unless it refused its input: whether the job goes on
+/// without it is for the coordinator to say.
 /// Invariant: once `kill` was decided, nothing else is.
 class JobEnd {
  public:
@@ -18,6 +21,7 @@ class JobEnd {
     none,
     ask,          ///< ask the coordinator for an end
     start_grace,  ///< call `grace_passed` after a while
+    tell_loss,    ///< say that the process is lost
     kill,         ///< kill whatever still runs
   };
 
@@ -26,7 +30,9 @@ class JobEnd {
     int wait_status = 0;
   };
 
-  explicit JobEnd(std::size_t processes) : running_(processes, true) {}
+  /// `may_be_lost`: for each process, whether the job can do without it.
+  explicit JobEnd(std::vector<bool> may_be_lost)
+      : may_be_lost_(std::move(may_be_lost)), running_(may_be_lost_.size(), true) {}
 
   Action interrupted();
   /// `wait_status` is what `waitpid` gave.
@@ -45,6 +51,7 @@ class JobEnd {
  private:
   Action kill();
 
+  std::vector<bool> may_be_lost_;
   std::vector<bool> running_;
   std::optional<Failure> first_failure_;
   bool interrupted_ = false;

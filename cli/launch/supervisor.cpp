@@ -45,6 +45,14 @@ struct LineSource {
   LineSplitter lines;
 };
 
+std::vector<bool> losses_allowed(const std::vector<Child>& children) {
+  std::vector<bool> allowed;
+  for (const Child& child : children) {
+    allowed.push_back(child.may_be_lost);
+  }
+  return allowed;
+}
+
 /// Standard input from nowhere, output and errors into `output`.
 void redirect(int output) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -57,7 +65,7 @@ void redirect(int output) {
 }  // namespace
 
 Supervisor::Supervisor(Options options, Watcher& watcher)
-    : options_(std::move(options)), watcher_(watcher), end_(options_.children.size()) {}
+    : options_(std::move(options)), watcher_(watcher), end_(losses_allowed(options_.children)) {}
 
 Supervisor::Result Supervisor::run() {
   std::fflush(nullptr);  // else every child would write what is pending here once more
@@ -177,26 +185,32 @@ void Supervisor::reap() {
 }
 
 void Supervisor::ended(std::size_t index, int wait_status) {
+  const bool killed_by_us = end_.killed();
+  const JobEnd::Action action = end_.ended(index, wait_status);
   // A process that ended by itself has told the coordinator why; a killed one could not.
-  if (WIFSIGNALED(wait_status) && !end_.killed()) {
+  const bool told_by_nobody = WIFSIGNALED(wait_status) && !killed_by_us;
+  if (told_by_nobody || action == JobEnd::Action::tell_loss) {
     watcher_.notice(describe({index, wait_status}));
   }
-  act(end_.ended(index, wait_status));
+  act(action);
 }
 
 void Supervisor::act(JobEnd::Action action) {
   switch (action) {
-    case JobEnd::Action::none: break;
+    case JobEnd::Action::none:
+    case JobEnd::Action::tell_loss: break;  // said where the process is known
     case JobEnd::Action::ask:
       watcher_.notice("finishing the round; Ctrl-C again ends at once");
       signal_running(0, SIGTERM);
       break;
     case JobEnd::Action::start_grace: grace_.start(options_.grace); break;
-    case JobEnd::Action::kill:
-      for (std::size_t index = 0; index < pids_.size(); ++index) {
-        signal_running(index, SIGKILL);
-      }
-      break;
+    case JobEnd::Action::kill: kill_all(); break;
+  }
+}
+
+void Supervisor::kill_all() {
+  for (std::size_t index = 0; index < pids_.size(); ++index) {
+    signal_running(index, SIGKILL);
   }
 }
 

@@ -20,6 +20,7 @@ struct Child {
   std::string name;                    ///< "worker 2"
   std::function<int()> body;           ///< what it runs; its value is the exit status
   std::vector<Descriptor> alone = {};  ///< what no other process of the job is to hold open
+  bool may_be_lost = false;            ///< its death is told, but is no failure of the job
 };
 
 /// Forks the processes of a job, watches over them, and ends with the last of them.
@@ -63,6 +64,7 @@ class Supervisor {
   void reap();
   void ended(std::size_t index, int wait_status);
   void act(JobEnd::Action action);
+  void kill_all();
   void signal_running(std::size_t index, int signal);
   std::string describe(const JobEnd::Failure& failure) const;
 

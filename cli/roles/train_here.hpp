@@ -4,8 +4,8 @@
 
 namespace syncopate::cli {
 
-/// `syncopate train`: makes the run folder, starts coordinator, workers and evaluator as processes on
-/// this machine, shows what they do, and returns the exit status of the job.
+/// `syncopate train`: makes the run folder, starts coordinator, workers, servers and evaluator as
+/// processes on this machine, shows what they do, and returns the exit status of the job.
 /// Errors: ConfigError, DataError, before anything is started.
 int train_here(const TrainCommand& command);
 

@@ -18,7 +18,7 @@ constexpr Duration farewell = std::chrono::seconds(2);
 }  // namespace
 
 Coordinator::Coordinator(World& world, Membership::Options options, JobObserver& observer,
-                         std::string description)
+                         wire::JobDescription description)
     : world_(world),
       membership_(std::move(options), world.now()),
       observer_(observer),
@@ -110,7 +110,7 @@ void Coordinator::carry_out(const Decision& decision) {
 
 void Coordinator::act(const AnswerEnquiry& answer) {
   wire::FromCoordinator message;
-  message.mutable_job()->set_config(description_);
+  *message.mutable_job() = description_;
   message.mutable_job()->set_index(answer.index);
   tell(answer.node, message);
 }

@@ -38,9 +38,9 @@ class JobObserver {
 /// An event loop that owns its state alone; `Membership` decides, this drives. It is node 0.
 class Coordinator {
  public:
-  /// `description`: what nodes are told that enquire what the job is: a configuration file.
+  /// `description`: what nodes are told that enquire what the job is; their place is filled in.
   Coordinator(World& world, Membership::Options options, JobObserver& observer,
-              std::string description = {});
+              wire::JobDescription description = {});
 
   /// Serves until every member has left. When the job ends by an error, every member is told, and
   /// the error is thrown: ConfigError, PeerLost, TimedOut or Error.
@@ -67,7 +67,7 @@ class Coordinator {
   World& world_;
   Membership membership_;
   JobObserver& observer_;
-  const std::string description_;
+  const wire::JobDescription description_;
   bool stopping_ = false;
   bool done_ = false;
 };

@@ -34,6 +34,13 @@ wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
   return answer.job();
 }
 
+void decline(World& world, const std::exception& why) {
+  wire::ToCoordinator message;
+  *message.mutable_abort() = to_abort(why);
+  post_to_coordinator(world.transport(), message);
+  world.transport().close(world.now() + farewell);
+}
+
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),

@@ -32,6 +32,10 @@ class RanksMissing : public TimedOut {
 wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
                              TimePoint deadline);
 
+/// Tells the coordinator why this node, which has enquired, does not join after all, and closes the
+/// transport.
+void decline(World& world, const std::exception& why);
+
 /// A member's side of the conversation with the coordinator.
 ///
 /// Two background tasks serve it: one sends a heartbeat every `heartbeat_every`, one receives. When
@@ -64,7 +68,7 @@ class MemberLink {
   /// view keeps them. Thread: any.
   std::vector<wire::Dropped> take_dropped();
 
-  /// Blocks until every worker of the job has called it as many times as this one.
+  /// Blocks until every worker that is still there has called it as many times as this node.
   void barrier();
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);

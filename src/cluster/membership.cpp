@@ -149,7 +149,8 @@ Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimeP
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
-  if (ended_ || !view_ || !is_present(node)) {
+  const Member* member = view_ ? view_->find(node) : nullptr;
+  if (ended_ || !is_present(node) || !member || member->role != Role::worker) {
     return {};
   }
   barriers_[barrier].insert(node);
@@ -320,11 +321,8 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 }
 
 std::string Membership::name_of(NodeId node) const {
-  const auto join = joins_.find(node);
-  if (join == joins_.end()) {
-    return fmt::format("node {}", node.value);
-  }
-  return wish_of(join->second, join->second.index()).who();
+  const std::string name = places_.who_is(node);
+  return name.empty() ? fmt::format("node {}", node.value) : name;
 }
 
 }  // namespace syncopate

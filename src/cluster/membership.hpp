@@ -87,6 +87,7 @@ class Membership {
   /// Errors: as `enquired`.
   Decisions joined(NodeId node, const wire::Join& join, TimePoint now);
   Decisions heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
+  /// Of workers alone; others pass a barrier once it was released.
   Decisions arrived(NodeId node, std::uint64_t barrier);
   Decisions missing(NodeId reporter, const wire::Missing& report, TimePoint now);
   /// Those who know what the job is for object to it.

@@ -50,13 +50,19 @@ std::optional<std::string> Places::objection_to(NodeId node, const Wish& wish) c
   if (holder == nullptr || (own != holders_.end() && &own->second == holder)) {
     return std::nullopt;
   }
-  return fmt::format("its place is taken by pid {} on {}", holder->pid, holder->host);
+  return fmt::format("its place is taken by pid {} on {}", holder->place.pid, holder->place.host);
 }
 
 std::uint32_t Places::take(NodeId node, const Wish& wish) {
   const std::uint32_t index = wish.index ? *wish.index : next_free(node, wish.role);
-  holders_[node] = {.role = wish.role, .index = index, .host = wish.host, .pid = wish.pid};
+  Holder& holder = holders_[node] = {.place = wish};
+  holder.place.index = index;
   return index;
+}
+
+std::string Places::who_is(NodeId node) const {
+  const auto holder = holders_.find(node);
+  return holder == holders_.end() ? "" : holder->second.place.who();
 }
 
 bool Places::all_filled() const {
@@ -89,15 +95,15 @@ std::uint32_t Places::room_for(wire::Role role) const {
 
 const Places::Holder* Places::holder_of(wire::Role role, std::uint32_t index) const {
   const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const auto& entry) {
-    return entry.second.role == role && entry.second.index == index;
+    return entry.second.place.role == role && entry.second.place.index == index;
   });
   return found == holders_.end() ? nullptr : &found->second;
 }
 
 std::uint32_t Places::next_free(NodeId node, wire::Role role) const {
   const auto own = holders_.find(node);
-  if (own != holders_.end() && own->second.role == role) {
-    return own->second.index;
+  if (own != holders_.end() && own->second.place.role == role) {
+    return *own->second.place.index;
   }
   std::uint32_t index = 0;
   while (index < room_for(role) && holder_of(role, index) != nullptr) {

@@ -45,6 +45,9 @@ class Places {
   /// The node needs its place no more.
   void give_back(NodeId node) { holders_.erase(node); }
 
+  /// "worker 2 (pid 4711 on c3)", or empty for a node without a place.
+  std::string who_is(NodeId node) const;
+
   /// The node has joined the job in its place.
   void fill(NodeId node) { holders_.at(node).joined = true; }
   bool all_filled() const;
@@ -53,10 +56,7 @@ class Places {
 
  private:
   struct Holder {
-    wire::Role role;
-    std::uint32_t index;
-    std::string host;
-    std::uint32_t pid;
+    Wish place;  ///< with its index
     bool joined = false;
   };
 

@@ -5,6 +5,7 @@
 //   run       it goes on until the coordinator is asked for an end
 //   stubborn  it goes on whatever is asked
 //   crash     worker 1 dies of a signal, and the coordinator says so
+//   spare     worker 1 dies of a signal, may be lost, and the job runs to its end
 //   silent    worker 1 dies of a signal, and the coordinator does not notice
 //   refuse    the coordinator refuses the job
 //   chatter   worker 0 logs lines, then the job runs to its end
@@ -159,12 +160,15 @@ int coordinate(const FakeJob& job) {
   if (job.kind == "stubborn" || job.kind == "silent") {
     wait_for_ever();
   }
+  if (job.kind == "spare") {
+    wait_for_end_of(job.worker_is_gone);
+  }
   tell_finished(job, "every epoch is done");
   return 0;
 }
 
 int work(const FakeJob& job, std::uint32_t rank) {
-  const bool dies = job.kind == "crash" || job.kind == "silent";
+  const bool dies = job.kind == "crash" || job.kind == "silent" || job.kind == "spare";
   if (dies && rank == 1) {
     ::kill(::getpid(), SIGKILL);
   }
@@ -196,6 +200,7 @@ int run_fake_job(const TrainCommand& command) {
   for (std::uint32_t rank = 0; rank < command.config.workers; ++rank) {
     options.children.push_back(
         {.name = fmt::format("worker {}", rank), .body = [&, rank] { return work(job, rank); }});
+    options.children.back().may_be_lost = job.kind == "spare";
     if (rank == 1) {
       options.children.back().alone.push_back(std::move(worker.write));
     }
@@ -209,6 +214,8 @@ int main(int argc, char** argv) {
   return run_cli(
       argc, argv,
       {.train = run_fake_job,
+       .coordinate = [](const auto&) { return 0; },
+       .join = [](const auto&) { return 0; },
        .networks = [](const auto&) { return std::vector<torch_backend::NetworkFacts>{}; },
        .usual_learning_rate = [](const std::string&) { return 0.1; }});
 }

@@ -103,6 +103,13 @@ class Supervision(unittest.TestCase):
         self.assertRegex(lines[0], r"^syncopate: worker 1 \(process \d+\) was killed by signal 9 \(Killed\)$")
         self.assertEqual(lines[1:], ["syncopate: worker 1 is gone"])
 
+    def test_a_killed_worker_that_may_be_lost_is_one_line(self):
+        with start("spare") as job:
+            status, output, errors = job.end()
+        self.assertEqual(status, 0)
+        self.assertRegex(errors, r"\Asyncopate: worker 1 \(process \d+\) was killed by signal 9 \(Killed\)\n\Z")
+        self.assertEqual(json.loads(output.splitlines()[-1])["accuracy"], 0.8765)
+
     def test_processes_that_do_not_end_by_themselves_are_ended(self):
         with start("silent") as job:
             status, _, errors = job.end()

@@ -22,8 +22,12 @@ constexpr int killed_by(int signal) {
   return signal;
 }
 
+std::vector<bool> all_needed(std::size_t processes) {
+  return std::vector<bool>(processes, false);
+}
+
 TEST(JobEndTest, SucceedsWhenAllDo) {
-  JobEnd end(3);
+  JobEnd end(all_needed(3));
   EXPECT_EQ(end.ended(1, exited(0)), Action::none);
   EXPECT_EQ(end.ended(2, exited(0)), Action::none);
   EXPECT_FALSE(end.all_ended());
@@ -34,7 +38,7 @@ TEST(JobEndTest, SucceedsWhenAllDo) {
 }
 
 TEST(JobEndTest, KillsTheRestAWhileAfterAFailure) {
-  JobEnd end(3);
+  JobEnd end(all_needed(3));
   EXPECT_EQ(end.ended(2, killed_by(SIGSEGV)), Action::start_grace);
   EXPECT_EQ(end.ended(1, exited(1)), Action::none);
   EXPECT_EQ(end.grace_passed(), Action::kill);
@@ -47,7 +51,7 @@ TEST(JobEndTest, KillsTheRestAWhileAfterAFailure) {
 }
 
 TEST(JobEndTest, KillsTheRestAWhileAfterTheCoordinator) {
-  JobEnd end(2);
+  JobEnd end(all_needed(2));
   EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
   EXPECT_EQ(end.grace_passed(), Action::kill);
   end.ended(1, killed_by(SIGKILL));
@@ -55,7 +59,7 @@ TEST(JobEndTest, KillsTheRestAWhileAfterTheCoordinator) {
 }
 
 TEST(JobEndTest, AsksFirstAndKillsThen) {
-  JobEnd end(2);
+  JobEnd end(all_needed(2));
   EXPECT_EQ(end.interrupted(), Action::ask);
   EXPECT_EQ(end.interrupted(), Action::kill);
   EXPECT_EQ(end.interrupted(), Action::none);
@@ -67,17 +71,52 @@ TEST(JobEndTest, AsksFirstAndKillsThen) {
 }
 
 TEST(JobEndTest, IsInterruptedEvenWhenAllEndWell) {
-  JobEnd end(1);
+  JobEnd end(all_needed(1));
   end.interrupted();
   end.ended(0, exited(0));
   EXPECT_EQ(end.exit_status(), exit_status::interrupted);
 }
 
 TEST(JobEndTest, IsRefusedWhenAProcessRefusedItsInput) {
-  JobEnd end(3);
+  JobEnd end(all_needed(3));
   end.ended(1, exited(1));
   end.ended(2, exited(2));
   end.ended(0, exited(1));
+  EXPECT_EQ(end.exit_status(), exit_status::refused);
+}
+
+TEST(JobEndTest, DoesWithoutAProcessThatMayBeLost) {
+  JobEnd end({false, true, true, false});
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::tell_loss);
+  EXPECT_EQ(end.ended(2, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(3, exited(0)), Action::none);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_FALSE(end.first_failure());
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, FailsAsTheCoordinatorSaysWhateverWasLost) {
+  JobEnd end({false, true});
+  EXPECT_EQ(end.ended(1, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(0, exited(1)), Action::start_grace);
+  EXPECT_EQ(end.first_failure()->process, 0u);
+  EXPECT_EQ(end.exit_status(), exit_status::failure);
+}
+
+TEST(JobEndTest, ALossAfterTheCoordinatorIsTheEndOfTheJob) {
+  JobEnd end({false, true, true});
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.ended(1, exited(1)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  EXPECT_EQ(end.ended(2, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, IsRefusedByAProcessThatMayBeLost) {
+  JobEnd end({false, true});
+  EXPECT_EQ(end.ended(1, exited(2)), Action::start_grace);
+  EXPECT_EQ(end.first_failure()->process, 1u);
+  EXPECT_EQ(end.ended(0, exited(2)), Action::none);
   EXPECT_EQ(end.exit_status(), exit_status::refused);
 }
 

@@ -83,11 +83,23 @@ class RunCliTest : public testing::Test {
 
   fs::path folder_;
   std::optional<TrainCommand> command_;
+  std::optional<CoordinatorCommand> coordinator_;
+  std::optional<JoinCommand> join_;
   std::optional<NetworksCommand> networks_;
   Handlers handlers_{
       .train =
           [this](const TrainCommand& command) {
             command_ = command;
+            return 0;
+          },
+      .coordinate =
+          [this](const CoordinatorCommand& command) {
+            coordinator_ = command;
+            return 0;
+          },
+      .join =
+          [this](const JoinCommand& command) {
+            join_ = command;
             return 0;
           },
       .networks =
@@ -249,6 +261,71 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
   EXPECT_THAT(refusal({"train", "--resume", run_dir, "--run-dir", "other"}),
               HasSubstr("--run-dir cannot change"));
   EXPECT_THAT(refusal({"train", "--resume", folder_.string()}), HasSubstr("holds no run"));
+}
+
+TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {
+  const std::string secret = file("secret", "\n open sesame \n");
+  const Ran ran = run({"coordinator", "--listen", "127.0.0.1:9091", "--workers", "3", "--secret",
+                       secret, "--gather-limit", "5", "--json"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(coordinator_->address, "127.0.0.1:9091");
+  EXPECT_EQ(coordinator_->token, "open sesame");
+  EXPECT_EQ(coordinator_->job.config.workers, 3u);
+  EXPECT_EQ(coordinator_->job.gather_limit, std::chrono::seconds(5));
+  EXPECT_TRUE(coordinator_->job.output.json);
+  run({"coordinator", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(coordinator_->token, "");
+  EXPECT_EQ(coordinator_->job.gather_limit, std::chrono::seconds(600));
+}
+
+TEST_F(RunCliTest, WorkersAndServersSayWhereTheyJoinAndWhatTheyExpect) {
+  ASSERT_EQ(run({"worker", "--join", "127.0.0.1:9091", "--index", "2", "--threads", "3",
+                 "--network", "mlp", "--quiet"})
+                .status,
+            0);
+  EXPECT_EQ(join_->role, Role::worker);
+  EXPECT_EQ(join_->hub, "127.0.0.1:9091");
+  EXPECT_EQ(join_->index, 2u);
+  EXPECT_EQ(join_->threads, 3u);
+  EXPECT_EQ(join_->verbosity, log::Verbosity::quiet);
+  EXPECT_EQ(join_->given, (GivenOptions{{"network", "mlp"}, {"threads", "3"}}));
+  ASSERT_EQ(run({"server", "--join", "127.0.0.1:9091"}).status, 0);
+  EXPECT_EQ(join_->role, Role::server);
+  EXPECT_FALSE(join_->index);
+  EXPECT_EQ(join_->threads, 1u);
+  EXPECT_EQ(join_->gather_limit, std::chrono::seconds(600));
+}
+
+TEST_F(RunCliTest, RefusesMistakesOfRolesByHand) {
+  EXPECT_EQ(refusal({"worker"}),
+            "syncopate: worker needs --join HOST:PORT, where the job's coordinator listens\n");
+  EXPECT_EQ(refusal({"coordinator"}), "syncopate: coordinator needs --listen HOST:PORT\n");
+  const std::vector<std::string> join{"worker", "--join", "127.0.0.1:1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), join.begin(), join.end());
+    return refusal(more);
+  };
+  EXPECT_THAT(with({"--index", "-1"}), HasSubstr("--index: expected a whole number"));
+  EXPECT_THAT(with({"--network", "lenet"}), HasSubstr("--network: expected one of"));
+  EXPECT_THAT(with({"--json"}), HasSubstr("unknown option --json"));
+  EXPECT_THAT(with({"--gather-limit", "0"}), HasSubstr("--gather-limit: expected seconds above 0"));
+  EXPECT_THAT(with({"--gather-limit", "nan"}), HasSubstr("found 'nan'"));
+  EXPECT_THAT(with({"--secret", "nowhere"}), HasSubstr("cannot open nowhere"));
+  EXPECT_THAT(with({"--secret", file("blank", " \n")}), HasSubstr("is empty"));
+}
+
+TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
+  for (const char* command : {"coordinator", "worker", "server"}) {
+    const Ran ran = run({command, "--help"});
+    EXPECT_EQ(ran.status, 0);
+    for (const char* option : {"--secret", "--gather-limit", "--network", "--data-dir"}) {
+      EXPECT_THAT(ran.out, HasSubstr(option));
+    }
+    std::istringstream lines(ran.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 100u) << line;
+    }
+  }
 }
 
 TEST_F(RunCliTest, ListsNetworksAsTableAndAsJson) {

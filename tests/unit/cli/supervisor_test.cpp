@@ -28,6 +28,7 @@ class Recorder : public Watcher {
  public:
   std::vector<std::string> events, lines, notices;
   std::function<void()> on_event = [] {};
+  std::function<void()> on_notice = [] {};
 
   void event(std::string_view line) override {
     events.emplace_back(line);
@@ -36,7 +37,10 @@ class Recorder : public Watcher {
   void output(std::string_view process, std::string_view line) override {
     lines.push_back(std::string(process) + ": " + std::string(line));
   }
-  void notice(std::string_view text) override { notices.emplace_back(text); }
+  void notice(std::string_view text) override {
+    notices.emplace_back(text);
+    on_notice();
+  }
   Duration refresh_period() const override { return {}; }
   void refresh() override {}
   void resized() override {}
@@ -137,6 +141,30 @@ TEST_F(SupervisorTest, TellsOfAKilledProcessAtOnce) {
   add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
   EXPECT_EQ(run().exit_status, exit_status::failure);
   EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr("was killed by signal 9")));
+}
+
+TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
+  Pipe told = make_pipe();
+  ::fcntl(told.read.get(), F_SETFL, 0);
+  recorder_.on_notice = [&] { say(told.write.get(), "1"); };
+  add("coordinator", [&] {
+    for (int notices = 0; notices < 2; ++notices) {
+      char byte = 0;
+      if (::read(told.read.get(), &byte, 1) != 1) {
+        return 1;
+      }
+    }
+    return 0;
+  });
+  add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
+  add("worker 1", [] { return 1; });
+  options_.children[1].may_be_lost = true;
+  options_.children[2].may_be_lost = true;
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.notices, UnorderedElementsAre(HasSubstr("was killed by signal 9"),
+                                                      HasSubstr("ended with exit status 1")));
 }
 
 TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {

@@ -60,7 +60,9 @@ class CoordinatorTest : public testing::Test {
   /// Adds the coordinator, node 0.
   void coordinate(const Membership::Options& options) {
     simulation_.add_node("coordinator", [this, options](World& world) {
-      Coordinator(world, options, notes_, "seed = 7\n").run();
+      wire::JobDescription description;
+      description.set_config("seed = 7\n");
+      Coordinator(world, options, notes_, description).run();
     });
   }
 
@@ -86,8 +88,6 @@ class CoordinatorTest : public testing::Test {
   sim::Simulation simulation_{{.seed = 1}};
   Notes notes_;
 };
-
-void do_nothing(World&, MemberLink&) {}
 
 TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
   coordinate({.workers = 2, .evaluators = 0});
@@ -145,6 +145,24 @@ TEST_F(CoordinatorTest, AnEnquirerIsRefusedWithAReason) {
   });
   simulation_.run();
   EXPECT_EQ(told, "another worker (pid 0 on sim) cannot join: the job has already started");
+}
+
+TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsPlaceToAnother) {
+  coordinate({.workers = 1, .evaluators = 0});
+  add([](World& world) {
+    enquire(world.transport(), any_worker(), no_deadline);
+    decline(world, ConfigError("--network is mlp here, and lenet5 there"));
+  });
+  add([](World& world) {
+    world.sleep_for(std::chrono::seconds(1));
+    EXPECT_EQ(enquire(world.transport(), any_worker(), no_deadline).index(), 0U);
+    MemberLink link(world, {.join = join_of_worker(0)});
+    link.join();
+    link.leave({});
+  });
+  simulation_.run();
+  EXPECT_THAT(notes_.refusals,
+              ElementsAre("worker 0 (pid 0 on sim): --network is mlp here, and lenet5 there"));
 }
 
 TEST_F(CoordinatorTest, TurnsAwayWhoSpeaksNonsense) {
@@ -248,15 +266,16 @@ TEST_F(CoordinatorTest, AGradientThatIsNoNumberEndsTheJobEverywhere) {
   EXPECT_EQ(told, "worker 1 (pid 1 on sim): step 3: the loss is nan");
 }
 
-TEST_F(CoordinatorTest, ABarrierIsPassedByWhoeverComesAfterItsRelease) {
+TEST_F(CoordinatorTest, BarriersArePassedByWhoeverComesAfterTheirRelease) {
   coordinate({.workers = 1, .servers = 1, .evaluators = 0});
-  add_worker(0, do_nothing);
+  add_worker(0, [](World&, MemberLink& link) { link.barrier(); });
   add([](World& world) {
     wire::Join join = join_of_worker(0);
     join.set_role(wire::ROLE_SERVER);
     MemberLink link(world, {.join = join});
     link.join();
     world.sleep_for(std::chrono::seconds(1));
+    link.barrier();
     link.barrier();
     link.leave({});
   });

@@ -351,6 +351,13 @@ TEST(Membership, EndsForFailuresThatConcernAllWorkers) {
   }
 }
 
+TEST(Membership, SparesNobodyUnlessAskedTo) {
+  Membership membership = gathered();
+  membership.arrived(NodeId{1}, 1);
+  membership.arrived(NodeId{3}, 1);
+  EXPECT_THAT(reason_of(membership.lost(NodeId{1}, at(1))), HasSubstr("died"));
+}
+
 TEST(Membership, SparesNobodyBeforeTheFirstBarrier) {
   Membership membership({.workers = 2, .spares_workers = true}, start);
   membership.joined(NodeId{1}, worker(0), start);
@@ -399,6 +406,9 @@ TEST(Membership, OnlyWorkersAreAwaitedAtABarrier) {
   EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "a stranger";
   EXPECT_TRUE(membership.arrived(NodeId{1}, 1).empty());
   EXPECT_EQ(membership.arrived(NodeId{3}, 1).size(), 1U);
+  EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty());
+  EXPECT_TRUE(membership.left(NodeId{1}).empty());
+  EXPECT_TRUE(membership.left(NodeId{3}).empty()) << "no barrier is released twice";
 }
 
 }  // namespace

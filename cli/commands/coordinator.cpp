@@ -1,0 +1,36 @@
+#include "cli/command.hpp"
+#include "cli/job_options.hpp"
+#include "cli/train_options.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* examples = R"(Example:
+  syncopate coordinator --listen 127.0.0.1:9091 --network lenet5 --workers 2
+  syncopate worker --join 127.0.0.1:9091      (twice, and before or after)
+
+It holds the configuration, tests the model, shows the job and keeps its run folder.
+Without --secret, whoever reaches its address may join.)";
+
+}  // namespace
+
+Command add_coordinator(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand("coordinator",
+                                      "Begin a job whose workers and servers are started by hand.");
+  add_value(*app, "listen", "HOST:PORT", "where the others join; port 0 takes a free one")
+      ->group("How they meet");
+  add_secret(*app);
+  add_gather_limit(*app, patient_gather_limit);
+  add_train_options(*app);
+  app->footer(examples);
+  return {app, [app, &handlers] {
+            CoordinatorCommand command{.job = {},
+                                       .address = required(*app, "--listen", "HOST:PORT"),
+                                       .token = secret_of(*app)};
+            command.job = job_of(*app, handlers);
+            command.job.gather_limit = gather_limit_of(*app, patient_gather_limit);
+            return handlers.coordinate(command);
+          }};
+}
+
+}  // namespace syncopate::cli

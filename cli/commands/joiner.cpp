@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "cli/command.hpp"
+#include "cli/job_options.hpp"
+#include "cli/train_options.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+const char* noun(Role role) {
+  return role == Role::server ? "server" : "worker";
+}
+
+const char* description_of(Role role) {
+  return role == Role::server ? "Join a job by hand, as a shard of its parameter server."
+                              : "Join a job by hand, as one of its workers.";
+}
+
+std::uint32_t threads_in(const GivenOptions& given) {
+  const auto threads = given.find("threads");
+  return threads == given.end() ? 1 : config_of_joiner({}, {*threads}, "").threads;
+}
+
+JoinCommand command_of(const CLI::App& app, Role role) {
+  const GivenOptions given = given_options(app);
+  return {.role = role,
+          .hub = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
+          .token = secret_of(app),
+          .index = index_of(app),
+          .gather_limit = gather_limit_of(app, patient_gather_limit),
+          .given = given,
+          .threads = threads_in(given),
+          .verbosity = output_of(app).verbosity};
+}
+
+}  // namespace
+
+Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
+  CLI::App* app = root.add_subcommand(noun(role), description_of(role));
+  add_value(*app, "join", "HOST:PORT", "where the job's coordinator listens")
+      ->group("How they meet");
+  add_secret(*app);
+  add_index(*app, noun(role));
+  add_gather_limit(*app, patient_gather_limit);
+  add_expectations(*app);
+  add_output_options(*app, Says::lines);
+  app->footer(
+      fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091\n\n"
+                  "What the job is, the coordinator tells. An option that contradicts it is "
+                  "refused.",
+                  noun(role)));
+  return {app, [app, role, &handlers] { return handlers.join(command_of(*app, role)); }};
+}
+
+}  // namespace syncopate::cli

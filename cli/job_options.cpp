@@ -1,0 +1,92 @@
+#include "cli/job_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "cli/command.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* how_they_meet = "How they meet";
+
+/// All of `text` as a number, or nothing.
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+void add_gather_limit(CLI::App& app, Duration usual) {
+  add_value(app, "gather-limit", "SECONDS",
+            fmt::format("give up when the job is not complete by then [{:.0f}]", to_seconds(usual)))
+      ->group(how_they_meet);
+}
+
+Duration gather_limit_of(const CLI::App& app, Duration usual) {
+  const auto text = given(app, "--gather-limit");
+  if (!text) {
+    return usual;
+  }
+  constexpr double most = 1e6;
+  const auto seconds = number_in<double>(*text);
+  if (!seconds || !(*seconds > 0 && *seconds <= most)) {
+    throw ConfigError(fmt::format(
+        "--gather-limit: expected seconds above 0 and up to 1000000, found '{}'", *text));
+  }
+  return from_seconds(*seconds);
+}
+
+void add_secret(CLI::App& app) {
+  add_value(app, "secret", "FILE", "what only the nodes of this job know [nothing]")
+      ->group(how_they_meet);
+}
+
+std::string secret_of(const CLI::App& app) {
+  const auto path = given(app, "--secret");
+  if (!path) {
+    return {};
+  }
+  constexpr const char* white = " \t\r\n";
+  const std::string text = read_file(*path);
+  const auto first = text.find_first_not_of(white);
+  if (first == std::string::npos) {
+    throw ConfigError(fmt::format("--secret: {} is empty", *path));
+  }
+  return text.substr(first, text.find_last_not_of(white) - first + 1);
+}
+
+void add_index(CLI::App& app, const std::string& role) {
+  add_value(app, "index", "N", fmt::format("be {} N [the next that is free]", role))
+      ->group(how_they_meet);
+}
+
+std::optional<std::uint32_t> index_of(const CLI::App& app) {
+  const auto text = given(app, "--index");
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto index = number_in<std::uint32_t>(*text);
+  if (!index) {
+    throw ConfigError(fmt::format("--index: expected a whole number from 0 up, found '{}'", *text));
+  }
+  return index;
+}
+
+std::string required(const CLI::App& app, const std::string& option, const std::string& what) {
+  const auto value = given(app, option);
+  if (!value) {
+    throw ConfigError(fmt::format("{} needs {} {}", app.get_name(), option, what));
+  }
+  return *value;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,90 @@
+#include "cli/roles/coordinate.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/roles/processes.hpp"
+#include "cluster/coordinator.hpp"
+#include "cluster/real_world.hpp"
+#include "train/recorder.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+volatile std::sig_atomic_t asked_to_end = 0;
+
+void ask_to_end(int /*signal*/) {
+  asked_to_end = 1;
+}
+
+void write_line(int descriptor, const Recorder::Json& event) {
+  const std::string line = event.dump() + "\n";
+  // Nobody left to read events is nobody to tell: the supervisor's end is the job's end anyway.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
+}
+
+Membership::Options membership_of(const Job& job, const CoordinateOptions& options) {
+  Membership::Options membership = job.plan().membership();
+  membership.gathering = options.gather_limit;
+  if (options.by_hand) {
+    membership.agreement = job.agreement();
+  }
+  return membership;
+}
+
+/// Servers in this process, each a node of its own. They end with the coordinator's transport.
+std::vector<std::unique_ptr<Task>> start_servers(const Job& job, World& world, const Hub& hub) {
+  std::vector<std::unique_ptr<Task>> servers;
+  if (!shares_process(job.config())) {
+    return servers;
+  }
+  for (std::uint32_t shard = 0; shard < job.plan().membership().servers; ++shard) {
+    servers.push_back(world.spawn(fmt::format("server {}", shard), [&job, hub, shard] {
+      run_member(hub, [&] { return make_server(job, Rank{shard}); });
+    }));
+  }
+  return servers;
+}
+
+void run_job(const Job& job, const CoordinateOptions& options, World& world, Recorder& recorder) {
+  Coordinator coordinator(world, membership_of(job, options), recorder, job.description());
+  coordinator.run();
+  recorder.finish();
+}
+
+}  // namespace
+
+int coordinate(const Job& job, const CoordinateOptions& options) {
+  std::signal(SIGTERM, ask_to_end);
+  RealWorld world(TcpTransport::listen({.token = options.token, .descriptor = options.listener}));
+  const auto emit = [&](const Recorder::Json& event) { write_line(options.events, event); };
+  Recorder recorder(world, {.config = job.config(),
+                            .folder = job.folder(),
+                            .cores = std::thread::hardware_concurrency(),
+                            .resumed = job.resume_from().has_value(),
+                            .emit = emit,
+                            .interrupted = [] { return asked_to_end != 0; }});
+  const std::string address = world.transport().address();
+  if (options.by_hand) {
+    emit({{"event", "note"}, {"text", fmt::format("listening at {}", address)}});
+  }
+  const auto servers = start_servers(job, world, {.address = address, .token = options.token});
+  int status = exit_status::success;
+  try {
+    run_job(job, options, world, recorder);
+  } catch (const std::exception& error) {
+    recorder.fail(error);
+    status = status_of(error);
+  }
+  world.transport().close(world.now());  // which ends servers that an error left behind
+  return status;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,101 @@
+#include "cli/roles/processes.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/log.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/launch/watched_job.hpp"
+#include "cluster/real_world.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// What has already joined the job leaves the telling to the coordinator.
+int quietly(const std::exception& error) {
+  log::debug("{}", error.what());
+  return status_of(error);
+}
+
+int loudly(const std::exception& error) {
+  log::warn("{}", error.what());
+  return status_of(error);
+}
+
+bool left_something(const TrainConfig& config, int status) {
+  return status != exit_status::refused ||
+         std::filesystem::exists(RunFolder(config.run_dir).worker_log(Rank{0}));
+}
+
+}  // namespace
+
+bool shares_process(const TrainConfig& config) {
+  return config.server_process == "shared";
+}
+
+int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>& make) {
+  try {
+    const auto candidate = make();
+    RealWorld world(TcpTransport::join({.hub = hub.address, .token = hub.token}));
+    try {
+      candidate->take_part(world);
+    } catch (const std::exception& error) {
+      return quietly(error);
+    }
+    return exit_status::success;
+  } catch (const std::exception& error) {
+    return loudly(error);
+  }
+}
+
+Child coordinator_process(const Job& job, Listener listener, Descriptor events,
+                          CoordinateOptions options) {
+  options.listener = listener.socket.get();
+  options.events = events.get();
+  Child child{.name = "coordinator", .body = [&job, options] { return coordinate(job, options); }};
+  child.alone.push_back(std::move(listener.socket));
+  child.alone.push_back(std::move(events));
+  return child;
+}
+
+std::vector<Child> worker_processes(const Job& job, const Hub& hub) {
+  const Membership::Options membership = job.plan().membership();
+  std::vector<Child> children;
+  for (std::uint32_t rank = 0; rank < membership.workers; ++rank) {
+    children.push_back({.name = fmt::format("worker {}", rank), .body = [&job, hub, rank] {
+                          return run_member(hub, [&] { return make_worker(job, Rank{rank}); });
+                        }});
+    children.back().may_be_lost = membership.spares_workers;
+  }
+  return children;
+}
+
+std::vector<Child> server_processes(const Job& job, const Hub& hub) {
+  const std::uint32_t servers = shares_process(job.config()) ? 0 : job.plan().membership().servers;
+  std::vector<Child> children;
+  for (std::uint32_t shard = 0; shard < servers; ++shard) {
+    children.push_back({.name = fmt::format("server {}", shard), .body = [&job, hub, shard] {
+                          return run_member(hub, [&] { return make_server(job, Rank{shard}); });
+                        }});
+  }
+  return children;
+}
+
+Child evaluator_process(const Job& job, const Hub& hub) {
+  return {.name = "evaluator",
+          .body = [&job, hub] { return run_member(hub, [&] { return make_evaluator(job); }); }};
+}
+
+int run_claimed(RunClaim& claim, Supervisor::Options job) {
+  const TrainCommand& command = claim.command();
+  const int status = run_watched(command, std::move(job));
+  if (left_something(command.config, status)) {
+    claim.keep();
+  }
+  return status;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/launch/descriptor.hpp"
+#include "cli/launch/run_claim.hpp"
+#include "cli/launch/supervisor.hpp"
+#include "cli/roles/coordinate.hpp"
+#include "cli/roles/job.hpp"
+#include "cli/roles/members.hpp"
+
+namespace syncopate::cli {
+
+/// Where the members of a job find its coordinator.
+struct Hub {
+  std::string address;
+  std::string token;
+};
+
+/// Whether servers are threads of the coordinator's process.
+bool shares_process(const TrainConfig& config);
+
+/// Makes a member, joins the job and takes part: the body of a process, or of a thread. Returns the
+/// exit status, and has then said why it failed, unless the coordinator says it for all.
+int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>& make);
+
+// The processes of a job on this machine. Each refers to the job, which outlives them.
+
+/// Takes the listener and the events for its own.
+Child coordinator_process(const Job& job, Listener listener, Descriptor events,
+                          CoordinateOptions options);
+std::vector<Child> worker_processes(const Job& job, const Hub& hub);
+/// None where servers share the coordinator's process.
+std::vector<Child> server_processes(const Job& job, const Hub& hub);
+Child evaluator_process(const Job& job, const Hub& hub);
+
+/// Runs and shows the processes of a job to their end; gives its exit status. A job that was refused
+/// before its first round leaves nothing in its folder. Errors: as `run_watched`.
+int run_claimed(RunClaim& claim, Supervisor::Options job);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,62 @@
+// Goal:   a process that joins a job keeps what is its machine's own, and refuses a job that is not what
+//         its user expects.
+// Method: configurations and options as typed, through `config_of_joiner`.
+#include "cli/train_options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+TrainConfig job() {
+  TrainConfig config;
+  config.network = "mlp";
+  config.learning_rate = 0.05;
+  config.data_dir = "/data/there";
+  config.cluster = "/clusters/mixed.toml";
+  return config;
+}
+
+std::string refusal_of(const GivenOptions& given) {
+  try {
+    config_of_joiner(job(), given, "the job at there");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ConfigOfJoiner, IsTheJobsWhereNothingIsGiven) {
+  EXPECT_EQ(config_of_joiner(job(), {}, ""), job());
+}
+
+TEST(ConfigOfJoiner, KeepsWhatIsTheMachinesOwn) {
+  const TrainConfig config = config_of_joiner(
+      job(), {{"data-dir", "/data/here"}, {"device", "cuda:1"}, {"threads", "4"}}, "");
+  TrainConfig expected = job();
+  expected.data_dir = "/data/here";
+  expected.device = "cuda:1";
+  expected.threads = 4;
+  EXPECT_EQ(config, expected);
+}
+
+TEST(ConfigOfJoiner, AcceptsWhatTheJobIs) {
+  EXPECT_EQ(
+      refusal_of(
+          {{"network", "mlp"}, {"learning-rate", "5e-2"}, {"cluster", "/clusters/./mixed.toml"}}),
+      "accepted");
+}
+
+TEST(ConfigOfJoiner, RefusesAnythingElseByNameWithBothValues) {
+  EXPECT_EQ(refusal_of({{"network", "resnet18-v1"}}),
+            "--network is resnet18-v1 here, but mlp in the job at there");
+  EXPECT_EQ(refusal_of({{"target-accuracy", "0.9"}}),
+            "--target-accuracy is 0.9 here, but not set in the job at there");
+  EXPECT_EQ(refusal_of({{"workers", "none"}}).substr(0, 10), "--workers:");
+}
+
+}  // namespace
+}  // namespace syncopate::cli
