@@ -97,6 +97,24 @@ class Programs:
         script = HERE / "peer_rules.py"
         return self.last_json([self.python, script, "--peer", peer, "--json"])["gigabytes_per_second"]
 
+    def push_pull(self, options):
+        """Exchanges with Syncopate's parameter server."""
+        return self.last_json([self.bin / "push_pull_bench", *options])["results"][0]
+
+    def peer_server(self, options):
+        """The same with torch.distributed."""
+        return self.last_json([self.python, HERE / "peer_server.py", *options])
+
+    def job(self, options):
+        """Runs `syncopate train` to its end, tested every epoch; its summary."""
+        with tempfile.TemporaryDirectory(prefix="syncopate-bench-") as folder:
+            return self.last_json(
+                [
+                    self.bin / "syncopate", "train", "--json", "--run-dir", pathlib.Path(folder) / "run",
+                    "--checkpoint-every", "never", *options,
+                ]  # fmt: skip
+            )
+
     def train(self, options):
         """Runs `syncopate train --json` to its end, without evaluations and checkpoints."""
         with tempfile.TemporaryDirectory(prefix="syncopate-bench-") as folder:

@@ -1,5 +1,7 @@
 """The suites: which figure of Syncopate stands beside which of its peers."""
-from measuring import Contestant, comparison, interleave
+import statistics
+
+from measuring import Contestant, comparison, interleave, table
 
 MIB = 2**20
 
@@ -123,7 +125,83 @@ def rules(programs, options):
         yield comparison(have_it, figure, peer) + "\n"
 
 
-SUITES = {suite.__name__: suite for suite in (local, ssgd, start, memory, simulator, tcp, rules)}
+def push_pull(programs, options):
+    """An exchange with the parameter server, 11,175,370 floats each way: milliseconds of a worker's round."""
+    peer = "torch.distributed, Gloo, isend and irecv"
+    for servers, workers in ((1, 2), (1, 4), (2, 2)):
+        shape = ["--servers", servers, "--workers", workers, "--json"]
+        results = interleave(
+            [
+                Contestant("Syncopate, tcp", lambda: exchange(programs.push_pull(shape))),
+                Contestant(peer, lambda: exchange(programs.peer_server(shape))),
+            ],
+            options.rounds,
+        )
+        yield f"## {servers} server{'s' if servers > 1 else ''}, {workers} workers\n"
+        yield comparison(results, "ms", peer)
+
+
+def asynchronous(programs, options):
+    """LeNet-5 on Fashion-MNIST with four unequal devices: throughput and accuracy of each scheme, three seeds."""
+    epochs = 3
+    schemes = {
+        "ssgd": [],
+        "ssgd through a server": ["--aggregate", "server"],
+        "backup": [],
+        "ssp": [],
+        "ssp, slack 100": ["--slack", 100],
+        "asgd": [],
+        "dc-asgd": [],
+        "downpour": [],
+        "easgd": [],
+        "hogwild": [],
+    }
+    summaries = {name: [] for name in schemes}
+    for seed in (1, 2, 3):
+        for name, extra in schemes.items():
+            scheme = name.split()[0].rstrip(",")
+            summary = programs.job(
+                ["--scheme", scheme, "--cluster", "mixed", "--epochs", epochs, "--seed", seed, *extra]
+            )
+            summaries[name].append(summary)
+            print(f"  seed {seed}  {name}: {summary['throughput']:,.0f} samples/s, accuracy {summary['accuracy']:.4f}")
+    yield f"`clusters/mixed.toml`, {epochs} epochs, defaults; the devices by themselves: 8,800 samples/s.\n"
+    yield table(
+        ["scheme", "samples/s", "cluster efficiency", "accuracy", "waiting", "staleness", "left out"],
+        [row_of_scheme(name, each) for name, each in summaries.items()],
+    )
+
+
+SUITES = {
+    suite.__name__.replace("_", "-"): suite
+    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous)
+}
+
+
+def exchange(result):
+    return {"ms": 1e3 * result["median_seconds"]}
+
+
+def row_of_scheme(name, summaries):
+    """Medians over seeds; the accuracy is a mean with its standard deviation."""
+
+    def median(figure):
+        return statistics.median(figure(summary) for summary in summaries)
+
+    def waiting(summary):
+        return max(worker["wait_ratio"] for worker in summary["workers"])
+
+    accuracies = [summary["accuracy"] for summary in summaries]
+    staleness = [summary["staleness"] for summary in summaries]
+    return [
+        name,
+        f"{median(lambda summary: summary['throughput']):,.0f}",
+        f"{100 * median(lambda summary: summary['cluster_efficiency']):.1f} %",
+        f"{statistics.mean(accuracies):.4f} ± {statistics.stdev(accuracies):.4f}",
+        f"up to {100 * median(waiting):.0f} %",
+        f"{statistics.median(each['median'] for each in staleness):.0f}, at most {max(each['max'] for each in staleness)}",
+        f"{median(lambda summary: summary['dropped_gradients']):,.0f}",
+    ]
 
 
 def by_rule(rates):
