@@ -8,6 +8,7 @@ import os
 import pathlib
 import select
 import shutil
+import socket
 import struct
 import subprocess
 import tempfile
@@ -40,6 +41,18 @@ class JobTest(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
+    def coordinate(self, *options, address="127.0.0.1:0", run_dir="run"):
+        """Starts a job whose other members are started by `join`."""
+        job = RunningJob(self.folder / run_dir, ["--listen", address, *options], command="coordinator")
+        self.addCleanup(job.end)
+        return job
+
+    def join(self, role, address, *options):
+        """Starts a worker or a server by hand, which is ended with the test at the latest."""
+        joiner = Joiner([role, "--join", address, *options])
+        self.addCleanup(joiner.end)
+        return joiner
+
     def summary(self, run_dir="run"):
         return json.loads((self.folder / run_dir / "summary.json").read_text())
 
@@ -57,9 +70,10 @@ class JobTest(unittest.TestCase):
 class RunningJob:
     """A job whose events are read as they come."""
 
-    def __init__(self, run_dir, options):
+    def __init__(self, run_dir, options, command="train"):
         self.run_dir = pathlib.Path(run_dir)
-        command = [SYNCOPATE, "train", "--json", "--run-dir", run_dir, *options]
+        place = [] if "--resume" in options else ["--run-dir", run_dir]
+        command = [SYNCOPATE, command, "--json", *place, *options]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
@@ -90,6 +104,13 @@ class RunningJob:
     def wait_for_round(self, number):
         return self.wait_for("status", lambda event: event["round"] >= number)
 
+    def wait_for_note(self, words):
+        return self.wait_for("note", lambda event: words in event["text"])["text"]
+
+    def address(self):
+        """Where a coordinator listens."""
+        return self.wait_for_note("listening at").split()[-1]
+
     def next_error(self):
         """The next line on standard error."""
         return self.process.stderr.readline().decode()
@@ -114,6 +135,43 @@ class RunningJob:
             self.process.communicate(timeout=LIMIT)
         self.process.stdout.close()
         self.process.stderr.close()
+
+
+class Joiner:
+    """A worker or server that was started by hand."""
+
+    def __init__(self, words):
+        self.process = subprocess.Popen(
+            [str(word) for word in (SYNCOPATE, *words)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+
+    def wait_for_line(self, words):
+        """Reads standard error up to a line with these words."""
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if words in line:
+                return line
+        raise AssertionError(f"'{words}' never came: {lines}")
+
+    def finish(self):
+        """Waits for the end; gives exit status and what is left of standard error."""
+        _, errors = self.process.communicate(timeout=LIMIT)
+        return self.process.returncode, errors
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate(timeout=LIMIT)
+        self.process.stderr.close()
+
+
+def free_address():
+    """An address of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def is_alive(pid):

@@ -1,0 +1,65 @@
+"""A node that speaks the wire protocol by hand, and so can say what no Syncopate would."""
+import socket
+import struct
+
+HELLO, WELCOME, REFUSED, MESSAGE = 1, 2, 3, 4
+TO_COORDINATOR = 1
+ROLE_WORKER = 1
+
+
+def varint(value):
+    encoded = b""
+    while value > 0x7F:
+        encoded += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+def message(fields):
+    """A protobuf message of numbers, texts and messages, by their field numbers."""
+    encoded = b""
+    for number, value in fields.items():
+        if isinstance(value, int):
+            encoded += varint(number << 3) + varint(value)
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            encoded += varint(number << 3 | 2) + varint(len(content)) + content
+    return encoded
+
+
+class RawNode:
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, kind, payload, tag=0, version=1):
+        header = struct.pack("<4sHHIIQ", b"SYNC", version, kind, tag, 0, len(payload))
+        self.socket.sendall(header + payload)
+
+    def receive_exactly(self, count):
+        data = b""
+        while len(data) < count:
+            chunk = self.socket.recv(count - len(data))
+            if not chunk:
+                raise AssertionError(f"the stream ended after {len(data)} of {count} bytes")
+            data += chunk
+        return data
+
+    def receive(self):
+        """The kind and the payload of the next frame."""
+        _, _, kind, _, _, length = struct.unpack("<4sHHIIQ", self.receive_exactly(24))
+        return kind, self.receive_exactly(length)
+
+    def say_hello(self, version=1):
+        self.send(HELLO, message({2: "127.0.0.1:1"}), version=version)
+        return self.receive()
+
+    def join_as_worker(self, index, agreement):
+        join = message({1: ROLE_WORKER, 2: index, 3: "raw", 4: 99, 5: "127.0.0.1:1", 7: agreement})
+        self.send(MESSAGE, message({1: join}), tag=TO_COORDINATOR)

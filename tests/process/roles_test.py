@@ -1,0 +1,159 @@
+"""Goal: coordinator, workers and servers that are started by hand find each other in any order, train as
+`train` does, and refuse by name, on both sides, whoever does not belong, while the job goes on.
+Method: each role a command of its own, over loopback; what no Syncopate says is said by a raw node."""
+import signal
+import unittest
+
+import raw_node
+from jobs import SMALL, JobTest, free_address, wait_until_gone
+
+SERVED = [*SMALL, "--scheme", "asgd", "--servers", "1"]
+
+
+class Roles(JobTest):
+    def assert_all_end_well(self, *processes):
+        for process in processes:
+            status, errors = process.finish()
+            self.assertEqual(status, 0, errors)
+
+    def assert_refused_on_both_sides(self, job, joiner, words):
+        status, errors = joiner.finish()
+        self.assertEqual(status, 2, errors)
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn(words, errors)
+        self.assertIn(words, job.wait_for_note(words))
+
+    def test_start_in_any_order(self):
+        for number, order in enumerate((
+            ("coordinator", "server", "worker", "worker"),
+            ("worker", "server", "coordinator", "worker"),
+            ("worker", "worker", "server", "coordinator"),
+        )):
+            with self.subTest(order):
+                address, run_dir = free_address(), f"run{number}"
+                processes = [
+                    self.coordinate(*SERVED, "--max-steps", "20", address=address, run_dir=run_dir)
+                    if role == "coordinator" else self.join(role, address)
+                    for role in order
+                ]
+                self.assert_all_end_well(*processes)
+                self.assertEqual([worker["steps"] for worker in self.summary(run_dir)["workers"]], [20, 20])
+                self.assertGreater(self.summary(run_dir)["accuracy"], 0.2)
+                self.assertEqual(len(self.checkpoints(run_dir)), 1)
+
+    def test_several_servers_and_places_by_number(self):
+        job = self.coordinate(*SMALL, "--scheme", "asgd", "--servers", "2", "--max-steps", "10")
+        address = job.address()
+        places = [("worker", 1), ("server", 1), ("worker", 0), ("server", 0)]
+        joiners = [self.join(role, address, "--index", index) for role, index in places]
+        started = job.wait_for("started")
+        by_rank = {worker["rank"]: worker["pid"] for worker in started["workers"]}
+        self.assertEqual(by_rank, {1: joiners[0].process.pid, 0: joiners[2].process.pid})
+        self.assert_all_end_well(job, *joiners)
+
+    def test_servers_may_share_the_process_of_the_coordinator(self):
+        job = self.coordinate(*SERVED, "--server-process", "shared", "--max-steps", "10")
+        address = job.address()
+        self.assert_all_end_well(self.join("worker", address), self.join("worker", address), job)
+
+    def test_those_who_do_not_belong_are_refused_and_the_job_goes_on(self):
+        job = self.coordinate(*SMALL, "--max-steps", "10")
+        address = job.address()
+        first = self.join("worker", address, "--index", "0")
+        first.wait_for_line("worker 0 joins")
+        taken = self.join("worker", address, "--index", "0", "--quiet")
+        self.assert_refused_on_both_sides(job, taken, f"its place is taken by pid {first.process.pid}")
+        none_such = self.join("worker", address, "--index", "2", "--quiet")
+        self.assert_refused_on_both_sides(job, none_such, "this job has room for 2 workers")
+        server = self.join("server", address, "--quiet")
+        self.assert_refused_on_both_sides(job, server, "this job has room for 0 servers")
+        other = self.join("worker", address, "--network", "resnet18-v1", "--quiet")
+        self.assert_refused_on_both_sides(job, other, "--network is resnet18-v1 here, but mlp in the job")
+        second = self.join("worker", address, "--network", "mlp")
+        self.assert_all_end_well(first, second, job)
+
+    def test_another_version_and_another_agreement_are_refused_and_the_job_goes_on(self):
+        job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "10")
+        address = job.address()
+        with raw_node.RawNode(address) as old:
+            kind, reason = old.say_hello(version=99)
+            self.assertEqual(kind, raw_node.REFUSED)
+            self.assertIn(b"found 99", reason)
+        with raw_node.RawNode(address) as other:
+            self.assertEqual(other.say_hello()[0], raw_node.WELCOME)
+            other.join_as_worker(0, "syncopate 99: ssgd of mlp")
+            self.assertIn(b'it runs "syncopate 99: ssgd of mlp"', other.receive()[1])
+            self.assertIn("worker 0 (pid 99 on raw) cannot join", job.wait_for_note("syncopate 99"))
+        self.assert_all_end_well(self.join("worker", address))
+        status, errors = job.finish()
+        self.assertEqual(status, 0, errors)
+        self.assertIn("turned away a connection", errors)
+
+    def test_a_secret_keeps_others_out(self):
+        secret = self.folder / "secret"
+        secret.write_text("open sesame\n")
+        job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "5", "--secret", secret)
+        address = job.address()
+        status, errors = self.join("worker", address, "--quiet").finish()
+        self.assertEqual((status, len(errors.splitlines())), (2, 1), errors)
+        self.assertIn("the job token is wrong", errors)
+        self.assert_all_end_well(self.join("worker", address, "--secret", secret))
+        status, errors = job.finish()
+        self.assertEqual(status, 0, errors)
+        self.assertIn("the job token is wrong", errors)
+
+    def test_nobody_waits_for_ever(self):
+        job = self.coordinate(*SMALL, "--gather-limit", "1")
+        self.join("worker", job.address()).wait_for_line("worker 0 joins")
+        status, errors = job.finish()
+        self.assertEqual(status, 1)
+        self.assertIn("there is still no sign of worker 1", errors)
+        status, errors = self.join("worker", free_address(), "--gather-limit", "1.5").finish()
+        self.assertEqual(status, 1)
+        self.assertIn("waiting for the coordinator at", errors.splitlines()[0])
+        self.assertIn("nobody answers at", errors.splitlines()[1])
+
+    def test_an_address_in_use_is_refused_before_anything_is_written(self):
+        job = self.coordinate(*SMALL)
+        other = self.coordinate(*SMALL, address=job.address(), run_dir="other")
+        status, errors = other.finish()
+        self.assertEqual((status, len(errors.splitlines())), (2, 1), errors)
+        self.assertIn("Address already in use", errors)
+        self.assertFalse((self.folder / "other").exists())
+
+    def test_an_interrupt_of_the_coordinator_ends_all_with_a_checkpoint(self):
+        job = self.coordinate(*SERVED, "--epochs", "100000", "--eval-every", "never")
+        address = job.address()
+        joiners = [self.join(role, address) for role in ("worker", "worker", "server")]
+        job.wait_for_round(10)
+        children = job.children()
+        job.process.send_signal(signal.SIGINT)
+        self.assertEqual(job.finish()[0], 130)
+        self.assert_all_end_well(*joiners)
+        self.assertEqual(len(self.checkpoints()), 1)
+        wait_until_gone(children)
+
+    def test_the_death_of_the_coordinator_ends_all(self):
+        job = self.coordinate(*SERVED, "--epochs", "100000", "--eval-every", "never")
+        address = job.address()
+        joiners = [self.join(role, address) for role in ("worker", "worker", "server")]
+        job.wait_for_round(10)
+        children = job.children()
+        job.process.kill()
+        for joiner in joiners:
+            status, errors = joiner.finish()
+            self.assertEqual(status, 1, errors)
+            self.assertIn("the coordinator died", errors)
+        wait_until_gone(children)
+
+    def test_a_run_is_resumed_by_hand(self):
+        for options in (["--max-steps", "5"], ["--resume", self.folder / "run", "--max-steps", "9"]):
+            base = SMALL if "--resume" not in options else []
+            job = self.coordinate(*base, *options)
+            address = job.address()
+            self.assert_all_end_well(self.join("worker", address), self.join("worker", address), job)
+        self.assertEqual(self.summary()["rounds"], 9)
+
+
+if __name__ == "__main__":
+    unittest.main()
