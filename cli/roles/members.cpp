@@ -46,7 +46,8 @@ class Worker final : public Candidate {
                 .dataset = job_.dataset(),
                 .folder = job_.folder(),
                 .rank = rank_,
-                .resume_from = job_.resume_from()});
+                .resume_from = job_.resume_from(),
+                .shared_memory = job_.shared_memory()});
   }
 
   const Job& job_;
@@ -82,7 +83,7 @@ class Evaluator final : public Candidate {
 
  private:
   void play(World& world, MemberLink& link) override {
-    run_evaluator(world, link, *replica_, job_.dataset());
+    run_evaluator(world, link, *replica_, {.plan = job_.plan(), .dataset = job_.dataset()});
   }
 
   const Job& job_;
