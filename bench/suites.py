@@ -1,7 +1,7 @@
 """The suites: which figure of Syncopate stands beside which of its peers."""
 import statistics
 
-from measuring import Contestant, comparison, interleave, table
+from measuring import ROOT, Contestant, comparison, interleave, table
 
 MIB = 2**20
 
@@ -161,7 +161,7 @@ def asynchronous(programs, options):
         for name, extra in schemes.items():
             scheme = name.split()[0].rstrip(",")
             summary = programs.job(
-                ["--scheme", scheme, "--cluster", "mixed", "--epochs", epochs, "--seed", seed, *extra]
+                ["--scheme", scheme, "--cluster", ROOT / "clusters/mixed.toml", "--epochs", epochs, "--seed", seed, *extra]
             )
             summaries[name].append(summary)
             print(f"  seed {seed}  {name}: {summary['throughput']:,.0f} samples/s, accuracy {summary['accuracy']:.4f}")

@@ -36,6 +36,11 @@ Listener listen_at(const std::string& address) {
 }  // namespace
 
 int coordinate_here(const CoordinatorCommand& wanted) {
+  if (meets_in_shared_memory(wanted.job.config)) {
+    throw ConfigError(fmt::format(
+        "scheme {} needs memory that all workers share: start them together, by `syncopate train`",
+        wanted.job.config.scheme));
+  }
   Listener listener = listen_at(wanted.address);
   const Hub hub{.address = listener.address, .token = wanted.token};
   RunClaim claim(wanted.job);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "scheme/shared_model.hpp"
 #include "torch/factory.hpp"
 #include "train/checkpoint.hpp"
 #include "train/config_file.hpp"
@@ -36,6 +37,14 @@ std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
                                       .momentum = config().momentum,
                                       .weight_decay = config().weight_decay},
                                      device);
+}
+
+void Job::share_memory() {
+  if (meets_in_shared_memory(config())) {
+    const auto facts = torch_backend::network_facts(network_of(config(), dataset_));
+    shared_memory_ = SharedMemory(SharedModel::bytes_for(
+        {.params = facts.parameters, .buffers = facts.buffers, .workers = config().workers}));
+  }
 }
 
 std::string Job::agreement() const {

@@ -3,9 +3,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/handlers.hpp"
+#include "cli/launch/shared_memory.hpp"
 #include "data/dataset.hpp"
 #include "scheme/replica.hpp"
 #include "train/job_plan.hpp"
@@ -33,6 +35,11 @@ class Job {
   /// Errors: ConfigError.
   std::unique_ptr<Replica> make_replica(const std::string& device) const;
 
+  /// Makes the memory that workers share under a scheme that wants some. Called before they are
+  /// forked. Errors: DataError.
+  void share_memory();
+  std::span<std::byte> shared_memory() const { return shared_memory_.bytes(); }
+
   /// What every member must agree upon, in words.
   std::string agreement() const;
   /// What nodes are told that enquire.
@@ -43,6 +50,7 @@ class Job {
   RunFolder folder_;
   Dataset dataset_;
   std::optional<std::filesystem::path> resume_from_;
+  SharedMemory shared_memory_;
 };
 
 /// The checkpoint from which a resumed run goes on; empty for a new run. Drops the evaluations that

@@ -46,7 +46,8 @@ class Worker final : public Candidate {
                 .dataset = job_.dataset(),
                 .folder = job_.folder(),
                 .rank = rank_,
-                .resume_from = job_.resume_from()});
+                .resume_from = job_.resume_from(),
+                .shared_memory = job_.shared_memory()});
   }
 
   const Job& job_;

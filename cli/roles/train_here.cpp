@@ -30,7 +30,8 @@ std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gath
 int train_here(const TrainCommand& wanted) {
   RunClaim claim(wanted);
   const TrainCommand& command = claim.command();
-  const Job job(command.config, checkpoint_of(command));
+  Job job(command.config, checkpoint_of(command));
+  job.share_memory();
   Pipe events = make_pipe();
   return run_claimed(claim,
                      {.children = processes_of(job, std::move(events.write), command.gather_limit),

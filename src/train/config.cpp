@@ -173,6 +173,10 @@ bool has_server(const TrainConfig& config) {
          (config.scheme == "ssgd" && config.aggregate == "server");
 }
 
+bool meets_in_shared_memory(const TrainConfig& config) {
+  return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory;
+}
+
 void check_config(const TrainConfig& config) {
   if (config.scheme == "local" && config.workers > 1) {
     throw ConfigError(fmt::format(

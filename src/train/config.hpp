@@ -88,6 +88,8 @@ struct TrainConfig {
 
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
+/// Whether its workers have to be on one host, started together.
+bool meets_in_shared_memory(const TrainConfig& config);
 
 /// Refuses fields that contradict each other. Each field by itself was checked when it was set
 /// (`train/config_fields.hpp`). Errors: ConfigError.

@@ -72,6 +72,7 @@ class ServerRole {
   }
   double epoch() const;
   Progress progress() const;
+  Duration training() const;
   Recurrence::Moment moment() const;
 
   World& world_;
@@ -88,6 +89,7 @@ class ServerRole {
   Recurrence evaluations_;
   Recurrence checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
+  std::optional<Duration> ended_;       ///< what it showed when the last worker had left
   Duration paused_{};
   Recurrence::Moment asked_{};
   TimePoint next_status_{};
@@ -142,7 +144,13 @@ void ServerRole::run() {
     keep_if_due();
     tell_status();
   }
+  ended_ = training();
   keep_the_last();
+}
+
+/// The training clock, which stops with the last worker.
+Duration ServerRole::training() const {
+  return ended_ ? *ended_ : clock_ ? clock_->now() : start_.training;
 }
 
 ValueRange ServerRole::range(const std::vector<TensorInfo>& layout) const {
@@ -296,12 +304,12 @@ Progress ServerRole::progress() const {
   return {.step = static_cast<std::uint64_t>(moment().step),
           .round = store_.version(),
           .samples = store_.samples(),
-          .training = clock_ ? clock_->now() : start_.training};
+          .training = training()};
 }
 
 Recurrence::Moment ServerRole::moment() const {
   return {.step = static_cast<double>(store_.samples()) / options_.plan.samples_per_step(),
-          .training = clock_ ? clock_->now() : start_.training};
+          .training = training()};
 }
 
 }  // namespace
