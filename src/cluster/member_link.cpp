@@ -79,6 +79,13 @@ std::optional<std::string> MemberLink::stop_reason() const {
   return stop_reason_;
 }
 
+void MemberLink::check() const {
+  const std::scoped_lock lock(mutex_);
+  if (ended_) {
+    std::rethrow_exception(ended_);
+  }
+}
+
 std::vector<wire::Dropped> MemberLink::take_dropped() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(dropped_, {});
@@ -188,12 +195,20 @@ void MemberLink::listen() {
       return leaving_;
     }();
     if (!expected) {
-      world_.cancel(std::make_exception_ptr(
+      end_job(std::make_exception_ptr(
           PeerLost(coordinator_node, "the coordinator died, so this job cannot go on")));
     }
   } catch (const Error&) {
-    world_.cancel(std::current_exception());
+    end_job(std::current_exception());
   }
+}
+
+void MemberLink::end_job(const std::exception_ptr& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = ended_ ? ended_ : why;
+  }
+  world_.cancel(why);
 }
 
 void MemberLink::handle(const wire::FromCoordinator& message) {
@@ -203,7 +218,10 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
       case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
       case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
-      case wire::FromCoordinator::kAbort: world_.cancel(to_error(message.abort())); break;
+      case wire::FromCoordinator::kAbort:
+        ended_ = to_error(message.abort());
+        world_.cancel(ended_);
+        break;
       case wire::FromCoordinator::kDropped: dropped_.push_back(message.dropped()); break;
       case wire::FromCoordinator::kJob:
       case wire::FromCoordinator::BODY_NOT_SET:

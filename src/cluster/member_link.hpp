@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,9 @@ class MemberLink {
   void set_status(const wire::Heartbeat& status);
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
   std::optional<std::string> stop_reason() const;
+  /// Throws what ended the job, once something has. For those who go on after a TimedOut or a PeerLost:
+  /// with the job ended, every blocking call throws such an error, and does so for ever.
+  void check() const;
   /// Workers without whom the job goes on, of whom the coordinator has told since the last call. The
   /// view keeps them. Thread: any.
   std::vector<wire::Dropped> take_dropped();
@@ -84,6 +88,7 @@ class MemberLink {
   void beat();
   void listen();
   void handle(const wire::FromCoordinator& message);
+  void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
   void end_tasks();
   /// Blocks until `ready`, which is asked under the mutex.
@@ -101,6 +106,7 @@ class MemberLink {
   std::vector<wire::Dropped> dropped_;
   std::uint64_t released_ = 0;
   bool leaving_ = false;
+  std::exception_ptr ended_;  ///< why the job did
 
   std::unique_ptr<Event> changed_;   // something arrived for the owner
   std::unique_ptr<Event> beat_now_;  // ends the pause between heartbeats

@@ -32,6 +32,14 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
+/// Where the tensors of a model lie in its flat vectors.
+struct ModelLayout {
+  std::vector<TensorInfo> params;
+  std::vector<TensorInfo> buffers;
+};
+
+ModelLayout layout_of(const Replica& replica);
+
 /// A model as a checkpoint holds it.
 struct ModelView {
   const ModelLayout& layout;

@@ -134,6 +134,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
 
 void ServerRole::run() {
   while (!server_.deserted() || awaits_first_shard()) {
+    link_.check();  // a server outlives lost peers, but not the job
     const ParameterServer::Asked asked = server_.serve(world_.now() + tick);
     if (asked.state) {
       send_state();

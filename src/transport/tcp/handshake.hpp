@@ -42,6 +42,6 @@ void dial(asio::io_context& io, const Dial& dial, const Settled& settled);
 
 /// As `dial`, again and again while nobody is there, until the limit. Errors: as `dial`, but TimedOut
 /// instead of asio::system_error.
-void dial_until_there(asio::io_context& io, const Dial& dial, Settled settled);
+void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled);
 
 }  // namespace syncopate::tcp

@@ -266,6 +266,29 @@ TEST_F(CoordinatorTest, AGradientThatIsNoNumberEndsTheJobEverywhere) {
   EXPECT_EQ(told, "worker 1 (pid 1 on sim): step 3: the loss is nan");
 }
 
+TEST_F(CoordinatorTest, AMemberThatOutlivesLostPeersHearsOfTheEndOfTheJob) {
+  coordinate({.workers = 2, .evaluators = 0});
+  std::string told;
+  add_worker(0, [&](World& world, MemberLink& link) {
+    for (int tries = 0; told.empty() && tries < 100; ++tries) {
+      try {
+        world.transport().receive(std::nullopt, Tag{100}, world.now() + std::chrono::seconds(1));
+      } catch (const Error&) {
+        // Nothing came, or a peer was lost; neither is the end of this member.
+      }
+      try {
+        link.check();
+      } catch (const PeerLost& loss) {
+        told = loss.what();
+      }
+    }
+  });
+  add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(1)); });
+  simulation_.at(TimePoint(std::chrono::seconds(5)), [&] { simulation_.kill(NodeId{2}); });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_THAT(told, HasSubstr("worker 1 (pid 1 on sim) died"));
+}
+
 TEST_F(CoordinatorTest, BarriersArePassedByWhoeverComesAfterTheirRelease) {
   coordinate({.workers = 1, .servers = 1, .evaluators = 0});
   add_worker(0, [](World&, MemberLink& link) { link.barrier(); });
