@@ -14,13 +14,6 @@
 
 namespace syncopate {
 
-/// The tensors of a model's flat vectors.
-struct ModelLayout {
-  std::vector<TensorInfo> params;
-  std::vector<TensorInfo> buffers;
-};
-ModelLayout layout_of(const Replica& replica);
-
 /// How far a training job has come. With the parameters, the buffers and the optimizer's state it is
 /// all that a run needs to go on as if it had never stopped: what else is random follows from the
 /// seed and these numbers.
