@@ -19,7 +19,7 @@ Json distribution(const Histogram& histogram) {
 }
 
 /// With the counts of all values: `buckets` of the least value and how many there were.
-Json whole_distribution(const Histogram& histogram) {
+Json with_buckets(const Histogram& histogram) {
   Json json = distribution(histogram);
   Json buckets = Json::array();
   for (const Histogram::Bucket& bucket : histogram.parts().buckets) {
@@ -153,7 +153,7 @@ Json make_summary(const RunResult& result) {
           {"traffic_bytes", workers.traffic},
           {"dropped_gradients", workers.dropped},
           {"skipped_batches", workers.skipped},
-          {"staleness", whole_distribution(workers.staleness)},
+          {"staleness", with_buckets(workers.staleness)},
           {"workers", std::move(workers.list)},
           {"servers", std::move(servers)},
           {"evaluations", evaluations_of(scoreboard)}};
