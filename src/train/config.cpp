@@ -81,11 +81,13 @@ constexpr Dependence dependences[] = {
      "--data fashion-mnist or mnist"},
 };
 
-/// Each gradient is an update of its own, so that as many of them as there are workers move the
-/// model as far as one mean over all workers would.
-bool updates_one_by_one(const TrainConfig& config) {
+/// How many updates of the model an update shares its place with: where each gradient is an update of
+/// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
+/// seen it.
+std::uint32_t updates_at_once(const TrainConfig& config) {
   constexpr std::array names{"asgd", "dc-asgd", "ssp", "hogwild"};
-  return std::find(names.begin(), names.end(), config.scheme) != names.end();
+  const bool one_by_one = std::find(names.begin(), names.end(), config.scheme) != names.end();
+  return one_by_one ? 2 * config.workers - 1 : 1;
 }
 
 std::uint32_t resolve_servers(const TrainConfig& config) {
@@ -113,7 +115,7 @@ void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
   }
   if (!config.learning_rate) {
     const double usual = facts.usual_learning_rate(config.optimizer);
-    config.learning_rate = updates_one_by_one(config) ? usual / config.workers : usual;
+    config.learning_rate = usual / updates_at_once(config);
   }
   if (!config.server_learning_rate) {
     config.server_learning_rate = facts.usual_learning_rate(config.server_optimizer);
