@@ -17,7 +17,7 @@ inline constexpr Tag server_push{26};     ///< values of a push
 inline constexpr Tag server_values{27};   ///< values of a pull
 inline constexpr Tag server_buffers{28};  ///< both ways
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
-inline constexpr Tag snapshot{32};  ///< snapshots of the model, rank 0 to the evaluator
+inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
 
 }  // namespace syncopate::tags
