@@ -146,6 +146,13 @@ Message SimTransport::receive(std::optional<NodeId> from, Tag tag, TimePoint dea
   return started.take();
 }
 
+void SimTransport::give_up(NodeId peer) {
+  check_peer(peer);
+  if (relation(peer) == Relation::known) {
+    cut(peer, "it was given up");
+  }
+}
+
 void SimTransport::cancel(std::exception_ptr why) noexcept {
   if (!ended_by_) {
     ended_by_ = std::move(why);

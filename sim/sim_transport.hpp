@@ -29,6 +29,7 @@ class SimTransport final : public Transport, private Endpoint {
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into) override;
   void post(NodeId to, Tag tag, std::vector<std::byte> payload) override;
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) override;
+  void give_up(NodeId peer) override;
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override { return traffic_; }

@@ -1,5 +1,6 @@
 #include "cluster/member_link.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cluster/coordinator.hpp"
@@ -66,7 +67,15 @@ const View& MemberLink::join() {
       world_.transport().introduce(member.node, member.address);
     }
   }
+  const std::scoped_lock lock(mutex_);
+  introduced_ = true;
+  std::for_each(dropped_.begin(), dropped_.end(), [this](const auto& gone) { give_up(gone); });
   return view_;
+}
+
+/// The node may hang in the middle of a message; whoever waits for the rest must not.
+void MemberLink::give_up(const wire::Dropped& gone) {
+  world_.transport().give_up(NodeId{gone.node()});
 }
 
 void MemberLink::set_status(const wire::Heartbeat& status) {
@@ -222,7 +231,12 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
         ended_ = to_error(message.abort());
         world_.cancel(ended_);
         break;
-      case wire::FromCoordinator::kDropped: dropped_.push_back(message.dropped()); break;
+      case wire::FromCoordinator::kDropped:
+        dropped_.push_back(message.dropped());
+        if (introduced_) {
+          give_up(message.dropped());
+        }
+        break;
       case wire::FromCoordinator::kJob:
       case wire::FromCoordinator::BODY_NOT_SET:
         throw ProtocolError("the coordinator sent a control message that nobody asked for");

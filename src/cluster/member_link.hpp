@@ -69,7 +69,7 @@ class MemberLink {
   /// with the job ended, every blocking call throws such an error, and does so for ever.
   void check() const;
   /// Workers without whom the job goes on, of whom the coordinator has told since the last call. The
-  /// view keeps them. Thread: any.
+  /// view keeps them; to the transport they are lost. Thread: any.
   std::vector<wire::Dropped> take_dropped();
 
   /// Blocks until every worker that is still there has called it as many times as this node.
@@ -88,6 +88,7 @@ class MemberLink {
   void beat();
   void listen();
   void handle(const wire::FromCoordinator& message);
+  void give_up(const wire::Dropped& gone);
   void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
   void end_tasks();
@@ -103,6 +104,7 @@ class MemberLink {
   wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
+  bool introduced_ = false;  ///< the transport knows the members of the view
   std::vector<wire::Dropped> dropped_;
   std::uint64_t released_ = 0;
   bool leaving_ = false;

@@ -89,6 +89,10 @@ class Transport {
   /// Errors: TimedOut, PeerLost, or what `cancel` was given.
   virtual Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) = 0;
 
+  /// Gives up a peer that may hang: the stream to it is cut, and it is lost, as this node is to it.
+  /// What it sent and nobody has received may be lost, too.
+  virtual void give_up(NodeId peer) = 0;
+
   /// Ends every operation of this node with `why`. The first call counts.
   virtual void cancel(std::exception_ptr why) noexcept = 0;
 

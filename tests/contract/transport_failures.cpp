@@ -95,6 +95,45 @@ TEST_P(TransportContract, ASendThatTimesOutCutsTheStream) {
       });
 }
 
+TEST_P(TransportContract, APeerThatIsGivenUpIsLostOnBothSides) {
+  run_pair(
+      [](World& world) {
+        Transport& transport = world.transport();
+        Bytes into(10);
+        const auto receive = transport.start_receive(node_one, other, into);
+        EXPECT_EQ(receive_text(world, node_one, control), "here");
+        transport.give_up(node_one);
+        EXPECT_EQ(lost_in([&] { receive->wait(soon(world)); }), node_one);
+        expect_everything_lost(world, node_one);
+        transport.give_up(node_one);
+      },
+      [](World& world) {
+        post_text(world, node_zero, control, "here");
+        EXPECT_EQ(lost_in([&] { world.transport().receive(node_zero, data, soon(world)); }),
+                  node_zero);
+      });
+}
+
+TEST_P(TransportContract, GivingUpAPeerFreesABufferThatItHasBegunToFill) {
+  run_pair(
+      [](World& world) {
+        Transport& transport = world.transport();
+        auto into = std::make_unique<Bytes>(huge);
+        auto receive = transport.start_receive(node_one, data, *into);
+        EXPECT_EQ(receive_text(world, node_one, control), "sending");
+        EXPECT_THROW(receive->wait(world.now()), TimedOut);
+        transport.give_up(node_one);
+        receive.reset();
+        into.reset();
+      },
+      [](World& world) {
+        const Bytes large(huge);
+        post_text(world, node_zero, control, "sending");
+        const auto sending = world.transport().start_send(node_zero, data, large);
+        EXPECT_EQ(lost_in([&] { sending->wait(soon(world)); }), node_zero);
+      });
+}
+
 TEST_P(TransportContract, WhatArrivedFromADeadPeerIsReceivedBeforeItsLoss) {
   run_pair(
       [this](World& world) {

@@ -116,17 +116,20 @@ class Completion(unittest.TestCase):
     def test_commands(self):
         self.assertEqual(self.complete("syncopate", "tr"), ["train"])
         self.assertIn("schemes", self.complete("syncopate", ""))
+        self.assertEqual(self.complete("syncopate", "wor"), ["worker"])
 
     def test_options(self):
         self.assertEqual(self.complete("syncopate", "train", "--batch"), ["--batch-size"])
         self.assertEqual(self.complete("syncopate", "networks", "--cl"), ["--classes"])
+        self.assertEqual(self.complete("syncopate", "worker", "--jo"), ["--join"])
 
     def test_values(self):
-        self.assertEqual(self.complete("syncopate", "train", "--scheme", "s"), ["ssgd", "ssp"])
+        self.assertEqual(self.complete("syncopate", "train", "--scheme", "")[:2], ["local", "ssgd"])
         self.assertEqual(self.complete("syncopate", "train", "--network", "res"), ["resnet18-v1"])
-        self.assertEqual(self.complete("syncopate", "train", "--scheme", "=", "ssg"), ["ssgd"])
-        self.assertIn("asgd", self.complete("syncopate", "train", "--scheme", "="))
+        self.assertEqual(self.complete("syncopate", "train", "--scheme", "=", "ss"), ["ssgd", "ssp"])
+        self.assertIn("ssgd", self.complete("syncopate", "train", "--scheme", "="))
         self.assertEqual(self.complete("syncopate", "completion", "b"), ["bash"])
+        self.assertEqual(self.complete("syncopate", "coordinator", "--network", "len"), ["lenet5"])
 
     def test_nothing_where_anything_goes(self):
         self.assertEqual(self.complete("syncopate", "train", "--seed", ""), [])

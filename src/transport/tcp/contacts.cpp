@@ -165,12 +165,16 @@ void Node::leave() {
 void Node::disconnect() {
   const std::string reason = "this node's transport was closed";
   for (Peer* const peer : peers()) {
-    if (peer->connection) {
-      peer->connection->lose(reason);
-    }
-    lose(*peer, reason);
+    part_with(*peer, reason);
   }
   io_.stop();
+}
+
+void Node::part_with(Peer& peer, const std::string& reason) {
+  if (peer.connection) {
+    peer.connection->lose(reason);
+  }
+  lose(peer, reason);
 }
 
 wire::Hello Node::hello() const {

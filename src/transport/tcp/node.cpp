@@ -112,6 +112,11 @@ Message Node::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
   return mailbox_.receive(from, tag, deadline);
 }
 
+void Node::give_up(NodeId peer) {
+  Peer& given_up = find(peer);
+  asio::post(io_, [this, &given_up] { part_with(given_up, "this node has given it up"); });
+}
+
 Traffic Node::traffic() const {
   Traffic sum;
   for (const Peer* const peer : peers()) {

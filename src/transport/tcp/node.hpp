@@ -59,6 +59,7 @@ class Node final : public TcpTransport {
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into) override;
   void post(NodeId to, Tag tag, std::vector<std::byte> payload) override;
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) override;
+  void give_up(NodeId peer) override;
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
@@ -84,6 +85,7 @@ class Node final : public TcpTransport {
   void resume(Peer& peer);
   void flush(Peer& peer);
   void cut(Peer& peer);
+  void part_with(Peer& peer, const std::string& reason);
   void leave();
   void disconnect();
   wire::Hello hello() const;

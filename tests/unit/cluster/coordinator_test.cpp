@@ -222,6 +222,28 @@ TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatDied) {
   EXPECT_LT(simulation_.now(), TimePoint(std::chrono::seconds(20)));
 }
 
+TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
+  coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
+  std::optional<NodeId> lost;
+  TimePoint when{};
+  add_worker(0, [&](World& world, MemberLink&) {
+    try {
+      world.transport().receive(NodeId{2}, Tag{100}, no_deadline);
+    } catch (const PeerLost& loss) {
+      lost = loss.peer();
+    }
+    when = world.now();
+  });
+  add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(9)); });
+  simulation_.at(TimePoint(std::chrono::seconds(1)), [&] {
+    simulation_.set_link(coordinator_node, NodeId{2}, {.latency = std::chrono::hours(1)});
+  });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_EQ(lost, NodeId{2});
+  EXPECT_LT(when, TimePoint(std::chrono::seconds(30)));
+  EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
+}
+
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatFailedAndTellsIt) {
   coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
   std::string told;
