@@ -146,7 +146,6 @@ def asynchronous(programs, options):
     epochs = 2
     schemes = {
         "ssgd": [],
-        "ssgd through a server": ["--aggregate", "server"],
         "backup": [],
         "ssp": [],
         "ssp, slack 100": ["--slack", 100],
