@@ -15,15 +15,28 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
   const Fate fate{.staleness = updates - read_at_};
   read_at_ = model_.counts().updates;
-  model_.read(replica.view(Part::params));
-  replica.store(Part::params);
+  read(replica);
   if (facts.wishes.evaluate || facts.wishes.checkpoint) {
-    model_.read_mean_buffers(replica.view(Part::buffers));
-    replica.store(Part::buffers);
+    read_mean_buffers(replica);
   }
   return {.spent = {.update = stepped - begun, .communicate = clock_.now() - stepped},
           .meeting = meeting(facts),
           .fates = {fate}};
+}
+
+void Hogwild::leave(Replica& replica) {
+  read(replica);
+  read_mean_buffers(replica);
+}
+
+void Hogwild::read(Replica& replica) {
+  model_.read(replica.view(Part::params));
+  replica.store(Part::params);
+}
+
+void Hogwild::read_mean_buffers(Replica& replica) {
+  model_.read_mean_buffers(replica.view(Part::buffers));
+  replica.store(Part::buffers);
 }
 
 Meeting Hogwild::meeting(const StepFacts& facts) {

@@ -29,8 +29,12 @@ class Hogwild : public Scheme {
         read_at_(options.start.updates) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
+  void leave(Replica& replica) override;
 
  private:
+  void read(Replica& replica);
+  void read_mean_buffers(Replica& replica);
   Meeting meeting(const StepFacts& facts);
 
   const Clock& clock_;

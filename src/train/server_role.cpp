@@ -207,7 +207,9 @@ void ServerRole::look_after_workers() {
 }
 
 void ServerRole::start_clock() {
-  if (!clock_ && server_.all_started()) {
+  // Who only adds hands out no model to start with.
+  const bool adds = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
+  if (!clock_ && (adds || server_.all_started())) {
     clock_.emplace(world_, start_.training);
   }
   if (clock_) {

@@ -15,6 +15,8 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t checkpoints_kept = 3;
+/// Batches in a row whose gradients are not finite: the fault is the model's then, not theirs.
+constexpr std::uint64_t hopeless = 100;
 /// To put a histogram into a message costs more than the rest of a status.
 constexpr Duration telling_every = std::chrono::milliseconds(200);
 
@@ -55,20 +57,17 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       phases_(world),
       clock_(world, options_.start.training),
       progress_(options_.start),
+      saved_(options_.start.round),
       asked_(moment()) {}
 
 void Trainer::run() {
   begun_ = clock_.now();
   done_ = reached_the_end();
-  if (done_) {
-    snapshot_and_checkpoint(options_.config.eval_every.unit != Every::Unit::never, false);
-  }
   while (!done_) {
     one_step();
   }
-  if (options_.snapshots) {
-    options_.snapshots->finish();
-  }
+  scheme_.leave(replica_);
+  keep_the_last();
   staleness_told_ = to_wire(staleness_);
   log_.flush();
 }
@@ -167,7 +166,14 @@ Recurrence::Moment Trainer::moment() const {
 /// counts as one without samples. Errors: NotFinite, where they are to end the job.
 bool Trainer::admit(PassResult& pass) {
   if (all_finite(replica_.view(Part::grads))) {
+    skipped_in_a_row_ = 0;
     return true;
+  }
+  if (++skipped_in_a_row_ >= hopeless) {
+    throw NotFinite(fmt::format(
+        "worker {}, step {}: the gradients of {} batches in a row are not finite, so the model is "
+        "lost; begin again with a lower learning rate",
+        options_.rank.value, progress_.step + 1, hopeless));
   }
   if (options_.config.on_nan == "stop") {
     throw NotFinite(fmt::format(
@@ -205,22 +211,32 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
   log_round(meeting, learning_rate);
-  const auto wanted_at_end = [&](const Every& every) {
-    return done_ && every.unit != Every::Unit::never;
-  };
-  const bool evaluate = meeting.agreed.evaluate || wanted_at_end(options_.config.eval_every);
-  const bool checkpoint =
-      meeting.agreed.checkpoint || wanted_at_end(options_.config.checkpoint_every);
-  if (evaluate || checkpoint) {
+  if (meeting.agreed.evaluate || meeting.agreed.checkpoint) {
     const TimePoint start = world_.now();
-    snapshot_and_checkpoint(evaluate, checkpoint);
+    snapshot_and_checkpoint(meeting.agreed.evaluate, meeting.agreed.checkpoint);
     paused_ = world_.now() - start;
     begun_ += paused_;
   }
 }
 
+/// The model at the end is tested and saved, unless the last round has seen to it.
+void Trainer::keep_the_last() {
+  const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
+  snapshot_and_checkpoint(wanted(options_.config.eval_every) && tested_ != progress_.round,
+                          wanted(options_.config.checkpoint_every) && saved_ != progress_.round);
+  if (options_.snapshots) {
+    options_.snapshots->finish();
+  }
+}
+
 void Trainer::snapshot_and_checkpoint(bool evaluate, bool checkpoint) {
   enter("snapshot");
+  if (evaluate) {
+    tested_ = progress_.round;
+  }
+  if (checkpoint) {
+    saved_ = progress_.round;
+  }
   if (evaluate && options_.snapshots) {
     options_.snapshots->send({.round = progress_.round,
                               .samples = progress_.samples,

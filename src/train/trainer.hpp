@@ -59,6 +59,7 @@ class Trainer {
   Wishes wishes();
   void account(const Outcome& outcome);
   void act_on(const Meeting& meeting, double learning_rate);
+  void keep_the_last();
   void snapshot_and_checkpoint(bool evaluate, bool checkpoint);
   void save_checkpoint();
   void log_round(const Meeting& meeting, double learning_rate);
@@ -88,10 +89,13 @@ class Trainer {
   TrainingClock clock_;
 
   Progress progress_;
-  std::uint64_t session_samples_ = 0;  ///< of this worker
-  std::uint64_t pending_samples_ = 0;  ///< likewise, since its last meeting
-  std::uint64_t dropped_ = 0;          ///< gradients left out by design
-  std::uint64_t skipped_ = 0;          ///< batches left out because their gradient was not finite
+  std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
+  std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
+  std::uint64_t session_samples_ = 0;    ///< of this worker
+  std::uint64_t pending_samples_ = 0;    ///< likewise, since its last meeting
+  std::uint64_t dropped_ = 0;            ///< gradients left out by design
+  std::uint64_t skipped_ = 0;            ///< batches left out because their gradient was not finite
+  std::uint64_t skipped_in_a_row_ = 0;
   Histogram staleness_;
   wire::Counts staleness_told_;  ///< as of not long ago
   TimePoint next_telling_{};

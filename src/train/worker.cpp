@@ -154,7 +154,6 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
                      .start = beginning.progress(),
                      .snapshots = snapshots_of(world, view, options)});
     trainer.run();
-    scheme->leave(replica);
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");
     link.leave(leave);

@@ -229,6 +229,24 @@ TEST(ServerJob, EasgdTestsTheCentre) {
   EXPECT_NE(last_checkpoint(config).values("weight"), job.params()[0]);
 }
 
+TEST(HogwildJob, TestsTheModelAtTheEndAndGoesOnFromIt) {
+  TrainConfig config = config_of("hogwild", "hogwild-job");
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.epochs = 1;
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto& summary = job.summary();
+  EXPECT_GT(summary.at("cluster_efficiency"), 0.9);
+  EXPECT_EQ(summary.at("evaluations").back().at("round"),
+            round_of(*latest_checkpoint(config.run_dir / "checkpoints")));
+  EXPECT_GE(summary.at("evaluations").back().at("samples"), 600);
+  config.epochs = 2;
+  SimulatedJob more = toy_job(config, /*resume=*/true);
+  more.run();
+  EXPECT_GE(more.summary().at("samples"), 2 * 600);
+  EXPECT_LT(more.summary().at("samples"), 2 * 600 + 3 * 16 + 3 * 16);
+}
+
 TEST(ServerJob, AGradientThatIsNotFiniteIsReportedAndNotSpread) {
   TrainConfig config = config_of("asgd", "nan");
   config.learning_rate = 1e38;
