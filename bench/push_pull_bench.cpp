@@ -11,7 +11,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -149,7 +148,13 @@ void print(const Result& result, const Options& options) {
       1e3 * result.quantile(0.9), 1e3 * result.cpu_seconds);
 }
 
-int coordinate(std::unique_ptr<TcpTransport> transport, const Options& options) {
+/// Tells its address through the pipe.
+int coordinate(int address_pipe, const Options& options) {
+  auto transport = TcpTransport::listen({.token = token});
+  const std::string hub = transport->address();
+  if (::write(address_pipe, hub.data(), hub.size()) < 0) {
+    return 1;
+  }
   RealWorld world(std::move(transport));
   NoObserver observer;
   Coordinator(world, {.workers = options.workers, .servers = options.servers, .evaluators = 0},
@@ -166,28 +171,26 @@ int run(const Options& options) {
   }
   // The coordinator's transport starts a thread, so it is made in a process of its own, too.
   std::vector<pid_t> children;
-  const auto fork_into = [&](const std::function<int()>& body) {
+  const auto is_new_child = [&] {
     children.push_back(::fork());
-    if (children.back() == 0) {
-      ::_exit(body());
-    }
+    return children.back() == 0;
   };
-  fork_into([&] {
-    auto transport = TcpTransport::listen({.token = token});
-    const std::string hub = transport->address();
-    return ::write(address[1], hub.data(), hub.size()) < 0
-               ? 1
-               : coordinate(std::move(transport), options);
-  });
+  if (is_new_child()) {
+    return coordinate(address[1], options);
+  }
   std::array<char, 64> hub{};
   if (::read(address[0], hub.data(), hub.size() - 1) <= 0) {
     return 1;
   }
   for (std::uint32_t shard = 0; shard < options.servers; ++shard) {
-    fork_into([&] { return member(wire::ROLE_SERVER, shard, hub.data(), options, results[1]); });
+    if (is_new_child()) {
+      return member(wire::ROLE_SERVER, shard, hub.data(), options, results[1]);
+    }
   }
   for (std::uint32_t rank = 0; rank < options.workers; ++rank) {
-    fork_into([&] { return member(wire::ROLE_WORKER, rank, hub.data(), options, results[1]); });
+    if (is_new_child()) {
+      return member(wire::ROLE_WORKER, rank, hub.data(), options, results[1]);
+    }
   }
   ::close(results[1]);
   Result result;

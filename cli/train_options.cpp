@@ -170,9 +170,11 @@ TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
 
 void add_output_options(CLI::App& app, Says what) {
   constexpr const char* said = "What is said";
-  add_switch(app, "quiet", "warnings and the final table only")->group(said);
+  const bool shows_job = what == Says::events;
+  add_switch(app, "quiet", shows_job ? "warnings and the final table only" : "warnings only")
+      ->group(said);
   add_switch(app, "verbose", "more, the settings of the numeric libraries included")->group(said);
-  if (what == Says::events) {
+  if (shows_job) {
     add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(said);
   }
 }

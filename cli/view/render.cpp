@@ -183,6 +183,42 @@ std::vector<std::string> worker_table(const Json& summary) {
   return table.lines();
 }
 
+std::string staleness_text(const Json& staleness) {
+  return fmt::format("median {}, p99 {}, at most {}", cell(staleness, "median", whole_text),
+                     cell(staleness, "p99", whole_text), cell(staleness, "max", whole_text));
+}
+
+std::string server_text(const Json& server) {
+  const Json queue = server.value("queue_length", Json::object());
+  return fmt::format("{} updates, busy {}, {} sent, queue of {:.1f}",
+                     cell(server, "updates", whole_text), cell(server, "busy_ratio", percent_text),
+                     cell(server, "traffic_bytes", bytes_text), queue.value("mean", 0.0));
+}
+
+/// What only jobs have whose workers go apart: a name and a figure each.
+std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json& summary) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const Json staleness = summary.value("staleness", Json::object());
+  if (staleness.value("max", 0) > 0) {
+    facts.emplace_back("staleness", staleness_text(staleness));
+  }
+  if (summary.value("dropped_gradients", 0) > 0) {
+    facts.emplace_back("left out", cell(summary, "dropped_gradients", whole_text) + " gradients");
+  }
+  if (summary.value("skipped_batches", 0) > 0) {
+    facts.emplace_back("not finite", cell(summary, "skipped_batches", whole_text) + " batches");
+  }
+  for (const Json& server : summary.value("servers", Json::array())) {
+    facts.emplace_back("server " + cell(server, "shard", whole_text), server_text(server));
+  }
+  for (const Json& worker : summary.value("workers", Json::array())) {
+    if (const Json reason = worker.value("dropped_because", Json()); reason.is_string()) {
+      facts.emplace_back("lost", reason.get<std::string>());
+    }
+  }
+  return facts;
+}
+
 std::string time_to_target(const Json& summary) {
   const std::string time = cell(summary, "time_to_target_seconds", seconds_text);
   return time == "-" ? "not reached" : time;
@@ -242,6 +278,9 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   add("cluster efficiency", cell(summary, "cluster_efficiency", percent_text));
   add("training clock", cell(summary, "training_seconds", seconds_text));
   add("traffic", cell(summary, "traffic_bytes", bytes_text));
+  for (const auto& [name, figure] : facts_of_going_apart(summary)) {
+    add(name, figure);
+  }
   add("run folder", run_dir);
   return lines;
 }

@@ -38,7 +38,7 @@ class ParameterServer {
   ParameterServer(World& world, ShardStore& store, Consistency& consistency, Options options);
 
   /// Handles the next request, if one comes before `deadline`.
-  /// Errors: PeerLost, of another server; ProtocolError; what the world was cancelled with.
+  /// Errors: ProtocolError; what the world was cancelled with.
   Asked serve(TimePoint deadline);
   /// Goes on without a worker that is lost. Nothing happens if it has left.
   void drop(Rank worker);

@@ -12,22 +12,17 @@ double stand_alone_throughput(const wire::Heartbeat& worker) {
   return ratio(static_cast<double>(worker.session_samples()), busy_seconds(worker));
 }
 
-Json distribution(const Histogram& histogram) {
-  return {{"median", histogram.quantile(0.5)},
-          {"p99", histogram.quantile(0.99)},
-          {"max", histogram.max()}};
-}
-
-/// With the counts of all values: `buckets` of the least value and how many there were.
-Json whole_distribution(const Histogram& histogram) {
-  Json json = distribution(histogram);
+/// `buckets` are pairs: the least value of a bucket, and how many values it counts.
+Json with_buckets(const Histogram& histogram) {
   Json buckets = Json::array();
   for (const Histogram::Bucket& bucket : histogram.parts().buckets) {
     buckets.push_back({bucket.least, bucket.count});
   }
-  json["mean"] = histogram.mean();
-  json["buckets"] = std::move(buckets);
-  return json;
+  return {{"median", histogram.quantile(0.5)},
+          {"p99", histogram.quantile(0.99)},
+          {"max", histogram.max()},
+          {"mean", histogram.mean()},
+          {"buckets", std::move(buckets)}};
 }
 
 Json summary_of_worker(const Member& member, const MembersSaid& members) {
@@ -50,7 +45,7 @@ Json summary_of_worker(const Member& member, const MembersSaid& members) {
       {"dropped_gradients", worker.dropped()},
       {"skipped_batches", worker.skipped()},
       {"dropped_because", reason == members.dropped.end() ? Json(nullptr) : Json(reason->second)},
-      {"staleness", distribution(from_wire(worker.staleness()))}};
+      {"staleness", with_buckets(from_wire(worker.staleness()))}};
 }
 
 Json summary_of_server(const Member& member, const wire::Heartbeat& server) {
@@ -153,7 +148,7 @@ Json make_summary(const RunResult& result) {
           {"traffic_bytes", workers.traffic},
           {"dropped_gradients", workers.dropped},
           {"skipped_batches", workers.skipped},
-          {"staleness", whole_distribution(workers.staleness)},
+          {"staleness", with_buckets(workers.staleness)},
           {"workers", std::move(workers.list)},
           {"servers", std::move(servers)},
           {"evaluations", evaluations_of(scoreboard)}};

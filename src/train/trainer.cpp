@@ -15,6 +15,8 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t checkpoints_kept = 3;
+/// To put a histogram into a message costs more than the rest of a status.
+constexpr Duration telling_every = std::chrono::milliseconds(200);
 
 JsonLines::Mode mode_of(const Progress& start) {
   return start == Progress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
@@ -56,6 +58,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       asked_(moment()) {}
 
 void Trainer::run() {
+  begun_ = clock_.now();
   done_ = reached_the_end();
   if (done_) {
     snapshot_and_checkpoint(options_.config.eval_every.unit != Every::Unit::never, false);
@@ -66,13 +69,13 @@ void Trainer::run() {
   if (options_.snapshots) {
     options_.snapshots->finish();
   }
+  staleness_told_ = to_wire(staleness_);
   log_.flush();
 }
 
 void Trainer::one_step() {
-  const Duration begun = clock_.now();
   Pass pass = compute();
-  pace(begun, pass.result.samples);
+  pace(begun_, pass.result.samples);
   if (!admit(pass.result)) {
     ++skipped_;
   }
@@ -85,6 +88,7 @@ void Trainer::one_step() {
                                                             .loss_sum = pass.result.loss_sum,
                                                             .paused = paused_,
                                                             .wishes = wished});
+  begun_ = clock_.now();
   account(outcome);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
@@ -192,6 +196,7 @@ void Trainer::account(const Outcome& outcome) {
 
 void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   clock_.take_off(meeting.paused);
+  begun_ -= meeting.paused;
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
@@ -210,6 +215,7 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
     const TimePoint start = world_.now();
     snapshot_and_checkpoint(evaluate, checkpoint);
     paused_ = world_.now() - start;
+    begun_ += paused_;
   }
 }
 
@@ -261,6 +267,10 @@ double Trainer::epoch() const {
 }
 
 void Trainer::enter(const std::string& phase) {
+  if (world_.now() >= next_telling_) {
+    next_telling_ = world_.now() + telling_every;
+    staleness_told_ = to_wire(staleness_);
+  }
   link_.set_status(status(phase));
 }
 
@@ -282,7 +292,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_bytes_sent(world_.transport().traffic().bytes_sent);
   status.set_overruns(overruns_);
   status.set_bytes_received(scheme_.bytes_received());
-  *status.mutable_staleness() = to_wire(staleness_);
+  *status.mutable_staleness() = staleness_told_;
   status.set_dropped(dropped_);
   status.set_skipped(skipped_);
   return status;

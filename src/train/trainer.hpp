@@ -93,9 +93,13 @@ class Trainer {
   std::uint64_t dropped_ = 0;          ///< gradients left out by design
   std::uint64_t skipped_ = 0;          ///< batches left out because their gradient was not finite
   Histogram staleness_;
+  wire::Counts staleness_told_;  ///< as of not long ago
+  TimePoint next_telling_{};
   std::uint64_t overruns_ = 0;
   double loss_ = 0;             ///< mean over the last meeting's samples
   Recurrence::Moment asked_{};  ///< when it last wished
+  Duration
+      begun_{};  ///< the training clock when the step under way began: at the last meeting's end
   Duration last_update_{};
   Duration paused_{};  ///< off the training clock since the last meeting
   bool done_ = false;

@@ -156,6 +156,21 @@ TEST(SummaryTest, ShowsWorkersAndFigures) {
                   "run folder          runs/x"));
 }
 
+TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
+  const auto summary = nlohmann::ordered_json::parse(R"({
+    "staleness": {"median": 3, "p99": 6, "max": 9}, "dropped_gradients": 1234,
+    "skipped_batches": 2,
+    "servers": [{"shard": 0, "updates": 5000, "busy_ratio": 0.125, "traffic_bytes": 1e9,
+                 "queue_length": {"mean": 1.25, "max": 4}}],
+    "workers": [{"rank": 2, "dropped_because": "worker 2 died"}]})");
+  const auto lines = render_summary(summary, "runs/x");
+  EXPECT_THAT(lines, testing::IsSupersetOf(
+                         {"staleness           median 3, p99 6, at most 9",
+                          "left out            1,234 gradients", "not finite          2 batches",
+                          "server 0            5,000 updates, busy 12.5 %, 1 GB sent, queue of 1.2",
+                          "lost                worker 2 died"}));
+}
+
 TEST(SummaryTest, ShowsWhatIsMissingAsMissing) {
   const auto summary = nlohmann::ordered_json::parse(
       R"({"accuracy": null, "target_accuracy": 0.9, "time_to_target_seconds": null})");

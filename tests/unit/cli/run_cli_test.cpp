@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -152,8 +153,23 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
     const std::string text = value.empty() || value == "0" ? "1" : value;
     std::vector<std::string> options{fmt::format("--{}", field.name), text};
-    if (field.name == "schedule-step" || field.name == "schedule-factor") {
-      options.insert(options.end(), {"--schedule", "step"});
+    const std::map<std::string_view, std::vector<std::string>> needs{
+        {"schedule-step", {"--schedule", "step"}},
+        {"schedule-factor", {"--schedule", "step"}},
+        {"servers", {"--scheme", "asgd"}},
+        {"server-process", {"--scheme", "asgd"}},
+        {"compensation", {"--scheme", "dc-asgd"}},
+        {"lambda", {"--scheme", "dc-asgd"}},
+        {"slack", {"--scheme", "ssp"}},
+        {"backup-workers", {"--scheme", "backup", "--workers", "2"}},
+        {"push-every", {"--scheme", "downpour"}},
+        {"fetch-every", {"--scheme", "downpour"}},
+        {"server-optimizer", {"--scheme", "downpour"}},
+        {"server-learning-rate", {"--scheme", "downpour"}},
+        {"local-steps", {"--scheme", "easgd"}},
+        {"moving-rate", {"--scheme", "easgd"}}};
+    if (const auto needed = needs.find(field.name); needed != needs.end()) {
+      options.insert(options.end(), needed->second.begin(), needed->second.end());
     } else if (field.name == "time-scale") {
       options.insert(options.end(), {"--cluster", file("a.toml",
                                                        "name = 'a'\n[[devices]]\n"
@@ -220,7 +236,8 @@ TEST_F(RunCliTest, RefusesWhatItDoesNotKnow) {
 TEST_F(RunCliTest, RefusesValuesByTheNameOfTheirOption) {
   EXPECT_EQ(
       refusal({"train", "--scheme", "sgd"}),
-      "syncopate: --scheme: expected one of local, ssgd, found 'sgd'; did you mean 'ssgd'?\n");
+      "syncopate: --scheme: expected one of local, ssgd, asgd, dc-asgd, ssp, backup, downpour, "
+      "easgd, hogwild, found 'sgd'; did you mean 'ssgd'?\n");
   EXPECT_EQ(refusal({"train", "--momentum", "-0.5"}),
             "syncopate: --momentum: expected a number from 0 and below 1, found -0.5\n");
   EXPECT_EQ(refusal({"train", "--seed"}), "syncopate: --seed needs a value\n");

@@ -291,5 +291,43 @@ TEST(ResolveConfigTest, TakesWorkersFromTheCluster) {
             "3 workers do not fit mixed.toml, which has 4 devices; leave out workers");
 }
 
+TEST(ResolveConfig, StepsAreSmallerWhereEachGradientIsOne) {
+  const ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+  TrainConfig config;
+  config.workers = 4;
+  config.scheme = "asgd";
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
+  config.scheme = "easgd";
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).moving_rate, 0.225);
+  config.workers = 1;
+  config.scheme = "hogwild";
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
+}
+
+TEST(ResolveConfig, GivesASchemeItsServers) {
+  const ConfigFacts facts{.devices = {}, .usual_learning_rate = {}, .time = "now"};
+  TrainConfig config;
+  EXPECT_EQ(resolve_config(config, facts).servers, 0U);
+  config.aggregate = "server";
+  EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  config.scheme = "ssp";
+  config.servers = 3;
+  EXPECT_EQ(resolve_config(config, facts).servers, 3U);
+  config.scheme = "hogwild";
+  EXPECT_THROW(resolve_config(config, facts), ConfigError);
+}
+
+TEST(CheckConfig, BackupWorkersLeaveSomeToWaitFor) {
+  TrainConfig config;
+  config.scheme = "backup";
+  config.workers = 3;
+  config.backup_workers = 2;
+  EXPECT_NO_THROW(check_config(config));
+  config.backup_workers = 3;
+  EXPECT_THROW(check_config(config), ConfigError);
+}
+
 }  // namespace
 }  // namespace syncopate
