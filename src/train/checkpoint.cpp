@@ -31,10 +31,11 @@ void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& la
 void append(std::vector<NamedTensor>& tensors, Metadata& metadata, const std::string& name,
             const OptimizerState& state) {
   for (const auto& [slot, values] : state.slots) {
-    tensors.push_back({name + '.' + slot, {static_cast<std::int64_t>(values.size())}, values});
+    tensors.push_back(
+        {fmt::format("{}.{}", name, slot), {static_cast<std::int64_t>(values.size())}, values});
   }
   for (const auto& [counter, value] : state.counters) {
-    metadata[name + '.' + counter] = std::to_string(value);
+    metadata[fmt::format("{}.{}", name, counter)] = std::to_string(value);
   }
 }
 
