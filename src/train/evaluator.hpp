@@ -14,8 +14,9 @@ struct TestResult {
 };
 TestResult test(Replica& replica, const Dataset& dataset);
 
-/// The evaluator's role: joins through `link`, tests every snapshot that rank 0 sends, reports each
-/// to the coordinator, and leaves when no more will come.
+/// The evaluator's role: joins through `link`, tests every snapshot that the keeper of the model
+/// sends (rank 0, or the first shard of a server), reports each to the coordinator, and leaves when no
+/// more will come.
 /// Errors: what ended the job.
 struct EvaluatorOptions {
   const JobPlan& plan;
