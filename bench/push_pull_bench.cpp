@@ -69,10 +69,9 @@ void serve(World& world, const View& view, Rank shard, const Options& options) {
                     .rule = {.name = "sgd"},
                     .learning_rate = [](std::uint64_t) { return 1e-6; }});
   const auto consistency = make_consistency(store, {});
-  ParameterServer server(world, store, *consistency,
-                         {.shard = shard.value,
-                          .workers = nodes(view, Role::worker),
-                          .servers = nodes(view, Role::server)});
+  ParameterServer server(
+      world, store, *consistency,
+      {.workers = nodes(view, Role::worker), .servers = nodes(view, Role::server)});
   while (!server.deserted()) {
     server.serve(world.now() + std::chrono::milliseconds(50));
   }

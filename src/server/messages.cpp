@@ -22,7 +22,7 @@ struct RequestBytes {
   std::uint8_t kind;
   std::uint8_t push;
   std::uint8_t pull;
-  std::uint8_t everything;
+  std::uint8_t unused;
 };
 static_assert(sizeof(RequestBytes) == 32 && std::is_trivially_copyable_v<RequestBytes>);
 
@@ -84,7 +84,7 @@ std::vector<std::byte> encode(const Request& request) {
                            .kind = static_cast<std::uint8_t>(request.kind),
                            .push = request.push,
                            .pull = request.pull,
-                           .everything = request.everything},
+                           .unused = 0},
               request.ranks);
 }
 
@@ -108,7 +108,6 @@ Request decode_request(std::span<const std::byte> bytes) {
   return {.kind = kind_in(head.kind, Request::Kind::finish, "request"),
           .push = head.push != 0,
           .pull = head.pull != 0,
-          .everything = head.everything != 0,
           .step = head.step,
           .samples = head.samples,
           .loss_sum = head.loss_sum,

@@ -29,7 +29,6 @@ struct Request {
   Kind kind = Kind::work;
   bool push = false;
   bool pull = false;
-  bool everything = false;    ///< of collect: what only a checkpoint needs, too
   std::uint64_t step = 0;     ///< the worker's steps, the pushed included; of a verdict, its step
   std::uint64_t samples = 0;  ///< trained on by the worker since its push before
   double loss_sum = 0;        ///< over those samples

@@ -47,17 +47,13 @@ void ParameterServer::look_for_requests(TimePoint deadline) {
   try {
     for (;;) {
       const TimePoint until = requests_.empty() ? deadline : world_.now();
-      take(world_.transport().receive(std::nullopt, tags::server_request, until));
+      requests_.push_back(world_.transport().receive(std::nullopt, tags::server_request, until));
     }
   } catch (const TimedOut&) {
     return;  // there is no more
   } catch (const PeerLost& loss) {
     lost(loss);
   }
-}
-
-void ParameterServer::take(Message message) {
-  requests_.push_back(std::move(message));
 }
 
 /// Another server that is gone has done its work, or else the coordinator ends the job.
@@ -97,7 +93,7 @@ void ParameterServer::handle_worker(Rank worker, const Request& request) {
 ParameterServer::Asked ParameterServer::handle_server(const Request& request) {
   switch (request.kind) {
     case Request::Kind::verdict: answer(consistency_.told(request.step, request.ranks)); return {};
-    case Request::Kind::collect: return {.state = request};
+    case Request::Kind::collect: return {.state = true};
     case Request::Kind::finish: return {.finish = true};
     default: throw ProtocolError("a server asks another for what only workers ask");
   }

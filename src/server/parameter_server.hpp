@@ -22,7 +22,6 @@ namespace syncopate {
 class ParameterServer {
  public:
   struct Options {
-    std::uint32_t shard = 0;
     std::vector<NodeId> workers;                     ///< by rank
     std::vector<NodeId> servers;                     ///< by shard, this one included
     Duration wait_limit = std::chrono::seconds(60);  ///< for values that a request has announced
@@ -30,8 +29,8 @@ class ParameterServer {
 
   /// What was asked for that those above have to answer.
   struct Asked {
-    std::optional<Request> state{};  ///< by shard 0, of another shard
-    bool finish = false;             ///< likewise
+    bool state = false;   ///< by shard 0, of another shard
+    bool finish = false;  ///< likewise
   };
 
   /// `store` and `consistency` outlive this.
@@ -65,7 +64,6 @@ class ParameterServer {
   };
 
   void look_for_requests(TimePoint deadline);
-  void take(Message message);
   void lost(const PeerLost& loss);
   Asked handle(const Message& message);
   void handle_worker(Rank worker, const Request& request);

@@ -109,8 +109,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
       store_(store_options()),
       consistency_(make_consistency(store_, consistency_options())),
       server_(world, store_, *consistency_,
-              {.shard = options.shard.value,
-               .workers = nodes_of(link.view().workers()),
+              {.workers = nodes_of(link.view().workers()),
                .servers = servers_,
                .wait_limit = from_seconds(config_.wait_limit)}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
@@ -237,7 +236,7 @@ void ServerRole::keep_if_due() {
 void ServerRole::keep(bool evaluate, bool checkpoint) {
   const TimePoint begun = world_.now();
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
-    server_.tell(shard, {.kind = Request::Kind::collect, .everything = checkpoint});
+    server_.tell(shard, {.kind = Request::Kind::collect});
   }
   const Progress now = progress();
   keeper_->keep({.stamp = {.round = now.round,

@@ -14,7 +14,6 @@ TEST(ServerMessages, RequestsArriveAsTheyWereSent) {
   const Request request{.kind = Request::Kind::verdict,
                         .push = true,
                         .pull = true,
-                        .everything = true,
                         .step = 1ULL << 40,
                         .samples = 64,
                         .loss_sum = -0.5,

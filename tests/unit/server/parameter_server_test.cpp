@@ -88,8 +88,7 @@ class ServerRun {
     };
     const auto consistency = make_consistency(store, options);
     ParameterServer server(world, store, *consistency,
-                           {.shard = shard,
-                            .workers = nodes(cluster_.servers, cluster_.workers),
+                           {.workers = nodes(cluster_.servers, cluster_.workers),
                             .servers = nodes(0, cluster_.servers)});
     told = &server;
     while (!server.deserted()) {
