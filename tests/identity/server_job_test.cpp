@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
 
@@ -33,16 +34,6 @@ std::vector<float> trained(const TrainConfig& config) {
   SimulatedJob job = toy_job(config);
   job.run();
   return last_checkpoint(config).values("weight");
-}
-
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double distance = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    distance += std::pow(double{a[i]} - double{b[i]}, 2);
-    norm += std::pow(double{b[i]}, 2);
-  }
-  return std::sqrt(distance / norm);
 }
 
 TrainConfig alone(TrainConfig config) {

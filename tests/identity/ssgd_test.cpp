@@ -13,6 +13,7 @@
 
 #include "base/random.hpp"
 #include "scheme/local.hpp"
+#include "tests/support/relative_distance.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "train/toy_replica.hpp"
 
@@ -91,16 +92,6 @@ std::vector<std::vector<float>> synchronous(const Case& example, Weights weights
     }
     return params_of(replica);
   });
-}
-
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double distance = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    distance += std::pow(double{a[i]} - double{b[i]}, 2);
-    norm += std::pow(double{b[i]}, 2);
-  }
-  return std::sqrt(distance / norm);
 }
 
 class SsgdIdentity : public testing::TestWithParam<Case> {};

@@ -11,6 +11,7 @@
 #include "base/random.hpp"
 #include "scheme/local.hpp"
 #include "scheme/ssgd.hpp"
+#include "tests/support/relative_distance.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "torch/factory.hpp"
 
@@ -81,16 +82,6 @@ std::vector<std::vector<float>> synchronous(const std::string& network, const Ba
     }
     return copy_of(*replica, part);
   });
-}
-
-double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double distance = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    distance += std::pow(double{a[i]} - double{b[i]}, 2);
-    norm += std::pow(double{b[i]}, 2);
-  }
-  return std::sqrt(distance / norm);
 }
 
 TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfEqualBatches) {
