@@ -48,10 +48,11 @@ void Ssgd::average_by_server(Replica& replica, float share, std::uint64_t sample
   replica.store(Part::grads);
 }
 
-void Ssgd::leave(Replica& /*replica*/) {
+std::optional<Meeting> Ssgd::leave(Replica& /*replica*/) {
   if (options_.server) {
     options_.server->leave();
   }
+  return std::nullopt;
 }
 
 }  // namespace syncopate

@@ -29,7 +29,7 @@ class Ssgd : public Scheme {
   Ssgd(Group& group, Options options) : group_(group), options_(options), round_(options.done) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  void leave(Replica& replica) override;
+  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   /// Σ weight_i · part_i / total, on every replica.

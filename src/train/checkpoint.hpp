@@ -25,6 +25,9 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
+/// The name under which a checkpoint keeps the state of a replica's own optimizer.
+inline constexpr const char* state_of_optimizer = "optimizer";
+
 /// Where the tensors of a model lie in its flat vectors.
 struct ModelLayout {
   std::vector<TensorInfo> params;
@@ -32,6 +35,8 @@ struct ModelLayout {
 };
 
 ModelLayout layout_of(const Replica& replica);
+/// As many as a flat vector has that is laid out so.
+std::size_t values_in(const std::vector<TensorInfo>& layout);
 
 /// A model as a checkpoint holds it.
 struct ModelView {
@@ -46,8 +51,6 @@ struct ModelView {
 /// counters and the progress as metadata. Errors: DataError (a full disk).
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model);
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
-                      const std::string& network, Replica& replica);
 
 /// What a checkpoint holds.
 class Checkpoint {

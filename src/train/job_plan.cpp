@@ -69,6 +69,10 @@ Membership::Options JobPlan::membership() const {
           .spares_workers = server_keeps_model()};
 }
 
+Gait JobPlan::gait() const {
+  return scheme_info(config_.scheme).gait;
+}
+
 double JobPlan::samples_per_step() const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   return std::accumulate(sizes.begin(), sizes.end(), 0.0);

@@ -8,6 +8,7 @@
 #include "cluster/cluster_file.hpp"
 #include "cluster/membership.hpp"
 #include "data/dataset.hpp"
+#include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
 #include "server/delay_compensation.hpp"
 #include "server/update_rule.hpp"
@@ -40,6 +41,8 @@ class JobPlan {
 
   /// Whom the job consists of, and whether it outlives its workers.
   Membership::Options membership() const;
+  /// How the workers' steps go together.
+  Gait gait() const;
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
   double steps_per_epoch(std::uint64_t train_samples) const;
