@@ -150,9 +150,7 @@ std::uint64_t Checkpoint::number(const std::string& key) const {
       fmt::format("{} does not say its {}; was it written by Syncopate?", source_, key));
 }
 
-Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
-                         Replica& replica) {
-  const Checkpoint checkpoint(std::move(bytes), source, network);
+void load_checkpoint(const Checkpoint& checkpoint, Replica& replica) {
   const ModelLayout layout = layout_of(replica);
   // All of it is read before any of it is loaded: what is damaged changes nothing.
   const std::vector<float> params = checkpoint.values(layout.params);
@@ -160,7 +158,6 @@ Progress load_checkpoint(std::string bytes, const std::string& source, const std
   replica.load_optimizer_state(checkpoint.state(state_of_optimizer));
   load(replica, Part::params, params);
   load(replica, Part::buffers, buffers);
-  return checkpoint.progress();
 }
 
 std::string checkpoint_name(std::uint64_t round) {

@@ -43,7 +43,7 @@ struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// Of those who update it, by name: "optimizer", or "server.0", "server.1", …
+  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …
   std::map<std::string, OptimizerState> states{};
 };
 
@@ -71,10 +71,9 @@ class Checkpoint {
   std::string source_;
 };
 
-/// Loads the bytes of a checkpoint into `replica`. `source` names it in errors.
-/// Errors: DataError, when it is damaged or belongs to another network or optimizer.
-Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
-                         Replica& replica);
+/// Makes a replica, its own optimizer included, what a checkpoint holds.
+/// Errors: DataError, when it belongs to another optimizer or the tensors have other shapes.
+void load_checkpoint(const Checkpoint& checkpoint, Replica& replica);
 
 /// The name of the checkpoint of a round: "round-0000001234.safetensors".
 std::string checkpoint_name(std::uint64_t round);

@@ -87,6 +87,10 @@ float JobPlan::gradient_weight(Rank rank) const {
   return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
 }
 
+RuleSpec JobPlan::outer_rule() const {
+  return {.name = config_.outer_optimizer, .momentum = config_.outer_momentum};
+}
+
 bool JobPlan::server_keeps_model() const {
   return scheme_info(config_.scheme).through == SchemeInfo::Through::server;
 }

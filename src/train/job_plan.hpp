@@ -50,6 +50,9 @@ class JobPlan {
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.
   float gradient_weight(Rank rank) const;
 
+  /// The optimizer over rounds of local steps.
+  RuleSpec outer_rule() const;
+
   /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
   bool server_keeps_model() const;
   ConsistencyOptions consistency() const;

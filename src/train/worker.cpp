@@ -1,6 +1,6 @@
 #include "train/worker.hpp"
 
-#include <vector>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "scheme/registry.hpp"
@@ -46,6 +46,7 @@ class Beginning {
   Group workers_;
   std::optional<ServerClient> server_;
   Reply server_start_{};
+  OptimizerState outer_state_{};
   std::optional<SharedModel> shared_;
   Progress progress_;
 };
@@ -73,7 +74,9 @@ Progress Beginning::begin() {
 
 Progress Beginning::begin_together() {
   if (options_.resume_from) {
-    return restore_state(workers_, replica_, config(), *options_.resume_from);
+    Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
+    outer_state_ = std::move(restored.outer_state);
+    return restored.progress;
   }
   draw_initial_state(workers_, replica_, config());
   return {};
@@ -118,7 +121,10 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
                                  .weight = options_.plan.gradient_weight(options_.rank),
                                  .push_every = config().push_every,
                                  .fetch_every = config().fetch_every,
-                                 .local_steps = config().local_steps});
+                                 .local_steps = config().local_steps,
+                                 .outer = options_.plan.outer_rule(),
+                                 .outer_rate = config().global_lr.value(),
+                                 .outer_state = outer_state_});
 }
 
 }  // namespace

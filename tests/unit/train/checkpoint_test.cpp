@@ -66,7 +66,9 @@ TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
   train(original, 10, 20);
 
   LogisticReplica restored(toy);
-  EXPECT_EQ(load_checkpoint(read_file(path), "a", "toy", restored), progress);
+  const Checkpoint checkpoint(read_file(path), "a", "toy");
+  load_checkpoint(checkpoint, restored);
+  EXPECT_EQ(checkpoint.progress(), progress);
   train(restored, 10, 20);
   EXPECT_THAT(restored.view(Part::params), ElementsAreArray(original.view(Part::params)));
   EXPECT_THAT(restored.view(Part::buffers), ElementsAreArray(original.view(Part::buffers)));
@@ -77,13 +79,13 @@ TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
   LogisticReplica replica(toy);
   write(path, {}, replica);
   try {
-    load_checkpoint(read_file(path), "a", "lenet5", replica);
+    const Checkpoint checkpoint(read_file(path), "a", "lenet5");
     FAIL() << "another network";
   } catch (const DataError& error) {
     EXPECT_STREQ(error.what(), "a is a checkpoint of toy, and this job trains lenet5");
   }
   LogisticReplica larger({.features = 5, .classes = 4, .momentum = 0.9});
-  EXPECT_THROW(load_checkpoint(read_file(path), "a", "toy", larger), DataError);
+  EXPECT_THROW(load_checkpoint(Checkpoint(read_file(path), "a", "toy"), larger), DataError);
 }
 
 TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
