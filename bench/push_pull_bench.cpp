@@ -54,14 +54,6 @@ class NoObserver : public JobObserver {
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
-std::vector<NodeId> nodes(const View& view, Role role) {
-  std::vector<NodeId> found;
-  for (const Member& member : view.of(role)) {
-    found.push_back(member.node);
-  }
-  return found;
-}
-
 void serve(World& world, const View& view, Rank shard, const Options& options) {
   const std::size_t values = range_of_shard(options.values, shard.value, options.servers).count;
   ShardStore store({.params = values,
@@ -71,7 +63,7 @@ void serve(World& world, const View& view, Rank shard, const Options& options) {
   const auto consistency = make_consistency(store, {});
   ParameterServer server(
       world, store, *consistency,
-      {.workers = nodes(view, Role::worker), .servers = nodes(view, Role::server)});
+      {.workers = view.nodes(Role::worker), .servers = view.nodes(Role::server)});
   while (!server.deserted()) {
     server.serve(world.now() + std::chrono::milliseconds(50));
   }
@@ -81,7 +73,7 @@ void serve(World& world, const View& view, Rank shard, const Options& options) {
 void work(World& world, MemberLink& link, const Options& options, int results) {
   std::vector<float> gradient(options.values, 1e-3F);
   std::vector<float> params(options.values);
-  ServerClient client(world, {.servers = nodes(link.view(), Role::server)});
+  ServerClient client(world, {.servers = link.view().nodes(Role::server)});
   std::vector<double> seconds;
   link.barrier();
   for (std::uint64_t round = 1; round <= warm_up + options.rounds; ++round) {

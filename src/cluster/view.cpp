@@ -50,6 +50,16 @@ std::vector<Member> View::of(Role role) const {
   return found;
 }
 
+std::vector<NodeId> View::nodes(Role role) const {
+  std::vector<NodeId> found;
+  for (const Member& member : members) {
+    if (member.role == role) {
+      found.push_back(member.node);
+    }
+  }
+  return found;
+}
+
 const Member* View::find(NodeId node) const {
   const auto found = std::find_if(members.begin(), members.end(),
                                   [&](const Member& member) { return member.node == node; });

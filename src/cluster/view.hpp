@@ -36,6 +36,8 @@ struct View {
 
   std::vector<Member> workers() const { return of(Role::worker); }
   std::vector<Member> of(Role role) const;
+  /// Those of a role, by rank.
+  std::vector<NodeId> nodes(Role role) const;
   /// Null for a node that is no member.
   const Member* find(NodeId node) const;
   const Member* find(Role role, Rank rank) const;

@@ -31,11 +31,12 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   return outcome;
 }
 
-void Downpour::leave(Replica& replica) {
+std::optional<Meeting> Downpour::leave(Replica& replica) {
   if (held_.samples > 0) {
     exchange(replica, /*push=*/true, /*fetch=*/false);
   }
   server_.leave();
+  return std::nullopt;
 }
 
 ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch) {

@@ -32,7 +32,7 @@ class Downpour : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  void leave(Replica& replica) override;
+  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   void hold(std::span<const float> gradient, const StepFacts& facts);

@@ -20,11 +20,12 @@ Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   return outcome;
 }
 
-void Easgd::leave(Replica& replica) {
+std::optional<Meeting> Easgd::leave(Replica& replica) {
   if (since_.samples > 0) {
     exchange(replica);
   }
   server_.leave();
+  return std::nullopt;
 }
 
 ServerClient::Result Easgd::exchange(Replica& replica) {

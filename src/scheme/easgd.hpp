@@ -28,7 +28,7 @@ class Easgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  void leave(Replica& replica) override;
+  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   ServerClient::Result exchange(Replica& replica);

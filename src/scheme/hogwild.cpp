@@ -24,9 +24,10 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
           .fates = {fate}};
 }
 
-void Hogwild::leave(Replica& replica) {
+std::optional<Meeting> Hogwild::leave(Replica& replica) {
   read(replica);
   read_mean_buffers(replica);
+  return std::nullopt;
 }
 
 void Hogwild::read(Replica& replica) {

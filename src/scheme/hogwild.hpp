@@ -30,7 +30,7 @@ class Hogwild : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
-  void leave(Replica& replica) override;
+  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   void read(Replica& replica);

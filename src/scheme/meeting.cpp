@@ -45,6 +45,13 @@ Card unpack(const CardBytes& bytes) {
 
 }  // namespace
 
+Card card_of(const StepFacts& facts) {
+  return {.samples = facts.samples,
+          .loss_sum = facts.loss_sum,
+          .paused = facts.paused,
+          .wishes = facts.wishes};
+}
+
 CardTable exchange_cards(Group& group, const Card& mine) {
   const CardBytes sent = pack(mine);
   std::vector<CardBytes> received(group.size());

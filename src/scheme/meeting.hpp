@@ -16,6 +16,9 @@ struct Card {
   Wishes wishes{};
 };
 
+/// The card of a worker that meets the others after every step.
+Card card_of(const StepFacts& facts);
+
 /// The cards of all workers, and what follows from them.
 struct CardTable {
   std::vector<Card> cards;  ///< by rank

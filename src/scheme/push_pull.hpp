@@ -30,7 +30,10 @@ class PushPull : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  void leave(Replica& /*replica*/) override { server_.leave(); }
+  std::optional<Meeting> leave(Replica& /*replica*/) override {
+    server_.leave();
+    return std::nullopt;
+  }
 
  private:
   ServerClient& server_;

@@ -7,8 +7,10 @@
 #include "scheme/easgd.hpp"
 #include "scheme/hogwild.hpp"
 #include "scheme/local.hpp"
+#include "scheme/local_rounds.hpp"
 #include "scheme/push_pull.hpp"
 #include "scheme/scheme_table.hpp"
+#include "scheme/ssgd.hpp"
 
 namespace syncopate {
 namespace {
@@ -23,6 +25,20 @@ Made make_local(const Surroundings& where, const SchemeOptions& options) {
         where.workers.size()));
   }
   return std::make_unique<Local>(where.workers.world(), options.done);
+}
+
+Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
+  const Averaging::Options averaging{.weights = options.weights, .server = where.server};
+  if (options.name == "ssgd") {
+    return std::make_unique<Ssgd>(where.workers, averaging, options.done);
+  }
+  return std::make_unique<LocalRounds>(where.workers,
+                                       std::make_unique<EverySteps>(options.local_steps),
+                                       LocalRounds::Options{.averaging = averaging,
+                                                            .done = options.done,
+                                                            .outer = options.outer,
+                                                            .outer_rate = options.outer_rate,
+                                                            .outer_state = options.outer_state});
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
@@ -61,10 +77,7 @@ Made make_with_server(const Surroundings& where, const SchemeOptions& options) {
 Made make_scheme(const Surroundings& where, const SchemeOptions& options) {
   switch (scheme_info(options.name).through) {
     case SchemeInfo::Through::nothing: return make_local(where, options);
-    case SchemeInfo::Through::each_other:
-      return std::make_unique<Ssgd>(
-          where.workers,
-          Ssgd::Options{.weights = options.weights, .done = options.done, .server = where.server});
+    case SchemeInfo::Through::each_other: return make_with_each_other(where, options);
     case SchemeInfo::Through::server: return make_with_server(where, options);
     case SchemeInfo::Through::shared_memory: return make_hogwild(where, options);
   }

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "collective/group.hpp"
+#include "scheme/averaging.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
-#include "scheme/ssgd.hpp"
 #include "server/server_client.hpp"
+#include "server/update_rule.hpp"
 
 namespace syncopate {
 
@@ -19,6 +20,9 @@ struct SchemeOptions {
   std::uint32_t push_every = 1;
   std::uint32_t fetch_every = 1;
   std::uint32_t local_steps = 1;
+  RuleSpec outer{.name = "sgd", .momentum = 0};  ///< the optimizer over rounds of local steps
+  double outer_rate = 1;
+  OptimizerState outer_state{};  ///< in a run that is resumed
 };
 
 /// What a scheme meets in. What it does not need may be null.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ struct StepFacts {
   double loss_sum = 0;
   Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
   Wishes wishes{};
+  Duration took{};    ///< data, forward, backward, paced time
+  bool last = false;  ///< the last step of every worker, where all are at the same one
 };
 
 /// Where the time of one `after_backward` went.
@@ -52,6 +55,12 @@ struct Fate {
   bool dropped = false;         ///< left out by design
 };
 
+/// A model as those see it who test it and write it down.
+struct ModelParts {
+  std::span<const float> params;
+  std::span<const float> buffers;
+};
+
 struct Outcome {
   Spent spent{};
   std::optional<Meeting> meeting{};  ///< empty where the replica went on alone
@@ -70,12 +79,24 @@ class Scheme {
   /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
 
+  /// How many samples of its mini-batch the next step takes; 0: all that are left.
+  virtual std::uint32_t step_samples() const { return 0; }
+
+  /// The model that is tested and saved. It is the replica, unless a scheme says otherwise.
+  virtual ModelParts model(Replica& replica) const {
+    return {.params = replica.view(Part::params), .buffers = replica.view(Part::buffers)};
+  }
+
+  /// What a scheme remembers beyond the replica, for a checkpoint: by name.
+  virtual std::map<std::string, OptimizerState> states() const { return {}; }
+
   /// Bytes of others' values and answers that came, as far as a scheme knows.
   virtual std::uint64_t bytes_received() const { return 0; }
 
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
-  /// that go on. Errors: as `after_backward`.
-  virtual void leave(Replica& /*replica*/) {}
+  /// that go on. Returns the meeting at which all did so, if there was one.
+  /// Errors: as `after_backward`.
+  virtual std::optional<Meeting> leave(Replica& /*replica*/) { return std::nullopt; }
 };
 
 }  // namespace syncopate

@@ -5,6 +5,13 @@
 
 namespace syncopate {
 
+/// How the steps of a job's workers go together.
+enum class Gait {
+  in_step,    ///< all are at the same step, and meet after steps that all know
+  in_rounds,  ///< each takes as many steps as it can; all meet in rounds, and agree what happens next
+  alone,      ///< each goes on by itself
+};
+
 /// A scheme as help texts show it, and what it asks of a job.
 struct SchemeInfo {
   /// What the workers meet in.
@@ -19,9 +26,7 @@ struct SchemeInfo {
   std::string_view rule;
   std::string_view source;
   Through through = Through::each_other;
-  /// All workers are at the same step, meet in every round, and agree what happens next. Otherwise
-  /// each goes on by itself, and a job is measured by the samples of all.
-  bool lockstep = true;
+  Gait gait = Gait::in_step;
 };
 
 /// Every scheme that `make_scheme` makes.

@@ -12,7 +12,6 @@
 namespace syncopate {
 namespace {
 
-constexpr const char* optimizer_name = "optimizer";
 constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
 
@@ -63,6 +62,14 @@ ModelLayout layout_of(const Replica& replica) {
   return {.params = replica.layout(Part::params), .buffers = replica.layout(Part::buffers)};
 }
 
+std::size_t values_in(const std::vector<TensorInfo>& layout) {
+  std::size_t values = 0;
+  for (const TensorInfo& tensor : layout) {
+    values = std::max(values, tensor.offset + values_of(tensor));
+  }
+  return values;
+}
+
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model) {
   Metadata metadata{{"format", "syncopate 1"},
@@ -78,15 +85,6 @@ void write_checkpoint(const std::filesystem::path& path, const Progress& progres
     append(tensors, metadata, name, state);
   }
   write_safetensors(path, metadata, tensors);
-}
-
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
-                      const std::string& network, Replica& replica) {
-  write_checkpoint(path, progress, network,
-                   {.layout = layout_of(replica),
-                    .params = replica.view(Part::params),
-                    .buffers = replica.view(Part::buffers),
-                    .states = {{optimizer_name, replica.optimizer_state()}}});
 }
 
 Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string& network)
@@ -152,17 +150,14 @@ std::uint64_t Checkpoint::number(const std::string& key) const {
       fmt::format("{} does not say its {}; was it written by Syncopate?", source_, key));
 }
 
-Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
-                         Replica& replica) {
-  const Checkpoint checkpoint(std::move(bytes), source, network);
+void load_checkpoint(const Checkpoint& checkpoint, Replica& replica) {
   const ModelLayout layout = layout_of(replica);
   // All of it is read before any of it is loaded: what is damaged changes nothing.
   const std::vector<float> params = checkpoint.values(layout.params);
   const std::vector<float> buffers = checkpoint.values(layout.buffers);
-  replica.load_optimizer_state(checkpoint.state(optimizer_name));
+  replica.load_optimizer_state(checkpoint.state(state_of_optimizer));
   load(replica, Part::params, params);
   load(replica, Part::buffers, buffers);
-  return checkpoint.progress();
 }
 
 std::string checkpoint_name(std::uint64_t round) {

@@ -25,6 +25,9 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
+/// The name under which a checkpoint keeps the state of a replica's own optimizer.
+inline constexpr const char* state_of_optimizer = "optimizer";
+
 /// Where the tensors of a model lie in its flat vectors.
 struct ModelLayout {
   std::vector<TensorInfo> params;
@@ -32,13 +35,15 @@ struct ModelLayout {
 };
 
 ModelLayout layout_of(const Replica& replica);
+/// As many as a flat vector has that is laid out so.
+std::size_t values_in(const std::vector<TensorInfo>& layout);
 
 /// A model as a checkpoint holds it.
 struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// Of those who update it, by name: "optimizer", or "server.0", "server.1", …
+  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …
   std::map<std::string, OptimizerState> states{};
 };
 
@@ -46,8 +51,6 @@ struct ModelView {
 /// counters and the progress as metadata. Errors: DataError (a full disk).
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model);
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
-                      const std::string& network, Replica& replica);
 
 /// What a checkpoint holds.
 class Checkpoint {
@@ -68,10 +71,9 @@ class Checkpoint {
   std::string source_;
 };
 
-/// Loads the bytes of a checkpoint into `replica`. `source` names it in errors.
-/// Errors: DataError, when it is damaged or belongs to another network or optimizer.
-Progress load_checkpoint(std::string bytes, const std::string& source, const std::string& network,
-                         Replica& replica);
+/// Makes a replica, its own optimizer included, what a checkpoint holds.
+/// Errors: DataError, when it belongs to another optimizer or the tensors have other shapes.
+void load_checkpoint(const Checkpoint& checkpoint, Replica& replica);
 
 /// The name of the checkpoint of a round: "round-0000001234.safetensors".
 std::string checkpoint_name(std::uint64_t round);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 
 #include "base/errors.hpp"
 #include "scheme/scheme_table.hpp"
@@ -39,6 +39,26 @@ std::optional<Every::Unit> unit_of(std::string_view name) {
       fmt::format("expected a period such as 200steps, 0.5epochs, 10s or never; found '{}'", text));
 }
 
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool meets_each_other(const TrainConfig& config) {
+  return scheme_info(config.scheme).through == SchemeInfo::Through::each_other;
+}
+
+bool may_choose_outer(const TrainConfig& config) {
+  return config.scheme == "diloco";
+}
+
+bool has_outer_momentum(const TrainConfig& config) {
+  return may_choose_outer(config) && config.outer_optimizer != "sgd";
+}
+
+bool counts_local_steps(const TrainConfig& config) {
+  return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
+}
+
 /// Options that only some values of another option give a meaning to.
 struct Dependence {
   std::string_view option;
@@ -56,8 +76,13 @@ constexpr Dependence dependences[] = {
     {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
     {"server-process", [](const TrainConfig& config) { return has_server(config); },
      "a scheme that has a server"},
-    {"aggregate", [](const TrainConfig& config) { return config.scheme == "ssgd"; },
-     "--scheme ssgd"},
+    {"aggregate", [](const TrainConfig& config) { return meets_each_other(config); },
+     "a scheme in which all workers meet"},
+    {"outer-optimizer", [](const TrainConfig& config) { return may_choose_outer(config); },
+     "--scheme diloco"},
+    {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
+     "--scheme diloco and an outer optimizer other than sgd"},
+    {"global-lr", has_local_rounds, "--scheme local-sgd or diloco"},
     {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
      "--scheme dc-asgd"},
     {"lambda", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
@@ -73,8 +98,8 @@ constexpr Dependence dependences[] = {
      "--scheme downpour"},
     {"server-learning-rate", [](const TrainConfig& config) { return config.scheme == "downpour"; },
      "--scheme downpour"},
-    {"local-steps", [](const TrainConfig& config) { return config.scheme == "easgd"; },
-     "--scheme easgd"},
+    {"local-steps", [](const TrainConfig& config) { return counts_local_steps(config); },
+     "--scheme local-sgd, diloco or easgd"},
     {"moving-rate", [](const TrainConfig& config) { return config.scheme == "easgd"; },
      "--scheme easgd"},
     {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
@@ -85,8 +110,7 @@ constexpr Dependence dependences[] = {
 /// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
 /// seen it.
 std::uint32_t updates_at_once(const TrainConfig& config) {
-  constexpr std::array names{"asgd", "dc-asgd", "ssp", "hogwild"};
-  const bool one_by_one = std::find(names.begin(), names.end(), config.scheme) != names.end();
+  const bool one_by_one = is_one_of(config.scheme, {"asgd", "dc-asgd", "ssp", "hogwild"});
   return one_by_one ? 2 * config.workers - 1 : 1;
 }
 
@@ -97,9 +121,20 @@ std::uint32_t resolve_servers(const TrainConfig& config) {
   if (config.servers > 0) {
     throw ConfigError(fmt::format("scheme {} has no parameter server; leave out servers{}",
                                   config.scheme,
-                                  config.scheme == "ssgd" ? ", or say --aggregate server" : ""));
+                                  meets_each_other(config) ? ", or say --aggregate server" : ""));
   }
   return 0;
+}
+
+/// The outer optimizer of a scheme, and its usual rate: with plain SGD at 1 the model becomes the mean of
+/// the replicas; with momentum, that of DiLoCo.
+void resolve_outer(TrainConfig& config) {
+  if (config.outer_optimizer == "auto") {
+    config.outer_optimizer = config.scheme == "diloco" ? "nesterov" : "sgd";
+  }
+  if (!config.global_lr) {
+    config.global_lr = config.outer_optimizer == "sgd" ? 1 : 0.7;
+  }
 }
 
 /// Fills what follows from the scheme, the optimizer and the number of workers.
@@ -170,9 +205,13 @@ std::string Every::to_string() const {
   return "never";
 }
 
+bool has_local_rounds(const TrainConfig& config) {
+  return is_one_of(config.scheme, {"local-sgd", "diloco"});
+}
+
 bool has_server(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
-         (config.scheme == "ssgd" && config.aggregate == "server");
+         (meets_each_other(config) && config.aggregate == "server");
 }
 
 bool meets_in_shared_memory(const TrainConfig& config) {
@@ -196,6 +235,9 @@ void check_config(const TrainConfig& config) {
   if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
     throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
   }
+  if (config.outer_optimizer == "nesterov" && config.outer_momentum == 0) {
+    throw ConfigError("outer optimizer nesterov needs a momentum above 0; without one it is sgd");
+  }
   if (config.optimizer == "nesterov" && config.momentum == 0) {
     throw ConfigError("optimizer nesterov needs a momentum above 0; without one it is sgd");
   }
@@ -217,6 +259,7 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   config.workers = resolve_workers(config, facts);
   config.servers = resolve_servers(config);
+  resolve_outer(config);
   resolve_rates(config, facts);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /

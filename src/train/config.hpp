@@ -54,10 +54,16 @@ struct TrainConfig {
   std::string weights = "samples";
   std::uint64_t seed = 1;
 
+  // How replicas meet
+  std::string aggregate = "ring";        ///< where all workers meet: ring, server
+  std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
+  std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
+  double outer_momentum = 0.9;
+  std::optional<double> global_lr;  ///< of the outer optimizer; empty: its usual one
+
   // What a parameter server does
   std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server
   std::string server_process = "own";          ///< own, shared
-  std::string aggregate = "ring";              ///< of ssgd: ring, server
   std::string compensation = "adaptive";       ///< of dc-asgd: constant, adaptive
   std::optional<double> lambda;                ///< of dc-asgd; empty: that of the compensation
   std::uint32_t slack = 3;                     ///< of ssp: clocks
@@ -66,7 +72,6 @@ struct TrainConfig {
   std::uint32_t fetch_every = 4;               ///< likewise
   std::string server_optimizer = "adagrad";    ///< of downpour
   std::optional<double> server_learning_rate;  ///< of downpour; empty: the optimizer's usual one
-  std::uint32_t local_steps = 10;              ///< of easgd: between two exchanges
   std::optional<double> moving_rate;           ///< of easgd; empty: 0.9 / workers
 
   // Until when
@@ -87,6 +92,8 @@ struct TrainConfig {
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
+/// Whether the workers meet after rounds of local steps.
+bool has_local_rounds(const TrainConfig& config);
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
 /// Whether its workers have to be on one host, started together.

@@ -9,6 +9,7 @@
 #include "collective/broadcast.hpp"
 #include "collective/reduce.hpp"
 #include "collective/ring.hpp"
+#include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 namespace {
@@ -38,7 +39,7 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
   share(group, replica, Part::buffers);
 }
 
-Progress restore_state(Group& group, Replica& replica, const TrainConfig& config,
+Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint) {
   std::string bytes;
   if (group.rank() == Rank{0}) {
@@ -48,7 +49,9 @@ Progress restore_state(Group& group, Replica& replica, const TrainConfig& config
   broadcast(group, std::as_writable_bytes(std::span(length)));
   bytes.resize(length[0]);
   broadcast(group, std::as_writable_bytes(std::span(bytes)));
-  return load_checkpoint(std::move(bytes), checkpoint.string(), config.network, replica);
+  const Checkpoint whole(std::move(bytes), checkpoint.string(), config.network);
+  load_checkpoint(whole, replica);
+  return {.progress = whole.progress(), .outer_state = whole.state(LocalRounds::state_of_outer)};
 }
 
 }  // namespace syncopate

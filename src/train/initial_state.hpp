@@ -18,9 +18,15 @@ namespace syncopate {
 /// Errors: PeerLost, TimedOut.
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config);
 
+/// What a run goes on from, beside its replicas.
+struct Restored {
+  Progress progress;
+  OptimizerState outer_state{};  ///< of the optimizer over rounds of local steps
+};
+
 /// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have.
 /// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
-Progress restore_state(Group& group, Replica& replica, const TrainConfig& config,
+Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint);
 
 }  // namespace syncopate

@@ -70,6 +70,10 @@ Membership::Options JobPlan::membership() const {
           .spares_workers = server_keeps_model()};
 }
 
+Gait JobPlan::gait() const {
+  return scheme_info(config_.scheme).gait;
+}
+
 double JobPlan::samples_per_step() const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   return std::accumulate(sizes.begin(), sizes.end(), 0.0);
@@ -82,6 +86,10 @@ double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
 float JobPlan::gradient_weight(Rank rank) const {
   const double mean = samples_per_step() / config_.workers;
   return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
+}
+
+RuleSpec JobPlan::outer_rule() const {
+  return {.name = config_.outer_optimizer, .momentum = config_.outer_momentum};
 }
 
 bool JobPlan::server_keeps_model() const {

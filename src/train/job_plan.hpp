@@ -8,6 +8,7 @@
 #include "cluster/cluster_file.hpp"
 #include "cluster/membership.hpp"
 #include "data/dataset.hpp"
+#include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
 #include "server/delay_compensation.hpp"
 #include "server/update_rule.hpp"
@@ -40,12 +41,17 @@ class JobPlan {
 
   /// Whom the job consists of, and whether it outlives its workers.
   Membership::Options membership() const;
+  /// How the workers' steps go together.
+  Gait gait() const;
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// How much a gradient of this worker counts where each is an update of its own: its batch size
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.
   float gradient_weight(Rank rank) const;
+
+  /// The optimizer over rounds of local steps.
+  RuleSpec outer_rule() const;
 
   /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
   bool server_keeps_model() const;

@@ -2,25 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/errors.hpp"
-#include "train/shard_messages.hpp"
-#include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr std::size_t checkpoints_kept = 3;
 
-/// The whole of what shards have a contiguous part of each.
-std::vector<float> joined(const std::vector<ShardState>& shards,
-                          std::vector<float> ShardState::*part) {
-  std::vector<float> whole;
-  for (const ShardState& shard : shards) {
-    whole.insert(whole.end(), (shard.*part).begin(), (shard.*part).end());
-  }
-  return whole;
+/// Small models may be tested many times a second, faster than that is done: they wait in memory, which
+/// costs the training nothing. Of large ones two wait.
+std::size_t most_waiting(const ModelLayout& layout) {
+  constexpr std::size_t memory_bytes = std::size_t{64} << 20;
+  const std::size_t bytes = sizeof(float) * (values_in(layout.params) + values_in(layout.buffers));
+  return std::max<std::size_t>(2, memory_bytes / std::max<std::size_t>(1, bytes));
 }
 
 }  // namespace
@@ -29,6 +26,7 @@ ModelKeeper::ModelKeeper(World& world, MemberLink& link, Options options)
     : world_(world),
       link_(link),
       options_(std::move(options)),
+      most_waiting_(most_waiting(options_.layout)),
       wanted_(world.make_event()),
       kept_(world.make_event()) {
   if (options_.evaluator) {
@@ -117,30 +115,22 @@ std::optional<ModelKeeper::Moment> ModelKeeper::next() {
 }
 
 void ModelKeeper::keep_now(Moment moment) {
-  std::vector<ShardState> shards{std::move(moment.first_shard)};
-  for (std::size_t shard = 1; shard < options_.servers.size(); ++shard) {
-    const Message message =
-        world_.transport().receive(options_.servers[shard], tags::server_state, no_deadline);
-    shards.push_back(decode_state(message.payload));
-  }
+  const KeptModel model = moment.model();
   if (moment.evaluate && snapshots_) {
-    snapshots_->send(moment.stamp, joined(shards, &ShardState::params),
-                     joined(shards, &ShardState::buffers));
+    snapshots_->send(moment.stamp, model.params, model.buffers);
   }
   if (moment.checkpoint) {
-    write_down(moment, std::move(shards));
+    write_down(moment, model);
   }
 }
 
-void ModelKeeper::write_down(const Moment& moment, std::vector<ShardState> shards) {
-  const std::vector<float> params = joined(shards, &ShardState::params);
-  const std::vector<float> buffers = joined(shards, &ShardState::buffers);
-  ModelView model{.layout = options_.layout, .params = params, .buffers = buffers};
-  for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-    model.states[fmt::format("server.{}", shard)] = std::move(shards[shard].rest);
-  }
+void ModelKeeper::write_down(const Moment& moment, const KeptModel& model) {
   const auto path = options_.folder.checkpoints() / checkpoint_name(moment.progress.round);
-  write_checkpoint(path, moment.progress, options_.network, model);
+  write_checkpoint(path, moment.progress, options_.network,
+                   {.layout = options_.layout,
+                    .params = model.params,
+                    .buffers = model.buffers,
+                    .states = model.states});
   prune_checkpoints(options_.folder.checkpoints(), checkpoints_kept);
   wire::Checkpoint written;
   written.set_path(path.string());

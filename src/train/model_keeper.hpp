@@ -2,6 +2,8 @@
 
 #include <deque>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,23 +12,28 @@
 
 #include "cluster/member_link.hpp"
 #include "cluster/world.hpp"
-#include "server/shard_store.hpp"
 #include "train/checkpoint.hpp"
 #include "train/run_folder.hpp"
 #include "train/snapshot.hpp"
 
 namespace syncopate {
 
-/// Beside a parameter server's first shard, in a task of its own: puts the model together from all
-/// shards, hands it to the evaluator, and writes it down. The shard meanwhile serves on.
+/// A model that nobody changes any more.
+struct KeptModel {
+  std::vector<float> params;
+  std::vector<float> buffers;
+  std::map<std::string, OptimizerState> states{};  ///< as in a `ModelView`
+};
+
+/// Hands models to the evaluator and writes them down, in a task of its own, beside the node that
+/// leads the job: the worker of rank 0, or a parameter server's first shard. It meanwhile goes on.
 ///
 /// Threads: one task calls; the background task is its own.
 class ModelKeeper {
  public:
   struct Options {
-    std::vector<NodeId> servers;  ///< by shard, the first included
     std::optional<NodeId> evaluator;
-    const ModelLayout& layout;
+    ModelLayout layout;
     RunFolder folder;
     std::string network;
   };
@@ -37,7 +44,7 @@ class ModelKeeper {
     Progress progress;
     bool evaluate = false;
     bool checkpoint = false;
-    ShardState first_shard;  ///< the others have been asked for theirs
+    std::function<KeptModel()> model;  ///< called once, in the keeper's task
   };
 
   ModelKeeper(World& world, MemberLink& link, Options options);
@@ -46,7 +53,7 @@ class ModelKeeper {
   ModelKeeper(const ModelKeeper&) = delete;
   ModelKeeper& operator=(const ModelKeeper&) = delete;
 
-  /// Blocks while two models wait to be kept. Errors: what ended the task.
+  /// Blocks while more models wait than there is memory for. Errors: what ended the task.
   void keep(Moment moment);
   /// Waits until all are kept, and tells the evaluator that no more will come. Errors: as `keep`.
   void finish();
@@ -56,14 +63,15 @@ class ModelKeeper {
   void keep_for_ever();
   std::optional<Moment> next();
   void keep_now(Moment moment);
-  void write_down(const Moment& moment, std::vector<ShardState> shards);
+  void write_down(const Moment& moment, const KeptModel& model);
   void wait_while(bool (ModelKeeper::*condition)() const);
-  bool is_full() const { return waiting_.size() >= 2; }
+  bool is_full() const { return waiting_.size() >= most_waiting_; }
   bool is_busy() const { return !waiting_.empty() || working_; }
 
   World& world_;
   MemberLink& link_;
   Options options_;
+  std::size_t most_waiting_;
   std::optional<SnapshotSender> snapshots_;
 
   std::mutex mutex_;  // guards the members below

@@ -23,6 +23,8 @@ std::span<const std::string_view> known_inits();
 std::span<const std::string_view> known_weights();
 std::span<const std::string_view> known_server_processes();
 std::span<const std::string_view> known_aggregates();
+/// Over rounds of local steps; `auto`: that of the scheme.
+std::span<const std::string_view> known_outer_optimizers();
 std::span<const std::string_view> known_compensations();
 std::span<const std::string_view> known_nan_policies();
 

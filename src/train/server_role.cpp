@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "server/consistency.hpp"
@@ -12,6 +9,7 @@
 #include "server/shard_ranges.hpp"
 #include "train/counts.hpp"
 #include "train/model_keeper.hpp"
+#include "train/model_of_shards.hpp"
 #include "train/phase_clock.hpp"
 #include "train/recurrence.hpp"
 #include "train/schedule.hpp"
@@ -22,24 +20,6 @@ namespace syncopate {
 namespace {
 
 constexpr Duration tick = std::chrono::milliseconds(50);
-
-std::size_t values_in(const std::vector<TensorInfo>& layout) {
-  std::size_t values = 0;
-  for (const TensorInfo& tensor : layout) {
-    const std::int64_t count = std::accumulate(tensor.shape.begin(), tensor.shape.end(),
-                                               std::int64_t{1}, std::multiplies<>());
-    values = std::max(values, tensor.offset + static_cast<std::size_t>(count));
-  }
-  return values;
-}
-
-std::vector<NodeId> nodes_of(const std::vector<Member>& members) {
-  std::vector<NodeId> nodes;
-  for (const Member& member : members) {
-    nodes.push_back(member.node);
-  }
-  return nodes;
-}
 
 bool wanted(const Every& every) {
   return every.unit != Every::Unit::never;
@@ -104,12 +84,12 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
       link_(link),
       options_(options),
       config_(options.plan.config()),
-      servers_(nodes_of(link.view().of(Role::server))),
+      servers_(link.view().nodes(Role::server)),
       schedule_(options.plan.server_schedule()),
       store_(store_options()),
       consistency_(make_consistency(store_, consistency_options())),
       server_(world, store_, *consistency_,
-              {.workers = nodes_of(link.view().workers()),
+              {.workers = link.view().nodes(Role::worker),
                .servers = servers_,
                .wait_limit = from_seconds(config_.wait_limit)}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
@@ -118,8 +98,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
     const Member* evaluator = link.view().find(Role::evaluator, Rank{0});
     keeper_.emplace(
         world, link,
-        ModelKeeper::Options{.servers = servers_,
-                             .evaluator = evaluator ? std::optional(evaluator->node) : std::nullopt,
+        ModelKeeper::Options{.evaluator = evaluator ? std::optional(evaluator->node) : std::nullopt,
                              .layout = options.layout,
                              .folder = options.folder,
                              .network = config_.network});
@@ -246,7 +225,9 @@ void ServerRole::keep(bool evaluate, bool checkpoint) {
                  .progress = now,
                  .evaluate = evaluate,
                  .checkpoint = checkpoint,
-                 .first_shard = store_.state()});
+                 .model = [this, first = store_.state()]() mutable {
+                   return model_of_shards(world_.transport(), servers_, std::move(first));
+                 }});
   const Duration pause = world_.now() - begun;
   paused_ += pause;
   if (clock_) {

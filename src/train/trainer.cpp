@@ -8,13 +8,11 @@
 
 #include "base/errors.hpp"
 #include "collective/finite.hpp"
-#include "scheme/scheme_table.hpp"
 #include "train/counts.hpp"
 
 namespace syncopate {
 namespace {
 
-constexpr std::size_t checkpoints_kept = 3;
 /// Batches in a row whose gradients are not finite: the fault is the model's then, not theirs.
 constexpr std::uint64_t hopeless = 100;
 /// To put a histogram into a message costs more than the rest of a status.
@@ -28,9 +26,23 @@ std::uint64_t train_samples(const Trainer::Options& options) {
   return options.dataset.train.samples();
 }
 
-double steps_per_epoch(const Trainer::Options& options, bool lockstep) {
-  return lockstep ? static_cast<double>(options.feed.steps_per_epoch())
-                  : static_cast<double>(train_samples(options)) / options.samples_per_step;
+double steps_per_epoch(const Trainer::Options& options) {
+  return options.gait == Gait::in_step
+             ? static_cast<double>(options.feed.steps_per_epoch())
+             : static_cast<double>(train_samples(options)) / options.samples_per_step;
+}
+
+/// Where workers are not in step, each goes on in its part as far as all have come in all the data.
+FeedPosition position_at(const Trainer::Options& options) {
+  const double steps = static_cast<double>(options.start.samples) / options.samples_per_step;
+  const bool in_rounds = options.gait == Gait::in_rounds;
+  return options.feed.position_after(
+      Step{in_rounds ? static_cast<std::uint64_t>(steps) : options.start.step});
+}
+
+BatchCutter::Empty empty_batches(const Trainer::Options& options) {
+  return options.gait == Gait::in_rounds ? BatchCutter::Empty::passed_over
+                                         : BatchCutter::Empty::kept;
 }
 
 double mean(double sum, std::uint64_t count) {
@@ -45,20 +57,26 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       replica_(replica),
       scheme_(scheme),
       options_(std::move(options)),
-      lockstep_(scheme_info(options_.config.scheme).lockstep),
-      served_(scheme_info(options_.config.scheme).through == SchemeInfo::Through::server),
       schedule_(options_.config),
-      evaluations_(options_.config.eval_every, steps_per_epoch(options_, lockstep_)),
-      checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_, lockstep_)),
-      loader_(world, {.dataset = options_.dataset,
-                      .feed = options_.feed,
-                      .start = options_.feed.position_after(Step{options_.start.step})}),
+      evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
+      checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
+      loader_(world,
+              {.dataset = options_.dataset, .feed = options_.feed, .start = position_at(options_)}),
+      batches_(loader_, empty_batches(options_)),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
       phases_(world),
       clock_(world, options_.start.training),
       progress_(options_.start),
       saved_(options_.start.round),
-      asked_(moment()) {}
+      asked_(moment()) {
+  if (options_.leads) {
+    keeper_.emplace(world, link,
+                    ModelKeeper::Options{.evaluator = options_.evaluator,
+                                         .layout = layout_of(replica),
+                                         .folder = options_.folder,
+                                         .network = options_.config.network});
+  }
+}
 
 void Trainer::run() {
   begun_ = clock_.now();
@@ -66,7 +84,9 @@ void Trainer::run() {
   while (!done_) {
     one_step();
   }
-  scheme_.leave(replica_);
+  if (const auto last = scheme_.leave(replica_)) {
+    act_on(*last, schedule_.rate(epoch()));
+  }
   keep_the_last();
   staleness_told_ = to_wire(staleness_);
   log_.flush();
@@ -83,16 +103,21 @@ void Trainer::one_step() {
   session_samples_ += pass.result.samples;
   pending_samples_ += pass.result.samples;
   const Wishes wished = wishes();
-  const Outcome outcome = scheme_.after_backward(replica_, {.samples = pass.result.samples,
-                                                            .loss_sum = pass.result.loss_sum,
-                                                            .paused = paused_,
-                                                            .wishes = wished});
+  const Duration took = clock_.now() - begun_;
+  const Outcome outcome =
+      scheme_.after_backward(replica_, {.samples = pass.result.samples,
+                                        .loss_sum = pass.result.loss_sum,
+                                        .paused = paused_,
+                                        .wishes = wished,
+                                        .took = took,
+                                        .last = in_step() && reached_the_end()});
   begun_ = clock_.now();
   account(outcome);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
-  if (!lockstep_) {  // nobody else has to agree, and what the meeting told may be the end
+  if (options_.gait ==
+      Gait::alone) {  // nobody else has to agree, and what the meeting told may be the end
     done_ = wished.stop || reached_the_end();
   }
 }
@@ -102,7 +127,7 @@ Trainer::Pass Trainer::compute() {
   const Batch* batch = nullptr;
   {
     const auto scope = phases_.enter(Phase::data);
-    batch = &loader_.next();
+    batch = &batches_.next(scheme_.step_samples());
   }
   const double rate = schedule_.rate(epoch());
   replica_.set_learning_rate(rate);
@@ -127,13 +152,19 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
 }
 
 Wishes Trainer::wishes() {
+  Wishes wishes = options_.gait == Gait::in_rounds ? Wishes{} : due();
+  const double seconds = to_seconds(moment().training);
+  const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
+  wishes.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value();
+  return wishes;
+}
+
+/// What has become due since this was last asked, of the worker that leads.
+Wishes Trainer::due() {
   const Recurrence::Moment after = moment();
   const Recurrence::Moment before = std::exchange(asked_, after);
-  const bool out_of_time =
-      options_.config.max_time && to_seconds(after.training) >= *options_.config.max_time;
-  return {.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value(),
-          .evaluate = leads() && evaluations_.due(before, after),
-          .checkpoint = leads() && checkpoints_.due(before, after)};
+  return {.evaluate = options_.leads && evaluations_.due(before, after),
+          .checkpoint = options_.leads && checkpoints_.due(before, after)};
 }
 
 std::uint64_t Trainer::last_step() const {
@@ -145,7 +176,7 @@ std::uint64_t Trainer::last_step() const {
 
 /// Whether this worker has nothing left to do.
 bool Trainer::reached_the_end() const {
-  if (lockstep_) {
+  if (in_step()) {
     return progress_.step >= last_step();
   }
   const double samples = options_.config.epochs * static_cast<double>(train_samples(options_));
@@ -153,12 +184,13 @@ bool Trainer::reached_the_end() const {
          progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
 }
 
-/// Where training stands: in lockstep by this worker's steps, which are those of all; else by the
-/// samples of all, in steps of every worker.
+/// Where training stands: by this worker's steps, where they are those of all; else by the samples of
+/// all, in steps of every worker.
 Recurrence::Moment Trainer::moment() const {
-  const double steps = lockstep_ ? static_cast<double>(progress_.step)
-                                 : static_cast<double>(progress_.samples + pending_samples_) /
-                                       options_.samples_per_step;
+  const std::uint64_t pending = options_.gait == Gait::alone ? pending_samples_ : 0;
+  const double steps =
+      in_step() ? static_cast<double>(progress_.step)
+                : static_cast<double>(progress_.samples + pending) / options_.samples_per_step;
   return {.step = steps, .training = clock_.now() - paused_};
 }
 
@@ -211,53 +243,55 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
   log_round(meeting, learning_rate);
-  if (meeting.agreed.evaluate || meeting.agreed.checkpoint) {
+  const Wishes now = options_.gait == Gait::in_rounds ? due() : meeting.agreed;
+  if (now.evaluate || now.checkpoint) {
     const TimePoint start = world_.now();
-    snapshot_and_checkpoint(meeting.agreed.evaluate, meeting.agreed.checkpoint);
-    paused_ = world_.now() - start;
-    begun_ += paused_;
+    keep(now.evaluate, now.checkpoint);
+    if (options_.gait != Gait::in_rounds) {
+      paused_ = world_.now() - start;
+      begun_ += paused_;
+    }
   }
 }
 
 /// The model at the end is tested and saved, unless the last round has seen to it.
 void Trainer::keep_the_last() {
   const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
-  snapshot_and_checkpoint(wanted(options_.config.eval_every) && tested_ != progress_.round,
-                          wanted(options_.config.checkpoint_every) && saved_ != progress_.round);
-  if (options_.snapshots) {
-    options_.snapshots->finish();
+  keep(wanted(options_.config.eval_every) && tested_ != progress_.round,
+       wanted(options_.config.checkpoint_every) && saved_ != progress_.round);
+  if (keeper_) {
+    keeper_->finish();
   }
 }
 
-void Trainer::snapshot_and_checkpoint(bool evaluate, bool checkpoint) {
+void Trainer::keep(bool evaluate, bool checkpoint) {
   enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
   }
   if (checkpoint) {
     saved_ = progress_.round;
+    log_.flush();
   }
-  if (evaluate && options_.snapshots) {
-    options_.snapshots->send({.round = progress_.round,
-                              .samples = progress_.samples,
-                              .epoch = epoch(),
-                              .training_seconds = to_seconds(progress_.training)},
-                             replica_.view(Part::params), replica_.view(Part::buffers));
-  }
-  if (checkpoint && leads()) {
-    save_checkpoint();
+  if (keeper_ && (evaluate || checkpoint)) {
+    keeper_->keep({.stamp = {.round = progress_.round,
+                             .samples = progress_.samples,
+                             .epoch = epoch(),
+                             .training_seconds = to_seconds(progress_.training)},
+                   .progress = progress_,
+                   .evaluate = evaluate,
+                   .checkpoint = checkpoint,
+                   .model = [model = copy_of_model()]() mutable { return std::move(model); }});
   }
 }
 
-void Trainer::save_checkpoint() {
-  log_.flush();
-  const auto path = options_.folder.checkpoints() / checkpoint_name(progress_.round);
-  write_checkpoint(path, progress_, options_.config.network, replica_);
-  prune_checkpoints(options_.folder.checkpoints(), checkpoints_kept);
-  wire::Checkpoint written;
-  written.set_path(path.string());
-  written.set_round(progress_.round);
-  link_.report(written);
+KeptModel Trainer::copy_of_model() {
+  const ModelParts model = scheme_.model(replica_);
+  KeptModel copy{.params = {model.params.begin(), model.params.end()},
+                 .buffers = {model.buffers.begin(), model.buffers.end()},
+                 .states = scheme_.states()};
+  copy.states[state_of_optimizer] = replica_.optimizer_state();
+  return copy;
 }
 
 void Trainer::log_round(const Meeting& meeting, double learning_rate) {
@@ -277,7 +311,7 @@ void Trainer::log_round(const Meeting& meeting, double learning_rate) {
 }
 
 double Trainer::epoch() const {
-  return lockstep_ ? options_.feed.epochs_before(position())
+  return in_step() ? options_.feed.epochs_before(position())
                    : static_cast<double>(progress_.samples) /
                          static_cast<double>(train_samples(options_));
 }

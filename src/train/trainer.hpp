@@ -8,22 +8,28 @@
 #include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/scheme_table.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/json_lines.hpp"
+#include "train/batch_cutter.hpp"
 #include "train/batch_feed.hpp"
 #include "train/checkpoint.hpp"
 #include "train/config.hpp"
 #include "train/loader.hpp"
+#include "train/model_keeper.hpp"
 #include "train/phase_clock.hpp"
 #include "train/recurrence.hpp"
 #include "train/run_folder.hpp"
 #include "train/schedule.hpp"
-#include "train/snapshot.hpp"
 
 namespace syncopate {
 
-/// One worker's training loop: fetch, compute, let the scheme decide, and do what a meeting agreed
-/// upon: a snapshot for the evaluator, a checkpoint, the end.
+/// One worker's training loop: fetch, compute, let the scheme decide, and do what follows from a
+/// meeting: a snapshot for the evaluator, a checkpoint, the end.
+///
+/// Where all workers are in step, these are agreed upon, and the time that a snapshot or a checkpoint
+/// takes is taken off the training clock of all. Elsewhere the worker that leads decides by itself, and
+/// nothing is taken off: others train on meanwhile.
 class Trainer {
  public:
   struct Options {
@@ -33,9 +39,11 @@ class Trainer {
     std::optional<DevicePacer> pacer;
     RunFolder folder;
     Rank rank;
-    double samples_per_step = 0;              ///< of all workers
-    Progress start;                           ///< zero, or that of the checkpoint
-    std::optional<SnapshotSender> snapshots;  ///< of rank 0
+    Gait gait = Gait::in_step;
+    double samples_per_step = 0;      ///< of all workers
+    Progress start;                   ///< zero, or that of the checkpoint
+    bool leads = false;               ///< has the model tested and saved for all
+    std::optional<NodeId> evaluator;  ///< whom to have it tested by
   };
 
   Trainer(World& world, MemberLink& link, Replica& replica, Scheme& scheme, Options options);
@@ -60,8 +68,9 @@ class Trainer {
   void account(const Outcome& outcome);
   void act_on(const Meeting& meeting, double learning_rate);
   void keep_the_last();
-  void snapshot_and_checkpoint(bool evaluate, bool checkpoint);
-  void save_checkpoint();
+  Wishes due();
+  void keep(bool evaluate, bool checkpoint);
+  KeptModel copy_of_model();
   void log_round(const Meeting& meeting, double learning_rate);
   void enter(const std::string& phase);
   double epoch() const;
@@ -70,20 +79,19 @@ class Trainer {
   bool reached_the_end() const;
   Recurrence::Moment moment() const;
   bool admit(PassResult& pass);
-  /// Rank 0 tests and saves for all, unless the model is a server's.
-  bool leads() const { return options_.rank == Rank{0} && !served_; }
+  bool in_step() const { return options_.gait == Gait::in_step; }
 
   World& world_;
   MemberLink& link_;
   Replica& replica_;
   Scheme& scheme_;
   Options options_;
-  bool lockstep_;  ///< all workers are at this one's step
-  bool served_;    ///< the model is a parameter server's
   Schedule schedule_;
   Recurrence evaluations_;
   Recurrence checkpoints_;
   Loader loader_;
+  BatchCutter batches_;
+  std::optional<ModelKeeper> keeper_;  ///< of the worker that leads
   JsonLines log_;
   PhaseClock phases_;
   TrainingClock clock_;

@@ -1,6 +1,6 @@
 #include "train/worker.hpp"
 
-#include <vector>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "scheme/registry.hpp"
@@ -11,23 +11,14 @@ namespace syncopate {
 namespace {
 
 Group group_of_workers(World& world, const View& view, const WorkerOptions& options) {
-  std::vector<NodeId> nodes;
-  for (const Member& worker : view.workers()) {
-    nodes.push_back(worker.node);
-  }
-  return Group(world, {.members = std::move(nodes),
+  return Group(world, {.members = view.nodes(Role::worker),
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit)});
 }
 
-/// Rank 0 has its model tested for all, unless the model is a server's.
-std::optional<SnapshotSender> snapshots_of(World& world, const View& view,
-                                           const WorkerOptions& options) {
+std::optional<NodeId> evaluator_of(const View& view) {
   const Member* evaluator = view.find(Role::evaluator, Rank{0});
-  if (options.rank != Rank{0} || options.plan.server_keeps_model() || !evaluator) {
-    return std::nullopt;
-  }
-  return SnapshotSender(world.transport(), evaluator->node);
+  return evaluator ? std::optional(evaluator->node) : std::nullopt;
 }
 
 Weights weights_of(const TrainConfig& config) {
@@ -55,6 +46,7 @@ class Beginning {
   Group workers_;
   std::optional<ServerClient> server_;
   Reply server_start_{};
+  OptimizerState outer_state_{};
   std::optional<SharedModel> shared_;
   Progress progress_;
 };
@@ -62,11 +54,7 @@ class Beginning {
 Beginning::Beginning(World& world, const View& view, Replica& replica, const WorkerOptions& options)
     : options_(options), replica_(replica), workers_(group_of_workers(world, view, options)) {
   if (has_server(config())) {
-    std::vector<NodeId> servers;
-    for (const Member& server : view.of(Role::server)) {
-      servers.push_back(server.node);
-    }
-    server_.emplace(world, ServerClient::Options{.servers = std::move(servers),
+    server_.emplace(world, ServerClient::Options{.servers = view.nodes(Role::server),
                                                  .wait_limit = from_seconds(config().wait_limit)});
   }
   progress_ = begin();
@@ -86,7 +74,9 @@ Progress Beginning::begin() {
 
 Progress Beginning::begin_together() {
   if (options_.resume_from) {
-    return restore_state(workers_, replica_, config(), *options_.resume_from);
+    Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
+    outer_state_ = std::move(restored.outer_state);
+    return restored.progress;
   }
   draw_initial_state(workers_, replica_, config());
   return {};
@@ -131,7 +121,10 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
                                  .weight = options_.plan.gradient_weight(options_.rank),
                                  .push_every = config().push_every,
                                  .fetch_every = config().fetch_every,
-                                 .local_steps = config().local_steps});
+                                 .local_steps = config().local_steps,
+                                 .outer = options_.plan.outer_rule(),
+                                 .outer_rate = config().global_lr.value(),
+                                 .outer_state = outer_state_});
 }
 
 }  // namespace
@@ -150,9 +143,11 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
                      .pacer = options.plan.pacer(options.rank),
                      .folder = options.folder,
                      .rank = options.rank,
+                     .gait = options.plan.gait(),
                      .samples_per_step = options.plan.samples_per_step(),
                      .start = beginning.progress(),
-                     .snapshots = snapshots_of(world, view, options)});
+                     .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
+                     .evaluator = evaluator_of(view)});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");

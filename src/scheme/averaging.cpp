@@ -1,0 +1,40 @@
+#include "scheme/averaging.hpp"
+
+#include "collective/ring.hpp"
+
+namespace syncopate {
+
+Averaging::Result Averaging::meet(Round round, const Card& card, const Values& values) {
+  const Clock& clock = group_.world();
+  CardTable table = exchange_cards(group_, card);
+  table.meeting.round = round;
+  const TimePoint met = clock.now();
+  const bool by_samples = options_.weights == Weights::samples;
+  const double weight = by_samples ? static_cast<double>(card.samples) : 1;
+  const double total = by_samples ? static_cast<double>(table.meeting.samples) : group_.size();
+  if (options_.server) {
+    add_by_server(values.model, weight == 0 ? 0 : static_cast<float>(weight / total),
+                  {.step = round.value, .samples = card.samples});
+  } else if (group_.size() > 1) {
+    weighted_mean(group_, values.model, weight, total);
+  }
+  if (group_.size() > 1 && !values.buffers.empty()) {
+    weighted_mean(group_, values.buffers, weight, total);
+  }
+  return {.table = std::move(table), .communicated = clock.now() - met};
+}
+
+/// The sum comes back to where the values were: a server answers when it has the whole of them.
+void Averaging::add_by_server(std::span<float> values, float share, const PushFacts& facts) {
+  ServerClient::Work work{.push = values, .pull = values, .facts = facts};
+  work.facts.weight = share;
+  options_.server->work(work);
+}
+
+void Averaging::leave() {
+  if (options_.server) {
+    options_.server->leave();
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "collective/group.hpp"
+#include "scheme/meeting.hpp"
+#include "server/server_client.hpp"
+
+namespace syncopate {
+
+/// How workers are weighted in a mean over them.
+enum class Weights {
+  samples,  ///< Σ n_i x_i / N: of gradients, the gradient of the union of the batches
+  uniform,  ///< Σ x_i / P: the papers' mean, right only where all n_i are equal
+};
+
+/// Meetings at which all workers exchange cards and take the weighted mean of what each brings: around
+/// a ring, or by a server that adds.
+///
+/// Thread: one meeting at a time.
+class Averaging {
+ public:
+  struct Options {
+    Weights weights = Weights::samples;
+    ServerClient* server = nullptr;  ///< adds what is as long as the model; null: the ring does
+  };
+
+  /// What a worker brings. Both are replaced by the mean over all workers.
+  struct Values {
+    std::span<float> model;    ///< as long as the parameters
+    std::span<float> buffers;  ///< always around the ring: they are few, and no server keeps them
+  };
+
+  struct Result {
+    CardTable table;  ///< the round of its meeting is filled in
+    Duration communicated{};
+  };
+
+  /// `group` and the server outlive this.
+  Averaging(Group& group, const Options& options) : group_(group), options_(options) {}
+
+  /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
+  Result meet(Round round, const Card& card, const Values& values);
+
+  /// This worker will not come again.
+  void leave();
+
+  Group& group() { return group_; }
+
+ private:
+  void add_by_server(std::span<float> values, float share, const PushFacts& facts);
+
+  Group& group_;
+  Options options_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,36 @@
+#include "scheme/background_meeting.hpp"
+
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+/// Says that a task has ended, however it does.
+class Ending {
+ public:
+  explicit Ending(std::atomic<bool>& finished) : finished_(finished) {}
+  ~Ending() { finished_ = true; }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  std::atomic<bool>& finished_;
+};
+
+}  // namespace
+
+void BackgroundMeeting::begin(Round round, const Card& card, const Averaging::Values& values) {
+  finished_ = false;
+  task_ = averaging_.group().world().spawn("meeting", [this, round, card, values] {
+    const Ending ending(finished_);
+    result_ = averaging_.meet(round, card, values);
+  });
+}
+
+Averaging::Result BackgroundMeeting::take() {
+  const std::unique_ptr<Task> task = std::exchange(task_, nullptr);
+  task->join();
+  return *std::exchange(result_, std::nullopt);
+}
+
+}  // namespace syncopate

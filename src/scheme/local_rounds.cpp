@@ -1,0 +1,143 @@
+#include "scheme/local_rounds.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/reduce.hpp"
+#include "server/kernels.hpp"
+
+namespace syncopate {
+namespace {
+
+void assign(std::vector<float>& into, std::span<const float> from) {
+  into.assign(from.begin(), from.end());
+}
+
+/// Takes `before` off and puts `after` on. In this order a replica that has not moved since `before`
+/// becomes `after` to the last bit.
+void replace(std::span<float> values, std::span<const float> before, std::span<const float> after) {
+  add_scaled(values, -1, before);
+  add(values, after);
+}
+
+}  // namespace
+
+LocalRounds::LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options)
+    : clock_(group.world()),
+      averaging_(group, options.averaging),
+      turns_(std::move(turns)),
+      options_(std::move(options)),
+      round_(options_.done),
+      meeting_(averaging_) {}
+
+Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
+  begin_with(replica);
+  const TimePoint begun = clock_.now();
+  replica.local_step();
+  Outcome outcome{.spent = {.update = clock_.now() - begun},
+                  .fates = {{.staleness = meeting_.under_way() ? 1U : 0U}}};
+  hold(facts);
+  const bool meets =
+      turns_->meets_after({.samples = facts.samples,
+                           .took = facts.took + outcome.spent.update,
+                           .last = facts.last,
+                           .communicated = std::exchange(communicated_, Duration::zero())});
+  if (meeting_.finished() || (meets && meeting_.under_way())) {
+    outcome.meeting = end_meeting(replica, outcome.spent);
+  }
+  const bool over = outcome.meeting && outcome.meeting->agreed.stop;
+  if (meets && !over && options_.overlap) {
+    const Card card = depart(replica);
+    meeting_.begin(round_, card, lent());
+  } else if (meets && !over) {
+    outcome.meeting = meet_at_once(replica, outcome.spent);
+  }
+  return outcome;
+}
+
+ModelParts LocalRounds::model(Replica& replica) const {
+  return global_.empty() ? Scheme::model(replica)
+                         : ModelParts{.params = global_, .buffers = global_buffers_};
+}
+
+std::map<std::string, OptimizerState> LocalRounds::states() const {
+  return {{state_of_outer, outer_ ? outer_->state() : options_.outer_state}};
+}
+
+std::optional<Meeting> LocalRounds::leave(Replica& replica) {
+  std::optional<Meeting> last;
+  if (options_.overlap) {
+    begin_with(replica);
+    Spent unused;
+    last = meet_at_once(replica, unused);
+  }
+  averaging_.leave();
+  return last;
+}
+
+/// All replicas are the same before their first step.
+void LocalRounds::begin_with(Replica& replica) {
+  if (outer_) {
+    return;
+  }
+  assign(global_, replica.view(Part::params));
+  assign(global_buffers_, replica.view(Part::buffers));
+  outer_ = make_update_rule(options_.outer, global_.size());
+  outer_->load(options_.outer_state);
+}
+
+void LocalRounds::hold(const StepFacts& facts) {
+  held_.samples += facts.samples;
+  held_.loss_sum += facts.loss_sum;
+  held_.paused = facts.paused;
+  held_.wishes.stop |= facts.wishes.stop;
+  held_.wishes.evaluate |= facts.wishes.evaluate;
+  held_.wishes.checkpoint |= facts.wishes.checkpoint;
+}
+
+/// Notes down with what the replica goes to its meeting, and makes Δ_i.
+Card LocalRounds::depart(Replica& replica) {
+  assign(gone_, replica.view(Part::params));
+  assign(gone_buffers_, replica.view(Part::buffers));
+  mean_ = gone_;
+  add_scaled(mean_, -1, global_);
+  mean_buffers_ = gone_buffers_;
+  ++round_.value;
+  return std::exchange(held_, {});
+}
+
+Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica, Spent& spent) {
+  const TimePoint begun = clock_.now();
+  outer_->begin_step(options_.outer_rate);
+  outer_->apply(0, global_, mean_, -1);
+  global_buffers_ = mean_buffers_;
+  replace(replica.view(Part::params), gone_, global_);
+  replace(replica.view(Part::buffers), gone_buffers_, global_buffers_);
+  replica.store(Part::params);
+  replica.store(Part::buffers);
+  const Duration applied = clock_.now() - begun;
+  spent.communicate += applied;
+  communicated_ = met.communicated + applied;
+  return met.table.meeting;
+}
+
+Meeting LocalRounds::meet_at_once(Replica& replica, Spent& spent) {
+  const Card card = depart(replica);
+  const Averaging::Result met = averaging_.meet(round_, card, lent());
+  spent.communicate += met.communicated;
+  spent.wait += met.table.waited;
+  return return_from(met, replica, spent);
+}
+
+/// Only the end of a meeting in the background holds the replica up: the sum, and before it the others.
+Meeting LocalRounds::end_meeting(Replica& replica, Spent& spent) {
+  const TimePoint asked = clock_.now();
+  const Averaging::Result met = meeting_.take();
+  const Duration held_up = clock_.now() - asked;
+  const Duration communicating = std::min(held_up, met.communicated);
+  spent.communicate += communicating;
+  spent.wait += held_up - communicating;
+  return return_from(met, replica, spent);
+}
+
+}  // namespace syncopate

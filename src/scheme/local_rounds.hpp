@@ -1,0 +1,87 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scheme/averaging.hpp"
+#include "scheme/background_meeting.hpp"
+#include "scheme/scheme.hpp"
+#include "scheme/turns.hpp"
+#include "server/update_rule.hpp"
+
+namespace syncopate {
+
+/// Rounds of local steps, each closed by one synchronous aggregation. With w_t the global model at the
+/// beginning of round t, w_i replica i at its end, Δ_i = w_i − w_t, and n_i the samples of its steps:
+///
+///     w_{t+1} = outer(w_t, −Σ n_i Δ_i / N)
+///
+/// where the outer optimizer takes −Σ n_i Δ_i / N for a gradient; plain SGD at the global learning rate
+/// ε_g makes it w_t + ε_g · Σ n_i Δ_i / N. When a replica meets the others is told by its turns:
+///
+///     local-sgd  every H steps, ε_g = 1                                     Stich 2018
+///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9           Douillard et al. 2023
+///     esync      when the pacer says so                                     Li et al. 2019, algorithm 1
+///
+/// The state of the replica's own optimizer lives on across rounds.
+///
+/// With overlap a replica trains on while the sum travels. When that has come, w_i becomes
+/// w_{t+1} + (w_i − what it was when it went to the meeting): local progress since then is kept, and is
+/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica;
+/// when all leave, a last meeting brings in what is left.
+///
+/// Buffers are averaged with the same weights; likewise.
+class LocalRounds : public Scheme {
+ public:
+  /// The name of the outer optimizer's among `states`.
+  static constexpr const char* state_of_outer = "outer";
+
+  struct Options {
+    Averaging::Options averaging{};
+    Round done{};  ///< rounds that came before, in a run that is resumed
+    RuleSpec outer{.name = "sgd", .momentum = 0};
+    double outer_rate = 1;
+    OptimizerState outer_state{};  ///< of a run that is resumed
+    bool overlap = false;
+  };
+
+  LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options);
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint32_t step_samples() const override { return turns_->step_samples(); }
+  ModelParts model(Replica& replica) const override;
+  std::map<std::string, OptimizerState> states() const override;
+  std::optional<Meeting> leave(Replica& replica) override;
+
+ private:
+  void begin_with(Replica& replica);
+  void hold(const StepFacts& facts);
+  Card depart(Replica& replica);
+  Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
+  Meeting meet_at_once(Replica& replica, Spent& spent);
+  Meeting end_meeting(Replica& replica, Spent& spent);
+  Averaging::Values lent() { return {.model = mean_, .buffers = mean_buffers_}; }
+
+  const Clock& clock_;
+  Averaging averaging_;
+  std::unique_ptr<Turns> turns_;
+  Options options_;
+  std::unique_ptr<UpdateRule> outer_;
+  Round round_;
+  Card held_;  ///< what this replica's next card says
+  Duration communicated_{};
+
+  // As long as the parts of the replica; empty before the first step.
+  std::vector<float> global_;          ///< w_t
+  std::vector<float> global_buffers_;  ///< likewise
+  std::vector<float> gone_;          ///< the parameters with which the replica went to its meeting
+  std::vector<float> gone_buffers_;  ///< likewise
+  std::vector<float> mean_;          ///< Δ_i, and then their mean; lent to the meeting under way
+  std::vector<float> mean_buffers_;  ///< likewise
+
+  BackgroundMeeting meeting_;  ///< last: it ends before what it uses
+};
+
+}  // namespace syncopate

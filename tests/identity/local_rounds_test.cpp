@@ -1,0 +1,106 @@
+// Goal:   schemes of local steps are ssgd where they coincide with it; an outer optimizer does what its
+//         formula says; a resume is exact where all that is remembered is the model's.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints, to
+//         1e-5 relative, since the sums are added in another order.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/relative_distance.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using testing::Eq;
+
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder("local-rounds-" + name));
+  config.scheme = scheme;
+  return config;
+}
+
+TrainConfig one_step_a_round(const std::string& scheme) {
+  TrainConfig config = config_of(scheme, scheme);
+  config.local_steps = 1;
+  return config;
+}
+
+std::vector<float> trained(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  EXPECT_EQ(job.summary().at("samples"), config.epochs * 600);
+  return last_checkpoint(config).values("weight");
+}
+
+std::vector<float> by_ssgd() {
+  return trained(config_of("ssgd", "ssgd"));
+}
+
+TEST(LocalRounds, OfOneStepAreSsgd) {
+  EXPECT_LE(relative_distance(trained(one_step_a_round("local-sgd")), by_ssgd()), 1e-5);
+}
+
+TEST(LocalRounds, OfOneStepAndAPlainOuterOptimizerAreSsgd) {
+  TrainConfig config = one_step_a_round("diloco");
+  config.outer_optimizer = "sgd";
+  config.global_lr = 1;
+  EXPECT_LE(relative_distance(trained(config), by_ssgd()), 1e-5);
+}
+
+TEST(LocalRounds, AreAddedByAServerAsAroundARing) {
+  TrainConfig config = config_of("local-sgd", "by-ring");
+  const std::vector<float> by_ring = trained(config);
+  config.run_dir = fresh_folder("local-rounds-by-server");
+  config.aggregate = "server";
+  EXPECT_LE(relative_distance(trained(config), by_ring), 1e-5);
+}
+
+TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
+  TrainConfig config = config_of("local-sgd", "many");
+  config.local_steps = 8;
+  EXPECT_GT(relative_distance(trained(config), by_ssgd()), 1e-3);
+}
+
+/// With workers that take one plain step a round at the learning rate η, the outer gradient is η times
+/// the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
+TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
+  TrainConfig outside = one_step_a_round("diloco");
+  outside.optimizer = "sgd";
+  outside.outer_optimizer = "momentum";
+  outside.global_lr = 1;
+  TrainConfig inside = config_of("ssgd", "inside");
+  inside.momentum = outside.outer_momentum;
+  EXPECT_LE(relative_distance(trained(outside), trained(inside)), 1e-5);
+}
+
+TEST(LocalRounds, TheOuterOptimizerIsResumed) {
+  TrainConfig whole = config_of("diloco", "whole");
+  whole.optimizer = "sgd";
+  whole.local_steps = 4;
+  const std::vector<float> uninterrupted = trained(whole);
+  TrainConfig cut = whole;
+  cut.run_dir = fresh_folder("local-rounds-cut");
+  cut.max_steps = 20;
+  SimulatedJob first = toy_job(cut);
+  first.run();
+  cut.max_steps.reset();
+  SimulatedJob second = toy_job(cut, /*resume=*/true);
+  second.run();
+  EXPECT_EQ(last_checkpoint(cut).values("weight"), uninterrupted);
+}
+
+TEST(LocalRounds, TheLastOneMayBeShort) {
+  TrainConfig config = config_of("local-sgd", "short");
+  config.local_steps = 1000;  // more than there are
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_EQ(job.summary().at("samples"), config.epochs * 600);
+  EXPECT_EQ(job.summary().at("rounds"), 1);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,82 @@
+// Goal:   every sample of a feed is handed out once, in order, whatever the sizes that are asked for;
+//         empty mini-batches are kept or passed over.
+// Method: a dataset whose k-th image has pixels of value k, cut by sizes that change.
+
+#include "train/batch_cutter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/partition.hpp"
+#include "tests/unit/train/thread_world.hpp"
+
+namespace syncopate {
+namespace {
+
+using test::ThreadWorld;
+using testing::ElementsAre;
+
+/// `samples` images of one pixel; sample k has the label k.
+Dataset numbered(std::uint8_t samples) {
+  Dataset dataset;
+  dataset.name = "numbered";
+  dataset.classes = samples;
+  dataset.train.shape = {1, 1, 1};
+  for (std::uint8_t sample = 0; sample < samples; ++sample) {
+    dataset.train.pixels.push_back(sample);
+    dataset.train.labels.push_back(sample);
+  }
+  return dataset;
+}
+
+BatchFeed feed_of(const Dataset& dataset, Rank worker, std::vector<std::uint32_t> batch_sizes) {
+  Partition partition(dataset.train.labels,
+                      {.seed = 1, .split_by_class = false, .shares = {1.0, 2.0}});
+  return BatchFeed(std::move(partition), worker, std::move(batch_sizes));
+}
+
+std::vector<std::int64_t> whole_epoch(BatchFeed feed, const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
+    for (const std::uint32_t sample : feed.batch({Epoch{0}, step})) {
+      labels.push_back(dataset.train.labels[sample]);
+    }
+  }
+  return labels;
+}
+
+TEST(BatchCutter, HandsOutEverySampleOnceInTheFeedsOrder) {
+  ThreadWorld world;
+  const Dataset dataset = numbered(24);
+  const BatchFeed feed = feed_of(dataset, Rank{1}, {4, 7});  // 16 samples: 7, 7, 2
+  Loader loader(world, {.dataset = dataset, .feed = feed, .start = {}});
+  BatchCutter cutter(loader, BatchCutter::Empty::kept);
+  std::vector<std::int64_t> labels;
+  std::vector<std::size_t> sizes;
+  for (const std::uint32_t most : {3U, 3U, 3U, 0U, 9U}) {
+    const Batch& batch = cutter.next(most);
+    sizes.push_back(batch.samples());
+    labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+    EXPECT_EQ(batch.features.size(), batch.samples());
+    EXPECT_EQ(batch.shape, dataset.train.shape);
+  }
+  EXPECT_THAT(sizes, ElementsAre(3, 3, 1, 7, 2));
+  EXPECT_EQ(labels, whole_epoch(feed, dataset));
+}
+
+TEST(BatchCutter, PassesOverEmptyBatchesWhereToldTo) {
+  ThreadWorld world;
+  const Dataset dataset = numbered(24);
+  const BatchFeed feed = feed_of(dataset, Rank{0}, {8, 4});  // 8 samples, then empty until step 4
+  Loader first(world, {.dataset = dataset, .feed = feed, .start = {}});
+  BatchCutter kept(first, BatchCutter::Empty::kept);
+  kept.next(0);
+  EXPECT_EQ(kept.next(0).samples(), 0U);
+  Loader second(world, {.dataset = dataset, .feed = feed, .start = {}});
+  BatchCutter passed_over(second, BatchCutter::Empty::passed_over);
+  passed_over.next(0);
+  EXPECT_EQ(passed_over.next(5).samples(), 5U);
+}
+
+}  // namespace
+}  // namespace syncopate
