@@ -72,7 +72,10 @@ void SimulatedJob::coordinate(World& world) {
                                   }
                                 },
                             .interrupted = [this] { return interrupted_; }});
-  Coordinator coordinator(world, plan_.membership(), recorder);
+  const auto checkpoint = options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt;
+  Coordinator coordinator(world, recorder,
+                          {.membership = plan_.membership(),
+                           .pacing = plan_.pacing(checkpoint ? round_of(*checkpoint) : 0)});
   coordinator.run();
   recorder.finish();
 }
