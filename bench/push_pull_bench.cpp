@@ -51,6 +51,7 @@ class NoObserver : public JobObserver {
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string&) override {}
+  void paced(const PacerState&) override {}
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
@@ -148,8 +149,9 @@ int coordinate(int address_pipe, const Options& options) {
   }
   RealWorld world(std::move(transport));
   NoObserver observer;
-  Coordinator(world, {.workers = options.workers, .servers = options.servers, .evaluators = 0},
-              observer)
+  Coordinator(
+      world, observer,
+      {.membership = {.workers = options.workers, .servers = options.servers, .evaluators = 0}})
       .run();
   return 0;
 }

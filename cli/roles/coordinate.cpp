@@ -41,7 +41,10 @@ std::vector<std::unique_ptr<Task>> start_servers(const Job& job, World& world, c
 }
 
 void run_job(const Job& job, const CoordinateOptions& options, World& world, Recorder& recorder) {
-  Coordinator coordinator(world, membership_of(job, options), recorder, job.description());
+  Coordinator coordinator(world, recorder,
+                          {.membership = membership_of(job, options),
+                           .pacing = job.plan().pacing(job.rounds_done()),
+                           .description = job.description()});
   coordinator.run();
   recorder.finish();
 }

@@ -10,6 +10,7 @@
 #include "cli/launch/shared_memory.hpp"
 #include "data/dataset.hpp"
 #include "scheme/replica.hpp"
+#include "train/checkpoint.hpp"
 #include "train/job_plan.hpp"
 #include "train/run_folder.hpp"
 #include "wire/control.pb.h"
@@ -29,6 +30,8 @@ class Job {
   const RunFolder& folder() const { return folder_; }
   const Dataset& dataset() const { return dataset_; }
   const std::optional<std::filesystem::path>& resume_from() const { return resume_from_; }
+  /// Before this run, where it goes on from a checkpoint.
+  std::uint64_t rounds_done() const { return resume_from_ ? round_of(*resume_from_) : 0; }
 
   /// The device that this process computes on, as people know it. Errors: ConfigError.
   std::string device(Rank rank) const;

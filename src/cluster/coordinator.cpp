@@ -17,12 +17,15 @@ constexpr Duration farewell = std::chrono::seconds(2);
 
 }  // namespace
 
-Coordinator::Coordinator(World& world, Membership::Options options, JobObserver& observer,
-                         wire::JobDescription description)
+Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
     : world_(world),
-      membership_(std::move(options), world.now()),
       observer_(observer),
-      description_(std::move(description)) {}
+      membership_(std::move(options.membership), world.now()),
+      description_(std::move(options.description)) {
+  if (options.pacing) {
+    pacer_.emplace(std::move(*options.pacing));
+  }
+}
 
 void Coordinator::run() {
   while (!done_) {
@@ -32,6 +35,7 @@ void Coordinator::run() {
     for (const Decision& decision : membership_.time_passed(world_.now())) {
       carry_out(decision);
     }
+    keep_pace();
     stop_if_wanted();
   }
   world_.transport().close(world_.now() + farewell);
@@ -79,12 +83,59 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kLeave:
       if (member) {
         observer_.left(*member, message.leave());
+        no_longer_pace(from);
       }
       return membership_.left(from);
+    case wire::ToCoordinator::kStepped: return handle_step(from, message.stepped());
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator was sent a control message that it has no answer to");
+}
+
+Decisions Coordinator::handle_step(NodeId from, const wire::Stepped& stepped) {
+  const View* view = membership_.view();
+  const Member* member = view ? view->find(from) : nullptr;
+  if (!pacer_ || !member || member->role != Role::worker) {
+    throw ProtocolError("the coordinator was told of a step, but nobody's steps are paced");
+  }
+  carry_out(pacer_->stepped(member->rank,
+                            {.round = stepped.round(),
+                             .steps = stepped.steps(),
+                             .samples = stepped.samples(),
+                             .took = from_seconds(stepped.seconds()),
+                             .meets = stepped.meets(),
+                             .communicated = from_seconds(stepped.communicated_seconds())},
+                            world_.now()));
+  return {};
+}
+
+void Coordinator::keep_pace() {
+  if (!pacer_ || !membership_.view()) {
+    return;
+  }
+  carry_out(pacer_->time_passed(world_.now()));
+  if (world_.now() >= next_paced_) {
+    next_paced_ = world_.now() + tick;
+    observer_.paced(pacer_->state());
+  }
+}
+
+void Coordinator::carry_out(const Paces& paces) {
+  for (const Pace& pace : paces) {
+    wire::FromCoordinator message;
+    message.mutable_pace()->set_round(pace.round);
+    message.mutable_pace()->set_meet_after(pace.meet_after.value_or(0));
+    message.mutable_pace()->set_step_samples(pace.step_samples);
+    tell(membership_.view()->find(Role::worker, pace.worker)->node, message);
+  }
+}
+
+void Coordinator::no_longer_pace(NodeId node) {
+  const Member* member = membership_.view()->find(node);
+  if (pacer_ && member->role == Role::worker) {
+    carry_out(pacer_->left(member->rank, world_.now()));
+  }
 }
 
 Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
@@ -151,6 +202,7 @@ void Coordinator::act(const DropWorker& drop) {
   to_it.mutable_abort()->set_node(drop.member.node.value);
   to_it.mutable_abort()->set_reason("the job goes on without " + drop.reason);
   tell(drop.member.node, to_it);
+  no_longer_pace(drop.member.node);
   observer_.dropped(drop.member, drop.reason);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cluster/membership.hpp"
+#include "cluster/pacer.hpp"
 #include "cluster/world.hpp"
 
 namespace syncopate {
@@ -29,18 +30,25 @@ class JobObserver {
   virtual void left(const Member& member, const wire::Leave& leave) = 0;
   /// The member is gone, the job goes on, and nothing more is heard of it.
   virtual void dropped(const Member& member, const std::string& reason) = 0;
+  /// Of a job that is paced, every 100 ms.
+  virtual void paced(const PacerState& state) = 0;
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
 };
 
-/// Keeps a job together: rendezvous, ranks, the view, barriers, heartbeats, and the end.
+/// Keeps a job together: rendezvous, ranks, the view, barriers, heartbeats, the pace, and the end.
 ///
-/// An event loop that owns its state alone; `Membership` decides, this drives. It is node 0.
+/// An event loop that owns its state alone; `Membership` and `Pacer` decide, this drives. It is node 0.
 class Coordinator {
  public:
-  /// `description`: what nodes are told that enquire what the job is; their place is filled in.
-  Coordinator(World& world, Membership::Options options, JobObserver& observer,
-              wire::JobDescription description = {});
+  struct Options {
+    Membership::Options membership;
+    std::optional<Pacer::Options> pacing = {};  ///< of a job whose workers are paced
+    /// What nodes are told that enquire what the job is; their place is filled in.
+    wire::JobDescription description = {};
+  };
+
+  Coordinator(World& world, JobObserver& observer, Options options);
 
   /// Serves until every member has left. When the job ends by an error, every member is told, and
   /// the error is thrown: ConfigError, PeerLost, TimedOut or Error.
@@ -50,6 +58,7 @@ class Coordinator {
   Decisions next_event();
   Decisions understand(const Message& message);
   Decisions handle(NodeId from, const wire::ToCoordinator& message);
+  Decisions handle_step(NodeId from, const wire::Stepped& stepped);
   Decisions handle_join(NodeId from, const wire::Join& join);
   void carry_out(const Decision& decision);
   void act(const AnswerEnquiry& answer);
@@ -60,13 +69,18 @@ class Coordinator {
   void act(const DropWorker& drop);
   [[noreturn]] void act(const EndJob& end);
   void act(const JobDone& done);
+  void keep_pace();
+  void carry_out(const Paces& paces);
+  void no_longer_pace(NodeId node);
   void stop_if_wanted();
   void tell(NodeId node, const wire::FromCoordinator& message);
   void tell_everyone(const wire::FromCoordinator& message);
 
   World& world_;
-  Membership membership_;
   JobObserver& observer_;
+  Membership membership_;
+  std::optional<Pacer> pacer_;
+  TimePoint next_paced_{};  ///< when the observer hears of the pace again
   const wire::JobDescription description_;
   bool stopping_ = false;
   bool done_ = false;

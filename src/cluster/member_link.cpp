@@ -131,6 +131,32 @@ void MemberLink::report(const wire::Checkpoint& checkpoint) {
   tell(message);
 }
 
+void MemberLink::report(const StepReport& report) {
+  wire::ToCoordinator message;
+  wire::Stepped& stepped = *message.mutable_stepped();
+  stepped.set_round(report.round);
+  stepped.set_steps(report.steps);
+  stepped.set_samples(report.samples);
+  stepped.set_seconds(to_seconds(report.took));
+  stepped.set_meets(report.meets);
+  stepped.set_communicated_seconds(to_seconds(report.communicated));
+  tell(message);
+}
+
+PaceOrder MemberLink::order() const {
+  const std::scoped_lock lock(mutex_);
+  return order_;
+}
+
+/// Orders come in the order in which they were given; one without a meeting leaves the last in force.
+void MemberLink::follow(const wire::Pace& pace) {
+  order_.step_samples = pace.step_samples();
+  if (pace.meet_after() > 0) {
+    order_.round = pace.round();
+    order_.meet_after = pace.meet_after();
+  }
+}
+
 void MemberLink::fail(const std::exception& error) {
   const std::exception_ptr original = std::current_exception();
   wire::ToCoordinator message;
@@ -226,6 +252,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     switch (message.body_case()) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
       case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
+      case wire::FromCoordinator::kPace: follow(message.pace()); break;
       case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
       case wire::FromCoordinator::kAbort:
         ended_ = to_error(message.abort());

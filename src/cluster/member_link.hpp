@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "cluster/pace_line.hpp"
 #include "cluster/view.hpp"
 #include "cluster/world.hpp"
 
@@ -44,7 +45,7 @@ void decline(World& world, const std::exception& why);
 /// why, so that no task of it waits any longer.
 ///
 /// Thread: one owner; the background tasks are its own.
-class MemberLink {
+class MemberLink : public PaceLine {
  public:
   struct Options {
     wire::Join join;  ///< its address is filled in
@@ -52,7 +53,7 @@ class MemberLink {
   };
 
   MemberLink(World& world, Options options);
-  ~MemberLink();
+  ~MemberLink() override;
   MemberLink(const MemberLink&) = delete;
   MemberLink& operator=(const MemberLink&) = delete;
 
@@ -77,6 +78,9 @@ class MemberLink {
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);
 
+  void report(const StepReport& report) override;
+  PaceOrder order() const override;
+
   /// Tells the coordinator why this node cannot go on, gives it a moment to answer with the cause
   /// that it knows of, and throws that, or else `error`.
   [[noreturn]] void fail(const std::exception& error);
@@ -89,6 +93,7 @@ class MemberLink {
   void listen();
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& gone);
+  void follow(const wire::Pace& pace);
   void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
   void end_tasks();
@@ -104,6 +109,7 @@ class MemberLink {
   wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
+  PaceOrder order_;
   bool introduced_ = false;  ///< the transport knows the members of the view
   std::vector<wire::Dropped> dropped_;
   std::uint64_t released_ = 0;

@@ -8,6 +8,7 @@
 #include "scheme/hogwild.hpp"
 #include "scheme/local.hpp"
 #include "scheme/local_rounds.hpp"
+#include "scheme/paced_turns.hpp"
 #include "scheme/push_pull.hpp"
 #include "scheme/scheme_table.hpp"
 #include "scheme/ssgd.hpp"
@@ -27,18 +28,31 @@ Made make_local(const Surroundings& where, const SchemeOptions& options) {
   return std::make_unique<Local>(where.workers.world(), options.done);
 }
 
+std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions& options) {
+  if (options.name != "esync") {
+    return std::make_unique<EverySteps>(options.local_steps);
+  }
+  if (!where.pacer) {
+    throw InternalError("the scheme esync was made without a pacer");
+  }
+  return std::make_unique<PacedTurns>(
+      *where.pacer, PacedTurns::Options{.first = options.first_pace, .done = options.done.value});
+}
+
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
   const Averaging::Options averaging{.weights = options.weights, .server = where.server};
   if (options.name == "ssgd") {
     return std::make_unique<Ssgd>(where.workers, averaging, options.done);
   }
-  return std::make_unique<LocalRounds>(where.workers,
-                                       std::make_unique<EverySteps>(options.local_steps),
-                                       LocalRounds::Options{.averaging = averaging,
-                                                            .done = options.done,
-                                                            .outer = options.outer,
-                                                            .outer_rate = options.outer_rate,
-                                                            .outer_state = options.outer_state});
+  return std::make_unique<LocalRounds>(
+      where.workers, make_turns(where, options),
+      LocalRounds::Options{.averaging = averaging,
+                           .done = options.done,
+                           .outer = options.outer,
+                           .outer_rate = options.outer_rate,
+                           .outer_state = options.outer_state,
+                           .overlap = options.overlap,
+                           .samples_to_do = options.samples_to_do});
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
+#include "cluster/pace_line.hpp"
 #include "collective/group.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/scheme.hpp"
@@ -23,6 +26,9 @@ struct SchemeOptions {
   RuleSpec outer{.name = "sgd", .momentum = 0};  ///< the optimizer over rounds of local steps
   double outer_rate = 1;
   OptimizerState outer_state{};  ///< in a run that is resumed
+  bool overlap = false;          ///< trains on while the sum of a round travels
+  FirstPace first_pace{};        ///< where workers are paced
+  std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();  ///< likewise
 };
 
 /// What a scheme meets in. What it does not need may be null.
@@ -31,6 +37,7 @@ struct Surroundings {
   ServerClient* server = nullptr;
   Reply start{};  ///< what the server said when this worker began
   SharedModel* shared = nullptr;
+  PaceLine* pacer = nullptr;
 };
 
 /// Errors: ConfigError, for an unknown name, or `local` with more than one worker.

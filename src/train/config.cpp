@@ -48,7 +48,7 @@ bool meets_each_other(const TrainConfig& config) {
 }
 
 bool may_choose_outer(const TrainConfig& config) {
-  return config.scheme == "diloco";
+  return is_one_of(config.scheme, {"diloco", "esync"});
 }
 
 bool has_outer_momentum(const TrainConfig& config) {
@@ -79,10 +79,15 @@ constexpr Dependence dependences[] = {
     {"aggregate", [](const TrainConfig& config) { return meets_each_other(config); },
      "a scheme in which all workers meet"},
     {"outer-optimizer", [](const TrainConfig& config) { return may_choose_outer(config); },
-     "--scheme diloco"},
+     "--scheme diloco or esync"},
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
-     "--scheme diloco and an outer optimizer other than sgd"},
-    {"global-lr", has_local_rounds, "--scheme local-sgd or diloco"},
+     "--scheme diloco or esync, and an outer optimizer other than sgd"},
+    {"global-lr", has_local_rounds, "--scheme local-sgd, diloco or esync"},
+    {"pacing", is_paced, "--scheme esync"},
+    {"round-time",
+     [](const TrainConfig& config) { return is_paced(config) && config.pacing == "timed"; },
+     "--scheme esync and --pacing timed"},
+    {"overlap", is_paced, "--scheme esync"},
     {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
      "--scheme dc-asgd"},
     {"lambda", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
@@ -206,7 +211,11 @@ std::string Every::to_string() const {
 }
 
 bool has_local_rounds(const TrainConfig& config) {
-  return is_one_of(config.scheme, {"local-sgd", "diloco"});
+  return is_one_of(config.scheme, {"local-sgd", "diloco", "esync"});
+}
+
+bool is_paced(const TrainConfig& config) {
+  return config.scheme == "esync";
 }
 
 bool has_server(const TrainConfig& config) {

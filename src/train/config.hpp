@@ -59,7 +59,10 @@ struct TrainConfig {
   std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;
-  std::optional<double> global_lr;  ///< of the outer optimizer; empty: its usual one
+  std::optional<double> global_lr;   ///< of the outer optimizer; empty: its usual one
+  std::string pacing = "timed";      ///< of esync: timed, paper
+  std::optional<double> round_time;  ///< seconds, of pacing timed; empty: as short as sums allow
+  std::string overlap = "on";        ///< of esync: on, off
 
   // What a parameter server does
   std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server
@@ -94,6 +97,8 @@ struct TrainConfig {
 
 /// Whether the workers meet after rounds of local steps.
 bool has_local_rounds(const TrainConfig& config);
+/// Whether the pacer says when they do.
+bool is_paced(const TrainConfig& config);
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
 /// Whether its workers have to be on one host, started together.

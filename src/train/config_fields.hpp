@@ -59,7 +59,7 @@ const Field* find_field(std::string_view name);
 
 FieldValue get_field(const Field& field, const TrainConfig& config);
 
-/// Sets a field. Errors: ConfigError, "expected …, found …" without the field's name, when the value
+/// Sets a field; "auto" leaves open what may be left open. Errors: ConfigError, "expected …, found …" without the field's name, when the value
 /// is of another type, out of range or not among the choices.
 void set_field(const Field& field, TrainConfig& config, const FieldValue& value);
 

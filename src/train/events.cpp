@@ -28,6 +28,23 @@ Started::Worker started_worker(const Json& object) {
           .pid = object.at("pid")};
 }
 
+std::optional<Status::Pace> pace_in(const Json& worker) {
+  const auto found = worker.find("pace");
+  if (found == worker.end()) {
+    return std::nullopt;
+  }
+  const Json& meet_after = found->at("meet_after");
+  const Json& reason = found->at("reason");
+  return Status::Pace{.step_seconds = number(*found, "step_seconds"),
+                      .step_samples = found->at("step_samples"),
+                      .steps = found->at("steps"),
+                      .meet_after = meet_after.is_null()
+                                        ? std::nullopt
+                                        : std::optional(meet_after.get<std::uint64_t>()),
+                      .reason = reason.is_null() ? "" : reason.get<std::string>(),
+                      .overdue = found->at("overdue")};
+}
+
 Status::Worker worker_status(const Json& object) {
   return {.rank = object.at("rank"),
           .samples = object.at("samples"),
@@ -37,7 +54,8 @@ Status::Worker worker_status(const Json& object) {
           .compute = number(object, "compute"),
           .communicate = number(object, "communicate"),
           .wait = number(object, "wait"),
-          .samples_per_second = number(object, "samples_per_second")};
+          .samples_per_second = number(object, "samples_per_second"),
+          .pace = pace_in(object)};
 }
 
 template <class Worker>
@@ -67,6 +85,9 @@ Status status(const Json& object) {
           .round = object.at("round"),
           .loss = number(object, "loss"),
           .throughput = number(object, "throughput"),
+          .round_seconds = object.contains("round_seconds")
+                               ? optional_number(object, "round_seconds")
+                               : std::nullopt,
           .workers = workers_of(object, worker_status)};
 }
 

@@ -18,6 +18,8 @@
 ///     {"event": "status", "training_seconds", "samples", "epoch", "round", "loss", "throughput",
 ///      "workers": [{"rank", "samples", "steps", "round", "phase", "compute", "communicate", "wait",
 ///                   "samples_per_second"}]}
+///                 where workers are paced, "round_seconds" besides, and of each worker
+///                 "pace": {"step_seconds", "step_samples", "steps", "meet_after", "reason", "overdue"}
 ///     {"event": "evaluation", "round", "samples", "epoch", "training_seconds", "accuracy", "loss"}
 ///     {"event": "checkpoint", "path", "round"}
 ///     {"event": "note", "text"}
@@ -48,6 +50,16 @@ struct Started {
 };
 
 struct Status {
+  /// What the pacer thinks of a worker, and what it has told it.
+  struct Pace {
+    double step_seconds = 0;  ///< estimated, of its next steps; 0: unknown
+    std::uint32_t step_samples = 0;
+    std::uint64_t steps = 0;                       ///< in this round
+    std::optional<std::uint64_t> meet_after = {};  ///< steps of this round, once that is decided
+    std::string reason = {};                       ///< of what it was told last, in words
+    bool overdue = false;
+  };
+
   struct Worker {
     std::uint32_t rank = 0;
     std::uint64_t samples = 0;
@@ -58,6 +70,7 @@ struct Status {
     double communicate = 0;
     double wait = 0;
     double samples_per_second = 0;
+    std::optional<Pace> pace = {};
   };
 
   double training_seconds = 0;
@@ -66,6 +79,7 @@ struct Status {
   std::uint64_t round = 0;
   double loss = 0;  ///< mean per sample of recent steps
   double throughput = 0;
+  std::optional<double> round_seconds = {};  ///< planned, of a round that is paced
   std::vector<Worker> workers = {};
 };
 

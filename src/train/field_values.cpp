@@ -110,6 +110,10 @@ void read(const Field&, const FieldValue& value, Every& into) {
 
 template <class Number>
 void read(const Field& field, const FieldValue& value, std::optional<Number>& into) {
+  if (value == FieldValue(std::string("auto"))) {
+    into.reset();
+    return;
+  }
   Number number{};
   read(field, value, number);
   into = number;

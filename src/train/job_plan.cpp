@@ -88,6 +88,28 @@ float JobPlan::gradient_weight(Rank rank) const {
   return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
 }
 
+std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
+  if (!is_paced(config_)) {
+    return std::nullopt;
+  }
+  Pacer::Options options{.batch_sizes = batch_sizes(),
+                         .rule = pace_rule(),
+                         .overlap = config_.overlap == "on",
+                         .done = done};
+  if (config_.round_time) {
+    options.round_time = from_seconds(*config_.round_time);
+  }
+  return options;
+}
+
+FirstPace JobPlan::first_pace(Rank rank) const {
+  return syncopate::first_pace(pace_rule(), batch_sizes()[rank.value]);
+}
+
+PaceRule JobPlan::pace_rule() const {
+  return config_.pacing == "paper" ? PaceRule::paper : PaceRule::timed;
+}
+
 RuleSpec JobPlan::outer_rule() const {
   return {.name = config_.outer_optimizer, .momentum = config_.outer_momentum};
 }

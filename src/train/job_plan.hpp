@@ -7,6 +7,7 @@
 
 #include "cluster/cluster_file.hpp"
 #include "cluster/membership.hpp"
+#include "cluster/pacer.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
@@ -50,6 +51,10 @@ class JobPlan {
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.
   float gradient_weight(Rank rank) const;
 
+  /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
+  std::optional<Pacer::Options> pacing(std::uint64_t done) const;
+  /// The pace at which a worker of such a job begins.
+  FirstPace first_pace(Rank rank) const;
   /// The optimizer over rounds of local steps.
   RuleSpec outer_rule() const;
 
@@ -65,6 +70,8 @@ class JobPlan {
   std::string agreement(std::size_t parameters) const;
 
  private:
+  PaceRule pace_rule() const;
+
   TrainConfig config_;
   std::optional<ClusterFile> cluster_;
 };

@@ -21,6 +21,8 @@ constexpr std::array<Name, 2> inits{"broadcast", "independent"};
 constexpr std::array<Name, 2> weights{"samples", "uniform"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
 constexpr std::array<Name, 2> aggregates{"ring", "server"};
+constexpr std::array<Name, 2> pacings{"timed", "paper"};
+constexpr std::array<Name, 2> switches{"on", "off"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
 constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
 constexpr std::array<Name, 2> nan_policies{"stop", "skip"};
@@ -88,6 +90,14 @@ std::span<const Name> known_server_processes() {
 
 std::span<const Name> known_aggregates() {
   return aggregates;
+}
+
+std::span<const Name> known_pacings() {
+  return pacings;
+}
+
+std::span<const Name> known_switches() {
+  return switches;
 }
 
 std::span<const Name> known_outer_optimizers() {

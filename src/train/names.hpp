@@ -23,6 +23,10 @@ std::span<const std::string_view> known_inits();
 std::span<const std::string_view> known_weights();
 std::span<const std::string_view> known_server_processes();
 std::span<const std::string_view> known_aggregates();
+/// What a round of `esync` is as long as: its sums want it, or the slowest takes for a mini-batch.
+std::span<const std::string_view> known_pacings();
+/// What is on unless it is turned off.
+std::span<const std::string_view> known_switches();
 /// Over rounds of local steps; `auto`: that of the scheme.
 std::span<const std::string_view> known_outer_optimizers();
 std::span<const std::string_view> known_compensations();

@@ -27,6 +27,15 @@ EvaluationResult evaluation_in(const Json& line) {
           .loss = line.at("loss")};
 }
 
+Json to_json(const PacerState::Worker& worker) {
+  return {{"step_seconds", worker.step_seconds},
+          {"step_samples", worker.step_samples},
+          {"steps", worker.steps},
+          {"meet_after", worker.meet_after ? Json(*worker.meet_after) : Json(nullptr)},
+          {"reason", worker.reason ? Json(words_for(*worker.reason)) : Json(nullptr)},
+          {"overdue", worker.overdue}};
+}
+
 Scoreboard scoreboard_of(const Recorder::Options& options) {
   Scoreboard scoreboard(options.config.target_accuracy);
   if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
@@ -104,27 +113,36 @@ void Recorder::emit_status() {
   for (const auto& [rank, heartbeat] : members_.workers) {
     workers.push_back(status_of_worker(rank, heartbeat));
   }
-  options_.emit({{"event", "status"},
-                 {"training_seconds", job.job_seconds()},
-                 {"samples", job.job_samples()},
-                 {"epoch", job.epoch()},
-                 {"round", job.round()},
-                 {"loss", job.loss()},
-                 {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
-                 {"workers", std::move(workers)}});
+  Json status{{"event", "status"},
+              {"training_seconds", job.job_seconds()},
+              {"samples", job.job_samples()},
+              {"epoch", job.epoch()},
+              {"round", job.round()},
+              {"loss", job.loss()},
+              {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())}};
+  if (pace_) {
+    status["round_seconds"] = to_seconds(pace_->round_time);
+  }
+  status["workers"] = std::move(workers);
+  options_.emit(status);
 }
 
 Json Recorder::status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const {
   const double session = heartbeat.session_seconds();
-  return {{"rank", rank.value},
-          {"samples", heartbeat.session_samples()},
-          {"steps", heartbeat.step()},
-          {"round", heartbeat.round()},
-          {"phase", heartbeat.phase()},
-          {"compute", ratio(busy_seconds(heartbeat), session)},
-          {"communicate", ratio(heartbeat.communicate_seconds(), session)},
-          {"wait", ratio(heartbeat.wait_seconds(), session)},
-          {"samples_per_second", ratio(static_cast<double>(heartbeat.session_samples()), session)}};
+  Json status{
+      {"rank", rank.value},
+      {"samples", heartbeat.session_samples()},
+      {"steps", heartbeat.step()},
+      {"round", heartbeat.round()},
+      {"phase", heartbeat.phase()},
+      {"compute", ratio(busy_seconds(heartbeat), session)},
+      {"communicate", ratio(heartbeat.communicate_seconds(), session)},
+      {"wait", ratio(heartbeat.wait_seconds(), session)},
+      {"samples_per_second", ratio(static_cast<double>(heartbeat.session_samples()), session)}};
+  if (pace_) {
+    status["pace"] = to_json(pace_->workers[rank.value]);
+  }
+  return status;
 }
 
 void Recorder::note_down(const Member& member, const wire::Heartbeat& heartbeat) {
@@ -165,6 +183,10 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
 void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
   options_.emit(
       {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
+}
+
+void Recorder::paced(const PacerState& state) {
+  pace_ = state;
 }
 
 void Recorder::left(const Member& member, const wire::Leave& leave) {

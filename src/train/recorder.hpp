@@ -42,6 +42,7 @@ class Recorder : public JobObserver {
   void checkpoint_written(const wire::Checkpoint& checkpoint) override;
   void left(const Member& member, const wire::Leave& leave) override;
   void dropped(const Member& member, const std::string& reason) override;
+  void paced(const PacerState& state) override;
   std::optional<std::string> reason_to_stop() override;
 
   /// Writes `summary.json` and tells of the end. Called after the last member has left.
@@ -64,6 +65,7 @@ class Recorder : public JobObserver {
   std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
   MembersSaid members_;
+  std::optional<PacerState> pace_;  ///< of a job whose workers are paced
   TimePoint next_status_{};
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
 };

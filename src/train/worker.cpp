@@ -1,5 +1,7 @@
 #include "train/worker.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -28,7 +30,7 @@ Weights weights_of(const TrainConfig& config) {
 /// A worker's model, and where it meets others, before its first step.
 class Beginning {
  public:
-  Beginning(World& world, const View& view, Replica& replica, const WorkerOptions& options);
+  Beginning(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
   std::unique_ptr<Scheme> make_scheme();
@@ -43,6 +45,7 @@ class Beginning {
 
   const WorkerOptions& options_;
   Replica& replica_;
+  PaceLine& pacer_;
   Group workers_;
   std::optional<ServerClient> server_;
   Reply server_start_{};
@@ -51,10 +54,13 @@ class Beginning {
   Progress progress_;
 };
 
-Beginning::Beginning(World& world, const View& view, Replica& replica, const WorkerOptions& options)
-    : options_(options), replica_(replica), workers_(group_of_workers(world, view, options)) {
+Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options)
+    : options_(options),
+      replica_(replica),
+      pacer_(link),
+      workers_(group_of_workers(world, link.view(), options)) {
   if (has_server(config())) {
-    server_.emplace(world, ServerClient::Options{.servers = view.nodes(Role::server),
+    server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
                                                  .wait_limit = from_seconds(config().wait_limit)});
   }
   progress_ = begin();
@@ -111,10 +117,13 @@ void Beginning::begin_in_shared_memory() {
 }
 
 std::unique_ptr<Scheme> Beginning::make_scheme() {
+  const double samples = config().epochs * static_cast<double>(options_.dataset.train.samples());
+  const auto to_do = static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
   return syncopate::make_scheme({.workers = workers_,
                                  .server = server_ ? &*server_ : nullptr,
                                  .start = server_start_,
-                                 .shared = shared_ ? &*shared_ : nullptr},
+                                 .shared = shared_ ? &*shared_ : nullptr,
+                                 .pacer = &pacer_},
                                 {.name = config().scheme,
                                  .weights = weights_of(config()),
                                  .done = Round{progress_.round},
@@ -124,7 +133,10 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
                                  .local_steps = config().local_steps,
                                  .outer = options_.plan.outer_rule(),
                                  .outer_rate = config().global_lr.value(),
-                                 .outer_state = outer_state_});
+                                 .outer_state = outer_state_,
+                                 .overlap = is_paced(config()) && config().overlap == "on",
+                                 .first_pace = options_.plan.first_pace(options_.rank),
+                                 .samples_to_do = to_do - std::min(to_do, progress_.samples)});
 }
 
 }  // namespace
@@ -132,7 +144,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   const View& view = link.join();
   try {
-    Beginning beginning(world, view, replica, options);
+    Beginning beginning(world, link, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
     link.barrier();
     const auto scheme = beginning.make_scheme();

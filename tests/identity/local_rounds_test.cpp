@@ -40,6 +40,22 @@ std::vector<float> by_ssgd() {
   return trained(config_of("ssgd", "ssgd"));
 }
 
+/// Three devices of one second per mini-batch.
+constexpr const char* equal_speeds =
+    "name = \"equal\"\nbatch_samples = 16\n[[devices]]\nname = \"d\"\ncount = 3\n"
+    "seconds_per_batch = 1.0\n";
+/// Devices that take 1, 1 and 5 s for a mini-batch.
+constexpr const char* unequal_speeds =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "5.0\n";
+
+TrainConfig esync_on(const char* cluster, const std::string& name) {
+  TrainConfig config = config_of("esync", name);
+  config.cluster = cluster_of(config.run_dir, cluster);
+  return config;
+}
+
 TEST(LocalRounds, OfOneStepAreSsgd) {
   EXPECT_LE(relative_distance(trained(one_step_a_round("local-sgd")), by_ssgd()), 1e-5);
 }
@@ -100,6 +116,76 @@ TEST(LocalRounds, TheLastOneMayBeShort) {
   job.run();
   EXPECT_EQ(job.summary().at("samples"), config.epochs * 600);
   EXPECT_EQ(job.summary().at("rounds"), 1);
+}
+
+TEST(Esync, OfThePaperAtEqualSpeedsIsSsgd) {
+  TrainConfig config = esync_on(equal_speeds, "paper");
+  config.pacing = "paper";
+  config.overlap = "off";
+  EXPECT_LE(relative_distance(trained(config), by_ssgd()), 1e-5);
+}
+
+/// What holds whichever way rounds are paced: replicas that end equal, every sample counted, nobody
+/// idle.
+void expect_busy_devices(const TrainConfig& config, double computing_time_ratio) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
+  EXPECT_EQ(last_checkpoint(config).values("weight"), job.params()[0]);
+  std::uint64_t samples = 0;
+  for (const auto& worker : job.summary().at("workers")) {
+    samples += worker.at("samples").get<std::uint64_t>();
+    EXPECT_GE(worker.at("computing_time_ratio"), computing_time_ratio) << worker;
+  }
+  EXPECT_EQ(job.summary().at("samples"), samples);
+  EXPECT_GE(job.summary().at("accuracy"), 0.8);
+}
+
+TEST(Esync, KeepsUnequalDevicesBusyWhileTheSumTravels) {
+  TrainConfig config = esync_on(unequal_speeds, "overlap");
+  config.epochs = 20;
+  expect_busy_devices(config, 0.99);
+}
+
+TEST(Esync, KeepsUnequalDevicesBusyByThePapersRule) {
+  TrainConfig config = esync_on(unequal_speeds, "paper-unequal");
+  config.epochs = 20;
+  config.pacing = "paper";
+  expect_busy_devices(config, 0.98);  // at the end the others wait for the slow device's last step
+}
+
+TEST(Esync, WithoutOverlapADeviceWaitsForLessThanAStepARound) {
+  TrainConfig config = esync_on(unequal_speeds, "no-overlap");
+  config.epochs = 20;
+  config.overlap = "off";
+  config.pacing = "paper";
+  expect_busy_devices(config, 0.8);
+}
+
+TEST(Esync, TakesAnOuterOptimizer) {
+  TrainConfig config = esync_on(unequal_speeds, "outer");
+  config.epochs = 20;
+  config.outer_optimizer = "nesterov";
+  config.global_lr = 0.3;
+  expect_busy_devices(config, 0.95);
+}
+
+TEST(Esync, GoesOnFromItsCheckpoint) {
+  TrainConfig config = esync_on(unequal_speeds, "resume");
+  config.max_time = 60;
+  SimulatedJob first = toy_job(config);
+  first.run();
+  const auto samples = first.summary().at("samples").get<std::uint64_t>();
+  const auto rounds = first.summary().at("rounds").get<std::uint64_t>();
+  config.max_time = 120;
+  config.epochs = 50;
+  SimulatedJob second = toy_job(config, /*resume=*/true);
+  second.run();
+  EXPECT_GT(second.summary().at("samples"), samples);
+  EXPECT_GT(second.summary().at("rounds"), rounds);
+  EXPECT_GE(second.summary().at("training_seconds"), 120);
+  EXPECT_THAT(second.params(), Each(Eq(second.params()[0])));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class Notes : public JobObserver {
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
+  void paced(const PacerState&) override {}
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
@@ -62,7 +63,7 @@ class CoordinatorTest : public testing::Test {
     simulation_.add_node("coordinator", [this, options](World& world) {
       wire::JobDescription description;
       description.set_config("seed = 7\n");
-      Coordinator(world, options, notes_, description).run();
+      Coordinator(world, notes_, {.membership = options, .description = description}).run();
     });
   }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "cluster/pace_line.hpp"
+#include "scheme/turns.hpp"
+
+namespace syncopate {
+
+/// Tells the pacer of every step and goes on until it says *ready* (ESync, Li et al. 2019, algorithm 1,
+/// without its round trip). The mini-batch in hand is never dropped: what the pacer says while a step
+/// is under way counts at the step's end.
+class PacedTurns : public Turns {
+ public:
+  struct Options {
+    FirstPace first;
+    std::uint64_t done = 0;  ///< rounds that came before, in a run that is resumed
+  };
+
+  /// `line` outlives this.
+  PacedTurns(PaceLine& line, const Options& options)
+      : line_(line), first_(options.first), round_(options.done + 1) {}
+
+  bool meets_after(const LocalStep& step) override;
+  std::uint32_t step_samples() const override;
+
+ private:
+  bool is_time() const;
+
+  PaceLine& line_;
+  FirstPace first_;  ///< what holds until the pacer says otherwise
+  std::uint64_t round_;
+  std::uint64_t steps_ = 0;  ///< of this round
+};
+
+}  // namespace syncopate
