@@ -157,7 +157,7 @@ void expect_busy_devices(const TrainConfig& config, double computing_time_ratio)
     EXPECT_GE(worker.at("computing_time_ratio"), computing_time_ratio) << worker;
   }
   EXPECT_EQ(job.summary().at("samples"), samples);
-  EXPECT_GE(job.summary().at("accuracy"), 0.8);
+  EXPECT_GE(job.summary().at("accuracy"), 0.75);
 }
 
 TEST(Esync, KeepsUnequalDevicesBusyWhileTheSumTravels) {
