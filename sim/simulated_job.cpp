@@ -72,10 +72,10 @@ void SimulatedJob::coordinate(World& world) {
        .interrupted =
            [this] { return interrupted_ || (options_.interrupted && options_.interrupted()); }});
   try {
-    const auto resumed_from = checkpoint();
+    const auto resumed = checkpoint();
     Coordinator coordinator(world, recorder,
                             {.membership = plan_.membership(),
-                             .pacing = plan_.pacing(resumed_from ? round_of(*resumed_from) : 0)});
+                             .pacing = plan_.pacing(resumed ? round_of(*resumed) : 0)});
     coordinator.run();
     recorder.finish();
   } catch (const std::exception& error) {

@@ -67,8 +67,8 @@ std::string words_of(const CLI::App& app, const std::string& folder) {
     if (option->count() == 0 || name == "out") {
       continue;
     }
-    const bool is_switch = option->get_type_size() == 0;
-    words += " --" + name + (is_switch ? "" : " " + quoted(option->results().back()));
+    const std::string& value = option->results().back();
+    words += " --" + name + (value == "true" ? "" : "=" + quoted(value));
   }
   return words + " --out " + quoted(folder);
 }
@@ -118,7 +118,7 @@ CompareCommand command_of(const CLI::App& app) {
 
 }  // namespace
 
-Command add_compare(CLI::App& root) {
+Command add_compare(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand(
       "compare", "Compare schemes: seeds, learning rates and figures side by side.");
   add_value(*app, "schemes", "LIST", "names, each with options of its own: ssgd,esync:pacing=paper")
@@ -137,7 +137,7 @@ Command add_compare(CLI::App& root) {
       ->group(group);
   add_common_options(*app);
   app->footer(examples);
-  return {app, [app] { return compare(command_of(*app)); }};
+  return {app, [app, &handlers] { return handlers.compare(command_of(*app)); }};
 }
 
 }  // namespace syncopate::cli

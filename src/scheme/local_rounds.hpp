@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,8 +29,8 @@ namespace syncopate {
 ///
 /// With overlap a replica trains on while the sum travels. When that has come, w_i becomes
 /// w_{t+1} + (w_i − what it was when it went to the meeting): local progress since then is kept, and is
-/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica;
-/// when all leave, a last meeting brings in what is left.
+/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica.
+/// Once the end is agreed upon, the round under way is the last, and its sum is waited for.
 ///
 /// Buffers are averaged with the same weights; likewise.
 class LocalRounds : public Scheme {
@@ -47,8 +45,6 @@ class LocalRounds : public Scheme {
     double outer_rate = 1;
     OptimizerState outer_state{};  ///< of a run that is resumed
     bool overlap = false;
-    /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
-    std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
   };
 
   LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options);
@@ -74,9 +70,9 @@ class LocalRounds : public Scheme {
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
-  Card held_;  ///< what this replica's next card says
+  bool last_round_ = false;  ///< the end is agreed upon
+  Card held_;                ///< what this replica's next card says
   Duration communicated_{};
-  std::uint64_t samples_done_ = 0;  ///< of all workers, as of the last meeting
 
   // As long as the parts of the replica; empty before the first step.
   std::vector<float> global_;          ///< w_t

@@ -35,24 +35,31 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
   if (!where.pacer) {
     throw InternalError("the scheme esync was made without a pacer");
   }
-  return std::make_unique<PacedTurns>(
-      *where.pacer, PacedTurns::Options{.first = options.first_pace, .done = options.done.value});
+  return std::make_unique<PacedTurns>(*where.pacer,
+                                      PacedTurns::Options{.first = options.first_pace,
+                                                          .batch_size = options.batch_size,
+                                                          .done = options.done.value});
 }
 
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
-  const Averaging::Options averaging{.weights = options.weights, .server = where.server};
+  const Averaging::Options averaging{.weights = options.weights,
+                                     .server = where.server,
+                                     .samples_to_do = options.samples_to_do,
+                                     .ahead = options.overlap};
   if (options.name == "ssgd") {
-    return std::make_unique<Ssgd>(where.workers, averaging, options.done);
+    Ssgd::Options ssgd{.averaging = averaging, .done = options.done};
+    if (!options.balanced.empty()) {
+      ssgd.balance = {.batch_sizes = options.balanced, .least = options.least_step};
+    }
+    return std::make_unique<Ssgd>(where.workers, ssgd);
   }
-  return std::make_unique<LocalRounds>(
-      where.workers, make_turns(where, options),
-      LocalRounds::Options{.averaging = averaging,
-                           .done = options.done,
-                           .outer = options.outer,
-                           .outer_rate = options.outer_rate,
-                           .outer_state = options.outer_state,
-                           .overlap = options.overlap,
-                           .samples_to_do = options.samples_to_do});
+  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options),
+                                       LocalRounds::Options{.averaging = averaging,
+                                                            .done = options.done,
+                                                            .outer = options.outer,
+                                                            .outer_rate = options.outer_rate,
+                                                            .outer_state = options.outer_state,
+                                                            .overlap = options.overlap});
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
