@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "cli/compare/comparison.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
 
@@ -86,6 +87,7 @@ class RunCliTest : public testing::Test {
   std::optional<TrainCommand> command_;
   std::optional<CoordinatorCommand> coordinator_;
   std::optional<JoinCommand> join_;
+  std::optional<CompareCommand> comparison_;
   std::optional<NetworksCommand> networks_;
   Handlers handlers_{
       .train =
@@ -101,6 +103,11 @@ class RunCliTest : public testing::Test {
       .join =
           [this](const JoinCommand& command) {
             join_ = command;
+            return 0;
+          },
+      .compare =
+          [this](const CompareCommand& command) {
+            comparison_ = command;
             return 0;
           },
       .networks =
@@ -382,6 +389,44 @@ TEST_F(RunCliTest, TurnsAFailureIntoALineAndAStatus) {
   EXPECT_EQ(ran.err, "syncopate: broken in two\n");
   handlers_.train = [](const TrainCommand&) { return 130; };
   EXPECT_EQ(run({"train"}).status, 130);
+}
+
+TEST_F(RunCliTest, ComparesWhatItsHelpSays) {
+  const std::string cluster = (folder_ / "two.toml").string();
+  write_file(cluster, "[[devices]]\ncount = 2\nseconds_per_batch = 0.1\n");
+  const Ran ran =
+      run({"compare", "--schemes", "ssgd,asgd", "--cluster", cluster, "--learning-rates",
+           "0.01,0.1", "--batch-size=32", "--virtual-time", "--jobs", "3", "--out", "a b"});
+  ASSERT_TRUE(comparison_) << ran.err;
+  EXPECT_EQ(comparison_->contestants.size(), 2U);
+  EXPECT_EQ(comparison_->seeds, 3U);
+  EXPECT_EQ(comparison_->jobs, 3U);
+  EXPECT_TRUE(comparison_->grid_in_virtual_time && comparison_->with_limit);
+  EXPECT_FALSE(comparison_->until_target);
+  EXPECT_THAT(
+      comparison_->words,
+      AllOf(StartsWith("syncopate compare --schemes=ssgd,asgd "), HasSubstr(" --virtual-time --"),
+            HasSubstr(" --batch-size=32 "), testing::EndsWith(" --out 'a b'")));
+}
+
+TEST_F(RunCliTest, ComparesRealDevicesWithoutALimit) {
+  run({"compare", "--schemes", "ssgd", "--workers", "2"});
+  ASSERT_TRUE(comparison_);
+  EXPECT_FALSE(comparison_->grid_in_virtual_time || comparison_->with_limit);
+}
+
+TEST_F(RunCliTest, RefusesComparisonsThatSayTooLittleOrTooMuch) {
+  EXPECT_THAT(refusal({"compare"}), HasSubstr("--schemes"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--seeds", "0"}), HasSubstr("1 to 9999"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--seeds", "2.5"}), HasSubstr("'2.5'"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--until-target"}),
+              HasSubstr("--target-accuracy"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--grid-in", "virtual"}),
+              HasSubstr("--cluster"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--virtual-time"}), HasSubstr("--cluster"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--scheme", "asgd"}),
+              HasSubstr("did you mean '--schemes'?"));
+  EXPECT_FALSE(comparison_);
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ TEST(GroupedTest, PartsThousands) {
   EXPECT_EQ(grouped(1234567), "1,234,567");
 }
 
+TEST(TableTest, CanBeMarkdown) {
+  Table table({{"name", Table::Align::left}, {"size"}});
+  table.add({"a", "1"});
+  EXPECT_THAT(table.markdown(), ElementsAre("| name | size |", "| --- | ---: |", "| a | 1 |"));
+}
+
 TEST(TableTest, AlignsColumnsToTheirWidestCell) {
   Table table({{"name", Table::Align::left}, {"size"}, {"note", Table::Align::left}});
   table.add({"a", "1", "é"});

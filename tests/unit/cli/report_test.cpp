@@ -1,0 +1,82 @@
+// Goal:   tables say what the figures are, and "-" where there is none.
+// Method: one contestant with every figure, and one that always diverged.
+#include "cli/compare/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace syncopate::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ContestantFigures complete() {
+  return {.label = "esync",
+          .learning_rate = 0.02,
+          .runs = 3,
+          .reached = 2,
+          .time_to_target = Spread{.median = 5.25, .least = 5, .most = 6},
+          .speed_up = 90.123,
+          .distance_to_limit = 0.5,
+          .accuracy = MeanAndDeviation{.mean = 0.86125, .deviation = 0.002},
+          .throughput = 8364.7,
+          .cluster_efficiency = 0.976,
+          .traffic = 41.1e6,
+          .traffic_per_sample = 153,
+          .median_staleness = 0,
+          .p99_staleness = 1,
+          .most_staleness = 2,
+          .devices = {{.name = "gpu", .computing = 0.951, .wait = 0.02, .throughput = 2000},
+                      {.name = "cpu", .computing = 0.999, .wait = 0.001, .throughput = 20}}};
+}
+
+TEST(TablesTest, ShowEveryFigureOnce) {
+  const auto tables =
+      tables_of({complete(), {.label = "ssgd", .learning_rate = 0.1, .runs = 3}}, 0.8);
+  ASSERT_EQ(tables.size(), 3U);
+  EXPECT_THAT(
+      tables[0].table.lines(),
+      ElementsAre(
+          "scheme  rate      time to 0.8  reached  speed-up  to the limit         accuracy",
+          "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1           0.5  0.8612 ± 0.0020",
+          "ssgd     0.1                -   0 of 3         -             -                -"));
+  EXPECT_THAT(tables[1].table.lines()[1],
+              HasSubstr("8,364      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
+                        "   153 B  0 / 1 / 2"));
+  EXPECT_THAT(tables[2].table.lines(),
+              ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));
+}
+
+TEST(TablesTest, WithoutATargetNothingIsReached) {
+  EXPECT_THAT(tables_of({{.label = "ssgd", .runs = 3}}, {})[0].table.lines()[1],
+              testing::StartsWith("ssgd       -               -        -"));
+}
+
+TEST(MarkdownTest, SaysHowItWasMade) {
+  const std::string text =
+      markdown_of(tables_of({complete()}, 0.8), {.command = "syncopate compare --schemes esync",
+                                                 .machine = "some CPU, 2 cores",
+                                                 .date = "2026-01-31",
+                                                 .version = "syncopate 0.1.0",
+                                                 .worlds = "Run in real time, 3 seeds"});
+  EXPECT_THAT(text, HasSubstr("    syncopate compare --schemes esync\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("syncopate 0.1.0; some CPU, 2 cores; 2026-01-31. Run in real time, 3 seeds."));
+  EXPECT_THAT(text, HasSubstr("| scheme | rate | time to 0.8 |"));
+  EXPECT_THAT(text, HasSubstr("| --- | ---: | ---: |"));
+  EXPECT_THAT(text, HasSubstr("| esync | 0.02 | 5.25 s (5 to 6) | 2 of 3 |"));
+}
+
+TEST(ContestantJsonTest, HasNullForWhatIsNotKnown) {
+  const auto known = to_json(complete());
+  EXPECT_EQ(known.at("time_to_target_seconds").at("median"), 5.25);
+  EXPECT_EQ(known.at("devices").at(1).at("computing_time_ratio"), 0.999);
+  const auto unknown = to_json(ContestantFigures{.label = "ssgd"});
+  EXPECT_TRUE(unknown.at("accuracy").is_null());
+  EXPECT_TRUE(unknown.at("speed_up").is_null());
+}
+
+}  // namespace
+}  // namespace syncopate::cli
