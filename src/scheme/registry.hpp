@@ -8,12 +8,20 @@
 #include "cluster/pace_line.hpp"
 #include "collective/group.hpp"
 #include "scheme/averaging.hpp"
+#include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
 #include "server/server_client.hpp"
 #include "server/update_rule.hpp"
 
 namespace syncopate {
+
+/// When a round of nbssgd closes for a worker that has contributed to it.
+enum class Commit {
+  barrier,  ///< when the sum has come, for which it waits
+  overlap,  ///< likewise, but it computes on meanwhile
+  racy,     ///< at once: the contribution is added to shared memory
+};
 
 struct SchemeOptions {
   std::string name;
@@ -28,7 +36,10 @@ struct SchemeOptions {
   OptimizerState outer_state{};  ///< in a run that is resumed
   bool overlap = false;          ///< trains on while the sum of a round travels
   FirstPace first_pace{};        ///< where workers are paced
-  std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();  ///< likewise
+  std::uint64_t samples_to_do =
+      std::numeric_limits<std::uint64_t>::max();  ///< where all meet in rounds
+  BatchCut batch{};                               ///< this worker's, of nbssgd
+  Commit commit = Commit::overlap;
 };
 
 /// What a scheme meets in. What it does not need may be null.

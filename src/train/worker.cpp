@@ -27,6 +27,13 @@ Weights weights_of(const TrainConfig& config) {
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
 }
 
+Commit commit_of(const TrainConfig& config) {
+  if (config.commit == "racy") {
+    return Commit::racy;
+  }
+  return config.commit == "barrier" ? Commit::barrier : Commit::overlap;
+}
+
 /// A worker's model, and where it meets others, before its first step.
 class Beginning {
  public:
@@ -136,7 +143,9 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
                                  .outer_state = outer_state_,
                                  .overlap = is_paced(config()) && config().overlap == "on",
                                  .first_pace = options_.plan.first_pace(options_.rank),
-                                 .samples_to_do = to_do - std::min(to_do, progress_.samples)});
+                                 .samples_to_do = to_do - std::min(to_do, progress_.samples),
+                                 .batch = options_.plan.batch_cut(options_.rank),
+                                 .commit = commit_of(config())});
 }
 
 }  // namespace

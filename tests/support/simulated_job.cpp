@@ -44,7 +44,7 @@ SimulatedJob::SimulatedJob(Options options)
   for (std::uint32_t shard = 0; shard < options_.config.servers; ++shard) {
     simulation_.add_node("server", [this, shard](World& world) { serve(world, Rank{shard}); });
   }
-  if (options_.config.scheme == "hogwild") {
+  if (meets_in_shared_memory(options_.config)) {
     const auto replica = options_.make_replica();
     shared_memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
                                                   .buffers = replica->view(Part::buffers).size(),
