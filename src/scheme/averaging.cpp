@@ -8,6 +8,8 @@ Averaging::Result Averaging::meet(Round round, const Card& card, const Values& v
   const Clock& clock = group_.world();
   CardTable table = exchange_cards(group_, card);
   table.meeting.round = round;
+  samples_done_ += table.meeting.samples;
+  table.meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
   const TimePoint met = clock.now();
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? static_cast<double>(card.samples) : 1;

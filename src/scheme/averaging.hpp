@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "collective/group.hpp"
@@ -24,6 +25,8 @@ class Averaging {
   struct Options {
     Weights weights = Weights::samples;
     ServerClient* server = nullptr;  ///< adds what is as long as the model; null: the ring does
+    /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
+    std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
   };
 
   /// What a worker brings. Both are replaced by the mean over all workers.
@@ -46,13 +49,14 @@ class Averaging {
   /// This worker will not come again.
   void leave();
 
-  Group& group() { return group_; }
+  Group& group() const { return group_; }
 
  private:
   void add_by_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
+  std::uint64_t samples_done_ = 0;  ///< of all workers
 };
 
 }  // namespace syncopate

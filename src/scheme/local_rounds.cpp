@@ -118,10 +118,7 @@ Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica,
   const Duration applied = clock_.now() - begun;
   spent.communicate += applied;
   communicated_ = met.communicated + applied;
-  Meeting meeting = met.table.meeting;
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
-  return meeting;
+  return met.table.meeting;
 }
 
 Meeting LocalRounds::meet_at_once(Replica& replica, Spent& spent) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,8 +45,6 @@ class LocalRounds : public Scheme {
     double outer_rate = 1;
     OptimizerState outer_state{};  ///< of a run that is resumed
     bool overlap = false;
-    /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
-    std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
   };
 
   LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options);
@@ -76,7 +72,6 @@ class LocalRounds : public Scheme {
   Round round_;
   Card held_;  ///< what this replica's next card says
   Duration communicated_{};
-  std::uint64_t samples_done_ = 0;  ///< of all workers, as of the last meeting
 
   // As long as the parts of the replica; empty before the first step.
   std::vector<float> global_;          ///< w_t

@@ -21,8 +21,9 @@ struct CardBytes {
   std::uint8_t evaluate;
   std::uint8_t checkpoint;
   std::uint8_t unused[5];
+  std::int64_t took_ns;
 };
-static_assert(sizeof(CardBytes) == 32 && std::is_trivially_copyable_v<CardBytes>);
+static_assert(sizeof(CardBytes) == 40 && std::is_trivially_copyable_v<CardBytes>);
 
 CardBytes pack(const Card& card) {
   return {card.samples,
@@ -31,7 +32,8 @@ CardBytes pack(const Card& card) {
           card.wishes.stop,
           card.wishes.evaluate,
           card.wishes.checkpoint,
-          {}};
+          {},
+          card.took.count()};
 }
 
 Card unpack(const CardBytes& bytes) {
@@ -40,7 +42,8 @@ Card unpack(const CardBytes& bytes) {
           .paused = Duration(bytes.paused_ns),
           .wishes = {.stop = bytes.stop != 0,
                      .evaluate = bytes.evaluate != 0,
-                     .checkpoint = bytes.checkpoint != 0}};
+                     .checkpoint = bytes.checkpoint != 0},
+          .took = Duration(bytes.took_ns)};
 }
 
 }  // namespace
@@ -49,7 +52,8 @@ Card card_of(const StepFacts& facts) {
   return {.samples = facts.samples,
           .loss_sum = facts.loss_sum,
           .paused = facts.paused,
-          .wishes = facts.wishes};
+          .wishes = facts.wishes,
+          .took = facts.took};
 }
 
 CardTable exchange_cards(Group& group, const Card& mine) {

@@ -14,6 +14,7 @@ struct Card {
   double loss_sum = 0;
   Duration paused{};
   Wishes wishes{};
+  Duration took{};  ///< the step before, where all are in step
 };
 
 /// The card of a worker that meets the others after every step.

@@ -95,10 +95,7 @@ Meeting Nbssgd::return_from(const Averaging::Result& met, Replica& replica, Spen
   }
   book_.applied();
   spent.update += clock_.now() - begun;
-  Meeting meeting = met.table.meeting;
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
-  return meeting;
+  return met.table.meeting;
 }
 
 }  // namespace syncopate

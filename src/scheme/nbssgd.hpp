@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "scheme/averaging.hpp"
@@ -35,8 +34,6 @@ class Nbssgd : public Scheme {
     Round done{};      ///< rounds that came before, in a run that is resumed
     BatchCut batch{};  ///< this worker's
     bool overlap = true;
-    /// When that many have entered the model, all leave.
-    std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
   };
 
   /// `group` and the server outlive this.
@@ -58,10 +55,9 @@ class Nbssgd : public Scheme {
   Averaging averaging_;
   Signals signals_;
   RoundBook book_;
-  std::uint64_t samples_done_ = 0;  ///< by all
-  GradientSum sum_;                 ///< of the open round
-  Card card_;                       ///< likewise
-  Card gone_;                       ///< with which the replica went to its meeting
+  GradientSum sum_;  ///< of the open round
+  Card card_;        ///< likewise
+  Card gone_;        ///< with which the replica went to its meeting
 
   std::vector<float> mean_;          ///< g_i, and then their mean; lent to the meeting under way
   std::vector<float> gone_buffers_;  ///< with which the replica went to its meeting

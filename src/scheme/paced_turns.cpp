@@ -21,7 +21,8 @@ bool PacedTurns::meets_after(const LocalStep& step) {
 
 std::uint32_t PacedTurns::step_samples() const {
   const PaceOrder order = line_.order();
-  return order.step_samples > 0 ? order.step_samples : first_.step_samples;
+  const std::uint32_t samples = order.step_samples > 0 ? order.step_samples : first_.step_samples;
+  return samples < batch_size_ ? samples : 0;
 }
 
 bool PacedTurns::is_time() const {

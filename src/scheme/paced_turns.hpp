@@ -12,12 +12,16 @@ class PacedTurns : public Turns {
  public:
   struct Options {
     FirstPace first;
-    std::uint64_t done = 0;  ///< rounds that came before, in a run that is resumed
+    std::uint32_t batch_size = 0;  ///< a step of that many takes a mini-batch as it comes
+    std::uint64_t done = 0;        ///< rounds that came before, in a run that is resumed
   };
 
   /// `line` outlives this.
   PacedTurns(PaceLine& line, const Options& options)
-      : line_(line), first_(options.first), round_(options.done + 1) {}
+      : line_(line),
+        first_(options.first),
+        batch_size_(options.batch_size),
+        round_(options.done + 1) {}
 
   bool meets_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
@@ -27,6 +31,7 @@ class PacedTurns : public Turns {
 
   PaceLine& line_;
   FirstPace first_;  ///< what holds until the pacer says otherwise
+  std::uint32_t batch_size_;
   std::uint64_t round_;
   std::uint64_t steps_ = 0;  ///< of this round
 };

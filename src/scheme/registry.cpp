@@ -39,15 +39,14 @@ SharedModel& shared_model(const Surroundings& where, const std::string& name) {
   return *where.shared;
 }
 
-Made make_nbssgd(const Surroundings& where, const SchemeOptions& options) {
+Made make_nbssgd(const Surroundings& where, const SchemeOptions& options,
+                 const Averaging::Options& averaging) {
   if (options.commit != Commit::racy) {
-    return std::make_unique<Nbssgd>(
-        where.workers,
-        Nbssgd::Options{.averaging = {.weights = options.weights, .server = where.server},
-                        .done = options.done,
-                        .batch = options.batch,
-                        .overlap = options.commit == Commit::overlap,
-                        .samples_to_do = options.samples_to_do});
+    return std::make_unique<Nbssgd>(where.workers,
+                                    Nbssgd::Options{.averaging = averaging,
+                                                    .done = options.done,
+                                                    .batch = options.batch,
+                                                    .overlap = options.commit == Commit::overlap});
   }
   SharedModel& shared = shared_model(where, "--commit racy");
   const bool by_samples = options.weights == Weights::samples;
@@ -67,27 +66,32 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
   if (!where.pacer) {
     throw InternalError("the scheme esync was made without a pacer");
   }
-  return std::make_unique<PacedTurns>(
-      *where.pacer, PacedTurns::Options{.first = options.first_pace, .done = options.done.value});
+  return std::make_unique<PacedTurns>(*where.pacer,
+                                      PacedTurns::Options{.first = options.first_pace,
+                                                          .batch_size = options.batch_size,
+                                                          .done = options.done.value});
 }
 
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
-  const Averaging::Options averaging{.weights = options.weights, .server = where.server};
+  const Averaging::Options averaging{
+      .weights = options.weights, .server = where.server, .samples_to_do = options.samples_to_do};
   if (options.name == "nbssgd") {
-    return make_nbssgd(where, options);
+    return make_nbssgd(where, options, averaging);
   }
   if (options.name == "ssgd") {
-    return std::make_unique<Ssgd>(where.workers, averaging, options.done);
+    Ssgd::Options ssgd{.averaging = averaging, .done = options.done};
+    if (!options.balanced.empty()) {
+      ssgd.balance = {.batch_sizes = options.balanced, .least = options.least_step};
+    }
+    return std::make_unique<Ssgd>(where.workers, ssgd);
   }
-  return std::make_unique<LocalRounds>(
-      where.workers, make_turns(where, options),
-      LocalRounds::Options{.averaging = averaging,
-                           .done = options.done,
-                           .outer = options.outer,
-                           .outer_rate = options.outer_rate,
-                           .outer_state = options.outer_state,
-                           .overlap = options.overlap,
-                           .samples_to_do = options.samples_to_do});
+  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options),
+                                       LocalRounds::Options{.averaging = averaging,
+                                                            .done = options.done,
+                                                            .outer = options.outer,
+                                                            .outer_rate = options.outer_rate,
+                                                            .outer_state = options.outer_state,
+                                                            .overlap = options.overlap});
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/pace_line.hpp"
 #include "collective/group.hpp"
@@ -33,12 +34,15 @@ struct SchemeOptions {
   std::uint32_t local_steps = 1;
   RuleSpec outer{.name = "sgd", .momentum = 0};  ///< the optimizer over rounds of local steps
   double outer_rate = 1;
-  OptimizerState outer_state{};  ///< in a run that is resumed
-  bool overlap = false;          ///< trains on while the sum of a round travels
-  FirstPace first_pace{};        ///< where workers are paced
-  std::uint64_t samples_to_do =
-      std::numeric_limits<std::uint64_t>::max();  ///< where all meet in rounds
-  BatchCut batch{};                               ///< this worker's, of nbssgd
+  OptimizerState outer_state{};           ///< in a run that is resumed
+  bool overlap = false;                   ///< trains on while the sum of a round travels
+  FirstPace first_pace{};                 ///< where workers are paced
+  std::uint32_t batch_size = 0;           ///< of this worker
+  std::vector<std::uint32_t> balanced{};  ///< batch sizes to begin with, where they follow speeds
+  std::uint32_t least_step = 1;           ///< samples
+  /// Of all workers, from now on.
+  std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
+  BatchCut batch{};  ///< this worker's, of nbssgd
   Commit commit = Commit::overlap;
 };
 

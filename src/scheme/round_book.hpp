@@ -6,7 +6,8 @@
 
 namespace syncopate {
 
-/// How a worker's batch is cut into mini-batches, all of the same size but for the last.
+/// How a worker's batch is cut into mini-batches of one size. Where M does not divide the batch, as
+/// many of them count for it as cover it.
 struct BatchCut {
   std::uint32_t batch_size = 64;
   std::uint32_t mini_batches = 8;  ///< M, as wished; fewer where they do not divide the batch

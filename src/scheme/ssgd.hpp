@@ -1,28 +1,40 @@
 #pragma once
 
+#include <optional>
+
 #include "scheme/averaging.hpp"
+#include "scheme/balance.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
 
 /// Synchronous SGD by allreduce (Chen et al. 2016): every step, the mean gradient over all workers'
 /// batches, then each replica's own optimizer, which so makes the same step everywhere. The gradients
-/// are added around a ring, or by a server.
+/// are added around a ring, or by a server. Batches may be balanced: see `Balance`.
 ///
 /// Buffers are averaged with the gradients, weighted alike. So replicas that begin with the same bits
 /// keep the same bits, whoever of them is tested, saved or resumed from.
 class Ssgd : public Scheme {
  public:
-  /// `done` rounds came before, in a run that is resumed.
-  Ssgd(Group& group, const Averaging::Options& options, Round done)
-      : averaging_(group, options), round_(done) {}
+  struct Options {
+    Averaging::Options averaging{};
+    Round done{};  ///< rounds that came before, in a run that is resumed
+    std::optional<Balance::Options> balance{};  ///< empty: batches keep their sizes
+  };
+
+  /// Errors: ConfigError, from `Balance`.
+  Ssgd(Group& group, const Options& options);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint32_t step_samples() const override;
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
+  void balance(const std::vector<Card>& cards);
+
   Averaging averaging_;
   Round round_;
+  std::optional<Balance> balance_;
 };
 
 }  // namespace syncopate

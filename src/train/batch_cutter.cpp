@@ -6,25 +6,30 @@ namespace syncopate {
 namespace {
 
 template <class Value>
-void assign_rows(std::vector<Value>& into, const std::vector<Value>& from, std::size_t first,
+void append_rows(std::vector<Value>& into, const std::vector<Value>& from, std::size_t first,
                  std::size_t count) {
   const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
-  into.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  into.insert(into.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
 }  // namespace
 
-const Batch& BatchCutter::next(std::uint32_t most) {
-  if (!whole_ || taken_ >= whole_->samples()) {
+const Batch& BatchCutter::next(std::uint32_t samples) {
+  if (left() == 0) {
     begin_next();
   }
-  const std::size_t left = whole_->samples() - taken_;
-  const std::size_t samples = most == 0 ? left : std::min<std::size_t>(most, left);
-  if (samples == whole_->samples()) {
-    taken_ = samples;
+  const bool untouched = taken_ == 0;
+  if (untouched && (samples == 0 || samples == whole_->samples())) {
+    taken_ = whole_->samples();
     return *whole_;
   }
-  cut(samples);
+  part_.features.clear();
+  part_.labels.clear();
+  append(samples == 0 ? left() : std::min<std::size_t>(samples, left()));
+  while (part_.samples() < samples) {
+    begin_next();
+    append(std::min<std::size_t>(samples - part_.samples(), left()));
+  }
   return part_;
 }
 
@@ -35,11 +40,11 @@ void BatchCutter::begin_next() {
   taken_ = 0;
 }
 
-void BatchCutter::cut(std::size_t samples) {
+void BatchCutter::append(std::size_t samples) {
   const std::size_t values = whole_->shape.values();
   part_.shape = whole_->shape;
-  assign_rows(part_.features, whole_->features, taken_ * values, samples * values);
-  assign_rows(part_.labels, whole_->labels, taken_, samples);
+  append_rows(part_.features, whole_->features, taken_ * values, samples * values);
+  append_rows(part_.labels, whole_->labels, taken_, samples);
   taken_ += samples;
 }
 

@@ -7,7 +7,7 @@
 
 namespace syncopate {
 
-/// Hands out a loader's mini-batches whole, or in the parts that steps take, in their order.
+/// Hands out a loader's mini-batches whole, or in the sizes that steps take, in their order.
 class BatchCutter {
  public:
   /// Whether a mini-batch without samples, which fills up an epoch, is handed out or passed over.
@@ -16,13 +16,14 @@ class BatchCutter {
   /// `loader` must outlive this.
   BatchCutter(Loader& loader, Empty empty) : loader_(loader), empty_(empty) {}
 
-  /// The next `most` samples of the mini-batch under way, or what is left of it; 0: all that is left.
-  /// Valid until the following call. Errors: the loader's.
-  const Batch& next(std::uint32_t most);
+  /// The next `samples` of the feed, of one mini-batch or of several; 0: what is left of the one under
+  /// way, or else the next one. Valid until the following call. Errors: the loader's.
+  const Batch& next(std::uint32_t samples);
 
  private:
   void begin_next();
-  void cut(std::size_t samples);
+  void append(std::size_t samples);
+  std::size_t left() const { return whole_ ? whole_->samples() - taken_ : 0; }
 
   Loader& loader_;
   Empty empty_;

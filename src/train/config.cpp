@@ -99,6 +99,7 @@ constexpr Dependence dependences[] = {
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
      "--scheme diloco or esync, and an outer optimizer other than sgd"},
     {"global-lr", has_local_rounds, "--scheme local-sgd, diloco or esync"},
+    {"balance", [](const TrainConfig& config) { return config.scheme == "ssgd"; }, "--scheme ssgd"},
     {"pacing", is_paced, "--scheme esync"},
     {"round-time",
      [](const TrainConfig& config) { return is_paced(config) && config.pacing == "timed"; },

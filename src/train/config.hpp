@@ -55,6 +55,7 @@ struct TrainConfig {
 
   // How replicas meet
   std::string aggregate = "ring";        ///< where all workers meet: ring, server
+  bool balance = false;                  ///< of ssgd: batch sizes follow the devices' speeds
   std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;

@@ -70,7 +70,8 @@ Membership::Options JobPlan::membership() const {
 }
 
 Gait JobPlan::gait() const {
-  return scheme_info(config_.scheme).gait;
+  // Balanced workers are at the same step, but not at the same place of their parts.
+  return config_.balance ? Gait::in_rounds : scheme_info(config_.scheme).gait;
 }
 
 double JobPlan::samples_per_step() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "scheme/registry.hpp"
@@ -124,28 +125,33 @@ void Beginning::begin_in_shared_memory() {
 }
 
 std::unique_ptr<Scheme> Beginning::make_scheme() {
+  // BatchNorm, which is what has buffers, needs two samples for a variance.
   const double samples = config().epochs * static_cast<double>(options_.dataset.train.samples());
   const auto to_do = static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
-  return syncopate::make_scheme({.workers = workers_,
-                                 .server = server_ ? &*server_ : nullptr,
-                                 .start = server_start_,
-                                 .shared = shared_ ? &*shared_ : nullptr,
-                                 .pacer = &pacer_},
-                                {.name = config().scheme,
-                                 .weights = weights_of(config()),
-                                 .done = Round{progress_.round},
-                                 .weight = options_.plan.gradient_weight(options_.rank),
-                                 .push_every = config().push_every,
-                                 .fetch_every = config().fetch_every,
-                                 .local_steps = config().local_steps,
-                                 .outer = options_.plan.outer_rule(),
-                                 .outer_rate = config().global_lr.value(),
-                                 .outer_state = outer_state_,
-                                 .overlap = is_paced(config()) && config().overlap == "on",
-                                 .first_pace = options_.plan.first_pace(options_.rank),
-                                 .samples_to_do = to_do - std::min(to_do, progress_.samples),
-                                 .batch = options_.plan.batch_cut(options_.rank),
-                                 .commit = commit_of(config())});
+  return syncopate::make_scheme(
+      {.workers = workers_,
+       .server = server_ ? &*server_ : nullptr,
+       .start = server_start_,
+       .shared = shared_ ? &*shared_ : nullptr,
+       .pacer = &pacer_},
+      {.name = config().scheme,
+       .weights = weights_of(config()),
+       .done = Round{progress_.round},
+       .weight = options_.plan.gradient_weight(options_.rank),
+       .push_every = config().push_every,
+       .fetch_every = config().fetch_every,
+       .local_steps = config().local_steps,
+       .outer = options_.plan.outer_rule(),
+       .outer_rate = config().global_lr.value(),
+       .outer_state = outer_state_,
+       .overlap = is_paced(config()) && config().overlap == "on",
+       .first_pace = options_.plan.first_pace(options_.rank),
+       .batch_size = options_.plan.batch_sizes()[options_.rank.value],
+       .balanced = config().balance ? options_.plan.batch_sizes() : std::vector<std::uint32_t>(),
+       .least_step = values(Part::buffers) > 0 ? 2U : 1U,
+       .samples_to_do = to_do - std::min(to_do, progress_.samples),
+       .batch = options_.plan.batch_cut(options_.rank),
+       .commit = commit_of(config())});
 }
 
 }  // namespace

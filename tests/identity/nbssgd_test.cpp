@@ -59,6 +59,7 @@ TEST(Nbssgd, OfOneMiniBatchIsSsgd) {
 
 TEST(Nbssgd, OfOneMiniBatchIsSsgdOnUnequalDevices) {
   TrainConfig config = on_unequal_devices("barrier", 1);
+  config.batch_size = 20;
   TrainConfig ssgd = config;
   ssgd.scheme = "ssgd";
   ssgd.run_dir = fresh_folder("nbssgd-ssgd-unequal");

@@ -85,7 +85,7 @@ std::vector<std::vector<float>> synchronous(const Case& example, Weights weights
   const auto size = static_cast<std::uint32_t>(example.batch_sizes.size());
   return on_every_rank<std::vector<float>>(size, [&](Group& group) {
     LogisticReplica replica = fresh_replica();
-    Ssgd scheme(group, {.weights = weights}, Round{});
+    Ssgd scheme(group, {.averaging = {.weights = weights}});
     const std::uint32_t rank = group.rank().value;
     for (std::uint64_t i = 0; i < steps; ++i) {
       step(scheme, replica, batch_of(i, rank, example.batch_sizes[rank]));
@@ -131,7 +131,7 @@ TEST(SsgdWeights, UniformIsAnotherMeanWhereBatchesAreUnequal) {
 TEST(SsgdBuffers, AreAveragedBySamples) {
   const auto means = on_every_rank<float>(2, [](Group& group) {
     QuadraticReplica replica({.features = 1});
-    Ssgd scheme(group, {}, Round{});
+    Ssgd scheme(group, {});
     // One sample of 10 on rank 0, three of 20 on rank 1: feature_mean becomes 1 and 5.42.
     const bool first = group.rank() == Rank{0};
     const Batch batch{.shape = {1, 1, 1},

@@ -73,7 +73,7 @@ std::vector<std::vector<float>> synchronous(const std::string& network, const Ba
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
     const auto replica = fresh_replica(network);
-    Ssgd scheme(group, {}, Round{});
+    Ssgd scheme(group, {});
     const std::uint32_t rank = group.rank().value;
     for (int step = 0; step < steps; ++step) {
       Batch batch{.shape = shape, .features = {}, .labels = {}};

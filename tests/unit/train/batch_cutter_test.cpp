@@ -53,14 +53,14 @@ TEST(BatchCutter, HandsOutEverySampleOnceInTheFeedsOrder) {
   BatchCutter cutter(loader, BatchCutter::Empty::kept);
   std::vector<std::int64_t> labels;
   std::vector<std::size_t> sizes;
-  for (const std::uint32_t most : {3U, 3U, 3U, 0U, 9U}) {
-    const Batch& batch = cutter.next(most);
+  for (const std::uint32_t wanted : {3U, 3U, 3U, 0U, 2U}) {
+    const Batch& batch = cutter.next(wanted);
     sizes.push_back(batch.samples());
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
     EXPECT_EQ(batch.features.size(), batch.samples());
     EXPECT_EQ(batch.shape, dataset.train.shape);
   }
-  EXPECT_THAT(sizes, ElementsAre(3, 3, 1, 7, 2));
+  EXPECT_THAT(sizes, ElementsAre(3, 3, 3, 5, 2));
   EXPECT_EQ(labels, whole_epoch(feed, dataset));
 }
 

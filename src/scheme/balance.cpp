@@ -1,0 +1,97 @@
+#include "scheme/balance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Parts that get `least`, because their share is not above it. Taking what they need from the others
+/// makes those smaller, so that another may fall below; no more than one does so in each turn.
+std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weights,
+                              std::uint32_t least) {
+  std::vector<bool> is_least(weights.size(), false);
+  for (std::size_t turn = 0; turn < weights.size(); ++turn) {
+    double weight = 0;
+    std::uint32_t left = whole;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      weight += is_least[i] ? 0 : weights[i];
+      left -= is_least[i] ? least : 0;
+    }
+    bool changed = false;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (!is_least[i] && left * weights[i] / weight < least) {
+        is_least[i] = changed = true;
+      }
+    }
+    if (!changed) {
+      break;
+    }
+  }
+  return is_least;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
+                                  std::uint32_t least) {
+  const std::vector<bool> is_least = least_parts(whole, weights, least);
+  double weight = 0;
+  std::uint32_t left = whole;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weight += is_least[i] ? 0 : weights[i];
+    left -= is_least[i] ? least : 0;
+  }
+  std::vector<std::uint32_t> parts(weights.size(), least);
+  std::vector<double> remainders(weights.size(), -1);
+  std::uint32_t given = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!is_least[i]) {
+      const double share = left * weights[i] / weight;
+      parts[i] = static_cast<std::uint32_t>(share);
+      remainders[i] = share - std::floor(share);
+      given += parts[i];
+    }
+  }
+  for (; given < left; ++given) {
+    const auto most = std::max_element(remainders.begin(), remainders.end());
+    ++parts[static_cast<std::size_t>(most - remainders.begin())];
+    *most -= 1;
+  }
+  return parts;
+}
+
+Balance::Balance(Options options)
+    : global_batch_(std::accumulate(options.batch_sizes.begin(), options.batch_sizes.end(),
+                                    std::uint32_t{0})),
+      least_(options.least),
+      estimates_(options.batch_sizes.size()),
+      sizes_(std::move(options.batch_sizes)) {
+  if (global_batch_ < least_ * sizes_.size()) {
+    throw ConfigError(
+        fmt::format("a global batch of {} samples is too small to balance among {} "
+                    "workers; expected {} a worker or more",
+                    global_batch_, sizes_.size(), least_));
+  }
+}
+
+void Balance::heard(std::span<const Step> steps) {
+  std::vector<double> speeds;
+  for (std::size_t rank = 0; rank < steps.size(); ++rank) {
+    PaceEstimate& estimate = estimates_[rank];
+    estimate.heard(steps[rank].samples, steps[rank].took);
+    if (estimate.known() && estimate.sample_seconds() > 0) {
+      speeds.push_back(1 / estimate.sample_seconds());
+    }
+  }
+  if (speeds.size() == estimates_.size()) {
+    sizes_ = divide(global_batch_, speeds, least_);
+  }
+}
+
+}  // namespace syncopate
