@@ -51,7 +51,8 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::optional<std::string> given(const CLI::App& app, const std::string& option) {
-  const auto& results = app.get_option(option)->results();
+  const CLI::Option* known = app.get_option_no_throw(option);
+  const auto& results = known == nullptr ? CLI::results_t{} : known->results();
   return results.empty() ? std::nullopt : std::optional(results.back());
 }
 

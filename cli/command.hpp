@@ -21,6 +21,7 @@ Command add_train(CLI::App& root, const Handlers& handlers);
 Command add_coordinator(CLI::App& root, const Handlers& handlers);
 /// `role`: worker or server.
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);
+Command add_compare(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_version(CLI::App& root);
@@ -30,7 +31,8 @@ Command add_completion(CLI::App& root);
 /// "syncopate 0.1.0".
 std::string version_line();
 
-/// What a user typed for an option (the last, where there are several), or nothing.
+/// What a user typed for an option (the last, where there are several), or nothing; nothing, too, for
+/// one that the command does not have.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
 /// An option with a value that is read later, as text, through `given`.

@@ -59,12 +59,15 @@ struct NetworksCommand {
   std::uint32_t classes = 10;
 };
 
-/// What the commands do that need libtorch. `syncopate` fills these with a jump into
+struct CompareCommand;  // cli/compare/comparison.hpp
+
+/// What the commands do that start processes or need libtorch. `syncopate` fills these with a jump into
 /// `syncopate-torch`, which fills them with the work itself.
 struct Handlers {
   std::function<int(const TrainCommand&)> train;
   std::function<int(const CoordinatorCommand&)> coordinate;
   std::function<int(const JoinCommand&)> join;
+  std::function<int(const CompareCommand&)> compare;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
   /// By the optimizer's name; empty where no libtorch is at hand, which leaves the rate open.
   std::function<double(const std::string&)> usual_learning_rate;

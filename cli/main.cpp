@@ -1,3 +1,4 @@
+#include "cli/compare/comparison.hpp"
 #include "cli/launch/torch_program.hpp"
 #include "cli/run_cli.hpp"
 
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
       .join = [&](const JoinCommand& command) -> int {
         become_torch_program(argv, command.threads, command.verbosity);
       },
+      .compare = compare,
       .networks =
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {
         become_torch_program(argv, 1, syncopate::log::Verbosity::normal);

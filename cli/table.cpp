@@ -62,6 +62,27 @@ std::vector<std::string> Table::lines() const {
   return lines;
 }
 
+std::vector<std::string> Table::markdown() const {
+  const auto row_of = [](const std::vector<std::string>& cells) {
+    std::string row = "|";
+    for (const std::string& cell : cells) {
+      row += " " + cell + " |";
+    }
+    return row;
+  };
+  std::vector<std::string> heads;
+  std::string rule = "|";
+  for (const Column& column : columns_) {
+    heads.push_back(column.head);
+    rule += column.align == Align::left ? " --- |" : " ---: |";
+  }
+  std::vector<std::string> lines{row_of(heads), rule};
+  for (const auto& row : rows_) {
+    lines.push_back(row_of(row));
+  }
+  return lines;
+}
+
 std::string Table::line(const std::vector<std::string>& cells,
                         const std::vector<std::size_t>& widths) const {
   std::string text;

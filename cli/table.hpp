@@ -34,6 +34,9 @@ class Table {
   /// The lines, head first, without line ends and without spaces at their ends.
   std::vector<std::string> lines() const;
 
+  /// The same as a table of Markdown.
+  std::vector<std::string> markdown() const;
+
  private:
   std::string line(const std::vector<std::string>& cells,
                    const std::vector<std::size_t>& widths) const;

@@ -1,3 +1,4 @@
+#include "cli/compare/comparison.hpp"
 #include "cli/roles/coordinate_here.hpp"
 #include "cli/roles/join_job.hpp"
 #include "cli/roles/train_here.hpp"
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
       .train = cli::train_here,
       .coordinate = cli::coordinate_here,
       .join = cli::join_job,
+      .compare = cli::compare,
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;

@@ -58,6 +58,18 @@ void set_from_command_line(const Field& field, TrainConfig& config, const std::s
   }
 }
 
+constexpr const char* sources = "Where the configuration comes from";
+
+void add_config_option(CLI::App& app) {
+  add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
+      ->group(sources);
+}
+
+/// Whether a comparison decides about a field, run by run.
+bool is_of_one_run(const Field& field) {
+  return field.name == "scheme" || field.name == "learning-rate" || field.name == "run-dir";
+}
+
 /// Sets what the command line has options for; gives their names.
 std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& config) {
   std::set<std::string_view> names;
@@ -123,12 +135,32 @@ void add_train_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
     add_option(app, field, default_of(field));
   }
-  constexpr const char* sources = "Where the configuration comes from";
-  add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
-      ->group(sources);
+  add_config_option(app);
   add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
       ->group(sources);
   add_output_options(app, Says::events);
+}
+
+void add_common_options(CLI::App& app) {
+  for (const Field& field : train_fields()) {
+    if (!is_of_one_run(field)) {
+      add_option(app, field, default_of(field));
+    }
+  }
+  add_config_option(app);
+  add_output_options(app, Says::events);
+}
+
+TrainConfig common_config_of(const CLI::App& app) {
+  const auto file = given(app, "--config");
+  TrainConfig config = file ? read_config(*file) : TrainConfig{};
+  apply_options(app, config);
+  config.run_dir.clear();
+  if (!config.cluster.empty()) {
+    config.cluster =
+        std::filesystem::absolute(find_cluster_file(config.cluster, installed_clusters()));
+  }
+  return config;
 }
 
 void add_expectations(CLI::App& app) {

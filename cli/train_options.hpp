@@ -14,6 +14,13 @@ void add_train_options(CLI::App& app);
 /// matter of its own machine, and those by which it says what it expects the job to be.
 void add_expectations(CLI::App& app);
 
+/// Adds an option for every field that the jobs of a comparison have in common, and `--config`.
+void add_common_options(CLI::App& app);
+
+/// The configuration that these ask for, not resolved but for the place of the cluster file.
+/// Errors: ConfigError; DataError, for a file that cannot be read.
+TrainConfig common_config_of(const CLI::App& app);
+
 /// What a user typed for these, each checked by itself. Errors: ConfigError.
 GivenOptions given_options(const CLI::App& app);
 

@@ -1,0 +1,143 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <thread>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "cli/compare/comparison.hpp"
+#include "cli/train_options.hpp"
+#include "cluster/cluster_file.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* group = "What is compared";
+constexpr const char* examples = R"(Examples:
+  syncopate compare --schemes ssgd,asgd,esync --cluster clusters/paper.toml --target-accuracy 0.8
+  syncopate compare --schemes ssgd,esync,esync:pacing=paper --cluster clusters/mixed.toml
+      --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
+
+A scheme may bring options of its own, which go over those for all; a switch stands alone.
+With several learning rates each is tried with the first seed, and every scheme goes on with its best.
+Beside a cluster file the limit takes part: one device as fast as all of them together.
+The same command goes on with what was broken off; --out may get more schemes, seeds and rates.)";
+
+constexpr std::string_view usual_seeds = "3";
+
+std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint32_t usual) {
+  const auto text = given(app, option);
+  if (!text) {
+    return usual;
+  }
+  const bool digits = !text->empty() && text->size() < 5 &&
+                      std::all_of(text->begin(), text->end(),
+                                  [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  if (!digits || std::stoul(*text) == 0) {
+    throw ConfigError(
+        fmt::format("{}: expected a number from 1 to 9999, found '{}'", option, *text));
+  }
+  return static_cast<std::uint32_t>(std::stoul(*text));
+}
+
+bool grid_in_virtual_time(const CLI::App& app, const TrainConfig& common) {
+  const bool has_cluster = !common.cluster.empty();
+  const std::string world = given(app, "--grid-in").value_or(has_cluster ? "virtual" : "real");
+  if (world != "virtual" && world != "real") {
+    throw ConfigError(fmt::format("--grid-in: expected virtual or real, found '{}'", world));
+  }
+  if (world == "virtual" && !has_cluster) {
+    throw ConfigError("--grid-in virtual needs a cluster file; name one by --cluster");
+  }
+  return world == "virtual";
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = word.find_first_of(" \t\n'\"\\$&|;<>()*?[]#~`!") == std::string::npos;
+  return plain && !word.empty() ? word : fmt::format("'{}'", word);
+}
+
+/// The command again, whichever way its options were written, with the folder that it works in.
+std::string words_of(const CLI::App& app, const std::string& folder) {
+  std::string words = "syncopate compare";
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& name = option->get_lnames().front();
+    if (option->count() == 0 || name == "out") {
+      continue;
+    }
+    const std::string& value = option->results().back();
+    words += " --" + name + (value == "true" ? "" : "=" + quoted(value));
+  }
+  return words + " --out " + quoted(folder);
+}
+
+std::string folder_of(const CLI::App& app) {
+  return given(app, "--out")
+      .value_or(fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
+}
+
+CommonOptions common_of(const CLI::App& app) {
+  CommonOptions common{.config = common_config_of(app), .given = given_options(app)};
+  if (!common.config.cluster.empty()) {
+    common.devices =
+        static_cast<std::uint32_t>(read_cluster_file(common.config.cluster).devices.size());
+  }
+  if (const auto rates = given(app, "--learning-rates")) {
+    common.learning_rates = read_rates(*rates);
+  } else if (const auto rate = common.config.learning_rate) {
+    common.learning_rates = {*rate};
+  }
+  common.config.learning_rate.reset();
+  return common;
+}
+
+CompareCommand command_of(const CLI::App& app) {
+  CompareCommand command{.common = common_of(app), .folder = folder_of(app)};
+  const auto schemes = given(app, "--schemes");
+  if (!schemes) {
+    throw ConfigError("compare needs --schemes NAME,NAME,...");
+  }
+  const TrainConfig& config = command.common.config;
+  command.contestants = read_contestants(*schemes, command.common);
+  command.seeds = count_of(app, "--seeds", 3);
+  command.grid_in_virtual_time = grid_in_virtual_time(app, config);
+  command.until_target = app.count("--until-target") > 0;
+  if (command.until_target && !config.target_accuracy) {
+    throw ConfigError("--until-target needs a --target-accuracy");
+  }
+  command.with_limit = !config.cluster.empty() && app.count("--no-limit") == 0;
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  command.jobs = count_of(app, "--jobs", std::max(1U, cores / config.threads));
+  command.output = output_of(app);
+  command.words = words_of(app, command.folder.string());
+  command.version = version_line();
+  return command;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand(
+      "compare", "Compare schemes: seeds, learning rates and figures side by side.");
+  add_value(*app, "schemes", "LIST", "names, each with options of its own: ssgd,esync:pacing=paper")
+      ->group(group);
+  add_value(*app, "seeds", "N", fmt::format("runs of each, from --seed on [{}]", usual_seeds))
+      ->group(group);
+  add_value(*app, "learning-rates", "LIST", "to choose from, for each scheme [its usual one]")
+      ->group(group);
+  add_value(*app, "grid-in", "WORLD",
+            "where rates are tried: virtual, real [virtual with a cluster file]")
+      ->group(group);
+  add_switch(*app, "until-target", "end each run where it reaches the target")->group(group);
+  add_switch(*app, "no-limit", "leave out the device as fast as all together")->group(group);
+  add_value(*app, "jobs", "N", "runs in virtual time at once [the cores]")->group(group);
+  add_value(*app, "out", "FOLDER", "what is kept, and gone on with [comparisons/<time>]")
+      ->group(group);
+  add_common_options(*app);
+  app->footer(examples);
+  return {app, [app, &handlers] { return handlers.compare(command_of(*app)); }};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,254 @@
+#include "cli/compare/comparison.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "base/file.hpp"
+#include "cli/compare/report.hpp"
+#include "cli/compare/run_queue.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/view/terminal.hpp"
+#include "data/dataset.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders) {
+  ComparisonPlan plan{.common = command.common.config,
+                      .contestants = command.contestants,
+                      .seeds = command.seeds,
+                      .grid_in_virtual_time = command.grid_in_virtual_time,
+                      .virtual_time = command.common.config.virtual_time,
+                      .target = command.common.config.target_accuracy,
+                      .until_target = command.until_target};
+  if (command.with_limit) {
+    plan.contestants.push_back(
+        limit_of(command.common, std::filesystem::absolute(folders.limit())));
+  }
+  return plan;
+}
+
+std::vector<Run> those(const std::vector<Run>& runs, bool virtual_time) {
+  std::vector<Run> some;
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(some),
+               [&](const Run& run) { return run.virtual_time == virtual_time; });
+  return some;
+}
+
+/// "model name : Some CPU" of /proc/cpuinfo.
+std::string cpu_model(const std::string& cpuinfo) {
+  const std::size_t begin = cpuinfo.find("model name");
+  const std::size_t colon = cpuinfo.find(": ", begin);
+  if (begin == std::string::npos || colon == std::string::npos) {
+    return "unknown CPU";
+  }
+  return cpuinfo.substr(colon + 2, cpuinfo.find('\n', colon) - colon - 2);
+}
+
+std::string machine() {
+  return fmt::format("{}, {} cores", cpu_model(read_file("/proc/cpuinfo")),
+                     std::thread::hardware_concurrency());
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const CompareCommand& command);
+  void run();
+
+ private:
+  Workload workload(const Run& run) const;
+  void foresee();
+  std::vector<RunFigures> carry_out(const std::vector<Run>& runs);
+  ChosenRates choose_rates();
+  void conclude(const std::vector<Run>& finals, const std::vector<RunFigures>& figures);
+  void keep(const std::vector<TitledTable>& tables, Json json);
+  Provenance provenance() const;
+
+  const CompareCommand& command_;
+  RunFolders folders_;
+  ComparisonPlan plan_;
+  std::optional<ClusterFile> cluster_;
+  std::optional<ClusterFile> limit_;
+  std::string cluster_text_;
+  std::uint64_t train_samples_;
+  Forecast forecast_;
+  std::optional<Progress> progress_;
+  std::optional<RunQueue> queue_;
+  Json tried_ = Json::object();
+};
+
+Comparison::Comparison(const CompareCommand& command)
+    : command_(command),
+      folders_(command.folder),
+      plan_(plan_of(command, folders_)),
+      train_samples_(load_dataset(plan_.common.data, plan_.common.data_dir).train.samples()),
+      forecast_(command.jobs) {
+  if (!plan_.common.cluster.empty()) {
+    cluster_ = read_cluster_file(plan_.common.cluster);
+    cluster_text_ = read_file(plan_.common.cluster);
+  }
+  folders_.claim(agreement_of(plan_, cluster_text_));
+  if (command.with_limit) {
+    write_file(folders_.limit(), one_device_file(*cluster_));
+    limit_ = read_cluster_file(folders_.limit());
+  }
+  progress_.emplace(command.output, plan_.size(), plan_.target);
+  queue_.emplace(RunQueue::Options{.plan = plan_,
+                                   .folders = folders_,
+                                   .workload = [this](const Run& run) { return workload(run); },
+                                   .forecast = forecast_,
+                                   .progress = *progress_,
+                                   .how_to_go_on = command.words});
+}
+
+Workload Comparison::workload(const Run& run) const {
+  const auto& cluster = plan_.contestant(run.contestant).is_limit ? limit_ : cluster_;
+  return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
+}
+
+/// Counts every run once, at whichever learning rate.
+void Comparison::foresee() {
+  ChosenRates any;
+  for (const Contestant& one : plan_.contestants) {
+    any[one.label] =
+        one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
+  }
+  std::vector<Run> all = plan_.grid();
+  for (const Run& run : plan_.finals(any)) {
+    if (std::find(all.begin(), all.end(), run) == all.end()) {
+      all.push_back(run);
+    }
+  }
+  for (const Run& run : all) {
+    forecast_.expect(workload(run), run.virtual_time);
+  }
+  const auto seconds = forecast_.remaining();
+  progress_->note(fmt::format("{} runs in {}; {}", all.size(), folders_.root().string(),
+                              seconds ? about(*seconds) + " at most"
+                                      : "how long they take, the first one in virtual time tells"));
+}
+
+/// Runs in virtual time go side by side; real ones want the machine for themselves.
+std::vector<RunFigures> Comparison::carry_out(const std::vector<Run>& runs) {
+  const auto virtual_figures = queue_->carry_out(those(runs, true), command_.jobs);
+  const auto real_figures = queue_->carry_out(those(runs, false), 1);
+  auto next_virtual = virtual_figures.begin();
+  auto next_real = real_figures.begin();
+  std::vector<RunFigures> figures;
+  for (const Run& run : runs) {
+    figures.push_back(run.virtual_time ? *next_virtual++ : *next_real++);
+  }
+  return figures;
+}
+
+ChosenRates Comparison::choose_rates() {
+  const std::vector<Run> grid = plan_.grid();
+  const std::vector<RunFigures> figures = carry_out(grid);
+  ChosenRates chosen;
+  for (const Contestant& one : plan_.contestants) {
+    std::vector<RunFigures> own;
+    for (std::size_t i = 0; i < grid.size(); ++i) {
+      if (grid[i].contestant == one.label) {
+        own.push_back(figures[i]);
+        own.back().learning_rate = grid[i].learning_rate;
+        tried_[one.label].push_back(to_json(own.back()));
+      }
+    }
+    if (!own.empty()) {
+      chosen[one.label] = best_rate(own);
+      progress_->note(
+          fmt::format("{} goes on with learning rate {}", one.label, *chosen[one.label]));
+    } else {
+      chosen[one.label] =
+          one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
+    }
+  }
+  return chosen;
+}
+
+void Comparison::run() {
+  foresee();
+  const std::vector<Run> finals = plan_.finals(choose_rates());
+  conclude(finals, carry_out(finals));
+}
+
+void Comparison::conclude(const std::vector<Run>& finals, const std::vector<RunFigures>& figures) {
+  std::vector<ContestantFigures> contestants;
+  Json runs = Json::array();
+  for (const Contestant& one : plan_.contestants) {
+    std::vector<RunFigures> own;
+    for (std::size_t i = 0; i < finals.size(); ++i) {
+      if (finals[i].contestant == one.label) {
+        own.push_back(figures[i]);
+        runs.push_back(
+            {{"label", one.label}, {"name", finals[i].name()}, {"seed", finals[i].seed}});
+        runs.back().update(to_json(figures[i]));
+      }
+    }
+    contestants.push_back(figures_over(one.label, own));
+  }
+  relate(contestants);
+  Json list = Json::array();
+  std::transform(contestants.begin(), contestants.end(), std::back_inserter(list),
+                 [](const auto& one) { return to_json(one); });
+  keep(tables_of(contestants, plan_.target),
+       {{"contestants", std::move(list)}, {"runs", std::move(runs)}, {"tried", tried_}});
+}
+
+void Comparison::keep(const std::vector<TitledTable>& tables, Json json) {
+  const Provenance made = provenance();
+  Json whole{{"agreement", agreement_of(plan_, cluster_text_)},
+             {"command", made.command},
+             {"version", made.version},
+             {"machine", made.machine},
+             {"date", made.date},
+             {"target_accuracy", plan_.target ? Json(*plan_.target) : Json(nullptr)},
+             {"virtual_time", plan_.virtual_time}};
+  whole.update(json);
+  write_file(folders_.memory(), whole.dump(2) + "\n");
+  write_file(folders_.table(), markdown_of(tables, made));
+  progress_.reset();
+  if (command_.output.json) {
+    write_line(STDOUT_FILENO, whole.dump());
+    return;
+  }
+  for (const TitledTable& one : tables) {
+    write_line(STDOUT_FILENO,
+               fmt::format("\n{}\n{}", one.title, fmt::join(one.table.lines(), "\n")));
+  }
+  write_line(STDOUT_FILENO, fmt::format("\nkept in {}", folders_.table().string()));
+}
+
+Provenance Comparison::provenance() const {
+  const char* counted = plan_.virtual_time ? "virtual" : "real";
+  const bool tried = !plan_.grid().empty();
+  const char* tried_in = plan_.grid_in_virtual_time ? "virtual" : "real";
+  return {.command = command_.words,
+          .machine = machine(),
+          .date = fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))),
+          .version = command_.version,
+          .worlds = tried
+                        ? fmt::format("Learning rates were tried in {} time, with the first seed; "
+                                      "what counts was run in {} time, {} seeds",
+                                      tried_in, counted, plan_.seeds)
+                        : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds)};
+}
+
+}  // namespace
+
+int compare(const CompareCommand& command) {
+  Comparison(command).run();
+  return exit_status::success;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,138 @@
+#include "cli/compare/contestant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/errors.hpp"
+#include "train/config_fields.hpp"
+#include "train/names.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// What must be the same for all, or is given in another way.
+constexpr std::array common_to_all{
+    "network", "data",   "data-dir",        "split-by-class", "workers", "cluster", "time-scale",
+    "seed",    "epochs", "target-accuracy", "virtual-time",   "run-dir", "scheme"};
+
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) {
+      return parts;
+    }
+    begin = end + 1;
+  }
+}
+
+const Field& option_named(std::string_view name) {
+  if (const Field* field = find_field(name)) {
+    if (std::find(common_to_all.begin(), common_to_all.end(), name) != common_to_all.end()) {
+      throw ConfigError(fmt::format("{} is common to all schemes of a comparison", name));
+    }
+    return *field;
+  }
+  std::vector<std::string_view> names;
+  for (const Field& field : train_fields()) {
+    names.push_back(field.name);
+  }
+  throw ConfigError(fmt::format("unknown option {}{}", name, suggestion(name, names)));
+}
+
+/// Sets what "name=value" or a switch says; gives the option's name.
+std::string_view apply(std::string_view option, TrainConfig& config) {
+  const auto equals = option.find('=');
+  const Field& field = option_named(option.substr(0, equals));
+  const bool is_switch = std::holds_alternative<bool TrainConfig::*>(field.member);
+  if (equals == std::string_view::npos && !is_switch) {
+    throw ConfigError(fmt::format("{} needs a value: {}={}", field.name, field.name, field.value));
+  }
+  try {
+    set_field_from_text(field, config,
+                        equals == std::string_view::npos ? "true" : option.substr(equals + 1));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", field.name, error.what()));
+  }
+  return field.name;
+}
+
+Contestant read_contestant(std::string_view term, const CommonOptions& common) {
+  Contestant contestant{
+      .label = std::string(term), .config = common.config, .learning_rates = common.learning_rates};
+  const auto parts = parts_of(term, ':');
+  set_field_from_text(*find_field("scheme"), contestant.config, parts.front());
+  std::set<std::string_view> given;
+  for (auto option = parts.begin() + 1; option != parts.end(); ++option) {
+    given.insert(apply(*option, contestant.config));
+  }
+  if (const auto rate = std::exchange(contestant.config.learning_rate, std::nullopt)) {
+    contestant.learning_rates = {*rate};
+  }
+  check_given(contestant.config, given);
+  resolve_config(contestant.config,
+                 {.devices = common.devices, .usual_learning_rate = {}, .time = ""});
+  return contestant;
+}
+
+/// An option for all has to have an effect on one of them.
+void check_common(const std::vector<Contestant>& contestants, const GivenOptions& given) {
+  for (const auto& [name, text] : given) {
+    std::optional<ConfigError> objection;
+    const bool means_something =
+        std::any_of(contestants.begin(), contestants.end(), [&](const Contestant& contestant) {
+          try {
+            check_given(contestant.config, {name});
+            return true;
+          } catch (const ConfigError& error) {
+            objection.emplace(error);
+            return false;
+          }
+        });
+    if (!means_something) {
+      throw ConfigError(*objection);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Contestant> read_contestants(std::string_view list, const CommonOptions& common) {
+  std::vector<Contestant> contestants;
+  std::set<std::string_view> labels;
+  for (const std::string_view term : parts_of(list, ',')) {
+    if (!labels.insert(term).second) {
+      throw ConfigError(fmt::format("--schemes: '{}' is there twice", term));
+    }
+    try {
+      contestants.push_back(read_contestant(term, common));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("--schemes: '{}': {}", term, error.what()));
+    }
+  }
+  check_common(contestants, common.given);
+  return contestants;
+}
+
+std::vector<double> read_rates(std::string_view list) {
+  std::vector<double> rates;
+  for (const std::string_view text : parts_of(list, ',')) {
+    TrainConfig config;
+    try {
+      set_field_from_text(*find_field("learning-rate"), config, text);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("--learning-rates: {}", error.what()));
+    }
+    if (std::find(rates.begin(), rates.end(), *config.learning_rate) != rates.end()) {
+      throw ConfigError(fmt::format("--learning-rates: {} is there twice", text));
+    }
+    rates.push_back(*config.learning_rate);
+  }
+  return rates;
+}
+
+}  // namespace syncopate::cli

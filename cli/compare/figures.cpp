@@ -1,0 +1,175 @@
+#include "cli/compare/figures.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/errors.hpp"
+#include "train/scoreboard.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+std::optional<double> number_or_none(const Json& object, const char* name) {
+  const Json& value = object.at(name);
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+std::optional<double> time_to_target(const Json& evaluations, std::optional<double> target) {
+  Scoreboard scoreboard(target);
+  for (const Json& evaluation : evaluations) {
+    scoreboard.add({.training_seconds = evaluation.at("training_seconds"),
+                    .accuracy = evaluation.at("accuracy")});
+  }
+  return scoreboard.time_to_target_seconds();
+}
+
+std::vector<DeviceFigures> devices_in(const Json& workers) {
+  std::vector<DeviceFigures> devices;
+  for (const Json& worker : workers) {
+    devices.push_back({.name = worker.at("device"),
+                       .computing = worker.at("computing_time_ratio"),
+                       .communication = worker.at("communication_ratio"),
+                       .wait = worker.at("wait_ratio"),
+                       .throughput = worker.at("throughput")});
+  }
+  return devices;
+}
+
+/// The median over runs of a figure of each.
+template <class Item, class Get>
+std::optional<double> median_over(const std::vector<Item>& items, Get get) {
+  std::vector<double> values;
+  for (const Item& item : items) {
+    values.push_back(get(item));
+  }
+  return median_of(std::move(values));
+}
+
+std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
+  std::vector<DeviceFigures> devices;
+  if (runs.empty()) {
+    return devices;
+  }
+  for (std::size_t rank = 0; rank < runs.front().devices.size(); ++rank) {
+    const auto median = [&](double DeviceFigures::*figure) {
+      return *median_over(runs, [&](const auto& run) { return run.devices.at(rank).*figure; });
+    };
+    devices.push_back({.name = runs.front().devices[rank].name,
+                       .computing = median(&DeviceFigures::computing),
+                       .communication = median(&DeviceFigures::communication),
+                       .wait = median(&DeviceFigures::wait),
+                       .throughput = median(&DeviceFigures::throughput)});
+  }
+  return devices;
+}
+
+double traffic_per_sample(const RunFigures& run) {
+  return run.samples > 0 ? run.traffic / run.samples : 0;
+}
+
+const ContestantFigures* named(const std::vector<ContestantFigures>& all, const char* label) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.label == label; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+/// The time of another contestant over that of this one.
+std::optional<double> quotient(const ContestantFigures* other, const ContestantFigures& one) {
+  if (other == nullptr || !other->time_to_target || !one.time_to_target ||
+      one.time_to_target->median <= 0) {
+    return std::nullopt;
+  }
+  return other->time_to_target->median / one.time_to_target->median;
+}
+
+}  // namespace
+
+RunFigures figures_of(const Json& summary, std::optional<double> target) {
+  try {
+    const Json& staleness = summary.at("staleness");
+    return {.time_to_target = time_to_target(summary.at("evaluations"), target),
+            .accuracy = number_or_none(summary, "accuracy"),
+            .learning_rate = number_or_none(summary, "learning_rate"),
+            .training_seconds = summary.at("training_seconds"),
+            .samples = summary.at("samples"),
+            .throughput = summary.at("throughput"),
+            .cluster_efficiency = summary.at("cluster_efficiency"),
+            .traffic = summary.at("traffic_bytes"),
+            .median_staleness = staleness.at("median"),
+            .p99_staleness = staleness.at("p99"),
+            .most_staleness = staleness.at("max"),
+            .devices = devices_in(summary.at("workers"))};
+  } catch (const Json::exception& error) {
+    throw DataError(std::string("a summary.json lacks what a comparison needs: ") + error.what());
+  }
+}
+
+ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs) {
+  std::vector<RunFigures> sound;
+  std::vector<std::optional<double>> times;
+  std::vector<double> accuracies;
+  ContestantFigures figures{.label = label, .runs = runs.size()};
+  for (const RunFigures& run : runs) {
+    figures.learning_rate = run.learning_rate;
+    times.push_back(run.time_to_target);
+    figures.reached += run.time_to_target ? 1 : 0;
+    if (run.accuracy) {
+      accuracies.push_back(*run.accuracy);
+    }
+    if (!run.devices.empty()) {
+      sound.push_back(run);
+    }
+  }
+  const auto median = [&](double RunFigures::*figure) {
+    return median_over(sound, [&](const RunFigures& run) { return run.*figure; });
+  };
+  figures.time_to_target = spread_of(times);
+  figures.accuracy = mean_of(accuracies);
+  figures.throughput = median(&RunFigures::throughput);
+  figures.cluster_efficiency = median(&RunFigures::cluster_efficiency);
+  figures.traffic = median(&RunFigures::traffic);
+  figures.traffic_per_sample = median_over(sound, traffic_per_sample);
+  figures.median_staleness = median(&RunFigures::median_staleness);
+  figures.p99_staleness = median(&RunFigures::p99_staleness);
+  figures.most_staleness = median(&RunFigures::most_staleness);
+  figures.devices = devices_over(sound);
+  return figures;
+}
+
+std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
+                              double DeviceFigures::*figure) {
+  const auto [least, most] = std::minmax_element(
+      devices.begin(), devices.end(),
+      [&](const auto& one, const auto& other) { return one.*figure < other.*figure; });
+  return devices.empty() ? std::nullopt : std::optional(Range{(*least).*figure, (*most).*figure});
+}
+
+void relate(std::vector<ContestantFigures>& contestants) {
+  const ContestantFigures* base = named(contestants, "ssgd");
+  const ContestantFigures* limit = named(contestants, "limit");
+  for (ContestantFigures& one : contestants) {
+    one.speed_up = quotient(base, one);
+    one.distance_to_limit = quotient(limit, one);
+  }
+}
+
+double best_rate(const std::vector<RunFigures>& runs) {
+  const auto better = [](const RunFigures& one, const RunFigures& other) {
+    const double time = one.time_to_target.value_or(never);
+    const double other_time = other.time_to_target.value_or(never);
+    if (time != other_time) {
+      return time < other_time;
+    }
+    const double accuracy = one.accuracy.value_or(-1);
+    const double other_accuracy = other.accuracy.value_or(-1);
+    return accuracy != other_accuracy ? accuracy > other_accuracy
+                                      : *one.learning_rate < *other.learning_rate;
+  };
+  return *std::min_element(runs.begin(), runs.end(), better)->learning_rate;
+}
+
+}  // namespace syncopate::cli

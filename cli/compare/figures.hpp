@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/compare/statistics.hpp"
+
+namespace syncopate::cli {
+
+/// A device in a run, or the medians of one over runs. Ratios are of the training clock.
+struct DeviceFigures {
+  std::string name;
+  double computing = 0;
+  double communication = 0;
+  double wait = 0;
+  double throughput = 0;
+};
+
+/// What one run came to.
+struct RunFigures {
+  std::optional<double> time_to_target = {};  ///< seconds of training clock
+  std::optional<double> accuracy = {};        ///< the last; empty: it diverged, or was never tested
+  std::optional<double> learning_rate = {};
+  double training_seconds = 0;
+  double samples = 0;
+  double throughput = 0;
+  double cluster_efficiency = 0;
+  double traffic = 0;  ///< bytes
+  double median_staleness = 0;
+  double p99_staleness = 0;
+  double most_staleness = 0;
+  std::vector<DeviceFigures> devices = {};  ///< by rank; none where it diverged
+};
+
+/// Reads `summary.json`. The time to the target follows from the evaluations: the first that reached
+/// it and was confirmed by the next. Errors: DataError, where something is missing.
+RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
+
+/// The least and the most over the devices of a cluster.
+struct Range {
+  double least = 0;
+  double most = 0;
+};
+
+/// What a contestant came to over all seeds: medians over the runs that did not diverge.
+struct ContestantFigures {
+  std::string label;
+  std::optional<double> learning_rate = {};
+  std::size_t runs = 0;
+  std::size_t reached = 0;  ///< runs that reached the target
+  std::optional<Spread> time_to_target = {};
+  std::optional<double> speed_up = {};           ///< over ssgd
+  std::optional<double> distance_to_limit = {};  ///< 1 is the limit
+  std::optional<MeanAndDeviation> accuracy = {};
+  std::optional<double> throughput = {};
+  std::optional<double> cluster_efficiency = {};
+  std::optional<double> traffic = {};
+  std::optional<double> traffic_per_sample = {};
+  std::optional<double> median_staleness = {};
+  std::optional<double> p99_staleness = {};
+  std::optional<double> most_staleness = {};
+  std::vector<DeviceFigures> devices = {};
+};
+
+ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs);
+
+/// Over all devices; empty where there is none.
+std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
+                              double DeviceFigures::*figure);
+
+/// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`, where
+/// they are among them and reached the target.
+void relate(std::vector<ContestantFigures>& contestants);
+
+/// The learning rate of the run that reached the target first, else of that with the highest accuracy,
+/// else the lowest. Each run has one.
+double best_rate(const std::vector<RunFigures>& runs);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,86 @@
+#include "cli/compare/forecast.hpp"
+
+#include <algorithm>
+
+#include "scheme/scheme_table.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// Starting the processes of a run, its last test, and ending them.
+constexpr double seconds_around_a_run = 6;
+
+struct Speeds {
+  double lockstep = 0;  ///< samples per second while all wait for the slowest
+  double apart = 0;     ///< while nobody waits
+  double batch = 0;     ///< samples of one step of all
+};
+
+Speeds speeds_of(const TrainConfig& config, const ClusterFile& cluster) {
+  Speeds speeds;
+  double slowest = 0;
+  for (const DeviceProfile& device : cluster.devices) {
+    const double batch = device.batch_size.value_or(config.batch_size);
+    speeds.batch += batch;
+    speeds.apart += device.samples_per_second() / config.time_scale;
+    slowest = std::max(slowest, batch / device.samples_per_second() * config.time_scale);
+  }
+  speeds.lockstep = speeds.batch / slowest;
+  return speeds;
+}
+
+}  // namespace
+
+Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
+                     std::uint64_t train_samples) {
+  Workload work{.samples = config.epochs * static_cast<double>(train_samples)};
+  if (cluster == nullptr) {
+    work.training_seconds = config.max_time.value_or(0);
+    return work;
+  }
+  const Speeds speeds = speeds_of(config, *cluster);
+  const bool lockstep = scheme_info(config.scheme).gait == Gait::in_step || config.scheme == "ssp";
+  const double speed = lockstep ? speeds.lockstep : speeds.apart;
+  if (config.max_steps && lockstep) {
+    work.samples = std::min(work.samples, static_cast<double>(*config.max_steps) * speeds.batch);
+  }
+  if (config.max_time) {
+    work.samples = std::min(work.samples, *config.max_time * speed);
+  }
+  work.training_seconds = work.samples / speed;
+  return work;
+}
+
+void Forecast::expect(const Workload& run, bool virtual_time) {
+  if (virtual_time) {
+    virtual_samples_ += run.samples;
+  } else {
+    real_seconds_ += run.training_seconds + seconds_around_a_run;
+  }
+}
+
+void Forecast::ended(const Workload& run, bool virtual_time, std::optional<double> seconds) {
+  if (!virtual_time) {
+    real_seconds_ -= run.training_seconds + seconds_around_a_run;
+    return;
+  }
+  virtual_samples_ -= run.samples;
+  if (seconds) {
+    measured_samples_ += run.samples;
+    measured_seconds_ += *seconds;
+  }
+}
+
+std::optional<double> Forecast::remaining(const Workload& progress) const {
+  const double real = std::max(0.0, real_seconds_ - progress.training_seconds);
+  const double samples = std::max(0.0, virtual_samples_ - progress.samples);
+  if (samples < 1) {
+    return real;
+  }
+  if (measured_samples_ <= 0) {
+    return std::nullopt;
+  }
+  return real + samples * measured_seconds_ / measured_samples_ / width_;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,142 @@
+#include "cli/compare/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "train/config_fields.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view limit_label = "limit";
+
+}  // namespace
+
+std::string Run::name() const {
+  std::string name = contestant;
+  std::replace(name.begin(), name.end(), ':', '+');
+  std::replace(name.begin(), name.end(), '/', '_');
+  if (learning_rate) {
+    name += fmt::format("-lr{}", *learning_rate);
+  }
+  return fmt::format("{}-seed{}{}", name, seed, virtual_time ? "-virtual" : "");
+}
+
+const Contestant& ComparisonPlan::contestant(const std::string& label) const {
+  const auto found = std::find_if(contestants.begin(), contestants.end(),
+                                  [&](const Contestant& one) { return one.label == label; });
+  if (found == contestants.end()) {
+    throw InternalError("a comparison has no contestant " + label);
+  }
+  return *found;
+}
+
+std::vector<Run> ComparisonPlan::grid() const {
+  std::vector<Run> runs;
+  for (const Contestant& one : contestants) {
+    if (one.learning_rates.size() < 2) {
+      continue;
+    }
+    for (const double rate : one.learning_rates) {
+      runs.push_back({.contestant = one.label,
+                      .learning_rate = rate,
+                      .seed = common.seed,
+                      .virtual_time = grid_in_virtual_time || one.is_limit});
+    }
+  }
+  return runs;
+}
+
+std::vector<Run> ComparisonPlan::finals(const ChosenRates& rates) const {
+  std::vector<Run> runs;
+  for (std::uint32_t i = 0; i < seeds; ++i) {
+    for (const Contestant& one : contestants) {
+      runs.push_back({.contestant = one.label,
+                      .learning_rate = rates.at(one.label),
+                      .seed = common.seed + i,
+                      .virtual_time = virtual_time || one.is_limit});
+    }
+  }
+  return runs;
+}
+
+std::size_t ComparisonPlan::size() const {
+  const std::vector<Run> tried = grid();
+  ChosenRates any;
+  for (const Contestant& one : contestants) {
+    any[one.label] =
+        one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates[0]);
+  }
+  const std::vector<Run> counted = finals(any);
+  const auto known = std::count_if(counted.begin(), counted.end(), [&](const Run& run) {
+    return std::find(tried.begin(), tried.end(), run) != tried.end();
+  });
+  return tried.size() + counted.size() - static_cast<std::size_t>(known);
+}
+
+TrainConfig ComparisonPlan::config_of(const Run& run) const {
+  TrainConfig config = contestant(run.contestant).config;
+  config.seed = run.seed;
+  config.learning_rate = run.learning_rate;
+  config.virtual_time = run.virtual_time;
+  config.target_accuracy = until_target ? target : std::nullopt;
+  config.run_dir.clear();
+  return config;
+}
+
+Json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text) {
+  Json agreement;
+  TrainConfig common = plan.common;
+  common.target_accuracy = plan.until_target ? plan.target : std::nullopt;
+  // These are in the names of runs.
+  for (const Field& field : train_fields()) {
+    if (field.name != "scheme" && field.name != "seed" && field.name != "learning-rate" &&
+        field.name != "virtual-time" && field.name != "run-dir") {
+      agreement[std::string(field.name)] = to_text(get_field(field, common));
+    }
+  }
+  agreement["content of the cluster file"] = cluster_text;
+  return agreement;
+}
+
+std::string difference(const Json& here, const Json& there) {
+  for (const auto& [name, value] : here.items()) {
+    const Json other = there.value(name, Json());
+    if (value != other) {
+      return name.find(' ') == std::string::npos
+                 ? fmt::format("{} is {} here, but {} there", name, value.dump(), other.dump())
+                 : fmt::format("the {} is another one", name);
+    }
+  }
+  return "";
+}
+
+Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cluster_file) {
+  Contestant limit{.label = std::string(limit_label),
+                   .config = common.config,
+                   .learning_rates = common.learning_rates,
+                   .is_limit = true};
+  limit.config.scheme = "local";
+  limit.config.cluster = cluster_file;
+  limit.config.workers = 0;
+  limit.config.servers = 0;
+  return limit;
+}
+
+std::string one_device_file(const ClusterFile& cluster) {
+  double speed = 0;
+  for (const DeviceProfile& device : cluster.devices) {
+    speed += device.samples_per_second();
+  }
+  return fmt::format(
+      "# One device as fast as all of {} together.\nname = \"limit\"\n\n[[devices]]\nname = "
+      "\"limit\"\nsamples_per_second = {}\n",
+      cluster.name, speed);
+}
+
+}  // namespace syncopate::cli

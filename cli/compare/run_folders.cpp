@@ -1,0 +1,85 @@
+#include "cli/compare/run_folders.hpp"
+
+#include <fmt/format.h>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "train/config_file.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Json read_json(const fs::path& path) {
+  try {
+    return Json::parse(read_file(path));
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("{} is no JSON: {}", path.string(), error.what()));
+  }
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
+  }
+}
+
+/// A run that its user ended is none that ended.
+bool is_whole(const Json& summary) {
+  return summary.value("ended_because", "interrupted") != "interrupted";
+}
+
+}  // namespace
+
+void RunFolders::claim(const Json& agreement) const {
+  if (fs::exists(memory())) {
+    const std::string differs =
+        difference(agreement, read_json(memory()).value("agreement", Json()));
+    if (!differs.empty()) {
+      throw ConfigError(fmt::format("--out: {} holds another comparison: {}; choose another folder",
+                                    root_.string(), differs));
+    }
+  } else if (fs::exists(root_) && !fs::is_empty(root_)) {
+    throw ConfigError(
+        fmt::format("--out: {} is not empty, and holds no comparison", root_.string()));
+  }
+  make_folder(root_ / "runs");
+  if (!fs::exists(memory())) {
+    write_file(memory(), Json{{"agreement", agreement}}.dump(2) + "\n");
+  }
+}
+
+std::optional<RunFigures> RunFolders::figures(const Run& run, std::optional<double> target) const {
+  if (fs::exists(beside(run, ".diverged.json"))) {
+    return RunFigures{.learning_rate = run.learning_rate};
+  }
+  const fs::path summary = this->run(run) / "summary.json";
+  if (!fs::exists(summary)) {
+    return std::nullopt;
+  }
+  const Json json = read_json(summary);
+  return is_whole(json) ? std::optional(figures_of(json, target)) : std::nullopt;
+}
+
+void RunFolders::prepare(const Run& run, const TrainConfig& config) const {
+  std::error_code error;
+  fs::remove_all(this->run(run), error);
+  if (error) {
+    throw DataError(fmt::format("cannot clear {}: {}", this->run(run).string(), error.message()));
+  }
+  write_file(this->config(run), to_toml(config));
+}
+
+void RunFolders::note_divergence(const Run& run, const std::string& error) const {
+  write_file(beside(run, ".diverged.json"), Json{{"error", error}}.dump() + "\n");
+}
+
+fs::path RunFolders::beside(const Run& run, const char* suffix) const {
+  return root_ / "runs" / (run.name() + suffix);
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "cli/compare/forecast.hpp"
+#include "cli/compare/progress.hpp"
+#include "cli/compare/run_folders.hpp"
+#include "cli/compare/train_process.hpp"
+
+namespace syncopate::cli {
+
+/// Carries out runs as processes, some at a time, in their order; what has ended before is not done
+/// again.
+///
+/// Thread: to be built and run while this process has one thread.
+class RunQueue {
+ public:
+  struct Options {
+    const ComparisonPlan& plan;
+    const RunFolders& folders;
+    std::function<Workload(const Run&)> workload;
+    Forecast& forecast;
+    Progress& progress;
+    std::string how_to_go_on;  ///< a command
+  };
+
+  explicit RunQueue(Options options) : options_(std::move(options)) {}
+
+  /// What the runs came to, in the same order. `width`: processes at a time.
+  ///
+  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was refused;
+  ///         Error, where one failed other than by diverging. No process is then left.
+  std::vector<RunFigures> carry_out(const std::vector<Run>& runs, std::size_t width);
+
+ private:
+  struct Active {
+    Run run;
+    std::unique_ptr<TrainProcess> process;
+    TimePoint begun;
+  };
+
+  void look_up(const Run& run);
+  void start(const Run& run);
+  void wait_for_something();
+  void heed_signals();
+  void conclude(const Active& ended);
+  void tell(const Run& run, const RunFigures& figures, bool earlier);
+  void show_progress();
+
+  Options options_;
+  SignalInbox signals_;
+  Timer refresh_;
+  std::deque<Run> waiting_;
+  std::vector<Active> active_;
+  std::set<std::string> told_;  ///< names of runs
+};
+
+}  // namespace syncopate::cli
