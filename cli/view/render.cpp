@@ -61,23 +61,62 @@ std::string legend(const Style& style) {
   return fmt::format("compute {} communicate {} wait {}", inks[0].mark, inks[1].mark, inks[2].mark);
 }
 
-/// Widths of the two columns that adapt to the terminal; a bar too short to tell anything is left out.
+/// Widths of the columns that adapt to the terminal; a bar too short to tell anything is left out.
 struct Layout {
   static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // and what parts the columns
   static constexpr std::size_t shortest_bar = 10;
+  static constexpr std::size_t steps_of_pace = 22;        ///< what a worker does
+  static constexpr std::size_t whole_pace = 22 + 2 + 24;  ///< and why
 
   std::size_t device = 10;
   std::size_t bar = 0;
+  std::size_t pace = 0;
 
   Layout(const JobState& state, const Style& style) {
     for (const auto& worker : state.started->workers) {
       device = std::clamp(width_of(worker.device), device, std::size_t{28});
     }
     const std::size_t used = others + device;
-    const std::size_t left = style.width > used ? style.width - used : 0;
+    std::size_t left = style.width > used ? style.width - used : 0;
+    if (state.status->round_seconds) {
+      pace = widest_pace(left);
+      left -= pace > 0 ? pace + 2 : 0;
+    }
     bar = left < shortest_bar ? 0 : std::min(left, std::size_t{40});
   }
+
+ private:
+  static std::size_t widest_pace(std::size_t left) {
+    for (const std::size_t width : {whole_pace, steps_of_pace}) {
+      if (left >= width + 2 + shortest_bar) {
+        return width;
+      }
+    }
+    return 0;
+  }
 };
+
+/// "30.0 ms", "3.50 s"
+std::string short_time(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
+}
+
+/// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and why
+/// the worker was told what it was told last.
+std::string pace_text(const events::Status::Worker& worker, const Style& style) {
+  if (!worker.pace) {
+    return "";
+  }
+  const events::Status::Pace& pace = *worker.pace;
+  return fmt::format("{:>4} {} {:<5}{:>10}  {}", pace.steps, style.unicode ? "×" : "x",
+                     pace.step_samples, short_time(pace.step_seconds),
+                     pace.overdue ? "overdue" : pace.reason);
+}
+
+/// Nothing where there is no such column.
+std::string column(const std::string& text, std::size_t width) {
+  return width == 0 ? "" : "  " + fitted(text, width);
+}
 
 std::string device_of(const JobState& state, std::uint32_t rank) {
   for (const auto& worker : state.started->workers) {
@@ -89,9 +128,9 @@ std::string device_of(const JobState& state, std::uint32_t rank) {
 }
 
 std::string head_line(const Layout& layout, const Style& style) {
-  const std::string text =
-      fmt::format("worker  {}  {:>10}  {}  {:>8}", fitted("device", layout.device), "samples/s",
-                  fitted(legend(style), layout.bar), "round");
+  const std::string text = fmt::format(
+      "worker  {}  {:>10}  {}  {:>8}{}", fitted("device", layout.device), "samples/s",
+      fitted(legend(style), layout.bar), "round", column("steps of, taking, because", layout.pace));
   return painted(fitted(text, style.width), "\x1b[2m", style);
 }
 
@@ -100,7 +139,8 @@ std::string worker_line(const JobState& state, const events::Status::Worker& wor
   const std::string begin = fmt::format(
       "{:>6}  {}  {:>10}  ", worker.rank, fitted(device_of(state, worker.rank), layout.device),
       grouped(static_cast<std::uint64_t>(std::max(0.0, worker.samples_per_second))));
-  const std::string end = fmt::format("  {:>8}", grouped(worker.round));
+  const std::string end = fmt::format("  {:>8}{}", grouped(worker.round),
+                                      column(pace_text(worker, style), layout.pace));
   if (layout.bar == 0) {
     return fitted(begin + end, style.width);
   }
@@ -121,10 +161,11 @@ std::string accuracy_text(const JobState& state) {
 
 std::string progress_text(const JobState& state) {
   const events::Status& status = *state.status;
-  return fmt::format("epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}", status.epoch,
-                     state.config.epochs,
-                     grouped(static_cast<std::uint64_t>(std::max(0.0, status.throughput))),
-                     status.loss, accuracy_text(state));
+  const double round = status.round_seconds.value_or(0);
+  return fmt::format(
+      "epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}{}", status.epoch,
+      state.config.epochs, grouped(static_cast<std::uint64_t>(std::max(0.0, status.throughput))),
+      status.loss, accuracy_text(state), round > 0 ? "   rounds of " + short_time(round) : "");
 }
 
 std::string time_text(const JobState& state) {

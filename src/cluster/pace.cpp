@@ -23,7 +23,7 @@ FirstPace first_pace(PaceRule rule, std::uint32_t batch_size) {
 }
 
 std::uint32_t probe_samples(std::uint32_t batch_size) {
-  return std::max(batch_size / 16, 1U);
+  return std::max(batch_size / 16, std::min(batch_size, 2U));
 }
 
 }  // namespace syncopate

@@ -61,7 +61,8 @@ struct FirstPace {
 /// the first to report is the slowest known. Under `timed` probes, and no meeting until all are known.
 FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
 
-/// The least share of a mini-batch that is worth a step: a sixteenth, and one sample.
+/// The least share of a mini-batch that is worth a step: a sixteenth, and two samples, below which
+/// BatchNorm has no variance.
 std::uint32_t probe_samples(std::uint32_t batch_size);
 
 /// What watchers of a pacer see.

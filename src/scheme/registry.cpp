@@ -8,8 +8,10 @@
 #include "scheme/hogwild.hpp"
 #include "scheme/local.hpp"
 #include "scheme/local_rounds.hpp"
+#include "scheme/nbssgd.hpp"
 #include "scheme/paced_turns.hpp"
 #include "scheme/push_pull.hpp"
+#include "scheme/racy_nbssgd.hpp"
 #include "scheme/scheme_table.hpp"
 #include "scheme/ssgd.hpp"
 
@@ -26,6 +28,35 @@ Made make_local(const Surroundings& where, const SchemeOptions& options) {
         where.workers.size()));
   }
   return std::make_unique<Local>(where.workers.world(), options.done);
+}
+
+SharedModel& shared_model(const Surroundings& where, const std::string& name) {
+  if (!where.shared) {
+    throw ConfigError(fmt::format(
+        "{} needs memory that all workers share: start them together, with `syncopate train`",
+        name));
+  }
+  return *where.shared;
+}
+
+Made make_nbssgd(const Surroundings& where, const SchemeOptions& options,
+                 const Averaging::Options& averaging) {
+  if (options.commit != Commit::racy) {
+    return std::make_unique<Nbssgd>(where.workers,
+                                    Nbssgd::Options{.averaging = averaging,
+                                                    .done = options.done,
+                                                    .batch = options.batch,
+                                                    .overlap = options.commit == Commit::overlap});
+  }
+  SharedModel& shared = shared_model(where, "--commit racy");
+  const bool by_samples = options.weights == Weights::samples;
+  return std::make_unique<RacyNbssgd>(
+      where.workers, shared,
+      RacyNbssgd::Options{
+          .batch = options.batch,
+          .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0,
+          .start = shared.counts(),
+          .samples_to_do = options.samples_to_do});
 }
 
 std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions& options) {
@@ -46,6 +77,9 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
                                      .server = where.server,
                                      .samples_to_do = options.samples_to_do,
                                      .ahead = options.overlap};
+  if (options.name == "nbssgd") {
+    return make_nbssgd(where, options, averaging);
+  }
   if (options.name == "ssgd") {
     Ssgd::Options ssgd{.averaging = averaging, .done = options.done};
     if (!options.balanced.empty()) {
@@ -63,14 +97,10 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
-  if (!where.shared) {
-    throw ConfigError(
-        "the scheme hogwild needs memory that all workers share: start them together, with "
-        "`syncopate train`");
-  }
+  SharedModel& shared = shared_model(where, "the scheme hogwild");
   return std::make_unique<Hogwild>(
-      where.workers.world(), *where.shared,
-      Hogwild::Options{.self = where.workers.rank(), .start = where.shared->counts()});
+      where.workers.world(), shared,
+      Hogwild::Options{.self = where.workers.rank(), .start = shared.counts()});
 }
 
 Made make_with_server(const Surroundings& where, const SchemeOptions& options) {

@@ -9,12 +9,20 @@
 #include "cluster/pace_line.hpp"
 #include "collective/group.hpp"
 #include "scheme/averaging.hpp"
+#include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
 #include "server/server_client.hpp"
 #include "server/update_rule.hpp"
 
 namespace syncopate {
+
+/// When a round of nbssgd closes for a worker that has contributed to it.
+enum class Commit {
+  barrier,  ///< when the sum has come, for which it waits
+  overlap,  ///< likewise, but it computes on meanwhile
+  racy,     ///< at once: the contribution is added to shared memory
+};
 
 struct SchemeOptions {
   std::string name;
@@ -34,6 +42,8 @@ struct SchemeOptions {
   std::uint32_t least_step = 1;           ///< samples
   /// Of all workers, from now on.
   std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
+  BatchCut batch{};  ///< this worker's, of nbssgd
+  Commit commit = Commit::overlap;
 };
 
 /// What a scheme meets in. What it does not need may be null.

@@ -47,6 +47,18 @@ bool meets_each_other(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::each_other;
 }
 
+bool is_racy(const TrainConfig& config) {
+  return config.scheme == "nbssgd" && config.commit == "racy";
+}
+
+bool chooses_through(const TrainConfig& config) {
+  return config.scheme == "nbssgd" && !is_racy(config);
+}
+
+bool chooses_aggregate(const TrainConfig& config) {
+  return meets_each_other(config) && config.scheme != "nbssgd";
+}
+
 bool may_choose_outer(const TrainConfig& config) {
   return is_one_of(config.scheme, {"diloco", "esync"});
 }
@@ -76,8 +88,12 @@ constexpr Dependence dependences[] = {
     {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
     {"server-process", [](const TrainConfig& config) { return has_server(config); },
      "a scheme that has a server"},
-    {"aggregate", [](const TrainConfig& config) { return meets_each_other(config); },
-     "a scheme in which all workers meet"},
+    {"aggregate", chooses_aggregate, "a scheme in which all workers meet, other than nbssgd"},
+    {"mini-batches", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
+     "--scheme nbssgd"},
+    {"commit", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
+     "--scheme nbssgd"},
+    {"through", chooses_through, "--scheme nbssgd without --commit racy"},
     {"outer-optimizer", [](const TrainConfig& config) { return may_choose_outer(config); },
      "--scheme diloco or esync"},
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
@@ -116,8 +132,16 @@ constexpr Dependence dependences[] = {
 /// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
 /// seen it.
 std::uint32_t updates_at_once(const TrainConfig& config) {
-  const bool one_by_one = is_one_of(config.scheme, {"asgd", "dc-asgd", "ssp", "hogwild"});
+  const bool one_by_one =
+      is_racy(config) || is_one_of(config.scheme, {"asgd", "dc-asgd", "ssp", "hogwild"});
   return one_by_one ? 2 * config.workers - 1 : 1;
+}
+
+std::string_view advice_on_servers(const TrainConfig& config) {
+  if (chooses_through(config)) {
+    return ", or say --through server";
+  }
+  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
 }
 
 std::uint32_t resolve_servers(const TrainConfig& config) {
@@ -126,8 +150,7 @@ std::uint32_t resolve_servers(const TrainConfig& config) {
   }
   if (config.servers > 0) {
     throw ConfigError(fmt::format("scheme {} has no parameter server; leave out servers{}",
-                                  config.scheme,
-                                  meets_each_other(config) ? ", or say --aggregate server" : ""));
+                                  config.scheme, advice_on_servers(config)));
   }
   return 0;
 }
@@ -221,11 +244,13 @@ bool is_paced(const TrainConfig& config) {
 
 bool has_server(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
-         (meets_each_other(config) && config.aggregate == "server");
+         (chooses_aggregate(config) && config.aggregate == "server") ||
+         (chooses_through(config) && config.through == "server");
 }
 
 bool meets_in_shared_memory(const TrainConfig& config) {
-  return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory;
+  return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory ||
+         is_racy(config);
 }
 
 void check_config(const TrainConfig& config) {

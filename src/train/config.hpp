@@ -60,10 +60,13 @@ struct TrainConfig {
   std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;
-  std::optional<double> global_lr;   ///< of the outer optimizer; empty: its usual one
-  std::string pacing = "timed";      ///< of esync: timed, paper
-  std::optional<double> round_time;  ///< seconds, of pacing timed; empty: as short as sums allow
-  std::string overlap = "on";        ///< of esync: on, off
+  std::optional<double> global_lr;    ///< of the outer optimizer; empty: its usual one
+  std::string pacing = "timed";       ///< of esync: timed, paper
+  std::optional<double> round_time;   ///< seconds, of pacing timed; empty: as short as sums allow
+  std::string overlap = "on";         ///< of esync: on, off
+  std::uint32_t mini_batches = 8;     ///< of nbssgd: that make up a batch
+  std::string commit = "overlap";     ///< of nbssgd: barrier, overlap, racy
+  std::string through = "allreduce";  ///< of nbssgd: what adds up: allreduce, server
 
   // What a parameter server does
   std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server

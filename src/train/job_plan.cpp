@@ -80,6 +80,10 @@ double JobPlan::samples_per_step() const {
   return std::accumulate(sizes.begin(), sizes.end(), 0.0);
 }
 
+BatchCut JobPlan::batch_cut(Rank rank) const {
+  return {.batch_size = batch_sizes()[rank.value], .mini_batches = config_.mini_batches};
+}
+
 double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
   return static_cast<double>(train_samples) / samples_per_step();
 }

@@ -9,6 +9,7 @@
 #include "cluster/membership.hpp"
 #include "cluster/pacer.hpp"
 #include "data/dataset.hpp"
+#include "scheme/round_book.hpp"
 #include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
 #include "server/delay_compensation.hpp"
@@ -46,6 +47,8 @@ class JobPlan {
   Gait gait() const;
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
+  /// How nbssgd cuts a worker's batch.
+  BatchCut batch_cut(Rank rank) const;
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// How much a gradient of this worker counts where each is an update of its own: its batch size
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.

@@ -23,6 +23,8 @@ constexpr std::array<Name, 2> server_processes{"own", "shared"};
 constexpr std::array<Name, 2> aggregates{"ring", "server"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 2> switches{"on", "off"};
+constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};
+constexpr std::array<Name, 2> throughs{"allreduce", "server"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
 constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
 constexpr std::array<Name, 2> nan_policies{"stop", "skip"};
@@ -98,6 +100,14 @@ std::span<const Name> known_pacings() {
 
 std::span<const Name> known_switches() {
   return switches;
+}
+
+std::span<const Name> known_commits() {
+  return commits;
+}
+
+std::span<const Name> known_throughs() {
+  return throughs;
 }
 
 std::span<const Name> known_outer_optimizers() {

@@ -27,6 +27,9 @@ std::span<const std::string_view> known_aggregates();
 std::span<const std::string_view> known_pacings();
 /// What is on unless it is turned off.
 std::span<const std::string_view> known_switches();
+/// When a worker of nbssgd goes on after it has contributed to a round, and what adds the round up.
+std::span<const std::string_view> known_commits();
+std::span<const std::string_view> known_throughs();
 /// Over rounds of local steps; `auto`: that of the scheme.
 std::span<const std::string_view> known_outer_optimizers();
 std::span<const std::string_view> known_compensations();

@@ -28,6 +28,13 @@ Weights weights_of(const TrainConfig& config) {
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
 }
 
+Commit commit_of(const TrainConfig& config) {
+  if (config.commit == "racy") {
+    return Commit::racy;
+  }
+  return config.commit == "barrier" ? Commit::barrier : Commit::overlap;
+}
+
 /// A worker's model, and where it meets others, before its first step.
 class Beginning {
  public:
@@ -142,7 +149,9 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .batch_size = options_.plan.batch_sizes()[options_.rank.value],
        .balanced = config().balance ? options_.plan.batch_sizes() : std::vector<std::uint32_t>(),
        .least_step = values(Part::buffers) > 0 ? 2U : 1U,
-       .samples_to_do = to_do - std::min(to_do, progress_.samples)});
+       .samples_to_do = to_do - std::min(to_do, progress_.samples),
+       .batch = options_.plan.batch_cut(options_.rank),
+       .commit = commit_of(config())});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ inline constexpr Tag allgather{16};
 inline constexpr Tag reduce_scatter{17};
 inline constexpr Tag ring_allgather{18};
 inline constexpr Tag broadcast{19};
+inline constexpr Tag round_ends{20};      ///< small: a worker has finished its batch
 inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
 inline constexpr Tag server_reply{25};    ///< small: what it answers
 inline constexpr Tag server_push{26};     ///< values of a push

@@ -51,6 +51,31 @@ TEST(ParseEventTest, ReadsAStatusWithALossThatIsNoNumber) {
   EXPECT_EQ(status.workers[0].wait, 0.2);
 }
 
+TEST(ParseEventTest, ReadsWhatThePacerThinksAndSays) {
+  const auto status = read<Status>(
+      R"({"event": "status", "training_seconds": 1.5, "samples": 640, "epoch": 0.1, "round": 10,
+          "loss": 1, "throughput": 426.7, "round_seconds": 0.25,
+          "workers": [{"rank": 0, "samples": 320, "steps": 5, "round": 10, "phase": "data",
+                       "compute": 0.5, "communicate": 0.3, "wait": 0.2, "samples_per_second": 213.3,
+                       "pace": {"step_seconds": 0.03, "step_samples": 64, "steps": 7,
+                                "meet_after": 8, "reason": "slowest", "overdue": true}},
+                      {"rank": 1, "samples": 320, "steps": 5, "round": 10, "phase": "data",
+                       "compute": 0.5, "communicate": 0.3, "wait": 0.2, "samples_per_second": 213.3,
+                       "pace": {"step_seconds": 0, "step_samples": 4, "steps": 0,
+                                "meet_after": null, "reason": null, "overdue": false}}]})");
+  EXPECT_EQ(status.round_seconds, 0.25);
+  ASSERT_EQ(status.workers.size(), 2u);
+  const auto& told = status.workers[0].pace.value();
+  EXPECT_EQ(told.step_seconds, 0.03);
+  EXPECT_EQ(told.step_samples, 64u);
+  EXPECT_EQ(told.steps, 7u);
+  EXPECT_EQ(told.meet_after, 8u);
+  EXPECT_EQ(told.reason, "slowest");
+  EXPECT_TRUE(told.overdue);
+  EXPECT_EQ(status.workers[1].pace.value().meet_after, std::nullopt);
+  EXPECT_EQ(status.workers[1].pace.value().reason, "");
+}
+
 TEST(ParseEventTest, ReadsTheOthers) {
   const auto evaluation = read<EvaluationResult>(
       R"({"event": "evaluation", "round": 3, "samples": 9, "epoch": 1, "training_seconds": 2,

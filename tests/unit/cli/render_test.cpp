@@ -85,6 +85,33 @@ TEST(RenderLiveTest, ShowsEveryWorkerAndTheJob) {
   EXPECT_THAT(lines[4], HasSubstr("elapsed 1:30   remaining 3:30"));
 }
 
+JobState paced_job(std::uint32_t workers) {
+  JobState state = job_of(workers);
+  state.status->round_seconds = 0.219;
+  for (auto& worker : state.status->workers) {
+    worker.pace = {.step_seconds = 0.03,
+                   .step_samples = 64,
+                   .steps = 7,
+                   .meet_after = 7,
+                   .reason = "no time for another step"};
+  }
+  return state;
+}
+
+TEST(RenderLiveTest, ShowsThePaceOfEachWorkerAndWhy) {
+  Style wide = ascii;
+  wide.width = 130;
+  const auto lines = render_live(paced_job(1), wide);
+  EXPECT_THAT(lines[1], HasSubstr("steps of, taking, because"));
+  EXPECT_THAT(lines[2], HasSubstr("7 x 64      30.0 ms  no time for another step"));
+  EXPECT_THAT(lines[3], HasSubstr("rounds of 219.0 ms"));
+}
+
+TEST(RenderLiveTest, LeavesOutWhyWhereThereIsNoRoom) {
+  const auto lines = render_live(paced_job(1), ascii);
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("7 x 64      30.0 ms"), Not(HasSubstr("no time"))));
+}
+
 TEST(RenderLiveTest, FitsEveryTerminal) {
   for (const bool colour : {false, true}) {
     for (const std::size_t width : {1, 20, 40, 60, 79, 80, 100, 250}) {
@@ -94,6 +121,11 @@ TEST(RenderLiveTest, FitsEveryTerminal) {
             render_live(job_of(10), {.width = width, .height = height, .colour = colour});
         EXPECT_LT(lines.size(), std::max<std::size_t>(height, 7));
         for (const auto& line : lines) {
+          EXPECT_LE(width_of(without_colours(line)), width) << line;
+        }
+        const auto paced =
+            render_live(paced_job(10), {.width = width, .height = height, .colour = colour});
+        for (const auto& line : paced) {
           EXPECT_LE(width_of(without_colours(line)), width) << line;
         }
       }

@@ -56,7 +56,7 @@ TEST(RoundTime, KeepsASizeThatIsNearlyRight) {
 
 TEST(RoundTime, ProbesWithASixteenth) {
   EXPECT_EQ(probe_samples(64), 4);
-  EXPECT_EQ(probe_samples(31), 1);
+  EXPECT_EQ(probe_samples(31), 2);
   EXPECT_EQ(probe_samples(1), 1);
 }
 

@@ -322,6 +322,36 @@ TEST(ResolveConfig, GivesASchemeItsServers) {
   EXPECT_THROW(resolve_config(config, facts), ConfigError);
 }
 
+TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
+  const ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+  TrainConfig config;
+  config.workers = 4;
+  config.scheme = "nbssgd";
+  config.aggregate = "server";  // of other schemes
+  EXPECT_EQ(resolve_config(config, facts).servers, 0U);
+  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
+  config.through = "server";
+  EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  config.commit = "racy";
+  EXPECT_EQ(resolve_config(config, facts).servers, 0U);
+  EXPECT_TRUE(meets_in_shared_memory(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
+}
+
+TEST(CheckGiven, OptionsOfNbssgdAreItsOwn) {
+  TrainConfig config;
+  EXPECT_THROW(check_given(config, {"mini-batches"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"commit"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"through"}), ConfigError);
+  config.scheme = "nbssgd";
+  EXPECT_NO_THROW(check_given(config, {"mini-batches", "commit", "through"}));
+  EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
+  config.commit = "racy";
+  EXPECT_THROW(check_given(config, {"through"}), ConfigError);
+}
+
 TEST(CheckConfig, BackupWorkersLeaveSomeToWaitFor) {
   TrainConfig config;
   config.scheme = "backup";

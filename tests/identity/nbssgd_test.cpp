@@ -1,0 +1,150 @@
+// Goal:   nbssgd is ssgd, or sequential SGD, where they coincide; it adds up by a server as by
+//         allreduce; on unequal devices nothing is lost, replicas stay alike, and staleness is what each
+//         way to commit allows.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints, to
+//         1e-5 relative, since the sums are added in another order.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/relative_distance.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using testing::Eq;
+
+/// Devices that take 0.4, 0.4 and 3.2 s for a batch.
+constexpr const char* unequal =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 0.4\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "3.2\n";
+
+/// In batches of which whole ones fit into an epoch, so that none is cut short.
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder("nbssgd-" + name));
+  config.scheme = scheme;
+  config.batch_size = 20;
+  config.commit = "barrier";
+  return config;
+}
+
+TrainConfig on_unequal_devices(const std::string& commit, std::uint32_t mini_batches = 4) {
+  TrainConfig config = config_of("nbssgd", commit + "-unequal");
+  config.batch_size = 16;
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.commit = commit;
+  config.mini_batches = mini_batches;
+  return config;
+}
+
+/// Parameters, and then buffers.
+std::vector<float> trained(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  std::vector<float> model = last_checkpoint(config).values("weight");
+  const std::vector<float> buffers = last_checkpoint(config).values("feature_mean");
+  model.insert(model.end(), buffers.begin(), buffers.end());
+  return model;
+}
+
+TEST(Nbssgd, OfOneMiniBatchIsSsgd) {
+  TrainConfig config = config_of("nbssgd", "one");
+  config.mini_batches = 1;
+  EXPECT_LE(relative_distance(trained(config), trained(config_of("ssgd", "ssgd"))), 1e-5);
+}
+
+TEST(Nbssgd, OfOneMiniBatchIsSsgdOnUnequalDevices) {
+  TrainConfig config = on_unequal_devices("barrier", 1);
+  config.batch_size = 20;
+  TrainConfig ssgd = config;
+  ssgd.scheme = "ssgd";
+  ssgd.run_dir = fresh_folder("nbssgd-ssgd-unequal");
+  EXPECT_LE(relative_distance(trained(config), trained(ssgd)), 1e-5);
+}
+
+TEST(Nbssgd, OfOneWorkerIsSequentialHoweverTheBatchIsCut) {
+  TrainConfig whole = config_of("local", "local");
+  whole.workers = 1;
+  const std::vector<float> sequential = trained(whole);
+  for (const std::string commit : {"barrier", "racy"}) {
+    SCOPED_TRACE(commit);
+    TrainConfig cut = config_of("nbssgd", "alone-" + commit);
+    cut.workers = 1;
+    cut.commit = commit;
+    cut.mini_batches = 4;
+    EXPECT_LE(relative_distance(trained(cut), sequential), 1e-5);
+  }
+}
+
+TEST(Nbssgd, IsAddedByAServerAsByAllreduce) {
+  TrainConfig config = config_of("nbssgd", "by-allreduce");
+  const std::vector<float> by_allreduce = trained(config);
+  config.run_dir = fresh_folder("nbssgd-by-server");
+  config.through = "server";
+  EXPECT_LE(relative_distance(trained(config), by_allreduce), 1e-5);
+}
+
+/// A round on unequal devices: the fast ones do eight mini-batches in the time that the slow one needs.
+constexpr double round_samples = (8 + 8 + 1) * 4;
+
+void expect_whole_epochs(const SimulatedJob& job, double rounds_beyond) {
+  const auto samples = job.summary().at("samples").get<double>();
+  EXPECT_GE(samples, 4 * 600);
+  EXPECT_LE(samples, 4 * 600 + rounds_beyond * round_samples);
+}
+
+TEST(Nbssgd, KeepsReplicasAlikeOnUnequalDevices) {
+  SimulatedJob job = toy_job(on_unequal_devices("barrier"));
+  job.run();
+  EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
+  EXPECT_EQ(job.summary().at("staleness").at("max"), 0);
+  expect_whole_epochs(job, 1);
+}
+
+/// The fast ones are done with their batch in half the time of a mini-batch of the slow one. If they
+/// waited for its batch, they would compute an eighth of the time.
+TEST(Nbssgd, WaitsForTheSlowestNoLongerThanAMiniBatch) {
+  SimulatedJob job = toy_job(on_unequal_devices("barrier"));
+  job.run();
+  const auto& workers = job.summary().at("workers");
+  EXPECT_GE(workers[0].at("computing_time_ratio"), 0.4) << workers[0];
+  EXPECT_GE(workers[2].at("computing_time_ratio"), 0.9) << workers[2];
+}
+
+TEST(Nbssgd, KeepsReplicasAlikeWhileDevicesComputeOn) {
+  SimulatedJob job = toy_job(on_unequal_devices("overlap"));
+  job.run();
+  EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
+  EXPECT_EQ(job.summary().at("staleness").at("max"), 1);
+  expect_whole_epochs(job, 2);  // the one that ends training, and the one under way then
+  for (const auto& worker : job.summary().at("workers")) {
+    EXPECT_GE(worker.at("computing_time_ratio"), 0.95) << worker;
+  }
+}
+
+TEST(Nbssgd, AddsIntoSharedMemoryOnUnequalDevices) {
+  SimulatedJob job = toy_job(on_unequal_devices("racy"));
+  job.run();
+  expect_whole_epochs(job, 1);
+  EXPECT_GT(job.summary().at("accuracy"), 0.5);
+}
+
+TEST(Nbssgd, IsResumed) {
+  TrainConfig config = on_unequal_devices("overlap");
+  config.epochs = 2;
+  toy_job(config).run();
+  config.epochs = 4;
+  SimulatedJob rest = toy_job(config, /*resume=*/true);
+  rest.run();
+  EXPECT_THAT(rest.params(), Each(Eq(rest.params()[0])));
+  expect_whole_epochs(rest, 2);
+}
+
+}  // namespace
+}  // namespace syncopate
