@@ -1,14 +1,13 @@
 #include "cli/roles/coordinate.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <thread>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/roles/outside.hpp"
 #include "cli/roles/processes.hpp"
 #include "cluster/coordinator.hpp"
 #include "cluster/real_world.hpp"
@@ -17,18 +16,6 @@
 
 namespace syncopate::cli {
 namespace {
-
-volatile std::sig_atomic_t asked_to_end = 0;
-
-void ask_to_end(int /*signal*/) {
-  asked_to_end = 1;
-}
-
-void write_line(int descriptor, const Recorder::Json& event) {
-  const std::string line = event.dump() + "\n";
-  // Nobody left to read events is nobody to tell: the supervisor's end is the job's end anyway.
-  [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
-}
 
 Membership::Options membership_of(const Job& job, const CoordinateOptions& options) {
   Membership::Options membership = job.plan().membership();
@@ -65,15 +52,15 @@ void run_job(const Job& job, const CoordinateOptions& options, World& world, Rec
 }  // namespace
 
 int coordinate(const Job& job, const CoordinateOptions& options) {
-  std::signal(SIGTERM, ask_to_end);
+  heed_wish_for_end();
   RealWorld world(TcpTransport::listen({.token = options.token, .descriptor = options.listener}));
-  const auto emit = [&](const Recorder::Json& event) { write_line(options.events, event); };
+  const auto emit = [&](const Recorder::Json& event) { emit_line(options.events, event); };
   Recorder recorder(world, {.config = job.config(),
                             .folder = job.folder(),
                             .cores = std::thread::hardware_concurrency(),
                             .resumed = job.resume_from().has_value(),
                             .emit = emit,
-                            .interrupted = [] { return asked_to_end != 0; }});
+                            .interrupted = end_is_wished});
   const std::string address = world.transport().address();
   if (options.by_hand) {
     emit({{"event", "note"}, {"text", fmt::format("listening at {}", address)}});

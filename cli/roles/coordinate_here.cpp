@@ -41,6 +41,11 @@ int coordinate_here(const CoordinatorCommand& wanted) {
         "scheme {} needs memory that all workers share: start them together, by `syncopate train`",
         wanted.job.config.scheme));
   }
+  if (wanted.job.config.virtual_time) {
+    throw ConfigError(
+        "virtual time passes within one process, where nobody can join by hand: start the job by "
+        "`syncopate train`");
+  }
   Listener listener = listen_at(wanted.address);
   const Hub hub{.address = listener.address, .token = wanted.token};
   RunClaim claim(wanted.job);

@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "cli/roles/processes.hpp"
+#include "cli/roles/train_in_virtual_time.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -14,9 +15,13 @@ void append(std::vector<Child>& all, std::vector<Child> more) {
 }
 
 std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gather_limit) {
+  std::vector<Child> processes;
+  if (job.config().virtual_time) {
+    processes.push_back(simulation_process(job, std::move(events)));
+    return processes;
+  }
   Listener listener = listen_on_loopback();
   const Hub hub{.address = listener.address, .token = unguessable_token()};
-  std::vector<Child> processes;
   processes.push_back(coordinator_process(job, std::move(listener), std::move(events),
                                           {.token = hub.token, .gather_limit = gather_limit}));
   append(processes, server_processes(job, hub));

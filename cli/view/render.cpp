@@ -129,13 +129,19 @@ std::string progress_text(const JobState& state) {
 
 std::string time_text(const JobState& state) {
   const auto remaining = state.remaining_seconds();
-  return fmt::format("elapsed {}   remaining {}", clock_text(state.status->training_seconds),
+  return fmt::format("{} {}   remaining {}", state.config.virtual_time ? "virtual time" : "elapsed",
+                     clock_text(state.status->training_seconds),
                      remaining ? clock_text(*remaining) : "-");
+}
+
+const char* world_text(const events::Started& started) {
+  return started.virtual_time ? ", in virtual time" : "";
 }
 
 std::string title(const JobState& state) {
   const events::Started& job = *state.started;
-  return fmt::format("{}: {} on {}, {}", job.scheme, job.network, job.data, job.run_dir);
+  return fmt::format("{}: {} on {}{}, {}", job.scheme, job.network, job.data, world_text(job),
+                     job.run_dir);
 }
 
 std::string cell(const Json& object, const char* name, std::string (*show)(double)) {
@@ -258,9 +264,9 @@ std::string evaluation_line(const EvaluationResult& evaluation) {
 }
 
 std::string started_line(const events::Started& started) {
-  return fmt::format("{}: {} on {}, {} worker{}, {}", started.scheme, started.network, started.data,
-                     started.workers.size(), started.workers.size() == 1 ? "" : "s",
-                     started.run_dir);
+  return fmt::format("{}: {} on {}, {} worker{}{}, {}", started.scheme, started.network,
+                     started.data, started.workers.size(), started.workers.size() == 1 ? "" : "s",
+                     world_text(started), started.run_dir);
 }
 
 std::vector<std::string> render_summary(const Json& summary, const std::string& run_dir) {
@@ -276,7 +282,8 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   }
   add("throughput", cell(summary, "throughput", rate_text));
   add("cluster efficiency", cell(summary, "cluster_efficiency", percent_text));
-  add("training clock", cell(summary, "training_seconds", seconds_text));
+  add("training clock", cell(summary, "training_seconds", seconds_text) +
+                            (summary.value("virtual_time", false) ? " of virtual time" : ""));
   add("traffic", cell(summary, "traffic_bytes", bytes_text));
   for (const auto& [name, figure] : facts_of_going_apart(summary)) {
     add(name, figure);

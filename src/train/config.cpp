@@ -258,6 +258,11 @@ void check_config(const TrainConfig& config) {
     throw ConfigError(fmt::format(
         "scheme local trains on one device, found {} workers; did you mean ssgd?", config.workers));
   }
+  if (config.virtual_time && config.cluster.empty()) {
+    throw ConfigError(
+        "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
+        "--cluster");
+  }
   if (config.scheme == "backup" && config.backup_workers >= config.workers) {
     throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
                                   config.backup_workers, config.workers));

@@ -36,6 +36,7 @@ struct TrainConfig {
   std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1
   std::filesystem::path cluster;  ///< empty: real devices
   double time_scale = 1;          ///< stretches the times of the cluster's profiles
+  bool virtual_time = false;      ///< runs in the simulator
   std::string device = "auto";    ///< auto, cpu, cuda, cuda:N
   std::uint32_t threads = 1;      ///< per worker
 

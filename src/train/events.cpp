@@ -74,6 +74,7 @@ Started started(const Json& object) {
           .data = object.at("data"),
           .epochs = number(object, "epochs"),
           .target_accuracy = optional_number(object, "target_accuracy"),
+          .virtual_time = object.at("virtual_time"),
           .workers = workers_of(object, started_worker)};
 }
 

@@ -14,7 +14,7 @@
 /// `event`. The coordinator writes them; `syncopate train --json` passes them on as they are.
 ///
 ///     {"event": "started", "run_dir", "scheme", "network", "data", "epochs", "target_accuracy",
-///      "workers": [{"rank", "device", "host", "pid"}]}
+///      "virtual_time", "workers": [{"rank", "device", "host", "pid"}]}
 ///     {"event": "status", "training_seconds", "samples", "epoch", "round", "loss", "throughput",
 ///      "workers": [{"rank", "samples", "steps", "round", "phase", "compute", "communicate", "wait",
 ///                   "samples_per_second"}]}
@@ -45,6 +45,7 @@ struct Started {
   std::string data;
   double epochs = 0;
   std::optional<double> target_accuracy = {};
+  bool virtual_time = false;
   std::vector<Worker> workers = {};
 };
 

@@ -51,7 +51,8 @@ std::optional<DevicePacer> JobPlan::pacer(Rank rank) const {
 }
 
 std::string JobPlan::device_name(Rank rank, const std::string& real) const {
-  return cluster_ ? fmt::format("{} (emulated)", cluster_->devices[rank.value].name) : real;
+  const char* how = config_.virtual_time ? "simulated" : "emulated";
+  return cluster_ ? fmt::format("{} ({})", cluster_->devices[rank.value].name, how) : real;
 }
 
 Duration JobPlan::step_budget(Rank rank) const {

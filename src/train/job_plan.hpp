@@ -36,7 +36,7 @@ class JobPlan {
   BatchFeed feed(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
-  /// "gpu-old (emulated)", or `real` for a device that is none.
+  /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
   std::string device_name(Rank rank, const std::string& real) const;
   /// What the profile of a device allows one mini-batch; zero for a real device.
   Duration step_budget(Rank rank) const;

@@ -93,6 +93,7 @@ void Recorder::view_installed(const View& view) {
                  {"data", options_.config.data},
                  {"epochs", options_.config.epochs},
                  {"target_accuracy", or_null(options_.config.target_accuracy)},
+                 {"virtual_time", options_.config.virtual_time},
                  {"workers", std::move(workers)}});
 }
 

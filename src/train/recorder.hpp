@@ -30,6 +30,7 @@ class Recorder : public JobObserver {
     std::function<bool()> interrupted;      ///< whether the user wants an end
   };
 
+  /// `clock` says when it is time for another status; nothing else depends on it.
   Recorder(const Clock& clock, Options options);
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;

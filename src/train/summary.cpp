@@ -131,6 +131,7 @@ Json make_summary(const RunResult& result) {
           {"network", result.config.network},
           {"data", result.config.data},
           {"seed", result.config.seed},
+          {"virtual_time", result.config.virtual_time},
           {"learning_rate", or_null(result.config.learning_rate)},
           {"run_dir", result.folder.root().string()},
           {"ended_because", result.ended_because},

@@ -75,6 +75,7 @@ void tell_started(const FakeJob& job) {
             {"data", job.config.data},
             {"epochs", job.config.epochs},
             {"target_accuracy", nullptr},
+            {"virtual_time", job.config.virtual_time},
             {"workers", workers_of(job, {{"host", "here"}, {"pid", ::getpid()}})}});
 }
 

@@ -47,6 +47,9 @@ SimulatedJob toy_job(const TrainConfig& config, bool resume) {
   const ToyReplica::Options toy{.features = dataset.train.shape.values(),
                                 .classes = dataset.classes,
                                 .momentum = config.optimizer == "sgd" ? 0 : config.momentum};
+  if (!resume) {
+    RunFolder(config.run_dir).create();
+  }
   return SimulatedJob({.config = resolve_config(config, {}),
                        .dataset = dataset,
                        .make_replica = [toy] { return std::make_unique<LogisticReplica>(toy); },

@@ -3,10 +3,12 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/support/simulated_job.hpp"
+#include "sim/simulated_job.hpp"
 #include "train/safetensors.hpp"
 
 namespace syncopate {
+
+using sim::SimulatedJob;
 
 /// A folder of this test that does not exist yet.
 std::filesystem::path fresh_folder(const std::string& name);
@@ -20,7 +22,7 @@ const Dataset& small_dataset();
 TrainConfig toy_config(const std::filesystem::path& folder);
 
 /// Such a job of logistic regression with momentum `config.momentum`. What the configuration leaves
-/// open is resolved.
+/// open is resolved, and the run folder is made, unless resumed.
 SimulatedJob toy_job(const TrainConfig& config, bool resume = false);
 
 /// Writes a cluster file beside a run folder.

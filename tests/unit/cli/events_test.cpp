@@ -21,12 +21,13 @@ Kind read(std::string_view line) {
 TEST(ParseEventTest, ReadsTheStart) {
   const auto started = read<Started>(
       R"({"event": "started", "run_dir": "runs/x", "scheme": "ssgd", "network": "mlp",
-          "data": "mnist", "epochs": 2.5, "target_accuracy": null,
+          "data": "mnist", "epochs": 2.5, "target_accuracy": null, "virtual_time": true,
           "workers": [{"rank": 1, "device": "cpu", "host": "h", "pid": 7}]})");
   EXPECT_EQ(started.run_dir, "runs/x");
   EXPECT_EQ(started.scheme + started.network + started.data, "ssgdmlpmnist");
   EXPECT_EQ(started.epochs, 2.5);
   EXPECT_FALSE(started.target_accuracy);
+  EXPECT_TRUE(started.virtual_time);
   ASSERT_EQ(started.workers.size(), 1u);
   EXPECT_EQ(started.workers[0].rank, 1u);
   EXPECT_EQ(started.workers[0].device, "cpu");

@@ -60,6 +60,16 @@ std::string without_colours(const std::string& line) {
   return text;
 }
 
+TEST(RenderLiveTest, SaysThatTimeIsVirtual) {
+  JobState state = job_of(1);
+  state.config.virtual_time = true;
+  state.started->virtual_time = true;
+  const auto lines = render_live(state, ascii);
+  EXPECT_THAT(lines.front(), HasSubstr("ssgd: lenet5 on mnist, in virtual time, runs/x"));
+  EXPECT_THAT(lines.back(), HasSubstr("virtual time 1:30   remaining 3:30"));
+  EXPECT_THAT(started_line(*state.started), HasSubstr("1 worker, in virtual time, runs/x"));
+}
+
 TEST(RenderLiveTest, ShowsEveryWorkerAndTheJob) {
   JobState state = job_of(1);
   state.apply(EvaluationResult{.accuracy = 0.9});
@@ -154,6 +164,11 @@ TEST(SummaryTest, ShowsWorkersAndFigures) {
                   "throughput          12,345 samples/s", "cluster efficiency  93.1 %",
                   "training clock      83.20 s", "traffic             44.7 MB",
                   "run folder          runs/x"));
+}
+
+TEST(SummaryTest, SaysThatTimeWasVirtual) {
+  const auto lines = render_summary({{"virtual_time", true}, {"training_seconds", 83.2}}, "runs/x");
+  EXPECT_THAT(lines, testing::Contains("training clock      83.20 s of virtual time"));
 }
 
 TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {

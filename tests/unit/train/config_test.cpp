@@ -228,6 +228,9 @@ TEST(CheckConfigTest, RefusesContradictions) {
   config.eval_every = {};
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("eval-every is never"));
   config = {};
+  config.virtual_time = true;
+  EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("name one by --cluster"));
+  config = {};
   config.optimizer = "nesterov";
   config.momentum = 0;
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("needs a momentum above 0"));
