@@ -161,20 +161,21 @@ void Pacer::open_next_round() {
 
 void Pacer::plan() {
   if (!options_.round_time) {
-    round_time_ = next_round_time();
+    const Duration wanted = wanted_round_time();
+    round_time_ = round_time_ ? followed(*round_time_, wanted) : wanted;
   }
   end_ = base_.value_or(now_) + *round_time_;
 }
 
-Duration Pacer::next_round_time() const {
+/// As those tell who were heard.
+Duration Pacer::wanted_round_time() const {
   std::vector<DeviceSpeed> devices;
   for (const Worker& worker : workers_) {
-    if (worker.present) {
+    if (worker.present && worker.estimate.known()) {
       devices.push_back({worker.estimate.sample_seconds(), worker.batch_size});
     }
   }
-  const Duration wanted = shortest_round(devices, meeting_time(), !options_.overlap);
-  return round_time_ ? followed(*round_time_, wanted) : wanted;
+  return shortest_round(devices, meeting_time(), !options_.overlap);
 }
 
 std::optional<Pace> Pacer::next_pace(Rank rank) {
@@ -199,12 +200,15 @@ std::optional<Pace> Pacer::next_pace(Rank rank) {
 }
 
 std::uint32_t Pacer::size_for(const Worker& worker) const {
-  if (options_.rule == Rule::paper || !round_time_) {
+  if (options_.rule == Rule::paper || !worker.estimate.known()) {
     return worker.step_samples;
   }
+  // Until the slowest is heard, nobody else shall train on probes: those that are known plan by
+  // themselves.
+  const Duration round_time = round_time_ ? *round_time_ : wanted_round_time();
   const Duration waiting = options_.overlap ? Duration::zero() : meeting_time();
   return fitting_samples({worker.estimate.sample_seconds(), worker.batch_size},
-                         *round_time_ - waiting, worker.step_samples);
+                         round_time - waiting, worker.step_samples);
 }
 
 std::optional<PaceReason> Pacer::reason_to_meet(const Worker& worker) const {

@@ -27,7 +27,8 @@ namespace syncopate {
 ///         T after every worker has been heard. Worker i meets after the step that is expected to end
 ///         nearest to F_r, if workers overlap; else after the last that ends by F_r; after one step
 ///         at least. T is `round_time`, or as `shortest_round` says; sizes of steps are those of
-///         `fitting_samples` in T (in T − q without overlap).
+///         `fitting_samples` in T (in T − q without overlap); until all are heard, in what
+///         `shortest_round` says of those that are.
 ///
 /// A worker that was not heard yet is the slowest: until it is, no other is told.
 ///
@@ -93,7 +94,7 @@ class Pacer {
   bool everyone_heard() const;
   void open_next_round();
   void plan();
-  Duration next_round_time() const;
+  Duration wanted_round_time() const;
   std::optional<Pace> next_pace(Rank rank);
   std::uint32_t size_for(const Worker& worker) const;
   std::optional<PaceReason> reason_to_meet(const Worker& worker) const;

@@ -9,7 +9,8 @@ Averaging::Result Averaging::meet(Round round, const Card& card, const Values& v
   CardTable table = exchange_cards(group_, card);
   table.meeting.round = round;
   samples_done_ += table.meeting.samples;
-  table.meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
+  const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
+  table.meeting.agreed.stop |= samples_done_ + coming >= options_.samples_to_do;
   const TimePoint met = clock.now();
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? static_cast<double>(card.samples) : 1;

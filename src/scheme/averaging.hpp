@@ -27,6 +27,9 @@ class Averaging {
     ServerClient* server = nullptr;  ///< adds what is as long as the model; null: the ring does
     /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
     std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
+    /// The next round is under way when one has its sum: the end is agreed upon one round ahead, where
+    /// the next, should it be like this one, brings all that is left.
+    bool ahead = false;
   };
 
   /// What a worker brings. Both are replaced by the mean over all workers.

@@ -20,6 +20,16 @@ void replace(std::span<float> values, std::span<const float> before, std::span<c
   add(values, after);
 }
 
+/// Two meetings that a worker hears of at once: where the last round ends while the sum of the one
+/// before was still awaited.
+Meeting joined(const std::optional<Meeting>& first, Meeting second) {
+  if (first) {
+    second.samples += first->samples;
+    second.loss_sum += first->loss_sum;
+  }
+  return second;
+}
+
 }  // namespace
 
 LocalRounds::LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options)
@@ -45,12 +55,12 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   if (meeting_.finished() || (meets && meeting_.under_way())) {
     outcome.meeting = end_meeting(replica, outcome.spent);
   }
-  const bool over = outcome.meeting && outcome.meeting->agreed.stop;
-  if (meets && !over && options_.overlap) {
+  if (meets && options_.overlap && !last_round_) {
     const Card card = depart(replica);
     meeting_.begin(round_, card, lent());
-  } else if (meets && !over) {
-    outcome.meeting = meet_at_once(replica, outcome.spent);
+  } else if (meets) {
+    outcome.meeting = joined(outcome.meeting, meet_at_once(replica, outcome.spent));
+    outcome.meeting->agreed.stop |= last_round_;
   }
   return outcome;
 }
@@ -64,15 +74,9 @@ std::map<std::string, OptimizerState> LocalRounds::states() const {
   return {{state_of_outer, outer_ ? outer_->state() : options_.outer_state}};
 }
 
-std::optional<Meeting> LocalRounds::leave(Replica& replica) {
-  std::optional<Meeting> last;
-  if (options_.overlap) {
-    begin_with(replica);
-    Spent unused;
-    last = meet_at_once(replica, unused);
-  }
+std::optional<Meeting> LocalRounds::leave(Replica& /*replica*/) {
   averaging_.leave();
-  return last;
+  return std::nullopt;
 }
 
 /// All replicas are the same before their first step.
@@ -137,7 +141,9 @@ Meeting LocalRounds::end_meeting(Replica& replica, Spent& spent) {
   const Duration communicating = std::min(held_up, met.communicated);
   spent.communicate += communicating;
   spent.wait += held_up - communicating;
-  return return_from(met, replica, spent);
+  Meeting meeting = return_from(met, replica, spent);
+  last_round_ = std::exchange(meeting.agreed.stop, false);
+  return meeting;
 }
 
 }  // namespace syncopate

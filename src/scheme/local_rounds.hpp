@@ -29,8 +29,8 @@ namespace syncopate {
 ///
 /// With overlap a replica trains on while the sum travels. When that has come, w_i becomes
 /// w_{t+1} + (w_i − what it was when it went to the meeting): local progress since then is kept, and is
-/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica;
-/// when all leave, a last meeting brings in what is left.
+/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica.
+/// Once the end is agreed upon, the round under way is the last, and its sum is waited for.
 ///
 /// Buffers are averaged with the same weights; likewise.
 class LocalRounds : public Scheme {
@@ -70,7 +70,8 @@ class LocalRounds : public Scheme {
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
-  Card held_;  ///< what this replica's next card says
+  bool last_round_ = false;  ///< the end is agreed upon
+  Card held_;                ///< what this replica's next card says
   Duration communicated_{};
 
   // As long as the parts of the replica; empty before the first step.

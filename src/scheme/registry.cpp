@@ -73,8 +73,10 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
 }
 
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
-  const Averaging::Options averaging{
-      .weights = options.weights, .server = where.server, .samples_to_do = options.samples_to_do};
+  const Averaging::Options averaging{.weights = options.weights,
+                                     .server = where.server,
+                                     .samples_to_do = options.samples_to_do,
+                                     .ahead = options.overlap};
   if (options.name == "nbssgd") {
     return make_nbssgd(where, options, averaging);
   }

@@ -151,11 +151,21 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
     }
     const std::string value =
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
-    const std::string text = value.empty() || value == "0" ? "1" : value;
+    const bool open = value.empty() || value == "0";
+    const std::string text = field.name == "outer-optimizer" ? "sgd" : open ? "1" : value;
     std::vector<std::string> options{fmt::format("--{}", field.name), text};
     const std::map<std::string_view, std::vector<std::string>> needs{
         {"schedule-step", {"--schedule", "step"}},
         {"schedule-factor", {"--schedule", "step"}},
+        {"outer-optimizer", {"--scheme", "diloco"}},
+        {"outer-momentum", {"--scheme", "diloco"}},
+        {"global-lr", {"--scheme", "diloco"}},
+        {"pacing", {"--scheme", "esync"}},
+        {"round-time", {"--scheme", "esync"}},
+        {"overlap", {"--scheme", "esync"}},
+        {"mini-batches", {"--scheme", "nbssgd"}},
+        {"commit", {"--scheme", "nbssgd"}},
+        {"through", {"--scheme", "nbssgd"}},
         {"servers", {"--scheme", "asgd"}},
         {"server-process", {"--scheme", "asgd"}},
         {"compensation", {"--scheme", "dc-asgd"}},
@@ -236,8 +246,8 @@ TEST_F(RunCliTest, RefusesWhatItDoesNotKnow) {
 TEST_F(RunCliTest, RefusesValuesByTheNameOfTheirOption) {
   EXPECT_EQ(
       refusal({"train", "--scheme", "sgd"}),
-      "syncopate: --scheme: expected one of local, ssgd, asgd, dc-asgd, ssp, backup, downpour, "
-      "easgd, hogwild, found 'sgd'; did you mean 'ssgd'?\n");
+      "syncopate: --scheme: expected one of local, ssgd, local-sgd, diloco, esync, nbssgd, "
+      "asgd, dc-asgd, ssp, backup, downpour, easgd, hogwild, found 'sgd'; did you mean 'ssgd'?\n");
   EXPECT_EQ(refusal({"train", "--momentum", "-0.5"}),
             "syncopate: --momentum: expected a number from 0 and below 1, found -0.5\n");
   EXPECT_EQ(refusal({"train", "--seed"}), "syncopate: --seed needs a value\n");

@@ -219,12 +219,13 @@ TEST(PacerByTime, PlansTheNextRoundFromTheLastEntryOrTheLastEnd) {
 
 TEST(PacerByTime, ChoosesTheRoundByTheProbeOfTheSlowest) {
   Paced paced({.batch_sizes = {64, 64, 64}});
-  EXPECT_THAT(paced.step(0, 4ms, 4ms), IsEmpty()) << "no round time yet: probes go on";
-  EXPECT_THAT(paced.step(1, 20ms, 20ms), IsEmpty());
-  EXPECT_THAT(
-      paced.step(2, 200ms, 200ms),
-      ElementsAre("0: round 1 open, 64 samples, resized", "1: round 1 open, 40 samples, resized",
-                  "2: round 1 after 2, 4 samples, no time for another step"));
+  EXPECT_THAT(paced.step(0, 4ms, 4ms), ElementsAre("0: round 1 open, 64 samples, resized"))
+      << "one probe is enough for a device that is not the slowest";
+  EXPECT_THAT(paced.step(1, 20ms, 20ms), ElementsAre("1: round 1 open, 12 samples, resized"))
+      << "what fits into the whole mini-batch of the fastest so far, 64 ms";
+  EXPECT_THAT(paced.step(2, 200ms, 200ms),
+              ElementsAre("1: round 1 open, 40 samples, resized",
+                          "2: round 1 after 2, 4 samples, no time for another step"));
   EXPECT_EQ(paced.pacer.state().round_time, 200ms);
 }
 
