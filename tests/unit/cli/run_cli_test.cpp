@@ -112,7 +112,8 @@ class RunCliTest : public testing::Test {
                                                              .buffers = 0,
                                                              .multiply_adds = 416520}};
           },
-      .usual_learning_rate = [](const std::string&) { return 0.05; }};
+      .usual_learning_rate = [](const std::string&) { return 0.05; },
+      .compare = {}};
 };
 
 TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
