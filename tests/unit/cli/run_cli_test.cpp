@@ -112,8 +112,8 @@ class RunCliTest : public testing::Test {
                                                              .buffers = 0,
                                                              .multiply_adds = 416520}};
           },
-      .usual_learning_rate = [](const std::string&) { return 0.05; },
-      .compare = {}};
+      .compare = {},
+      .usual_learning_rate = [](const std::string&) { return 0.05; }};
 };
 
 TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
