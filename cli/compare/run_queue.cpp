@@ -131,6 +131,9 @@ void RunQueue::tell(const Run& run, const RunFigures& figures, bool earlier) {
 }
 
 void RunQueue::show_progress() {
+  if (active_.empty()) {
+    return;
+  }
   Workload done;
   std::string what;
   for (const Active& active : active_) {

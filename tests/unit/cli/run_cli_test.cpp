@@ -119,7 +119,6 @@ class RunCliTest : public testing::Test {
                                                              .buffers = 0,
                                                              .multiply_adds = 416520}};
           },
-      .compare = {},
       .usual_learning_rate = [](const std::string&) { return 0.05; }};
 };
 
