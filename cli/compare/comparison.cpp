@@ -76,6 +76,7 @@ class Comparison {
 
   const CompareCommand& command_;
   RunFolders folders_;
+  Descriptor lock_;
   ComparisonPlan plan_;
   std::optional<ClusterFile> cluster_;
   std::optional<ClusterFile> limit_;
@@ -98,6 +99,7 @@ Comparison::Comparison(const CompareCommand& command)
     cluster_text_ = read_file(plan_.common.cluster);
   }
   folders_.claim(agreement_of(plan_, cluster_text_));
+  lock_ = folders_.lock();
   if (command.with_limit) {
     write_file(folders_.limit(), one_device_file(*cluster_));
     limit_ = read_cluster_file(folders_.limit());

@@ -1,6 +1,11 @@
 #include "cli/compare/run_folders.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
@@ -51,6 +56,21 @@ void RunFolders::claim(const Json& agreement) const {
   if (!fs::exists(memory())) {
     write_file(memory(), Json{{"agreement", agreement}}.dump(2) + "\n");
   }
+}
+
+Descriptor RunFolders::lock() const {
+  const std::string path = (root_ / ".lock").string();
+  Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+    return lock;
+  }
+  const int why = errno;
+  if (why == EWOULDBLOCK) {
+    throw ConfigError(fmt::format(
+        "--out: another comparison is at work in {}; wait for its end, or choose another folder",
+        root_.string()));
+  }
+  throw DataError(fmt::format("cannot lock {}: {}", path, std::strerror(why)));
 }
 
 std::optional<RunFigures> RunFolders::figures(const Run& run, std::optional<double> target) const {

@@ -7,6 +7,7 @@
 
 #include "cli/compare/figures.hpp"
 #include "cli/compare/plan.hpp"
+#include "cli/launch/descriptor.hpp"
 
 namespace syncopate::cli {
 
@@ -32,6 +33,9 @@ class RunFolders {
   /// Makes the folder, or takes one that holds a comparison of this agreement.
   /// Errors: ConfigError, for one that holds something else; DataError.
   void claim(const nlohmann::ordered_json& agreement) const;
+  /// Keeps other comparisons out of the claimed folder while what is returned lives.
+  /// Errors: ConfigError, where another is at work in it; DataError.
+  Descriptor lock() const;
 
   /// What a run came to, if it has ended: by its summary, or by having diverged.
   /// Errors: DataError.

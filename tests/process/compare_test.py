@@ -121,6 +121,8 @@ class Compare(JobTest):
         words = self.words("--schemes", "ssgd", "--seeds", "2", "--no-limit", "--jobs", "1", "--epochs", "1000")
         running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         running.stdout.readline()
+        again = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
+        self.assert_refused(again, "another comparison is at work")
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=LIMIT)
         self.assertEqual(running.returncode, 130)
