@@ -41,13 +41,15 @@ TrainConfig config_of(const Pacing& pacing) {
   config.epochs = 2;
   config.pacing = pacing.rule;
   config.overlap = pacing.overlap;
+  config.round_time = 1.0;
   config.cluster = cluster_of(config.run_dir, devices);
   return config;
 }
 
-/// In which the sums of a meeting travel for about 0.4 s.
+/// In which the sums of a meeting travel for about half a round.
 SimulatedJob job_on_a_slow_network(const TrainConfig& config) {
-  return toy_job(config, /*resume=*/false, {.link = {.bandwidth = 2e5, .latency = 20ms}});
+  return toy_job(config, /*resume=*/false,
+                 {.link = {.bandwidth = 2e5, .latency = 20ms}, .jitter = 1});
 }
 
 std::uint64_t samples_of(const SimulatedJob& job, const std::set<Rank>& but) {
@@ -122,13 +124,13 @@ TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
 }
 
 TEST(Losses, AtAnyMoment) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     std::vector<Kill> kills;
     for (const std::uint32_t worker : {1, 2, 3}) {
       if (random.uniform() < 0.5) {
-        kills.push_back({Rank{worker}, TimePoint(from_seconds(0.5 + 160 * random.uniform()))});
+        kills.push_back({Rank{worker}, TimePoint(from_seconds(0.5 + 45 * random.uniform()))});
       }
     }
     expect_to_survive(all_pacings[seed % all_pacings.size()], kills);
