@@ -68,7 +68,7 @@ std::vector<Child> worker_processes(const Job& job, const Hub& hub) {
     children.push_back({.name = fmt::format("worker {}", rank), .body = [&job, hub, rank] {
                           return run_member(hub, [&] { return make_worker(job, Rank{rank}); });
                         }});
-    children.back().may_be_lost = membership.spares_workers;
+    children.back().may_be_lost = membership.spares(Rank{rank});
   }
   return children;
 }

@@ -97,15 +97,20 @@ void MemberLink::check() const {
 
 std::vector<wire::Dropped> MemberLink::take_dropped() {
   const std::scoped_lock lock(mutex_);
-  return std::exchange(dropped_, {});
+  const std::size_t told = std::exchange(taken_, dropped_.size());
+  return {dropped_.begin() + static_cast<std::ptrdiff_t>(told), dropped_.end()};
 }
 
 void MemberLink::barrier() {
-  const std::uint64_t mine = ++barriers_;
-  wire::ToCoordinator message;
-  message.mutable_arrived()->set_barrier(mine);
-  tell(message);
+  const std::uint64_t mine = arrive();
   wait_until([this, mine] { return released_ >= mine; });
+}
+
+std::uint64_t MemberLink::arrive() {
+  wire::ToCoordinator message;
+  message.mutable_arrived()->set_barrier(++barriers_);
+  tell(message);
+  return barriers_;
 }
 
 void MemberLink::wait_until(const std::function<bool()>& ready) {
@@ -157,13 +162,52 @@ void MemberLink::follow(const wire::Pace& pace) {
   }
 }
 
+std::vector<Rank> MemberLink::lost() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Rank> ranks;
+  for (const wire::Dropped& gone : dropped_) {
+    ranks.push_back(Rank{gone.rank()});
+  }
+  return ranks;
+}
+
+void MemberLink::report(const wire::Missing& missing) {
+  wire::ToCoordinator message;
+  *message.mutable_missing() = missing;
+  {
+    const std::scoped_lock lock(mutex_);
+    message.mutable_missing()->set_step(status_.step());
+  }
+  tell(message);
+}
+
+void MemberLink::finished() {
+  const std::uint64_t barrier = arrive();
+  const std::scoped_lock lock(mutex_);
+  last_barrier_ = barrier;
+}
+
+bool MemberLink::all_finished() const {
+  const std::scoped_lock lock(mutex_);
+  return last_barrier_ && released_ >= *last_barrier_;
+}
+
+bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
+  // Asked before the first wait, and after the last: a notification may have been another's.
+  const auto is_ready = [&] { return lost().size() > known || all_finished(); };
+  while (!is_ready()) {
+    if (!changed_->wait(deadline)) {
+      return is_ready();
+    }
+  }
+  return true;
+}
+
 void MemberLink::fail(const std::exception& error) {
   const std::exception_ptr original = std::current_exception();
   wire::ToCoordinator message;
   if (const auto* missing = dynamic_cast<const RanksMissing*>(&error)) {
-    *message.mutable_missing() = missing->report();
-    const std::scoped_lock lock(mutex_);
-    message.mutable_missing()->set_step(status_.step());
+    report(missing->report());
   } else if (!dynamic_cast<const PeerLost*>(&error)) {
     // Who was lost, and why, the coordinator finds out by itself.
     *message.mutable_abort() = to_abort(error);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "cluster/losses.hpp"
 #include "cluster/pace_line.hpp"
 #include "cluster/view.hpp"
 #include "cluster/world.hpp"
@@ -45,7 +46,7 @@ void decline(World& world, const std::exception& why);
 /// why, so that no task of it waits any longer.
 ///
 /// Thread: one owner; the background tasks are its own.
-class MemberLink : public PaceLine {
+class MemberLink : public PaceLine, public Losses {
  public:
   struct Options {
     wire::Join join;  ///< its address is filled in
@@ -81,6 +82,12 @@ class MemberLink : public PaceLine {
   void report(const StepReport& report) override;
   PaceOrder order() const override;
 
+  std::vector<Rank> lost() const override;
+  void report(const wire::Missing& missing) override;
+  void finished() override;
+  bool all_finished() const override;
+  bool await_more(std::size_t known, TimePoint deadline) override;
+
   /// Tells the coordinator why this node cannot go on, gives it a moment to answer with the cause
   /// that it knows of, and throws that, or else `error`.
   [[noreturn]] void fail(const std::exception& error);
@@ -96,6 +103,7 @@ class MemberLink : public PaceLine {
   void follow(const wire::Pace& pace);
   void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
+  std::uint64_t arrive();
   void end_tasks();
   /// Blocks until `ready`, which is asked under the mutex.
   void wait_until(const std::function<bool()>& ready);
@@ -110,9 +118,11 @@ class MemberLink : public PaceLine {
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
   PaceOrder order_;
-  bool introduced_ = false;  ///< the transport knows the members of the view
-  std::vector<wire::Dropped> dropped_;
+  bool introduced_ = false;             ///< the transport knows the members of the view
+  std::vector<wire::Dropped> dropped_;  ///< all of them
+  std::size_t taken_ = 0;               ///< of these, by `take_dropped`
   std::uint64_t released_ = 0;
+  std::optional<std::uint64_t> last_barrier_;  ///< at which those arrive who have finished
   bool leaving_ = false;
   std::exception_ptr ended_;  ///< why the job did
 

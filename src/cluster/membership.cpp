@@ -188,19 +188,28 @@ Decisions Membership::missing(NodeId reporter, const wire::Missing& report, Time
     return {};
   }
   std::vector<std::string> signs;
-  NodeId culprit{};
+  std::vector<NodeId> culprits;
   for (const auto rank : report.ranks()) {
     const Member* member = view_ ? view_->find(Role::worker, Rank{rank}) : nullptr;
     if (member) {
-      culprit = member->node;
-      signs.push_back(fmt::format("{}, {}", member->to_string(), last_sign_of(culprit, now)));
+      culprits.push_back(member->node);
+      signs.push_back(fmt::format("{}, {}", member->to_string(), last_sign_of(member->node, now)));
     }
   }
-  return end(wire::Abort::KIND_TIMED_OUT,
-             fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s) for {}", report.step(),
-                         report.operation(), name_of(reporter), report.waited_seconds(),
-                         report.usual_seconds(), fmt::join(signs, "; ")),
-             culprit);
+  const std::string reason =
+      fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s) for {}", report.step(),
+                  report.operation(), name_of(reporter), report.waited_seconds(),
+                  report.usual_seconds(), fmt::join(signs, "; "));
+  if (!options_.spares_missing || !may_drop(culprits)) {
+    return end(wire::Abort::KIND_TIMED_OUT, reason, culprits.empty() ? NodeId{} : culprits.back());
+  }
+  Decisions decisions;
+  for (const NodeId culprit : culprits) {
+    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit)) {
+      decisions.push_back(std::move(decision));
+    }
+  }
+  return decisions;
 }
 
 Decisions Membership::refused(const std::string& reason) {
@@ -236,12 +245,20 @@ Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& re
 }
 
 bool Membership::may_drop(NodeId node) const {
-  if (!options_.spares_workers || !training_ || view_->find(node)->role != Role::worker) {
+  const Member* member = view_ ? view_->find(node) : nullptr;
+  if (!training_ || member->role != Role::worker || !options_.spares(member->rank)) {
     return false;
   }
   const auto workers = view_->workers();
   return std::any_of(workers.begin(), workers.end(), [&](const Member& other) {
     return other.node != node && lives_.at(other.node).standing != Standing::dropped;
+  });
+}
+
+/// Those who have been dropped already are nobody's concern.
+bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
+  return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) {
+    return !is_present(node) || may_drop(node);
   });
 }
 

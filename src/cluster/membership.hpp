@@ -63,6 +63,8 @@ using Decisions = std::vector<Decision>;
 /// A job that spares workers goes on without one that is lost, silent or failed, once the first
 /// barrier was released, and as long as another is there or has done its work. It ends all the same
 /// where a failure is one of all workers: a bad configuration, bad data, a loss that is no number.
+/// Where workers meet each other, it goes on without those who do not come to a meeting, too, but not
+/// without rank 0, which leads the others.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
 ///             JobDone no further decision; every EndJob names the culprit where there is one.
@@ -73,11 +75,16 @@ class Membership {
     std::uint32_t servers = 0;
     std::uint32_t evaluators = 1;
     bool spares_workers = false;
+    bool spares_first = true;     ///< rank 0, too, where workers are spared
+    bool spares_missing = false;  ///< those who report that ranks are missing go on without these
     /// What all members must agree upon; empty: what the first that joins brings.
     std::string agreement = {};
     Duration gathering = std::chrono::seconds(60);     ///< from the start until all have joined
     Duration remind_every = std::chrono::seconds(10);  ///< between two NameAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
+
+    /// Whether the job may go on without this worker.
+    bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
   };
 
   Membership(Options options, TimePoint now);
@@ -123,6 +130,7 @@ class Membership {
 
   Decisions go_on_or_end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit);
   bool may_drop(NodeId node) const;
+  bool may_drop(const std::vector<NodeId>& nodes) const;
   Decisions drop(NodeId node, const std::string& reason);
   Decisions go_on_without(NodeId node, Standing standing);
   bool is_complete(const std::set<NodeId>& arrived) const;

@@ -12,6 +12,7 @@
 namespace syncopate {
 namespace {
 
+/// As the job numbers them.
 RanksMissing missing_ranks(Group& group, const std::vector<std::uint32_t>& ranks, Duration waited) {
   wire::Missing report;
   report.mutable_ranks()->Assign(ranks.begin(), ranks.end());
@@ -30,16 +31,18 @@ void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byt
   const TimePoint deadline = group.deadline();
   std::copy(mine.begin(), mine.end(), block(group.rank()).begin());
   for (std::uint32_t step = 1; step < group.size(); ++step) {
-    group.transport().post(group.node(group.neighbour(step)), tags::allgather,
+    group.transport().post(group.node(group.neighbour(step)), group.tag(tags::allgather),
                            {mine.begin(), mine.end()});
   }
   std::vector<std::uint32_t> missing;
   for (std::uint32_t step = 1; step < group.size(); ++step) {
     const Rank from = group.neighbour(group.size() - step);
     try {
-      receive_into(group.transport(), group.node(from), tags::allgather, block(from), deadline);
+      const auto receive = group.transport().start_receive(group.node(from),
+                                                           group.tag(tags::allgather), block(from));
+      group.await(*receive, deadline);
     } catch (const TimedOut&) {
-      missing.push_back(from.value);
+      missing.push_back(group.rank_in_job(from).value);
     }
   }
   const Duration waited = group.world().now() - start;

@@ -12,13 +12,15 @@ void broadcast(Group& group, std::span<std::byte> bytes) {
   const std::uint32_t rank = group.rank().value;
   if (rank > 0) {
     const Rank parent{rank - std::bit_floor(rank)};
-    receive_into(group.transport(), group.node(parent), tags::broadcast, bytes, group.deadline());
+    const auto receive =
+        group.transport().start_receive(group.node(parent), group.tag(tags::broadcast), bytes);
+    group.await(*receive, group.deadline());
   }
   std::vector<std::unique_ptr<Transfer>> sends;
   for (std::uint32_t reach = rank == 0 ? 1 : 2 * std::bit_floor(rank); rank + reach < group.size();
        reach *= 2) {
-    sends.push_back(
-        group.transport().start_send(group.node(Rank{rank + reach}), tags::broadcast, bytes));
+    sends.push_back(group.transport().start_send(group.node(Rank{rank + reach}),
+                                                 group.tag(tags::broadcast), bytes));
   }
   for (const auto& send : sends) {
     send->wait(group.deadline());

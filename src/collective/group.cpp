@@ -1,5 +1,7 @@
 #include "collective/group.hpp"
 
+#include <fmt/format.h>
+
 #include "base/errors.hpp"
 
 namespace syncopate {
@@ -8,6 +10,54 @@ Group::Group(World& world, Options options)
     : world_(world), options_(std::move(options)), waits_({.floor = options_.wait_limit}) {
   if (options_.self.value >= options_.members.size()) {
     throw InternalError("a group's own rank is not among its members");
+  }
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    ranks_in_job_.push_back(Rank{rank});
+  }
+}
+
+void Group::catch_up() {
+  if (!options_.losses) {
+    return;
+  }
+  const std::vector<Rank> lost = options_.losses->lost();
+  for (; generation_ < lost.size(); ++generation_) {
+    leave_out(lost[generation_]);
+  }
+}
+
+void Group::leave_out(Rank in_job) {
+  const auto gone = std::find(ranks_in_job_.begin(), ranks_in_job_.end(), in_job);
+  if (gone == ranks_in_job_.end() || in_job == rank_in_job(rank())) {
+    throw InternalError(
+        fmt::format("worker {}: told that worker {} is lost, which is itself, or none of its group",
+                    rank_in_job(rank()).value, in_job.value));
+  }
+  const auto place = gone - ranks_in_job_.begin();
+  ranks_in_job_.erase(gone);
+  options_.members.erase(options_.members.begin() + place);
+  options_.self.value -= place < static_cast<std::ptrdiff_t>(rank().value) ? 1 : 0;
+}
+
+void Group::await(Transfer& receive, TimePoint deadline) {
+  while (options_.losses) {
+    const TimePoint look_up = world_.now() + glance;
+    if (look_up >= deadline) {
+      break;
+    }
+    try {
+      receive.wait(look_up);
+      return;
+    } catch (const TimedOut&) {
+      check();
+    }
+  }
+  receive.wait(deadline);
+}
+
+void Group::check() const {
+  if (options_.losses->lost().size() > generation_ || options_.losses->all_finished()) {
+    throw ViewChanged(fmt::format("the group of generation {} is no more", generation_));
   }
 }
 

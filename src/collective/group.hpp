@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -8,13 +9,23 @@
 
 #include "base/ids.hpp"
 #include "cluster/adaptive_limit.hpp"
+#include "cluster/losses.hpp"
 #include "cluster/world.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
 
 /// The nodes that take part in a collective, in the order of ranks, as one of them sees it.
 ///
 /// A group of one makes every collective a no-op.
+///
+/// A group that may lose members begins with generation 0. When one of them is lost, every collective under
+/// way throws ViewChanged, or the PeerLost that told of it; after `catch_up` the group is that of those
+/// who are left, and its generation the number of those who are gone. All members come to the same
+/// groups, though one that hears of two losses at once passes over a generation. Each generation has
+/// tags of its own, so no message of a broken collective is taken for one of the next. Those that
+/// nobody takes any more stay with the transport: less than a model's bytes a loss.
+///
 /// Thread: one collective at a time per group.
 class Group {
  public:
@@ -22,6 +33,7 @@ class Group {
     std::vector<NodeId> members;  ///< rank r is members[r]
     Rank self;
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
+    Losses* losses = nullptr;  ///< whom the group goes on without; null: nobody
   };
 
   Group(World& world, Options options);
@@ -32,12 +44,29 @@ class Group {
   /// The rank `steps` places on in the ring.
   Rank neighbour(std::uint32_t steps) const { return Rank{(rank().value + steps) % size()}; }
 
+  /// A member's rank in the job, by which errors name it.
+  Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
+
+  Losses* losses() const { return options_.losses; }
+  std::uint32_t generation() const { return generation_; }
+  /// Of this generation.
+  Tag tag(Tag tag) const { return tags::of_generation(tag, generation_); }
+  /// Leaves out those who have been lost since it was last called. No collective is under way.
+  void catch_up();
+
+  /// Waits for a message that a member of the group owes.
+  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss.
+  void await(Transfer& receive, TimePoint deadline);
+  static constexpr Duration glance = std::chrono::milliseconds(100);
+
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }
 
   /// How long waits of this group have taken, and so how long the next one may.
   AdaptiveLimit& waits() { return waits_; }
-  TimePoint deadline() const { return world_.now() + waits_.limit(); }
+  TimePoint deadline() const { return world_.now() + std::max(waits_.limit(), allowed_); }
+  /// From now on a wait may take as long as this, whatever waits have taken.
+  void allow(Duration wait) { allowed_ = wait; }
 
   /// Scratch memory of at least `count` values, kept from call to call: first touches are slow.
   std::span<float> scratch(std::size_t count);
@@ -45,8 +74,14 @@ class Group {
  private:
   World& world_;
   Options options_;
+  std::vector<Rank> ranks_in_job_;
+  std::uint32_t generation_ = 0;
   AdaptiveLimit waits_;
+  Duration allowed_{};
   std::vector<float> scratch_;
+
+  void leave_out(Rank in_job);
+  void check() const;
 };
 
 }  // namespace syncopate

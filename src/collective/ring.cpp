@@ -59,7 +59,7 @@ class RingPass {
 
   void pass_on(std::span<float> segment, Tag tag) {
     auto& sends = tag == tags::reduce_scatter ? reducing_ : gathering_;
-    sends.push_back(group_.transport().start_send(right_, tag, std::as_bytes(segment)));
+    sends.push_back(group_.transport().start_send(right_, group_.tag(tag), std::as_bytes(segment)));
   }
 
   void send_chunk(std::uint32_t chunk) {
@@ -82,14 +82,14 @@ class RingPass {
     std::deque<std::unique_ptr<Transfer>> arriving;
     const auto expect = [&](std::size_t i) {
       if (i < segments.size()) {
-        arriving.push_back(group_.transport().start_receive(left_, tags::reduce_scatter,
+        arriving.push_back(group_.transport().start_receive(left_, group_.tag(tags::reduce_scatter),
                                                             std::as_writable_bytes(place(i))));
       }
     };
     expect(0);
     expect(1);
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      arriving.front()->wait(group_.deadline());
+      group_.await(*arriving.front(), group_.deadline());
       arriving.pop_front();
       factor_ == 1 ? add(segments[i], place(i)) : scale_and_add(segments[i], factor_, place(i));
       pass_on(segments[i], next);
@@ -107,13 +107,14 @@ class RingPass {
     std::vector<Arrival> arrivals;
     for (std::uint32_t step = 0; step + 1 < group_.size(); ++step) {
       for (const auto segment : segments_of(chunk_behind(step))) {
-        arrivals.push_back({segment, step + 2 < group_.size(),
-                            group_.transport().start_receive(left_, tags::ring_allgather,
-                                                             std::as_writable_bytes(segment))});
+        arrivals.push_back(
+            {segment, step + 2 < group_.size(),
+             group_.transport().start_receive(left_, group_.tag(tags::ring_allgather),
+                                              std::as_writable_bytes(segment))});
       }
     }
     for (const auto& arrival : arrivals) {
-      arrival.transfer->wait(group_.deadline());
+      group_.await(*arrival.transfer, group_.deadline());
       if (arrival.goes_on) {
         pass_on(arrival.segment, tags::ring_allgather);
       }

@@ -16,7 +16,7 @@ namespace syncopate {
 /// Cost:      2 (P − 1) latencies and 2 (P − 1)/P of the bytes, per rank.
 /// Shape:     as long on every rank.
 /// Thread:    one collective at a time per group.
-/// Errors:    PeerLost (values then unspecified), TimedOut, ProtocolError.
+/// Errors:    PeerLost (values then unspecified), TimedOut, ViewChanged, ProtocolError.
 void ring_allreduce(Group& group, std::span<float> values);
 
 /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r / `total_weight`,

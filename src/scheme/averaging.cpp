@@ -4,13 +4,52 @@
 
 namespace syncopate {
 
+Averaging::Averaging(Group& group, const Options& options) : group_(group), options_(options) {
+  if (group.losses() && !options.server) {
+    recovery_.emplace(group);
+  }
+}
+
 Averaging::Result Averaging::meet(Round round, const Card& card, const Values& values) {
+  Result result =
+      recovery_ ? meet_with_those_left(round, card, values) : attempt(round, card, values);
+  samples_done_ += result.table.meeting.samples;
+  return result;
+}
+
+Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
+                                                  const Values& values) {
+  const Clock& clock = group_.world();
+  const TimePoint begun = clock.now();
+  Result result;
+  const auto once = [&] {
+    const TimePoint settling = clock.now();
+    if (const auto meeting = recovery_->settle(values)) {
+      result = {.table = {.cards = {}, .meeting = *meeting}};
+      result.communicated = clock.now() - settling;
+    } else {
+      result = attempt(round, card, values);
+    }
+  };
+  recovery_->begin(round, values);
+  bool whole = true;
+  while (!recovery_->survives(once)) {
+    whole = false;
+  }
+  if (!whole) {
+    result.table.waited = clock.now() - begun - result.communicated;
+  }
+  recovery_->keep(result.table.meeting, values);
+  return result;
+}
+
+Averaging::Result Averaging::attempt(Round round, const Card& card, const Values& values) {
   const Clock& clock = group_.world();
   CardTable table = exchange_cards(group_, card);
   table.meeting.round = round;
-  samples_done_ += table.meeting.samples;
+  const std::uint64_t done = samples_done_ + table.meeting.samples;
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
-  table.meeting.agreed.stop |= samples_done_ + coming >= options_.samples_to_do;
+  table.meeting.agreed.stop |= done + coming >= options_.samples_to_do;
   const TimePoint met = clock.now();
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? static_cast<double>(card.samples) : 1;
@@ -35,6 +74,9 @@ void Averaging::add_by_server(std::span<float> values, float share, const PushFa
 }
 
 void Averaging::leave() {
+  if (recovery_) {
+    recovery_->stay();
+  }
   if (options_.server) {
     options_.server->leave();
   }

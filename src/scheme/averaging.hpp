@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "collective/group.hpp"
 #include "scheme/meeting.hpp"
+#include "scheme/recovery.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
@@ -17,7 +19,8 @@ enum class Weights {
 };
 
 /// Meetings at which all workers exchange cards and take the weighted mean of what each brings: around
-/// a ring, or by a server that adds.
+/// a ring, or by a server that adds. Around the ring of a group that knows its losses a meeting goes on
+/// without those who are lost (`Recovery`).
 ///
 /// Thread: one meeting at a time.
 class Averaging {
@@ -32,33 +35,32 @@ class Averaging {
     bool ahead = false;
   };
 
-  /// What a worker brings. Both are replaced by the mean over all workers.
-  struct Values {
-    std::span<float> model;    ///< as long as the parameters
-    std::span<float> buffers;  ///< always around the ring: they are few, and no server keeps them
-  };
+  using Values = MeetingValues;
 
   struct Result {
-    CardTable table;  ///< the round of its meeting is filled in
+    CardTable table;  ///< the round of its meeting is filled in; no cards, if another ended it
     Duration communicated{};
   };
 
   /// `group` and the server outlive this.
-  Averaging(Group& group, const Options& options) : group_(group), options_(options) {}
+  Averaging(Group& group, const Options& options);
 
   /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
   Result meet(Round round, const Card& card, const Values& values);
 
-  /// This worker will not come again.
+  /// This worker will not come again. Waits for those who may need it yet.
   void leave();
 
   Group& group() const { return group_; }
 
  private:
+  Result attempt(Round round, const Card& card, const Values& values);
+  Result meet_with_those_left(Round round, const Card& card, const Values& values);
   void add_by_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
+  std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;  ///< of all workers
 };
 

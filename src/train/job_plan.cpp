@@ -67,7 +67,9 @@ Duration JobPlan::step_budget(Rank rank) const {
 Membership::Options JobPlan::membership() const {
   return {.workers = config_.workers,
           .servers = config_.servers,
-          .spares_workers = server_keeps_model()};
+          .spares_workers = server_keeps_model() || workers_regroup(),
+          .spares_first = server_keeps_model(),
+          .spares_missing = workers_regroup()};
 }
 
 Gait JobPlan::gait() const {
@@ -121,6 +123,10 @@ RuleSpec JobPlan::outer_rule() const {
 
 bool JobPlan::server_keeps_model() const {
   return scheme_info(config_.scheme).through == SchemeInfo::Through::server;
+}
+
+bool JobPlan::workers_regroup() const {
+  return config_.scheme == "esync" && !has_server(config_);
 }
 
 ConsistencyOptions JobPlan::consistency() const {

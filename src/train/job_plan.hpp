@@ -63,6 +63,8 @@ class JobPlan {
 
   /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
   bool server_keeps_model() const;
+  /// Whether workers who meet each other go on without one that is lost.
+  bool workers_regroup() const;
   ConsistencyOptions consistency() const;
   RuleSpec server_rule() const;
   /// Of the server's learning rate.

@@ -13,10 +13,11 @@
 namespace syncopate {
 namespace {
 
-Group group_of_workers(World& world, const View& view, const WorkerOptions& options) {
-  return Group(world, {.members = view.nodes(Role::worker),
+Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& options) {
+  return Group(world, {.members = link.view().nodes(Role::worker),
                        .self = options.rank,
-                       .wait_limit = from_seconds(options.plan.config().wait_limit)});
+                       .wait_limit = from_seconds(options.plan.config().wait_limit),
+                       .losses = options.plan.workers_regroup() ? &link : nullptr});
 }
 
 std::optional<NodeId> evaluator_of(const View& view) {
@@ -66,7 +67,7 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
     : options_(options),
       replica_(replica),
       pacer_(link),
-      workers_(group_of_workers(world, link.view(), options)) {
+      workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
     server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
                                                  .wait_limit = from_seconds(config().wait_limit)});

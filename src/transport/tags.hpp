@@ -2,7 +2,8 @@
 
 #include "transport/transport.hpp"
 
-/// Every tag in use, in one place, so that no two conversations share one by accident.
+/// Every tag in use, in one place, so that no two conversations share one by accident. Those of a group
+/// begin anew, `of_generation` apart, whenever it has lost a member.
 namespace syncopate::tags {
 
 inline constexpr Tag to_coordinator{1};    ///< members' control messages to the coordinator
@@ -12,6 +13,7 @@ inline constexpr Tag reduce_scatter{17};
 inline constexpr Tag ring_allgather{18};
 inline constexpr Tag broadcast{19};
 inline constexpr Tag round_ends{20};      ///< small: a worker has finished its batch
+inline constexpr Tag handover{21};        ///< a meeting's result, to those in whose hands it broke
 inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
 inline constexpr Tag server_reply{25};    ///< small: what it answers
 inline constexpr Tag server_push{26};     ///< values of a push
@@ -20,5 +22,9 @@ inline constexpr Tag server_buffers{28};  ///< both ways
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
+
+inline constexpr Tag of_generation(Tag tag, std::uint32_t generation) {
+  return {tag.value + 256 * generation};
+}
 
 }  // namespace syncopate::tags

@@ -1,5 +1,6 @@
-"""Goal: where workers do not wait for each other, a job outlives those that die or hang, says who was lost,
-and ends well; the loss of a server ends it, by name. No process is left over.
+"""Goal: where workers do not wait for each other, and where they meet as the pacer says, a job outlives those that
+die or hang, says who was lost, and ends well; the loss of a server ends it, by name, and so does that of the worker
+that leads such meetings. No process is left over.
 Method: processes are killed and stopped for real, in the middle of training."""
 import os
 import signal
@@ -9,6 +10,8 @@ from jobs import JobTest, wait_until_gone
 
 ASYNCHRONOUS = ["--network", "mlp", "--data", "synthetic", "--scheme", "asgd", "--workers", "3", "--epochs", "100000",
                 "--eval-every", "never"]
+ESYNC = ["--network", "mlp", "--data", "synthetic", "--scheme", "esync", "--workers", "4", "--epochs", "100000",
+         "--eval-every", "never"]
 
 
 class Losses(JobTest):
@@ -77,6 +80,35 @@ class Losses(JobTest):
         status, errors = job.finish()
         self.assertEqual(status, 1)
         self.assertIn(f"server 1 (pid {server} on", errors.splitlines()[-1])
+        wait_until_gone(children)
+
+    def test_esync_goes_on_without_a_killed_worker_and_without_a_stopped_one(self):
+        for overlap in ("on", "off"):
+            job = self.start(*ESYNC, "--overlap", overlap, "--max-time", "20", run_dir=overlap)
+            job.wait_for_round(10)
+            children, pids = job.children(), job.worker_pids()
+            os.kill(pids[3], signal.SIGKILL)
+            job.wait_for_note("died; last heard")
+            os.kill(pids[2], signal.SIGSTOP)
+            job.wait_for_note("no longer answers")
+            status, errors = job.finish()
+            self.assertEqual(status, 0, errors)
+            whole, other, stopped, killed = self.summary(overlap)["workers"]
+            self.assertIn(f"worker 3 (pid {pids[3]} on", killed["dropped_because"])
+            self.assertIn(f"worker 2 (pid {pids[2]} on", stopped["dropped_because"])
+            for worker in (whole, other):
+                self.assertIsNone(worker["dropped_because"])
+                self.assertGreater(worker["steps"], stopped["steps"])
+            wait_until_gone(children)
+
+    def test_esync_ends_with_the_worker_that_leads(self):
+        job = self.start(*ESYNC)
+        job.wait_for_round(10)
+        children, pids = job.children(), job.worker_pids()
+        os.kill(pids[0], signal.SIGKILL)
+        status, errors = job.finish()
+        self.assertEqual(status, 1)
+        self.assertIn(f"worker 0 (pid {pids[0]} on", errors.splitlines()[-1])
         wait_until_gone(children)
 
 

@@ -42,7 +42,7 @@ TrainConfig toy_config(const fs::path& folder) {
   return config;
 }
 
-SimulatedJob toy_job(const TrainConfig& config, bool resume) {
+SimulatedJob toy_job(const TrainConfig& config, bool resume, const sim::NetworkProfile& network) {
   const Dataset& dataset = small_dataset();
   const ToyReplica::Options toy{.features = dataset.train.shape.values(),
                                 .classes = dataset.classes,
@@ -53,7 +53,8 @@ SimulatedJob toy_job(const TrainConfig& config, bool resume) {
   return SimulatedJob({.config = resolve_config(config, {}),
                        .dataset = dataset,
                        .make_replica = [toy] { return std::make_unique<LogisticReplica>(toy); },
-                       .resume = resume});
+                       .resume = resume,
+                       .network = network});
 }
 
 fs::path cluster_of(const fs::path& folder, const std::string& text) {

@@ -23,7 +23,8 @@ TrainConfig toy_config(const std::filesystem::path& folder);
 
 /// Such a job of logistic regression with momentum `config.momentum`. What the configuration leaves
 /// open is resolved, and the run folder is made, unless resumed.
-SimulatedJob toy_job(const TrainConfig& config, bool resume = false);
+SimulatedJob toy_job(const TrainConfig& config, bool resume = false,
+                     const sim::NetworkProfile& network = {});
 
 /// Writes a cluster file beside a run folder.
 std::filesystem::path cluster_of(const std::filesystem::path& folder, const std::string& text);

@@ -83,9 +83,14 @@ std::optional<std::uint32_t> place_of(const Decisions& decisions) {
   return std::get<AnswerEnquiry>(decisions[0]).index;
 }
 
+constexpr Membership::Options all_spared{.workers = 3, .spares_workers = true};
+/// Of workers that meet each other.
+constexpr Membership::Options all_but_first{
+    .workers = 3, .spares_workers = true, .spares_first = false, .spares_missing = true};
+
 /// Workers 0, 1 and 2 as nodes 1, 2 and 3, the evaluator as 4; all have passed the first barrier.
-Membership sparing() {
-  Membership membership({.workers = 3, .spares_workers = true}, start);
+Membership sparing(const Membership::Options& options = all_spared) {
+  Membership membership(options, start);
   for (std::uint32_t index = 0; index < 3; ++index) {
     membership.joined(NodeId{index + 1}, worker(index), start);
   }
@@ -349,6 +354,43 @@ TEST(Membership, EndsForFailuresThatConcernAllWorkers) {
     EXPECT_THAT(reason_of(decisions), HasSubstr("something broke"));
     EXPECT_EQ(std::get<EndJob>(decisions[0]).abort.kind(), kind);
   }
+}
+
+TEST(Membership, DoesNotGoOnWithoutTheWorkerThatLeads) {
+  Membership membership = sparing(all_but_first);
+  EXPECT_TRUE(std::holds_alternative<DropWorker>(membership.lost(NodeId{3}, at(1)).at(0)));
+  EXPECT_THAT(reason_of(membership.lost(NodeId{1}, at(1))), HasSubstr("worker 0"));
+}
+
+wire::Missing missing_at_a_meeting(const std::vector<std::uint32_t>& ranks) {
+  wire::Missing report;
+  report.mutable_ranks()->Assign(ranks.begin(), ranks.end());
+  report.set_operation("allgather");
+  return report;
+}
+
+TEST(Membership, GoesOnWithoutThoseWhoDoNotComeToAMeeting) {
+  Membership membership = sparing(all_but_first);
+  const wire::Missing report = missing_at_a_meeting({1, 2});
+  const Decisions decisions = membership.missing(NodeId{1}, report, at(1));
+  ASSERT_EQ(decisions.size(), 2U);
+  EXPECT_EQ(std::get<DropWorker>(decisions[0]).member.rank, Rank{1});
+  EXPECT_EQ(std::get<DropWorker>(decisions[1]).member.rank, Rank{2});
+  EXPECT_THAT(std::get<DropWorker>(decisions[0]).reason,
+              HasSubstr("worker 0 (pid 100 on host) waited"));
+  EXPECT_TRUE(membership.missing(NodeId{1}, report, at(1)).empty()) << "they are gone";
+}
+
+TEST(Membership, EndsWhereTheWorkerThatLeadsDoesNotComeToAMeeting) {
+  Membership membership = sparing(all_but_first);
+  EXPECT_THAT(reason_of(membership.missing(NodeId{2}, missing_at_a_meeting({0, 2}), at(1))),
+              HasSubstr("for worker 0"));
+}
+
+TEST(Membership, EndsWithThoseWhoAreMissingWhereWorkersDoNotMeetEachOther) {
+  Membership membership = sparing();
+  EXPECT_THAT(reason_of(membership.missing(NodeId{1}, missing_at_a_meeting({2}), at(1))),
+              HasSubstr("for worker 2"));
 }
 
 TEST(Membership, SparesNobodyUnlessAskedTo) {

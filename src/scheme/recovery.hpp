@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cluster/adaptive_limit.hpp"
+#include "collective/group.hpp"
+#include "scheme/scheme.hpp"
+
+namespace syncopate {
+
+/// What a worker brings to a meeting. Both are replaced by the mean over all workers.
+struct MeetingValues {
+  std::span<float> model;    ///< as long as the parameters
+  std::span<float> buffers;  ///< always around the ring: they are few, and no server keeps them
+};
+
+/// How the meetings of a group go on when members are lost in the middle of them.
+///
+/// A meeting that breaks may have ended well for some. So those who are left first *settle*, as a new
+/// generation of the group, which round each of them wants to hold: r where it broke, r + 1 where it had
+/// ended. More than one apart they cannot be, for the cards of r + 1 come from those who have r behind
+/// them. Whoever ended r has a sum with everybody's part in it, that of the lost one, too; the lowest
+/// of them hands it over to those who want r. If nobody has it, all hold r again, and what the lost one
+/// had done since r − 1 is lost with it. A further loss begins the settlement anew.
+///
+/// Those who ended r come to the settlement with their next meeting: a round later, in which they
+/// train. So waits of the group may take as long as rounds do.
+///
+/// Invariant: a result is the same, bit for bit, on all who are left, and each gets one of each round.
+/// Thread:    one at a time.
+class Recovery {
+ public:
+  /// `group` knows its losses, and outlives this.
+  explicit Recovery(Group& group);
+
+  /// Runs what needs the group, once. False: it broke since somebody was lost; now there is a new group.
+  /// Errors: those of `work`, where no loss explains it before the deadline; what ended the job.
+  bool survives(const std::function<void()>& work);
+
+  /// Before a meeting: keeps a copy of what this worker brings.
+  void begin(Round round, const MeetingValues& values);
+  /// Before each attempt at it. Returns the meeting of the round, if that has ended well
+  /// elsewhere; `values` are then its result. Else they are what was brought.
+  /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
+  std::optional<Meeting> settle(const MeetingValues& values);
+  /// The meeting has ended well, with this result.
+  void keep(const Meeting& meeting, const MeetingValues& values);
+
+  /// After the last meeting: stays for as long as somebody may want its result.
+  /// Errors: what ended the job.
+  void stay();
+
+ private:
+  struct Parts {
+    std::vector<float> model;
+    std::vector<float> buffers;
+  };
+
+  static void copy(const MeetingValues& from, Parts& to);
+  static void copy(const Parts& from, const MeetingValues& to);
+  std::vector<Round> wanted_by_all();
+  void hand_over(NodeId to);
+  Meeting take_over(NodeId from, const MeetingValues& values);
+  void await_verdict(const std::exception_ptr& error);
+
+  Group& group_;
+  Losses& losses_;
+  Round wanted_{};                  ///< the round under way, or the next
+  std::uint32_t settled_ = 0;       ///< the last generation that agreed
+  Parts brought_;                   ///< to the round under way
+  Parts kept_;                      ///< the result of the round before
+  Meeting kept_meeting_{};          ///< likewise
+  std::optional<TimePoint> ended_;  ///< the last meeting
+  AdaptiveLimit rounds_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,150 @@
+// Goal:   esync goes on without workers that are lost, whenever that happens: those who are left end, with
+//         models that are alike to the last bit, and every sample of theirs has entered; the loss of
+//         the worker that leads ends the job.
+// Method: whole jobs of logistic regression in the simulator, on a network so slow that meetings are a good
+//         part of each round. Workers are killed at chosen moments, and at many random ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/random.hpp"
+#include "tests/support/toy_job.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// Devices that take 1, 1, 2 and 5 s for a mini-batch.
+constexpr const char* devices =
+    "name = \"losses\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"middling\"\nseconds_per_batch = "
+    "2.0\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 5.0\n";
+
+struct Kill {
+  Rank worker;
+  TimePoint when;
+};
+
+struct Pacing {
+  std::string rule = "timed";
+  std::string overlap = "on";
+};
+
+TrainConfig config_of(const Pacing& pacing) {
+  TrainConfig config = toy_config(fresh_folder("losses"));
+  config.scheme = "esync";
+  config.workers = 4;
+  config.epochs = 2;
+  config.pacing = pacing.rule;
+  config.overlap = pacing.overlap;
+  config.round_time = 1.0;
+  config.cluster = cluster_of(config.run_dir, devices);
+  return config;
+}
+
+/// In which the sums of a meeting travel for about half a round.
+SimulatedJob job_on_a_slow_network(const TrainConfig& config) {
+  return toy_job(config, /*resume=*/false,
+                 {.link = {.bandwidth = 2e5, .latency = 20ms}, .jitter = 1});
+}
+
+std::uint64_t samples_of(const SimulatedJob& job, const std::set<Rank>& but) {
+  std::uint64_t samples = 0;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const auto& worker = job.summary().at("workers").at(rank);
+    samples += but.contains(Rank{rank}) ? 0 : worker.at("samples").get<std::uint64_t>();
+  }
+  return samples;
+}
+
+/// Those who were killed in time to be missed.
+std::set<Rank> dropped_of(const SimulatedJob& job) {
+  std::set<Rank> dropped;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    if (!job.summary().at("workers").at(rank).at("dropped_because").is_null()) {
+      dropped.insert(Rank{rank});
+    }
+  }
+  return dropped;
+}
+
+void expect_to_survive(const Pacing& pacing, const std::vector<Kill>& kills) {
+  SimulatedJob job = job_on_a_slow_network(config_of(pacing));
+  std::set<Rank> killed;
+  for (const Kill& kill : kills) {
+    killed.insert(kill.worker);
+    job.simulation().at(kill.when,
+                        [&] { job.simulation().kill(SimulatedJob::node_of_worker(kill.worker)); });
+  }
+  job.run();
+  ASSERT_EQ(job.failure(), nullptr);
+  EXPECT_EQ(job.summary().at("ended_because"), "every epoch is done");
+  const std::set<Rank> dropped = dropped_of(job);
+  EXPECT_TRUE(std::includes(killed.begin(), killed.end(), dropped.begin(), dropped.end()));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(job.errors()[rank], "");
+    if (!killed.contains(Rank{rank})) {
+      EXPECT_EQ(job.params()[rank], job.params()[0]);
+      EXPECT_EQ(job.buffers()[rank], job.buffers()[0]);
+    }
+  }
+  // Of those who were lost, what they had done since their last meeting did not enter.
+  EXPECT_GE(job.summary().at("samples"), samples_of(job, killed));
+  EXPECT_LE(job.summary().at("samples"), samples_of(job, {}) + 16 * killed.size());
+}
+
+const std::vector<Pacing> all_pacings = {
+    {"timed", "on"}, {"timed", "off"}, {"paper", "on"}, {"paper", "off"}};
+
+TEST(Losses, OfASlowWorker) {
+  for (const Pacing& pacing : all_pacings) {
+    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
+    expect_to_survive(pacing, {{Rank{3}, TimePoint(21s)}});
+  }
+}
+
+TEST(Losses, OfAFastWorkerInTheFirstRound) {
+  for (const Pacing& pacing : all_pacings) {
+    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
+    expect_to_survive(pacing, {{Rank{1}, TimePoint(500ms)}});
+  }
+}
+
+TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
+  for (const Pacing& pacing : all_pacings) {
+    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
+    expect_to_survive(pacing, {{Rank{1}, TimePoint(30s)}, {Rank{3}, TimePoint(30s)}});
+    expect_to_survive(
+        pacing, {{Rank{1}, TimePoint(30s)}, {Rank{2}, TimePoint(31s)}, {Rank{3}, TimePoint(32s)}});
+  }
+}
+
+TEST(Losses, AtAnyMoment) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    std::vector<Kill> kills;
+    for (const std::uint32_t worker : {1, 2, 3}) {
+      if (random.uniform() < 0.5) {
+        kills.push_back({Rank{worker}, TimePoint(from_seconds(0.5 + 45 * random.uniform()))});
+      }
+    }
+    expect_to_survive(all_pacings[seed % all_pacings.size()], kills);
+  }
+}
+
+TEST(Losses, OfTheWorkerThatLeadsEndTheJob) {
+  SimulatedJob job = job_on_a_slow_network(config_of({}));
+  job.simulation().at(TimePoint(20s),
+                      [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{0})); });
+  EXPECT_THROW(job.run(), sim::NodeFailed);
+  EXPECT_THAT(job.errors()[1], HasSubstr("worker 0 (pid"));
+}
+
+}  // namespace
+}  // namespace syncopate

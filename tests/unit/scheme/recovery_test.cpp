@@ -1,0 +1,156 @@
+// Goal:   meetings go on without a member that dies, whenever it dies: all who are left get every result, the
+//         same to the last bit, and it is the mean of all or of those who are left, as its samples say.
+// Method: four ranks in the simulator hold meetings on a slow network; one is killed at each of a thousand
+//         moments, another one a little later in every second run. All are told a moment after that.
+
+#include "scheme/recovery.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "scheme/averaging.hpp"
+#include "sim/simulation.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t ranks = 4;
+constexpr std::uint64_t rounds = 4;
+
+/// What a coordinator knows.
+struct Known {
+  std::vector<Rank> lost;
+  std::set<Rank> finished;
+};
+
+class ToldAtOnce : public Losses {
+ public:
+  ToldAtOnce(World& world, Known& known, Rank self) : world_(world), known_(known), self_(self) {}
+
+  std::vector<Rank> lost() const override { return known_.lost; }
+  void report(const wire::Missing& /*missing*/) override { FAIL() << "everybody comes"; }
+  void finished() override { known_.finished.insert(self_); }
+  bool all_finished() const override {
+    std::set<Rank> done = known_.finished;
+    done.insert(known_.lost.begin(), known_.lost.end());
+    return done.size() == ranks;
+  }
+  bool await_more(std::size_t known, TimePoint deadline) override {
+    while (lost().size() <= known && !all_finished() && world_.now() < deadline) {
+      world_.sleep_for(1ms);
+    }
+    return world_.now() < deadline;
+  }
+
+ private:
+  World& world_;
+  Known& known_;
+  Rank self_;
+};
+
+/// What one rank got of its meetings.
+struct Got {
+  std::vector<std::vector<float>> models;
+  std::vector<std::uint64_t> samples;
+};
+
+/// Brings 2^rank of everything, by 2^rank samples.
+Got hold_meetings(World& world, Known& known, Rank self) {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    nodes.push_back(NodeId{rank});
+    if (rank != self.value) {
+      world.transport().introduce(NodeId{rank}, sim::address_of(NodeId{rank}));
+    }
+  }
+  ToldAtOnce losses(world, known, self);
+  Group group(world, {.members = nodes, .self = self, .losses = &losses});
+  Averaging averaging(group, {});
+  Got got;
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    world.sleep_for(self.value * 3ms);
+    std::vector<float> model(1000, static_cast<float>(1U << self.value));
+    std::vector<float> buffers(100, 1);
+    const auto met = averaging.meet(Round{round}, {.samples = 1U << self.value},
+                                    {.model = model, .buffers = buffers});
+    EXPECT_EQ(met.table.meeting.round, Round{round});
+    EXPECT_NEAR(buffers[0], 1, 1e-6);
+    got.models.push_back(model);
+    got.samples.push_back(met.table.meeting.samples);
+  }
+  averaging.leave();
+  world.transport().close(world.now() + 1min);
+  return got;
+}
+
+struct Death {
+  Rank rank;
+  TimePoint when;
+};
+
+/// Runs the meetings, in which some die, and returns what each of those got who are left.
+std::vector<Got> meet_with(const std::vector<Death>& deaths, std::uint64_t seed) {
+  Known known;
+  std::vector<Got> got(ranks);
+  sim::Simulation simulation(
+      {.seed = seed, .network = {.link = {.bandwidth = 2e5, .latency = 2ms}, .jitter = 1}});
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    simulation.add_node(
+        "rank", [&, rank](World& world) { got[rank] = hold_meetings(world, known, Rank{rank}); });
+  }
+  for (const Death& death : deaths) {
+    simulation.at(death.when, [&] { simulation.kill(NodeId{death.rank.value}); });
+    simulation.at(death.when + 5ms, [&] { known.lost.push_back(death.rank); });
+  }
+  simulation.run();
+  for (const Death& death : deaths) {
+    got[death.rank.value] = {};
+  }
+  std::erase_if(got, [](const Got& one) { return one.models.empty(); });
+  return got;
+}
+
+/// Σ 2^r · 2^r / Σ 2^r over the ranks whose bits are set in `samples`.
+float mean_of(std::uint64_t samples) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const std::uint64_t weight = samples & (1U << rank);
+    sum += weight * weight;
+  }
+  return static_cast<float>(sum) / static_cast<float>(samples);
+}
+
+void expect_alike(const std::vector<Got>& got) {
+  std::uint64_t before = (1U << ranks) - 1;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::uint64_t samples = got[0].samples.at(round);
+    EXPECT_EQ(samples & ~before, 0U) << "nobody comes back";
+    EXPECT_NEAR(got[0].models[round][0], mean_of(samples), 1e-5);
+    before = samples;
+    for (const Got& other : got) {
+      EXPECT_EQ(other.samples.at(round), samples);
+      EXPECT_EQ(other.models.at(round), got[0].models[round]);
+    }
+  }
+}
+
+TEST(Recovery, GivesThoseWhoAreLeftEveryResultWheneverOneDies) {
+  for (std::uint32_t run = 0; run < 1000; ++run) {
+    SCOPED_TRACE(run);
+    const TimePoint when(run * 400us);
+    std::vector<Death> deaths = {{Rank{1 + run % 3}, when}};
+    if (run % 2 == 1) {
+      deaths.push_back({Rank{1 + (run + 1) % 3}, when + run % 30 * 1ms});
+    }
+    const std::vector<Got> got = meet_with(deaths, run);
+    ASSERT_EQ(got.size(), ranks - deaths.size());
+    expect_alike(got);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
