@@ -130,7 +130,9 @@ class Roles(JobTest):
         job.process.send_signal(signal.SIGINT)
         self.assertEqual(job.finish()[0], 130)
         self.assert_all_end_well(*joiners)
-        self.assertEqual(len(self.checkpoints()), 1)
+        # Where the machine is fast, an epoch's checkpoint lies before the last one.
+        last = self.checkpoints()[-1].stem
+        self.assertEqual(int(last.removeprefix("round-")), self.summary()["rounds"])
         wait_until_gone(children)
 
     def test_the_death_of_the_coordinator_ends_all(self):
