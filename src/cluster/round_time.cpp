@@ -43,6 +43,9 @@ std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uin
   const double least = probe_samples(device.batch_size);
   const double share = std::clamp(to_seconds(time) / device.sample_seconds, least,
                                   static_cast<double>(device.batch_size));
+  if (share >= device.batch_size) {
+    return device.batch_size;
+  }
   const double tolerance = std::max(same_samples, same_size * current);
   const bool stays = std::abs(share - current) <= tolerance;
   return stays ? current : static_cast<std::uint32_t>(share + rounding);
