@@ -1,7 +1,5 @@
 #include "scheme/hogwild.hpp"
 
-#include <utility>
-
 namespace syncopate {
 
 Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
@@ -20,7 +18,7 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
     read_mean_buffers(replica);
   }
   return {.spent = {.update = stepped - begun, .communicate = clock_.now() - stepped},
-          .meeting = meeting(facts),
+          .meeting = meetings_.next(facts),
           .fates = {fate}};
 }
 
@@ -38,16 +36,6 @@ void Hogwild::read(Replica& replica) {
 void Hogwild::read_mean_buffers(Replica& replica) {
   model_.read_mean_buffers(replica.view(Part::buffers));
   replica.store(Part::buffers);
-}
-
-Meeting Hogwild::meeting(const StepFacts& facts) {
-  const SharedModel::Counts now = model_.counts();
-  const SharedModel::Counts before = std::exchange(counted_, now);
-  return {.round = Round{now.updates},
-          .samples = now.samples - before.samples,
-          .loss_sum = now.loss_sum - before.loss_sum,
-          .paused = facts.paused,
-          .agreed = facts.wishes};
 }
 
 }  // namespace syncopate

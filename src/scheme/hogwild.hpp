@@ -4,6 +4,7 @@
 
 #include "base/time.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/shared_meetings.hpp"
 #include "scheme/shared_model.hpp"
 
 namespace syncopate {
@@ -25,7 +26,7 @@ class Hogwild : public Scheme {
       : clock_(clock),
         model_(model),
         options_(options),
-        counted_(options.start),
+        meetings_(model, options.start),
         read_at_(options.start.updates) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
@@ -35,13 +36,12 @@ class Hogwild : public Scheme {
  private:
   void read(Replica& replica);
   void read_mean_buffers(Replica& replica);
-  Meeting meeting(const StepFacts& facts);
 
   const Clock& clock_;
   SharedModel& model_;
   Options options_;
-  SharedModel::Counts counted_;  ///< as of the last meeting
-  std::uint64_t read_at_;        ///< updates when the parameters were read
+  SharedMeetings meetings_;
+  std::uint64_t read_at_;  ///< updates when the parameters were read
   std::vector<float> before_;
 };
 

@@ -10,7 +10,7 @@ RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const Options& options)
       options_(options),
       signals_(group),
       book_(options.batch, Round{}),
-      counted_(options.start),
+      meetings_(model, options.start),
       read_at_(options.start.updates) {}
 
 Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -77,14 +77,10 @@ void RacyNbssgd::read(Replica& replica) {
 }
 
 Meeting RacyNbssgd::meeting(const StepFacts& facts) {
-  const SharedModel::Counts now = model_.counts();
-  const SharedModel::Counts before = std::exchange(counted_, now);
-  return {.round = Round{now.updates},
-          .samples = now.samples - before.samples,
-          .loss_sum = now.loss_sum - before.loss_sum,
-          .paused = facts.paused,
-          .agreed = {.stop = facts.wishes.stop ||
-                             now.samples - options_.start.samples >= options_.samples_to_do}};
+  Meeting meeting = meetings_.next(facts);
+  samples_done_ += meeting.samples;
+  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
+  return meeting;
 }
 
 }  // namespace syncopate

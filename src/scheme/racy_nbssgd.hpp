@@ -8,6 +8,7 @@
 #include "scheme/gradient_sum.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/shared_meetings.hpp"
 #include "scheme/shared_model.hpp"
 #include "scheme/signals.hpp"
 
@@ -52,8 +53,9 @@ class RacyNbssgd : public Scheme {
   Signals signals_;
   RoundBook book_;
   GradientSum sum_;
-  double loss_sum_ = 0;                 ///< over the same mini-batches
-  SharedModel::Counts counted_;         ///< as of the last meeting
+  double loss_sum_ = 0;  ///< over the same mini-batches
+  SharedMeetings meetings_;
+  std::uint64_t samples_done_ = 0;      ///< of all workers, since this one began
   std::uint64_t read_at_;               ///< updates when the parameters were read
   std::vector<float> before_;           ///< the parameters before a step
   mutable std::vector<float> buffers_;  ///< the mean of all workers'
