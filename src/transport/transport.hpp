@@ -14,6 +14,8 @@
 
 namespace syncopate {
 
+class SharedMemory;
+
 /// Keeps conversations between the same two nodes apart. `transport/tags.hpp` lists those in use.
 struct Tag {
   std::uint32_t value = 0;
@@ -101,6 +103,9 @@ class Transport {
   virtual void close(TimePoint deadline) noexcept = 0;
 
   virtual Traffic traffic() const = 0;
+
+  /// Memory that the nodes of one host lend each other; null where there is none.
+  virtual SharedMemory* shared_memory() { return nullptr; }
 };
 
 /// Sends and waits.

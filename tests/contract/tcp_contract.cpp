@@ -1,4 +1,5 @@
-// Runs the contract suites on TCP and threads.
+// Runs the contract suites on threads, whose nodes talk through sockets, or through the rings that nodes
+// of one host share.
 
 #include <exception>
 #include <memory>
@@ -17,6 +18,8 @@ namespace {
 
 class TcpCluster : public ContractCluster {
  public:
+  explicit TcpCluster(bool shared_memory) : shared_memory_(shared_memory) {}
+
   void run(std::size_t nodes, Introductions introductions, const Body& body) override {
     connect(nodes, introductions);
     std::vector<std::thread> threads;
@@ -44,10 +47,11 @@ class TcpCluster : public ContractCluster {
  private:
   void connect(std::size_t nodes, Introductions introductions) {
     killed_.resize(nodes);
-    worlds_.push_back(std::make_unique<RealWorld>(make_hub()));
+    worlds_.push_back(std::make_unique<RealWorld>(make_hub({}, shared_memory_)));
     Transport& hub = worlds_.front()->transport();
     while (worlds_.size() < nodes) {
-      worlds_.push_back(std::make_unique<RealWorld>(join_hub(hub.address())));
+      worlds_.push_back(std::make_unique<RealWorld>(
+          join_hub(hub.address(), token, shared_memory_)));
     }
     if (introductions == Introductions::everyone) {
       for (const auto& one : worlds_) {
@@ -70,6 +74,7 @@ class TcpCluster : public ContractCluster {
     world.transport().close(far_away());
   }
 
+  const bool shared_memory_;
   std::vector<std::unique_ptr<RealWorld>> worlds_;
   std::mutex mutex_;
   std::vector<bool> killed_;
@@ -77,11 +82,17 @@ class TcpCluster : public ContractCluster {
 };
 
 std::unique_ptr<ContractCluster> make_tcp_cluster() {
-  return std::make_unique<TcpCluster>();
+  return std::make_unique<TcpCluster>(false);
+}
+
+std::unique_ptr<ContractCluster> make_shm_cluster() {
+  return std::make_unique<TcpCluster>(true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportContract, testing::Values(make_tcp_cluster));
 INSTANTIATE_TEST_SUITE_P(Tcp, WorldContract, testing::Values(make_tcp_cluster));
+INSTANTIATE_TEST_SUITE_P(Shm, TransportContract, testing::Values(make_shm_cluster));
+INSTANTIATE_TEST_SUITE_P(Shm, WorldContract, testing::Values(make_shm_cluster));
 
 }  // namespace
 }  // namespace syncopate::contract

@@ -17,14 +17,19 @@ inline TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
-inline std::unique_ptr<TcpTransport> make_hub(const TcpTransport::Limits& limits = {}) {
-  return TcpTransport::listen({.token = token, .limits = limits});
+inline std::unique_ptr<TcpTransport> make_hub(const TcpTransport::Limits& limits = {},
+                                              bool shared_memory = true) {
+  return TcpTransport::listen(
+      {.token = token, .shared_memory = shared_memory, .limits = limits});
 }
 
 inline std::unique_ptr<TcpTransport> join_hub(const std::string& hub,
-                                              const std::string& as_token = token) {
-  return TcpTransport::join(
-      {.hub = hub, .token = as_token, .timeout = std::chrono::milliseconds(60'000)});
+                                              const std::string& as_token = token,
+                                              bool shared_memory = true) {
+  return TcpTransport::join({.hub = hub,
+                             .token = as_token,
+                             .timeout = std::chrono::milliseconds(60'000),
+                             .shared_memory = shared_memory});
 }
 
 }  // namespace syncopate::contract

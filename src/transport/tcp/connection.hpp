@@ -7,12 +7,12 @@
 #include "transport/tcp/frame_reader.hpp"
 #include "transport/tcp/mailbox.hpp"
 #include "transport/tcp/outbox.hpp"
-#include "transport/tcp/sockets.hpp"
+#include "transport/tcp/stream.hpp"
 
 namespace syncopate::tcp {
 
-/// One stream to a peer, past its handshake: moves bytes between its socket, the peer's outbox and
-/// the mailbox. Of the io thread alone.
+/// One stream to a peer, past its handshake: moves bytes between it, the peer's outbox and the mailbox.
+/// Of the io thread alone.
 ///
 /// The end of a stream shows where it is read, so that what the peer had sent is received first.
 class Connection {
@@ -24,7 +24,7 @@ class Connection {
   };
 
   /// The mailbox, the outbox and the connection itself outlive the io thread.
-  Connection(Socket socket, Mailbox& mailbox, Outbox& outbox, Options options);
+  Connection(Stream stream, Mailbox& mailbox, Outbox& outbox, Options options);
 
   void start();
   /// Reads on, after `Mailbox::may_read` had held this peer back.
@@ -38,14 +38,19 @@ class Connection {
 
  private:
   void await_readable();
+  void ready();
   void read();
   bool read_some(asio::error_code& error);
+  void await_more();
+  void hold_back();
 
-  Socket socket_;
+  Stream stream_;
   Mailbox& mailbox_;
   Outbox& outbox_;
   Options options_;
   FrameReader reader_;
+  bool waiting_ = false;  ///< for the socket to become readable
+  bool blocked_ = false;  ///< the outgoing ring was full
   bool lost_ = false;
 };
 

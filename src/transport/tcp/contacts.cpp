@@ -59,6 +59,7 @@ wire::Welcome Node::judge(const wire::Hello& hello) {
   wire::Welcome welcome;
   welcome.set_node(self_.value);
   welcome.set_you(caller.value);
+  accept_sharing(peer, hello, welcome);
   return welcome;
 }
 
@@ -80,7 +81,8 @@ NodeId Node::number_of(const wire::Hello& hello) {
 
 void Node::dial_peer(Peer& peer) {
   peer.in_contact = true;
-  wire::Hello greeting = hello();
+  peer.rings = make_rings();
+  wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
   const Dial order{parse_address(peer.address), greeting, limits_.handshake_timeout};
   dial(io_, order, [this, &peer](Contact contact) {
@@ -101,6 +103,7 @@ void Node::settle(Peer& peer, Contact contact) {
   } else if (leaving_) {
     lose(peer, "this node is leaving");
   } else {
+    conclude_sharing(peer, contact.welcome);
     attach(peer, std::move(contact.socket));
   }
 }
@@ -111,7 +114,7 @@ void Node::attach(Peer& peer, Socket socket) {
     ++connections_;
   }
   peer.connection = std::make_unique<Connection>(
-      std::move(socket), mailbox_, peer.outbox,
+      Stream(std::move(socket), std::move(peer.rings)), mailbox_, peer.outbox,
       Connection::Options{peer.id, limits_.message_bytes,
                           [this, &peer](const std::string& reason) { lose(peer, reason); }});
   peer.connection->start();
@@ -125,8 +128,9 @@ void Node::lose(Peer& peer, const std::string& reason) {
       peer.id, fmt::format("node {} ({}) is lost: {}", peer.id.value, peer.address, reason)));
   peer.outbox.fail(why);
   mailbox_.lose(peer.id, why);
+  const std::lock_guard lock(mutex_);
+  peer.lost_by = why;
   if (peer.connection) {
-    const std::lock_guard lock(mutex_);
     --connections_;
     changed_.notify_all();
   }
@@ -175,13 +179,6 @@ void Node::part_with(Peer& peer, const std::string& reason) {
     peer.connection->lose(reason);
   }
   lose(peer, reason);
-}
-
-wire::Hello Node::hello() const {
-  wire::Hello hello;
-  hello.set_token(token_);
-  hello.set_address(address());
-  return hello;
 }
 
 }  // namespace syncopate::tcp

@@ -28,6 +28,8 @@ class FrameReader {
   /// is too large to keep.
   void received(std::size_t bytes);
 
+  /// Whether a message is half read.
+  bool is_in_message() const { return arrival_.has_value(); }
   /// Whether a message is half read into the buffer of someone who waits for the rest.
   bool is_filling_lent_buffer() const { return arrival_ && arrival_->waiter; }
 

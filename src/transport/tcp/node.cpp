@@ -12,10 +12,23 @@
 #include "transport/steady_time.hpp"
 
 namespace syncopate::tcp {
+namespace {
 
-Node::Node(std::string token, Limits limits)
+std::unique_ptr<shm::HostMemory> make_memory(shm::HostMemory::Check check) {
+  try {
+    return std::make_unique<shm::HostMemory>(std::move(check));
+  } catch (const DataError& error) {
+    log::warn("{}; nodes of this host talk through sockets", error.what());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Node::Node(std::string token, bool shares_memory, Limits limits)
     : token_(std::move(token)),
       limits_(limits),
+      memory_(shares_memory ? make_memory([this](NodeId peer) { check(peer); }) : nullptr),
       work_(asio::make_work_guard(io_)),
       mailbox_(limits.unclaimed_limit,
                [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); }) {}
@@ -27,6 +40,9 @@ Node::~Node() {
 void Node::listen(const ListenOptions& options) {
   listener_.emplace(io_, options.descriptor ? adopt_listener(io_, *options.descriptor)
                                             : open_listener(io_, parse_address(options.address)));
+  if (memory_) {
+    memory_->introduce(self_, memory_->address());
+  }
   start();
   asio::post(io_, [this] { accept(); });
 }
@@ -37,8 +53,9 @@ void Node::join(const JoinOptions& options) {
   start();
   // Owned by the handler as well, which may still be in it when this function has the answer.
   const auto answered = std::make_shared<std::promise<Contact>>();
-  asio::post(io_, [=, this] {
-    dial_until_there(io_, {hub, hello(), options.timeout},
+  std::unique_ptr<shm::Duplex> rings = make_rings();
+  asio::post(io_, [=, this, greeting = hello(rings.get())] {
+    dial_until_there(io_, {hub, greeting, options.timeout},
                      [answered](Contact contact) { answered->set_value(std::move(contact)); });
   });
   Contact contact = answered->get_future().get();
@@ -46,8 +63,12 @@ void Node::join(const JoinOptions& options) {
     std::rethrow_exception(contact.error);
   }
   self_ = NodeId{contact.welcome.you()};
+  if (memory_) {
+    memory_->introduce(self_, memory_->address());
+  }
   const std::lock_guard lock(mutex_);
   Peer& coordinator = add(coordinator_node, to_string(hub));
+  coordinator.rings = std::move(rings);
   asio::post(io_, [this, &coordinator, contact = std::move(contact)]() mutable {
     settle(coordinator, std::move(contact));
     accept();
@@ -168,6 +189,18 @@ void Node::say_goodbye(TimePoint deadline) {
   asio::post(io_, [this] { leave(); });
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, to_steady(deadline), [this] { return connections_ == 0; });
+}
+
+/// Throws where this node is stopped or the peer is lost.
+void Node::check(NodeId peer) const {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) {
+    std::rethrow_exception(stopped_);
+  }
+  const auto found = peers_.find(peer);
+  if (found != peers_.end() && found->second->lost_by) {
+    std::rethrow_exception(found->second->lost_by);
+  }
 }
 
 Peer& Node::find(NodeId peer) const {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "transport/shm/host_memory.hpp"
 #include "transport/tcp/connection.hpp"
 #include "transport/tcp/handshake.hpp"
 #include "transport/tcp/listener.hpp"
@@ -29,9 +30,11 @@ struct Peer {
   const NodeId id;
   const std::string address;  ///< where it listens
   Outbox outbox;
+  std::exception_ptr lost_by{};  ///< guarded by the node's mutex
 
   // Of the io thread alone.
   bool in_contact = false;                 ///< its handshake was accepted
+  std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
   bool lost = false;                       ///< for good: nobody comes back under its number
   std::unique_ptr<Connection> connection;  ///< kept until the io thread has ended
 };
@@ -43,7 +46,7 @@ struct Peer {
 ///          connections by address: neither is destroyed before that thread has ended.
 class Node final : public TcpTransport {
  public:
-  Node(std::string token, Limits limits);
+  Node(std::string token, bool shares_memory, Limits limits);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -63,6 +66,7 @@ class Node final : public TcpTransport {
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
+  SharedMemory* shared_memory() override { return memory_.get(); }
 
  private:
   // In node.cpp, for any thread.
@@ -73,6 +77,7 @@ class Node final : public TcpTransport {
   void run();
   void stop(const std::exception_ptr& why);
   void say_goodbye(TimePoint deadline);
+  void check(NodeId peer) const;
 
   // In contacts.cpp, for the io thread.
   void accept();
@@ -88,11 +93,19 @@ class Node final : public TcpTransport {
   void part_with(Peer& peer, const std::string& reason);
   void leave();
   void disconnect();
-  wire::Hello hello() const;
+  wire::Hello hello(shm::Duplex* rings) const;
+
+  // In sharing.cpp, for the io thread.
+  std::unique_ptr<shm::Duplex> make_rings() const;
+  void accept_sharing(Peer& peer, const wire::Hello& hello, wire::Welcome& welcome);
+  void conclude_sharing(Peer& peer, const wire::Welcome& welcome);
 
   const std::string token_;
   const Limits limits_;
   NodeId self_{0};  ///< constant once the node has joined
+
+  /// Null where it is not wanted, or the system has none.
+  const std::unique_ptr<shm::HostMemory> memory_;
 
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -67,7 +67,7 @@ void Outbox::hand_over(Letter letter) {
   ++traffic_.messages_sent;
   traffic_.bytes_sent += letter.size();
   letters_.push_back(std::move(letter));
-  if (socket_ != nullptr && !flushing_ && write_some() != Progress::idle) {
+  if (stream_ != nullptr && !flushing_ && write_some() != Progress::idle) {
     flushing_ = true;
     engine_.flush();
   }
@@ -109,9 +109,9 @@ Traffic Outbox::traffic() const {
   return traffic_;
 }
 
-Outbox::Progress Outbox::attach(Socket& socket) {
+Outbox::Progress Outbox::attach(Stream& stream) {
   const Lock lock(mutex_);
-  socket_ = &socket;
+  stream_ = &stream;
   flushing_ = !letters_.empty();
   return flushing_ ? Progress::more : Progress::idle;
 }
@@ -130,16 +130,16 @@ void Outbox::fail(const std::exception_ptr& why) {
 
 void Outbox::detach() {
   const Lock lock(mutex_);
-  socket_ = nullptr;
+  stream_ = nullptr;
 }
 
 Outbox::Progress Outbox::write_some() {
-  if (letters_.empty() || socket_ == nullptr) {
+  if (letters_.empty() || stream_ == nullptr) {
     return Progress::idle;
   }
   gather();
   asio::error_code error;
-  const std::size_t written = socket_->write_some(buffers_, error);
+  const std::size_t written = stream_->write_some(buffers_, error);
   if (error == asio::error::would_block) {
     return Progress::blocked;
   }

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/tcp/sockets.hpp"
+#include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 #include "wire/frame.hpp"
 
@@ -37,7 +37,7 @@ class Outbox {
   enum class Progress {
     idle,     ///< nothing is left to write
     more,     ///< more can be written at once
-    blocked,  ///< the kernel takes no more for now
+    blocked,  ///< the stream takes no more for now
   };
 
   Outbox(NodeId to, Engine engine);
@@ -54,8 +54,8 @@ class Outbox {
   bool wait_until_empty(TimePoint deadline);
   Traffic traffic() const;
 
-  /// Begins to write to `socket`, which stays until `detach`. Progress as of `write`.
-  Progress attach(Socket& socket);
+  /// Begins to write to `stream`, which stays until `detach`. Progress as of `write`.
+  Progress attach(Stream& stream);
   Progress write();
   /// Ends every send, now and later, with `why`, and drops what was posted.
   void fail(const std::exception_ptr& why);
@@ -95,7 +95,7 @@ class Outbox {
   std::deque<Letter> letters_;
   std::size_t written_ = 0;  ///< bytes of the front letter that have left
   std::vector<asio::const_buffer> buffers_;
-  Socket* socket_ = nullptr;
+  Stream* stream_ = nullptr;
   bool flushing_ = false;        ///< the io thread has been asked to write
   std::exception_ptr broken_;    ///< no letter will leave any more
   std::exception_ptr refusing_;  ///< no letter is taken any more

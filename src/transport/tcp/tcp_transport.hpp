@@ -16,6 +16,9 @@ namespace syncopate {
 ///
 /// Threads:  one thread of its own does what sockets need; a small message is written to its socket
 ///           by the thread that sends it. See `docs/threads.md`.
+/// Memory of one host: two nodes that can map each other's memory send their messages through rings in it,
+///           beside a socket that wakes them and tells of the other's end (`Stream`), and lend each
+///           other memory (`shared_memory`). Where that cannot be, the socket carries all.
 /// Security: a stream begins with a handshake in which both sides show the protocol's version and the
 ///           dialler the job's token; who fails, or says nothing in time, is turned away, and others
 ///           do not notice. Streams are not encrypted yet, so only loopback addresses are accepted.
@@ -38,6 +41,7 @@ class TcpTransport : public Transport {
     std::string token;                    ///< what every node of the job knows
     std::string address = "127.0.0.1:0";  ///< HOST:PORT; port 0 takes a free one
     std::optional<int> descriptor{};      ///< a listening socket to own, instead of `address`
+    bool shared_memory = true;            ///< where both sides are on one host
     Limits limits{};
   };
 
@@ -46,6 +50,7 @@ class TcpTransport : public Transport {
     std::string token;                          ///< as the hub has it
     std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
     std::chrono::milliseconds timeout{10'000};  ///< for the hub to appear and to answer
+    bool shared_memory = true;                  ///< where both sides are on one host
     Limits limits{};
   };
 

@@ -1,0 +1,172 @@
+#include "transport/shm/host_memory.hpp"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <ctime>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::shm {
+namespace {
+
+/// Looks before the core is lent to others: about 5 µs, a fraction of what it takes to be woken.
+constexpr int spins = 100;
+/// Times that it is lent before sleeping: some 100 µs on an idle machine.
+constexpr int yields = 200;
+/// How long to sleep before it is asked whether the wait is in vain.
+constexpr Duration glance = std::chrono::milliseconds(20);
+
+std::size_t memory_of_the_host() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+bool has_come_to(const SharedWord& word, std::uint32_t value) {
+  return static_cast<std::int32_t>(word.value.load(std::memory_order_acquire) - value) >= 0;
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+bool come_while_awake(const SharedWord& word, std::uint32_t value) {
+  for (int turn = 0; turn < spins; ++turn) {
+    if (has_come_to(word, value)) {
+      return true;
+    }
+    pause();
+  }
+  for (int turn = 0; turn < yields; ++turn) {
+    ::sched_yield();
+    if (has_come_to(word, value)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The words lie in memory that several processes have mapped at different addresses, so the kernel
+/// must find them by page.
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+}
+
+void sleep_until_changed(SharedWord& word, std::uint32_t seen, Duration limit) {
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(limit).count();
+  const timespec timeout{.tv_sec = nanoseconds / 1'000'000'000,
+                         .tv_nsec = nanoseconds % 1'000'000'000};
+  futex(word.value, FUTEX_WAIT, seen, &timeout);
+}
+
+}  // namespace
+
+HostMemory::HostMemory(Check check)
+    : check_(std::move(check)), own_(std::make_shared<Own>(memory_of_the_host())) {}
+
+void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
+  const std::lock_guard lock(mutex_);
+  lenders_.try_emplace(node, Lender{.address = address});
+}
+
+bool HostMemory::reaches(NodeId peer) {
+  return !memory_of(peer).empty();
+}
+
+std::span<std::byte> HostMemory::memory_of(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lenders_.find(node);
+  if (found == lenders_.end()) {
+    return {};
+  }
+  Lender& lender = found->second;
+  if (lender.address == address()) {
+    return own_->segment.bytes();
+  }
+  if (!std::exchange(lender.tried, true)) {
+    try {
+      lender.segment = Segment::open(lender.address);
+    } catch (const DataError& error) {
+      log::debug("node {}: {}", node.value, error.what());
+    }
+  }
+  return lender.segment ? lender.segment->bytes() : std::span<std::byte>();
+}
+
+std::shared_ptr<std::byte> HostMemory::allocate(std::size_t bytes) {
+  const std::lock_guard lock(own_->mutex);
+  const auto begin = own_->arena.take(bytes);
+  if (!begin) {
+    throw DataError(fmt::format("no {} bytes of shared memory are left", bytes));
+  }
+  try {
+    own_->segment.reserve(*begin, Arena::whole_pages(bytes));
+  } catch (const DataError&) {
+    own_->arena.give_back(*begin, bytes);
+    throw;
+  }
+  return {own_->segment.bytes().data() + *begin, [own = own_, begin = *begin, bytes](std::byte*) {
+            own->segment.release(begin, Arena::whole_pages(bytes));
+            const std::lock_guard giving(own->mutex);
+            own->arena.give_back(begin, bytes);
+          }};
+}
+
+std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> bytes) const {
+  const std::span<const std::byte> all = own_->segment.bytes();
+  const bool inside = bytes.data() >= all.data() && bytes.data() < all.data() + all.size();
+  return inside ? std::optional(static_cast<std::uint64_t>(bytes.data() - all.data()))
+                : std::nullopt;
+}
+
+std::span<std::byte> HostMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
+  const std::span<std::byte> all = memory_of(peer);
+  if (place > all.size() || bytes > all.size() - place) {
+    throw ProtocolError(fmt::format("node {} has no {} bytes of shared memory at {}", peer.value,
+                                    bytes, place));
+  }
+  return all.subspan(place, bytes);
+}
+
+void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {
+  if (come_while_awake(word, value)) {
+    return;
+  }
+  while (true) {
+    check_(writer);
+    word.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t seen = word.value.load(std::memory_order_seq_cst);
+    const Duration left = deadline - steady_now();
+    if (!has_come_to(word, value) && left > Duration::zero()) {
+      sleep_until_changed(word, seen, std::min(left, glance));
+    }
+    word.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (has_come_to(word, value)) {
+      return;
+    }
+    if (left <= Duration::zero()) {
+      throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
+    }
+  }
+}
+
+void HostMemory::set(SharedWord& word, std::uint32_t value) {
+  word.value.store(value, std::memory_order_seq_cst);
+  if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
+    futex(word.value, FUTEX_WAKE, INT_MAX, nullptr);
+  }
+}
+
+}  // namespace syncopate::shm

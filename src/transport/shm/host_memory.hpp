@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "transport/shared_memory.hpp"
+#include "transport/shm/arena.hpp"
+#include "transport/shm/segment.hpp"
+
+namespace syncopate::shm {
+
+/// The shared memory of real processes: a segment a node, from which its allocations come, and those of
+/// the others, mapped when they are first needed.
+///
+/// Waiting: a short while spinning, then with the core lent to others, then asleep until woken; so a
+///          wait that is about to end costs next to nothing, a long one costs nobody a core, and more
+///          nodes than cores get on.
+class HostMemory final : public SharedMemory {
+ public:
+  /// Throws where waiting for a node is in vain: it is lost, or this node was cancelled.
+  using Check = std::function<void(NodeId)>;
+
+  /// Room for as much as the host has memory. Errors: DataError.
+  explicit HostMemory(Check check);
+
+  SegmentAddress address() const { return own_->segment.address(); }
+  /// Where the memory of a node is, this one among them.
+  void introduce(NodeId node, const SegmentAddress& address);
+
+  bool reaches(NodeId peer) override;
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
+  std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
+  std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
+  void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
+  void set(SharedWord& word, std::uint32_t value) override;
+
+ private:
+  /// What allocations hold on to, so that they outlive this.
+  struct Own {
+    explicit Own(std::size_t bytes) : segment(Segment::create(bytes)), arena(bytes) {}
+
+    Segment segment;
+    std::mutex mutex;
+    Arena arena;  ///< guarded by the mutex
+  };
+  struct Lender {
+    SegmentAddress address;
+    bool tried = false;
+    std::optional<Segment> segment{};  ///< mapped, once it could be
+  };
+
+  std::span<std::byte> memory_of(NodeId node);
+
+  const Check check_;
+  const std::shared_ptr<Own> own_;
+
+  std::mutex mutex_;
+  std::map<NodeId, Lender> lenders_;
+};
+
+}  // namespace syncopate::shm

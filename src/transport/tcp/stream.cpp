@@ -1,0 +1,109 @@
+#include "transport/tcp/stream.hpp"
+
+#include <sched.h>
+#include <sys/socket.h>
+
+namespace syncopate::tcp {
+namespace {
+
+/// How often a core is lent to others before a side sleeps: the other one is copying, most likely, and
+/// to be woken takes as long as a ring takes to be filled.
+constexpr int yields = 30;
+
+}  // namespace
+
+std::size_t Stream::write_some(std::span<const asio::const_buffer> buffers,
+                               asio::error_code& error) {
+  if (!rings_) {
+    return socket_.write_some(buffers, error);
+  }
+  for (int turn = 0; turn < yields; ++turn) {
+    if (const std::size_t written = write_to_ring(buffers); written > 0) {
+      return written;
+    }
+    ::sched_yield();
+  }
+  while (!rings_->outgoing().await_room()) {
+    if (const std::size_t written = write_to_ring(buffers); written > 0) {
+      return written;
+    }
+  }
+  error = asio::error::would_block;
+  return 0;
+}
+
+std::size_t Stream::write_to_ring(std::span<const asio::const_buffer> buffers) {
+  shm::Ring& ring = rings_->outgoing();
+  std::size_t written = 0;
+  for (const asio::const_buffer& buffer : buffers) {
+    const std::size_t part =
+        ring.write({static_cast<const std::byte*>(buffer.data()), buffer.size()});
+    written += part;
+    if (part < buffer.size()) {
+      break;
+    }
+  }
+  if (written > 0 && ring.must_wake_reader()) {
+    ring_bell();
+  }
+  return written;
+}
+
+std::size_t Stream::read_some(const Space& space, bool rest_is_coming, asio::error_code& error) {
+  if (!rings_) {
+    return socket_.read_some(space, error);
+  }
+  for (int turn = rest_is_coming ? 0 : yields; turn < yields && !ended_; ++turn) {
+    if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
+      return bytes;
+    }
+    ::sched_yield();
+  }
+  hear_bell();  // before the last look: who ended the stream had written before
+  if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
+    return bytes;
+  }
+  while (!ended_ && !rings_->incoming().await_bytes()) {
+    if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
+      return bytes;
+    }
+  }
+  error = ended_ ? ended_ : asio::error_code(asio::error::would_block);
+  return 0;
+}
+
+std::size_t Stream::read_from_ring(const Space& space) {
+  shm::Ring& ring = rings_->incoming();
+  std::size_t bytes = 0;
+  for (const asio::mutable_buffer& buffer : space) {
+    const std::size_t part = ring.read({static_cast<std::byte*>(buffer.data()), buffer.size()});
+    bytes += part;
+    if (part < buffer.size()) {
+      break;
+    }
+  }
+  if (bytes > 0 && ring.must_wake_writer()) {
+    ring_bell();
+  }
+  return bytes;
+}
+
+void Stream::hear_bell() {
+  std::array<std::byte, 256> rung;
+  while (!ended_) {
+    asio::error_code error;
+    socket_.read_some(asio::buffer(rung), error);
+    if (error == asio::error::would_block) {
+      return;
+    }
+    ended_ = error;
+  }
+}
+
+/// A bell that cannot be rung is that of a peer that is gone, or has been rung so often that it wakes in
+/// any case.
+void Stream::ring_bell() {
+  ::send(socket_.native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace syncopate::tcp
