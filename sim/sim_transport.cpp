@@ -96,8 +96,12 @@ class SimTransport::StartedReceive final : public Transfer, private Waiting {
   TimePoint since_;
 };
 
-SimTransport::SimTransport(Node& node, Network& network) : node_(node), network_(network) {
+SimTransport::SimTransport(Node& node, Network& network, const std::shared_ptr<SimHost>& host)
+    : node_(node), network_(network) {
   network_.attach(*this);
+  if (host) {
+    memory_.emplace(node, host, [this](NodeId peer) { check_presence(peer); });
+  }
 }
 
 void SimTransport::introduce(NodeId peer, const std::string& address) {
@@ -118,9 +122,7 @@ void SimTransport::introduce(NodeId peer, const std::string& address) {
 std::unique_ptr<Transfer> SimTransport::start_send(NodeId to, Tag tag,
                                                    std::span<const std::byte> payload) {
   check_peer(to);
-  if (relation(to) == Relation::lost) {
-    throw PeerLost(to, losses_.at(to));
-  }
+  check_presence(to);
   count(payload.size());
   return std::make_unique<StartedSend>(*this, to, tag, payload);
 }
@@ -223,6 +225,13 @@ void SimTransport::check_peer(NodeId peer) const {
   if (relation(peer) == Relation::stranger) {
     throw InternalError(fmt::format("{} was never introduced to node {}, nor heard from it",
                                     node_.title(), peer.value));
+  }
+}
+
+void SimTransport::check_presence(NodeId peer) const {
+  check();
+  if (relation(peer) == Relation::lost) {
+    throw PeerLost(peer, losses_.at(peer));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "sim/inbox.hpp"
 #include "sim/network.hpp"
 #include "sim/node.hpp"
+#include "sim/sim_memory.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::sim {
@@ -19,7 +20,8 @@ std::string address_of(NodeId node);
 /// each message; a caller that changes a lent buffer too early gets an InternalError.
 class SimTransport final : public Transport, private Endpoint {
  public:
-  SimTransport(Node& node, Network& network);
+  /// `host`: with whose nodes it shares memory; null: with none.
+  SimTransport(Node& node, Network& network, const std::shared_ptr<SimHost>& host);
 
   NodeId self() const override { return node_.id(); }
   std::string address() const override { return address_of(self()); }
@@ -33,6 +35,7 @@ class SimTransport final : public Transport, private Endpoint {
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override { return traffic_; }
+  SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
   /// Closes at once: what is not yet sent is lost. `why` tells the peers.
   void shut(const std::string& why);
@@ -54,10 +57,12 @@ class SimTransport final : public Transport, private Endpoint {
   void relate(NodeId peer, Relation relation);
   void check() const;
   void check_peer(NodeId peer) const;
+  void check_presence(NodeId peer) const;
   void count(std::size_t bytes);
 
   Node& node_;
   Network& network_;
+  std::optional<SimMemory> memory_;
   Inbox inbox_;
   std::vector<Relation> relations_;  // by node
   std::map<NodeId, std::string> losses_;

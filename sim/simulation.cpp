@@ -27,7 +27,7 @@ class Simulation::Member {
  public:
   Member(NodeId id, const std::string& name, Simulation& simulation)
       : node(id, name, simulation.scheduler_),
-        transport(node, simulation.network_),
+        transport(node, simulation.network_, simulation.host_),
         world(node, transport) {}
 
   Node node;
@@ -41,7 +41,8 @@ Simulation::Simulation(const Options& options)
     : until_(options.until),
       trace_(options.trace),
       scheduler_(options.scheduler),
-      network_(scheduler_, trace_, Pricing(options.network, options.seed)) {}
+      network_(scheduler_, trace_, Pricing(options.network, options.seed)),
+      host_(options.shared_memory ? std::make_shared<SimHost>() : nullptr) {}
 
 Simulation::~Simulation() {
   abandon();

@@ -40,19 +40,23 @@ void Group::leave_out(Rank in_job) {
 }
 
 void Group::await(Transfer& receive, TimePoint deadline) {
+  await([&](TimePoint until) { receive.wait(until); }, deadline);
+}
+
+void Group::await(const std::function<void(TimePoint)>& wait, TimePoint deadline) {
   while (options_.losses) {
     const TimePoint look_up = world_.now() + glance;
     if (look_up >= deadline) {
       break;
     }
     try {
-      receive.wait(look_up);
+      wait(look_up);
       return;
     } catch (const TimedOut&) {
       check();
     }
   }
-  receive.wait(deadline);
+  wait(deadline);
 }
 
 void Group::check() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ class Group {
   /// Waits for a message that a member of the group owes.
   /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss.
   void await(Transfer& receive, TimePoint deadline);
+  /// The same of any wait, which throws TimedOut when the moment that it is given has passed.
+  void await(const std::function<void(TimePoint)>& wait, TimePoint deadline);
   static constexpr Duration glance = std::chrono::milliseconds(100);
 
   World& world() { return world_; }

@@ -52,6 +52,28 @@ void scale(float* values, float factor, size_t count) {
   }
 }
 
+void weighted_sum(float* into, const float* const* addends, const float* factors, size_t terms,
+                  size_t count) {
+  const hn::ScalableTag<float> lanes;
+  const size_t width = hn::Lanes(lanes);
+  size_t i = 0;
+  for (; i + width <= count; i += width) {
+    auto sum = hn::Mul(hn::LoadU(lanes, addends[0] + i), hn::Set(lanes, factors[0]));
+    for (size_t k = 1; k < terms; ++k) {
+      const auto term = hn::Mul(hn::LoadU(lanes, addends[k] + i), hn::Set(lanes, factors[k]));
+      sum = hn::Add(sum, term);
+    }
+    hn::StoreU(sum, lanes, into + i);
+  }
+  for (; i < count; ++i) {
+    float sum = addends[0][i] * factors[0];
+    for (size_t k = 1; k < terms; ++k) {
+      sum += addends[k][i] * factors[k];
+    }
+    into[i] = sum;
+  }
+}
+
 }  // namespace syncopate::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -61,6 +83,7 @@ namespace syncopate {
 HWY_EXPORT(add);
 HWY_EXPORT(scale_and_add);
 HWY_EXPORT(scale);
+HWY_EXPORT(weighted_sum);
 
 void add(std::span<float> into, std::span<const float> from) {
   HWY_DYNAMIC_DISPATCH(add)(into.data(), from.data(), into.size());
@@ -72,6 +95,12 @@ void scale_and_add(std::span<float> into, float factor, std::span<const float> f
 
 void scale(std::span<float> values, float factor) {
   HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
+}
+
+void weighted_sum(std::span<float> into, std::span<const float* const> addends,
+                  std::span<const float> factors) {
+  HWY_DYNAMIC_DISPATCH(weighted_sum)
+  (into.data(), addends.data(), factors.data(), addends.size(), into.size());
 }
 
 }  // namespace syncopate

@@ -1,0 +1,109 @@
+#include "sim/sim_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate::sim {
+namespace {
+
+/// How long a node sleeps before it asks whether the other one is lost.
+constexpr Duration glance = std::chrono::milliseconds(10);
+
+bool has_come_to(const SharedWord& word, std::uint32_t value) {
+  return static_cast<std::int32_t>(word.value.load() - value) >= 0;
+}
+
+class AwaitedWord : public Waiting {
+ public:
+  explicit AwaitedWord(NodeId writer) : writer_(writer) {}
+  std::string describe() const override {
+    return fmt::format("a word of node {} in shared memory", writer_.value);
+  }
+
+ private:
+  NodeId writer_;
+};
+
+/// Stands among the sleepers of a host as long as it lives.
+class Asleep {
+ public:
+  Asleep(SimHost& host, Completion& completion) : host_(host), completion_(completion) {
+    host_.sleepers.push_back(&completion_);
+  }
+  ~Asleep() { std::erase(host_.sleepers, &completion_); }
+  Asleep(const Asleep&) = delete;
+  Asleep& operator=(const Asleep&) = delete;
+
+ private:
+  SimHost& host_;
+  Completion& completion_;
+};
+
+std::uint64_t address(const std::byte* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+}  // namespace
+
+std::shared_ptr<std::byte> SimMemory::allocate(std::size_t bytes) {
+  auto memory = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1) + alignof(SharedWord));
+  const std::uintptr_t begin = (address(memory.get()) + alignof(SharedWord) - 1) /
+                               alignof(SharedWord) * alignof(SharedWord);
+  host_->lent.emplace(begin, SimHost::Lent{node_.id(), bytes});
+  return {reinterpret_cast<std::byte*>(begin),
+          [host = host_, owned = std::shared_ptr<std::byte[]>(std::move(memory)), begin](
+              std::byte*) { host->lent.erase(begin); }};
+}
+
+std::optional<std::uint64_t> SimMemory::place_of(std::span<const std::byte> bytes) const {
+  const std::uint64_t place = address(bytes.data());
+  const SimHost::Lent* const lent = lender_of(place, bytes.size());
+  return lent != nullptr && lent->by == node_.id() ? std::optional(place) : std::nullopt;
+}
+
+std::span<std::byte> SimMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
+  const SimHost::Lent* const lent = lender_of(place, bytes);
+  if (lent == nullptr || lent->by != peer) {
+    throw ProtocolError(fmt::format("node {} has no {} bytes of shared memory at {}", peer.value,
+                                    bytes, place));
+  }
+  return {reinterpret_cast<std::byte*>(place), bytes};
+}
+
+const SimHost::Lent* SimMemory::lender_of(std::uint64_t place, std::size_t bytes) const {
+  const auto after = host_->lent.upper_bound(place);
+  if (after == host_->lent.begin()) {
+    return nullptr;
+  }
+  const auto& [begin, lent] = *std::prev(after);
+  return place + bytes <= begin + lent.bytes ? &lent : nullptr;
+}
+
+void SimMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {
+  while (!has_come_to(word, value)) {
+    check_(writer);
+    if (node_.now() >= deadline) {
+      throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
+    }
+    sleep(writer, std::min(deadline, node_.now() + glance));
+  }
+}
+
+void SimMemory::sleep(NodeId writer, TimePoint until) {
+  Completion changed;
+  const Asleep asleep(*host_, changed);
+  changed.await(node_, AwaitedWord(writer), until);
+}
+
+void SimMemory::set(SharedWord& word, std::uint32_t value) {
+  word.value.store(value);
+  for (Completion* const sleeper : std::exchange(host_->sleepers, {})) {
+    sleeper->complete();
+  }
+}
+
+}  // namespace syncopate::sim

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/completion.hpp"
+#include "transport/shared_memory.hpp"
+
+namespace syncopate::sim {
+
+/// The host on which all nodes of a simulation are that share memory: who has lent what, and who waits.
+struct SimHost {
+  struct Lent {
+    NodeId by;
+    std::size_t bytes = 0;
+  };
+  std::map<std::uint64_t, Lent> lent;  ///< by place, which is the address
+  std::vector<Completion*> sleepers;   ///< all of which look again when a word is set
+};
+
+/// The shared memory of one simulated node. What is in it costs no virtual time.
+class SimMemory final : public SharedMemory {
+ public:
+  /// Throws where `peer` is lost, or this node was cancelled.
+  using Check = std::function<void(NodeId peer)>;
+
+  SimMemory(Node& node, std::shared_ptr<SimHost> host, Check check)
+      : node_(node), host_(std::move(host)), check_(std::move(check)) {}
+
+  bool reaches(NodeId /*peer*/) override { return true; }
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
+  std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
+  std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
+  void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
+  void set(SharedWord& word, std::uint32_t value) override;
+
+ private:
+  const SimHost::Lent* lender_of(std::uint64_t place, std::size_t bytes) const;
+  void sleep(NodeId writer, TimePoint until);
+
+  Node& node_;
+  std::shared_ptr<SimHost> host_;
+  Check check_;
+};
+
+}  // namespace syncopate::sim
