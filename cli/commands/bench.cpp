@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "base/errors.hpp"
+#include "cli/bench/command.hpp"
+#include "cli/bench/sizes.hpp"
+#include "cli/command.hpp"
+#include "train/names.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
+  syncopate bench allreduce --ranks 2 --seconds 2 --json)";
+
+/// Those that every benchmark takes.
+constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
+
+struct Kind {
+  std::string_view name;
+  std::string_view bytes;               ///< what is measured unless told
+  std::vector<std::string_view> takes;  ///< options of its own
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{{"allreduce",
+                                      "1KB,10KB,100KB,1MB,10MB,44.7MB,100MB",
+                                      {"transport", "algorithm", "ranks", "bytes"}}};
+  return all;
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kinds()) {
+    names.push_back(kind.name);
+  }
+  return names;
+}
+
+const Kind& kind_of(const CLI::App& app) {
+  const auto name = given(app, "benchmark");
+  const auto found = std::find_if(kinds().begin(), kinds().end(),
+                                  [&](const Kind& kind) { return kind.name == name; });
+  if (found == kinds().end()) {
+    throw ConfigError(fmt::format("bench: expected one of {}, found '{}'{}",
+                                  fmt::join(kind_names(), ", "), name.value_or(""),
+                                  suggestion(name.value_or(""), kind_names())));
+  }
+  return *found;
+}
+
+void check_options(const CLI::App& app, const Kind& kind) {
+  const auto takes = [&](std::string_view option) {
+    return std::find(common.begin(), common.end(), option) != common.end() ||
+           std::find(kind.takes.begin(), kind.takes.end(), option) != kind.takes.end();
+  };
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0 && !option->get_positional() && !takes(option->get_lnames().front())) {
+      throw ConfigError(fmt::format("bench {} has no option --{}; of its own it has --{}",
+                                    kind.name, option->get_lnames().front(),
+                                    fmt::join(kind.takes, ", --")));
+    }
+  }
+}
+
+/// Errors of `read`, with the name of the option before them.
+template <class Read>
+auto value_of(const std::string& option, const Read& read) {
+  try {
+    return read();
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
+    throw ConfigError(
+        fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
+  }
+  return number;
+}
+
+std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint32_t least,
+                       std::uint32_t usual) {
+  constexpr std::uint64_t most = 64;
+  const auto text = given(app, option);
+  return text ? static_cast<std::uint32_t>(
+                    value_of(option, [&] { return number_of(*text, least, most); }))
+              : usual;
+}
+
+std::string choice_of(const std::string& word, std::span<const std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
+    throw ConfigError(fmt::format("expected one of {}, found '{}'{}", fmt::join(choices, ", "),
+                                  word, suggestion(word, {choices.begin(), choices.end()})));
+  }
+  return word;
+}
+
+std::vector<std::string> algorithms_of(const std::string& list) {
+  const auto words = words_of_list(list);
+  for (const std::string& word : words) {
+    choice_of(word, bench_algorithms);
+  }
+  return words;
+}
+
+double seconds_in(const std::string& text) {
+  constexpr double most = 3600;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(seconds > 0 && seconds <= most)) {
+    throw ConfigError(fmt::format("expected seconds above 0 and up to 3600, found '{}'", text));
+  }
+  return seconds;
+}
+
+Effort effort_of(const CLI::App& app) {
+  Effort effort;
+  if (const auto text = given(app, "--seconds")) {
+    effort.seconds = value_of("--seconds", [&] { return seconds_in(*text); });
+  }
+  if (const auto text = given(app, "--rounds")) {
+    effort.rounds = value_of("--rounds", [&] { return number_of(*text, 1, 100'000); });
+  }
+  return effort;
+}
+
+Form form_of(const CLI::App& app) {
+  const bool json = app.count("--json") > 0;
+  const bool markdown = app.count("--markdown") > 0;
+  if (json && markdown) {
+    throw ConfigError("--json and --markdown exclude each other");
+  }
+  return json ? Form::json : markdown ? Form::markdown : Form::text;
+}
+
+BenchCommand command_of(const CLI::App& app) {
+  const Kind& kind = kind_of(app);
+  check_options(app, kind);
+  BenchCommand command{.benchmark = std::string(kind.name)};
+  command.effort = effort_of(app);
+  command.form = form_of(app);
+  if (const auto name = given(app, "--transport")) {
+    command.transport = value_of("--transport", [&] { return choice_of(*name, bench_transports); });
+  }
+  if (const auto list = given(app, "--algorithm")) {
+    command.algorithms = value_of("--algorithm", [&] { return algorithms_of(*list); });
+  }
+  command.ranks = count_of(app, "--ranks", 2, command.ranks);
+  const auto sizes = given(app, "--bytes").value_or(std::string(kind.bytes));
+  command.bytes = value_of("--bytes", [&] { return read_sizes_of_floats(sizes); });
+  return command;
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand("bench", "Measure what this machine's communication gives.");
+  app->add_option(
+      "benchmark", [](const CLI::results_t&) { return true; },
+      fmt::format("{}", fmt::join(kind_names(), ", ")));
+  add_value(*app, "transport", "NAME", fmt::format("{} [tcp]", fmt::join(bench_transports, ", ")));
+  add_value(*app, "algorithm", "LIST",
+            fmt::format("{} [{}]", fmt::join(bench_algorithms, ", "), bench_algorithms.front()));
+  add_value(*app, "ranks", "N", "processes that sum [2]");
+  add_value(*app, "bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [from small to large]");
+  add_value(*app, "seconds", "S", "that each is measured for [0.5]");
+  add_value(*app, "rounds", "N", "of each, however long they take [what fills the seconds]");
+  add_switch(*app, "json", "as one JSON object");
+  add_switch(*app, "markdown", "as a table of Markdown");
+  app->footer(examples);
+  return {app, [app, &handlers] { return handlers.bench(command_of(*app)); }};
+}
+
+}  // namespace syncopate::cli
