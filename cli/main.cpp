@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
         become_torch_program(argv, command.threads, command.verbosity);
       },
       .compare = compare,
-      .bench = [&](const BenchCommand&) -> int {
-        become_torch_program(argv, 1, syncopate::log::Verbosity::normal);
+      .bench = [&](const BenchCommand& command) -> int {
+        become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
       },
       .networks =
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {

@@ -30,9 +30,14 @@ struct BenchCommand {
   std::string transport{bench_transports.front()};
   std::vector<std::string> algorithms{std::string(bench_algorithms.front())};
   std::uint32_t ranks = 2;
+  std::uint32_t servers = 1;
+  std::uint32_t workers = 2;
   std::vector<std::size_t> bytes = {};  ///< of a message or vector, each to be measured
   Effort effort = {};
   Form form = Form::text;
+  std::string network = "lenet5";
+  std::uint32_t batch_size = 64;
+  std::uint32_t threads = 1;
 };
 
 }  // namespace syncopate::cli

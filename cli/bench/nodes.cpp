@@ -1,6 +1,7 @@
 #include "cli/bench/nodes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -30,7 +31,7 @@ struct Meeting {
 struct Entry {
   std::uint32_t index;
   NodeId node;
-  char address[64];  // NOLINT(modernize-avoid-c-arrays): sent as it lies in memory
+  std::array<char, 64> address;  ///< up to the first zero
 };
 
 /// Each of `bench_transports`.
@@ -59,10 +60,10 @@ std::vector<Entry> unpacked(const std::vector<std::byte>& bytes) {
 Entry entry_of(const Transport& transport, std::uint32_t index) {
   Entry entry{.index = index, .node = transport.self(), .address = {}};
   const std::string address = transport.address();
-  if (address.size() >= sizeof entry.address) {
+  if (address.size() >= entry.address.size()) {
     throw InternalError("the address " + address + " is too long");
   }
-  std::copy(address.begin(), address.end(), entry.address);
+  std::copy(address.begin(), address.end(), entry.address.begin());
   return entry;
 }
 
@@ -98,7 +99,7 @@ void live(const Meeting& meeting, std::uint32_t index, Teller& teller,
   for (const Entry& entry : meet(transport, meeting.nodes, entry_of(transport, index), deadline)) {
     options.members.push_back(entry.node);
     if (entry.node != transport.self()) {
-      transport.introduce(entry.node, entry.address);
+      transport.introduce(entry.node, entry.address.data());
     }
   }
   Group all(world, std::move(options));

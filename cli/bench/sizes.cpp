@@ -58,13 +58,12 @@ std::size_t read_size(std::string_view text) {
   return static_cast<std::size_t>(whole);
 }
 
-std::vector<std::size_t> read_sizes_of_floats(const std::string& list) {
+std::vector<std::size_t> read_sizes(const std::string& list, std::size_t unit) {
   std::vector<std::size_t> sizes;
   for (const std::string& word : words_of_list(list)) {
     sizes.push_back(read_size(word));
-    if (sizes.back() % sizeof(float) != 0) {
-      throw ConfigError(
-          fmt::format("expected whole float32 values, a multiple of 4 bytes, found '{}'", word));
+    if (sizes.back() % unit != 0) {
+      throw ConfigError(fmt::format("expected a multiple of {} bytes, found '{}'", unit, word));
     }
   }
   return sizes;

@@ -12,8 +12,8 @@ namespace syncopate::cli {
 /// Errors: ConfigError, for what is no whole number of bytes above 0.
 std::size_t read_size(std::string_view text);
 
-/// Sizes of vectors of float32, "1KB,44.7MB". Errors: ConfigError, also for one with a part of a value.
-std::vector<std::size_t> read_sizes_of_floats(const std::string& list);
+/// Sizes between commas, "1KB,44.7MB". Errors: ConfigError, also for one that is no multiple of `unit`.
+std::vector<std::size_t> read_sizes(const std::string& list, std::size_t unit);
 
 /// Words between commas. Errors: ConfigError, for an empty one.
 std::vector<std::string> words_of_list(const std::string& list);

@@ -16,7 +16,12 @@ namespace {
 
 constexpr const char* examples = R"(Examples:
   syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
-  syncopate bench allreduce --ranks 2 --seconds 2 --json)";
+  syncopate bench push-pull --workers 4 --json
+  syncopate bench step --network resnet18-v1 --threads 2
+
+allreduce: sums of vectors over ranks.            push-pull: exchanges with parameter servers.
+latency: messages between two processes.          kernels: additions and update rules, on one core.
+step: a replica that trains alone.)";
 
 /// Those that every benchmark takes.
 constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
@@ -24,13 +29,20 @@ constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "m
 struct Kind {
   std::string_view name;
   std::string_view bytes;               ///< what is measured unless told
+  std::size_t unit;                     ///< of bytes
   std::vector<std::string_view> takes;  ///< options of its own
 };
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{{"allreduce",
-                                      "1KB,10KB,100KB,1MB,10MB,44.7MB,100MB",
-                                      {"transport", "algorithm", "ranks", "bytes"}}};
+  static const std::vector<Kind> all{
+      {"allreduce",
+       "1KB,10KB,100KB,1MB,10MB,44.7MB,100MB",
+       sizeof(float),
+       {"transport", "algorithm", "ranks", "bytes"}},
+      {"push-pull", "44701480", sizeof(float), {"transport", "servers", "workers", "bytes"}},
+      {"latency", "64,1KB,64KiB,1MB,44.7MB", 1, {"transport", "bytes"}},
+      {"kernels", "44701480", sizeof(float), {"bytes"}},
+      {"step", "", 1, {"network", "batch-size", "threads"}}};
   return all;
 }
 
@@ -157,25 +169,47 @@ BenchCommand command_of(const CLI::App& app) {
     command.algorithms = value_of("--algorithm", [&] { return algorithms_of(*list); });
   }
   command.ranks = count_of(app, "--ranks", 2, command.ranks);
+  command.servers = count_of(app, "--servers", 1, command.servers);
+  command.workers = count_of(app, "--workers", 1, command.workers);
+  command.threads = count_of(app, "--threads", 1, command.threads);
+  if (const auto text = given(app, "--batch-size")) {
+    command.batch_size = static_cast<std::uint32_t>(
+        value_of("--batch-size", [&] { return number_of(*text, 1, 65'536); }));
+  }
+  if (const auto name = given(app, "--network")) {
+    command.network = value_of("--network", [&] { return choice_of(*name, known_networks()); });
+  }
   const auto sizes = given(app, "--bytes").value_or(std::string(kind.bytes));
-  command.bytes = value_of("--bytes", [&] { return read_sizes_of_floats(sizes); });
+  if (!sizes.empty()) {
+    command.bytes = value_of("--bytes", [&] { return read_sizes(sizes, kind.unit); });
+  }
   return command;
 }
 
 }  // namespace
 
 Command add_bench(CLI::App& root, const Handlers& handlers) {
-  CLI::App* app = root.add_subcommand("bench", "Measure what this machine's communication gives.");
+  CLI::App* app = root.add_subcommand(
+      "bench", "Measure communication, kernels and training steps on this machine.");
   app->add_option(
       "benchmark", [](const CLI::results_t&) { return true; },
       fmt::format("{}", fmt::join(kind_names(), ", ")));
-  add_value(*app, "transport", "NAME", fmt::format("{} [tcp]", fmt::join(bench_transports, ", ")));
-  add_value(*app, "algorithm", "LIST",
-            fmt::format("{} [{}]", fmt::join(bench_algorithms, ", "), bench_algorithms.front()));
-  add_value(*app, "ranks", "N", "processes that sum [2]");
-  add_value(*app, "bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [from small to large]");
-  add_value(*app, "seconds", "S", "that each is measured for [0.5]");
-  add_value(*app, "rounds", "N", "of each, however long they take [what fills the seconds]");
+  const auto add = [&](const char* name, const char* value, const std::string& help) {
+    add_value(*app, name, value, help)->group("What is measured");
+  };
+  add("transport", "NAME", fmt::format("{} [tcp]", fmt::join(bench_transports, ", ")));
+  add("bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [those that the benchmark is for]");
+  add("algorithm", "LIST",
+      fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),
+                  bench_algorithms.front()));
+  add("ranks", "N", "allreduce: processes that sum [2]");
+  add("workers", "N", "push-pull: processes that push and pull [2]");
+  add("servers", "N", "push-pull: processes that hold a shard each [1]");
+  add("network", "NAME", "step: see syncopate networks [lenet5]");
+  add("batch-size", "N", "step: samples of a step [64]");
+  add("threads", "N", "step: for computation [1]");
+  add("seconds", "S", "that each is measured for [0.5]");
+  add("rounds", "N", "of each, however long they take [what fills the seconds]");
   add_switch(*app, "json", "as one JSON object");
   add_switch(*app, "markdown", "as a table of Markdown");
   app->footer(examples);

@@ -52,6 +52,10 @@ void scale(float* values, float factor, size_t count) {
   }
 }
 
+const char* target() {
+  return hwy::TargetName(HWY_TARGET);
+}
+
 }  // namespace syncopate::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -61,6 +65,7 @@ namespace syncopate {
 HWY_EXPORT(add);
 HWY_EXPORT(scale_and_add);
 HWY_EXPORT(scale);
+HWY_EXPORT(target);
 
 void add(std::span<float> into, std::span<const float> from) {
   HWY_DYNAMIC_DISPATCH(add)(into.data(), from.data(), into.size());
@@ -72,6 +77,10 @@ void scale_and_add(std::span<float> into, float factor, std::span<const float> f
 
 void scale(std::span<float> values, float factor) {
   HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
+}
+
+const char* kernel_target() {
+  return HWY_DYNAMIC_DISPATCH(target)();
 }
 
 }  // namespace syncopate

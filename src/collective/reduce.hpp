@@ -13,4 +13,7 @@ void scale_and_add(std::span<float> into, float factor, std::span<const float> f
 /// values[i] *= factor.
 void scale(std::span<float> values, float factor);
 
+/// The instruction set that these took, as Highway calls it: "AVX3".
+const char* kernel_target();
+
 }  // namespace syncopate
