@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The peers of update_rule_bench.cpp: the same steps over one flat vector in NumPy and PyTorch."""
+"""The peers of `syncopate bench kernels`: the same steps over one flat vector in NumPy and PyTorch."""
 import argparse
 import json
 import statistics

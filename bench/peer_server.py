@@ -83,7 +83,6 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--values", type=int, default=11_175_370)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--json", action="store_true", help="for symmetry: the output is always JSON")
     options = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

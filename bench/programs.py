@@ -45,10 +45,15 @@ class Programs:
         )
         return json.loads(done.stdout.splitlines()[-1])
 
+    def bench(self, benchmark, *options):
+        """The results of a benchmark of `syncopate bench`."""
+        return self.last_json([self.bin / "syncopate", "bench", benchmark, "--json", *options])["results"]
+
     def replica(self, network, seconds):
         """Syncopate's replica alone in a process."""
-        program = self.bin / "torch_local"
-        return self.last_json([program, "--network", network, "--seconds", seconds, "--json"])
+        results = self.bench("step", "--network", network, "--seconds", seconds)
+        step = next(result for result in results if result["part"] == "step")
+        return {"images_per_second": step["samples_per_second"], "peak_resident_bytes": step["peak_resident_bytes"]}
 
     def pytorch(self, network, seconds, as_installed=False):
         """The same network in PyTorch."""
@@ -83,23 +88,19 @@ class Programs:
         """Small messages between 64 simulated nodes."""
         return self.last_json([self.bin / "simulator_bench", "--repetitions", 1, "--json"])
 
-    def tcp(self):
-        """Messages between two processes over the tcp transport, by pattern."""
-        results = self.last_json([self.bin / "tcp_bench", "--json"])["results"]
-        return {result["algorithm"]: result for result in results}
-
     def rules(self):
-        """A step of each update rule of a server, by rule."""
-        return self.last_json([self.bin / "update_rule_bench", "--json"])["gigabytes_per_second"]
+        """A step of each update rule of a server: GB/s by rule."""
+        mark = "update "
+        return {
+            result["kernel"].removeprefix(mark): 1e-9 * result["bytes_per_second"]
+            for result in self.bench("kernels")
+            if result["kernel"].startswith(mark)
+        }
 
     def peer_rules(self, peer):
         """The same steps by NumPy or PyTorch, as far as `peer` has them."""
         script = HERE / "peer_rules.py"
         return self.last_json([self.python, script, "--peer", peer, "--json"])["gigabytes_per_second"]
-
-    def push_pull(self, options):
-        """Exchanges with Syncopate's parameter server."""
-        return self.last_json([self.bin / "push_pull_bench", *options])["results"][0]
 
     def peer_server(self, options):
         """The same with torch.distributed."""

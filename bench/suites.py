@@ -96,11 +96,13 @@ def tcp(programs, options):
     """The tcp transport between two processes: one-way time of 64 bytes, and bandwidth of 44.7 MB."""
 
     def measure():
-        found = programs.tcp()
-        figures = {"µs, 64 bytes one way": 1e6 * found["ping-pong"]["median_seconds"]}
+        found = {
+            result["pattern"]: result
+            for result in programs.bench("latency", "--bytes", "64,44695848", "--seconds", options.seconds / 3)
+        }
+        figures = {"µs, 64 bytes one way": 1e6 * found["back and forth"]["median_seconds"]}
         for pattern in ("one way", "both ways"):
-            result = found[pattern]
-            figures[f"GB/s, {pattern}"] = 1e-9 * result["bytes"] / result["median_seconds"]
+            figures[f"GB/s, {pattern}"] = 1e-9 * found[pattern]["bytes_per_second"]
         return figures
 
     results = interleave([Contestant("Syncopate, tcp on loopback", measure)], options.rounds)
@@ -129,10 +131,10 @@ def push_pull(programs, options):
     """An exchange with the parameter server, 11,175,370 floats each way: milliseconds of a worker's round."""
     peer = "torch.distributed, Gloo, isend and irecv"
     for servers, workers in ((1, 2), (1, 4), (2, 2)):
-        shape = ["--servers", servers, "--workers", workers, "--json"]
+        shape = ["--servers", servers, "--workers", workers]
         results = interleave(
             [
-                Contestant("Syncopate, tcp", lambda: exchange(programs.push_pull(shape))),
+                Contestant("Syncopate, tcp", lambda: exchange(programs.bench("push-pull", "--rounds", 40, *shape)[0])),
                 Contestant(peer, lambda: exchange(programs.peer_server(shape))),
             ],
             options.rounds,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The peer of torch_local.cpp: the same networks and options in plain PyTorch."""
+"""The peer of `syncopate bench step`: the same networks and options in plain PyTorch."""
 import argparse
 import json
 import time

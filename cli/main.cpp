@@ -1,3 +1,4 @@
+#include "cli/bench/command.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/launch/torch_program.hpp"
 #include "cli/run_cli.hpp"
@@ -18,6 +19,9 @@ int main(int argc, char** argv) {
         become_torch_program(argv, command.threads, command.verbosity);
       },
       .compare = compare,
+      .bench = [&](const BenchCommand& command) -> int {
+        become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
+      },
       .networks =
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {
         become_torch_program(argv, 1, syncopate::log::Verbosity::normal);

@@ -1,4 +1,5 @@
 #include "cli/compare/comparison.hpp"
+#include "cli/roles/bench_here.hpp"
 #include "cli/roles/coordinate_here.hpp"
 #include "cli/roles/join_job.hpp"
 #include "cli/roles/train_here.hpp"
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
       .coordinate = cli::coordinate_here,
       .join = cli::join_job,
       .compare = cli::compare,
+      .bench = cli::bench_here,
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;

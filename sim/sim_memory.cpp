@@ -55,8 +55,17 @@ std::shared_ptr<std::byte> SimMemory::allocate(std::size_t bytes) {
                                alignof(SharedWord) * alignof(SharedWord);
   host_->lent.emplace(begin, SimHost::Lent{node_.id(), bytes});
   return {reinterpret_cast<std::byte*>(begin),
-          [host = host_, owned = std::shared_ptr<std::byte[]>(std::move(memory)), begin](
-              std::byte*) { host->lent.erase(begin); }};
+          [host = std::weak_ptr(host_), owned = std::shared_ptr<std::byte[]>(std::move(memory)),
+           begin](std::byte*) {
+            if (const auto there = host.lock()) {
+              there->lent.erase(begin);
+            }
+          }};
+}
+
+std::span<std::byte> SimMemory::allocate_for_good(std::size_t bytes) {
+  host_->for_good.push_back(allocate(bytes));
+  return {host_->for_good.back().get(), bytes};
 }
 
 std::optional<std::uint64_t> SimMemory::place_of(std::span<const std::byte> bytes) const {

@@ -17,7 +17,8 @@ struct SimHost {
     std::size_t bytes = 0;
   };
   std::map<std::uint64_t, Lent> lent;  ///< by place, which is the address
-  std::vector<Completion*> sleepers;   ///< all of which look again when a word is set
+  std::vector<std::shared_ptr<std::byte>> for_good;
+  std::vector<Completion*> sleepers;  ///< all of which look again when a word is set
 };
 
 /// The shared memory of one simulated node. What is in it costs no virtual time.
@@ -31,6 +32,7 @@ class SimMemory final : public SharedMemory {
 
   bool reaches(NodeId /*peer*/) override { return true; }
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
+  std::span<std::byte> allocate_for_good(std::size_t bytes) override;
   std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;

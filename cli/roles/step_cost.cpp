@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
+
+#include "cli/cpu_time.hpp"
 
 namespace syncopate::cli {
 namespace {
 
 constexpr std::size_t measured_steps = 3;
-
-double cpu_seconds() {
-  std::timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 }  // namespace
 

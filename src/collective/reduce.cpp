@@ -52,26 +52,33 @@ void scale(float* values, float factor, size_t count) {
   }
 }
 
-void weighted_sum(float* into, const float* const* addends, const float* factors, size_t terms,
-                  size_t count) {
+void weighted_sum(const WeightedSum& sum) {
   const hn::ScalableTag<float> lanes;
   const size_t width = hn::Lanes(lanes);
   size_t i = 0;
-  for (; i + width <= count; i += width) {
-    auto sum = hn::Mul(hn::LoadU(lanes, addends[0] + i), hn::Set(lanes, factors[0]));
-    for (size_t k = 1; k < terms; ++k) {
-      const auto term = hn::Mul(hn::LoadU(lanes, addends[k] + i), hn::Set(lanes, factors[k]));
-      sum = hn::Add(sum, term);
+  for (; i + width <= sum.count; i += width) {
+    auto total = hn::Mul(hn::LoadU(lanes, sum.addends[0] + i), hn::Set(lanes, sum.factors[0]));
+    for (size_t k = 1; k < sum.addends.size(); ++k) {
+      const auto factor = hn::Set(lanes, sum.factors[k]);
+      total = hn::Add(total, hn::Mul(hn::LoadU(lanes, sum.addends[k] + i), factor));
     }
-    hn::StoreU(sum, lanes, into + i);
-  }
-  for (; i < count; ++i) {
-    float sum = addends[0][i] * factors[0];
-    for (size_t k = 1; k < terms; ++k) {
-      sum += addends[k][i] * factors[k];
+    for (float* const into : sum.into) {
+      hn::StoreU(total, lanes, into + i);
     }
-    into[i] = sum;
   }
+  for (; i < sum.count; ++i) {
+    float total = sum.addends[0][i] * sum.factors[0];
+    for (size_t k = 1; k < sum.addends.size(); ++k) {
+      total += sum.addends[k][i] * sum.factors[k];
+    }
+    for (float* const into : sum.into) {
+      into[i] = total;
+    }
+  }
+}
+
+const char* target() {
+  return hwy::TargetName(HWY_TARGET);
 }
 
 }  // namespace syncopate::HWY_NAMESPACE
@@ -84,6 +91,7 @@ HWY_EXPORT(add);
 HWY_EXPORT(scale_and_add);
 HWY_EXPORT(scale);
 HWY_EXPORT(weighted_sum);
+HWY_EXPORT(target);
 
 void add(std::span<float> into, std::span<const float> from) {
   HWY_DYNAMIC_DISPATCH(add)(into.data(), from.data(), into.size());
@@ -97,10 +105,12 @@ void scale(std::span<float> values, float factor) {
   HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
 }
 
-void weighted_sum(std::span<float> into, std::span<const float* const> addends,
-                  std::span<const float> factors) {
-  HWY_DYNAMIC_DISPATCH(weighted_sum)
-  (into.data(), addends.data(), factors.data(), addends.size(), into.size());
+void weighted_sum(const WeightedSum& sum) {
+  HWY_DYNAMIC_DISPATCH(weighted_sum)(sum);
+}
+
+const char* kernel_target() {
+  return HWY_DYNAMIC_DISPATCH(target)();
 }
 
 }  // namespace syncopate

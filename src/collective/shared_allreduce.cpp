@@ -32,11 +32,12 @@ bool all_ready(const std::vector<Greeting>& greetings) {
                      [](const Greeting& greeting) { return greeting.ready != 0; });
 }
 
-std::shared_ptr<std::byte> desk_for(SharedMemory* memory, std::size_t bytes) {
+/// Others may look at it when this node has gone. Empty, where there is no memory: then nobody sums in it.
+std::span<std::byte> desk_in(SharedMemory* memory, std::size_t bytes) {
   try {
-    return memory == nullptr ? nullptr : memory->allocate(bytes);
+    return memory == nullptr ? std::span<std::byte>() : memory->allocate_for_good(bytes);
   } catch (const DataError&) {
-    return nullptr;  // then nobody sums in shared memory
+    return {};
   }
 }
 
@@ -60,14 +61,20 @@ Range slice_of(std::uint32_t rank, std::size_t count, std::uint32_t ranks) {
   return {edge(rank), edge(rank + 1) - edge(rank)};
 }
 
+void copy(std::span<const float> from, std::span<float> to) {
+  if (from.data() != to.data()) {
+    std::memcpy(to.data(), from.data(), from.size_bytes());
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   SharedMemory* const memory = group.transport().shared_memory();
-  const std::shared_ptr<std::byte> mine = desk_for(memory, sizeof(Desk));
-  Greeting greeting{.ready = mine != nullptr ? 1U : 0U};
-  if (mine) {
-    greeting.place = *memory->place_of({mine.get(), sizeof(Desk)});
+  const std::span<std::byte> mine = desk_in(memory, sizeof(Desk));
+  Greeting greeting{.ready = mine.empty() ? 0U : 1U};
+  if (!mine.empty()) {
+    greeting.place = *memory->place_of(mine);
   }
   const std::vector<Greeting> greetings = exchange(group, greeting);
   greeting.ready = all_ready(greetings) ? 1 : 0;
@@ -84,14 +91,12 @@ std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   if (!all_ready(exchange(group, greeting))) {
     return nullptr;
   }
-  return std::unique_ptr<SharedAllreduce>(new SharedAllreduce(group, mine, std::move(desks)));
+  return std::unique_ptr<SharedAllreduce>(new SharedAllreduce(group, std::move(desks)));
 }
 
-SharedAllreduce::SharedAllreduce(Group& group, std::shared_ptr<std::byte> mine,
-                                 std::vector<Desk*> desks)
+SharedAllreduce::SharedAllreduce(Group& group, std::vector<Desk*> desks)
     : group_(group),
       memory_(*group.transport().shared_memory()),
-      mine_(std::move(mine)),
       desks_(std::move(desks)),
       summed_(desks_.size(), 0) {}
 
@@ -143,19 +148,50 @@ void SharedAllreduce::sum_short(std::span<float> values, float factor) {
 void SharedAllreduce::sum_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
   arrive({.count = values.size(), .place = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
-  sum_slice(mine);
+  if (group_.losses() == nullptr) {
+    hand_out(mine);
+    copy(mine, values);
+  } else {
+    collect(mine, values);
+  }
+}
+
+/// Each rank writes its slice of the sum to all.
+void SharedAllreduce::hand_out(std::span<float> mine) {
+  const Range slice = slice_of(group_.rank().value, mine.size(), group_.size());
+  std::vector<float*> into;
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+    into.push_back(slice.of(values_of(rank)).data());
+  }
+  sum_slice(mine, into);
+  for (std::uint32_t step = 1; step < group_.size(); ++step) {
+    const std::uint32_t rank = group_.neighbour(step).value;
+    await(rank, desks_[rank]->summed, summed_[rank] + segments_of(rank, mine.size()));
+  }
+  count_segments(mine.size());
+}
+
+/// Each rank takes the slices of all others to where its values belong.
+void SharedAllreduce::collect(std::span<float> mine, std::span<float> values) {
+  const Range slice = slice_of(group_.rank().value, mine.size(), group_.size());
+  sum_slice(mine, std::array{slice.of(mine).data()});
+  copy(slice.of(mine), slice.of(values));
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     copy_slice(group_.neighbour(step).value, values);
   }
-  if (mine.data() != values.data()) {
-    const Range slice = slice_of(group_.rank().value, values.size(), group_.size());
-    std::memcpy(slice.of(values).data(), slice.of(mine).data(), slice.of(mine).size_bytes());
-  }
-  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-    const std::size_t length = slice_of(rank, values.size(), group_.size()).count;
-    summed_[rank] += static_cast<std::uint32_t>((length + segment_values - 1) / segment_values);
-  }
+  count_segments(mine.size());
   finish();
+}
+
+std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count) const {
+  const std::size_t length = slice_of(rank, count, group_.size()).count;
+  return static_cast<std::uint32_t>((length + segment_values - 1) / segment_values);
+}
+
+void SharedAllreduce::count_segments(std::size_t count) {
+  for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+    summed_[rank] += segments_of(rank, count);
+  }
 }
 
 /// Where the others can read the values: where they are, or a copy.
@@ -180,9 +216,10 @@ std::span<float> SharedAllreduce::values_of(std::uint32_t rank) const {
   return {reinterpret_cast<float*>(bytes.data()), offer.count};
 }
 
-void SharedAllreduce::sum_slice(std::span<float> mine) {
+void SharedAllreduce::sum_slice(std::span<float> mine, std::span<float* const> into) {
   const std::uint32_t self = group_.rank().value;
   const Range slice = slice_of(self, mine.size(), group_.size());
+  std::vector<float*> places(into.begin(), into.end());
   std::vector<const float*> addends;
   std::vector<float> factors;
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
@@ -192,10 +229,12 @@ void SharedAllreduce::sum_slice(std::span<float> mine) {
   std::uint32_t segments = summed_[self];
   for (std::size_t at = 0; at < slice.count; at += segment_values) {
     const std::size_t count = std::min(segment_values, slice.count - at);
-    weighted_sum(slice.of(mine).subspan(at, count), addends, factors);
-    for (const float*& addend : addends) {
-      addend += count;
-    }
+    weighted_sum({.into = places,
+                  .addends = addends,
+                  .factors = factors,
+                  .count = count});
+    std::for_each(places.begin(), places.end(), [&](float*& place) { place += count; });
+    std::for_each(addends.begin(), addends.end(), [&](const float*& addend) { addend += count; });
     memory_.set(desk().summed, ++segments);
   }
 }

@@ -15,11 +15,13 @@ namespace syncopate {
 /// Every rank has a desk in shared memory, on which it says where its values are and how far it is.
 ///
 /// Long vectors: each is cut into P slices, of which slice r is rank r's to sum. When all have arrived, a
-///     rank adds up its slice of all vectors, where they are, segment by segment, and writes the sums
-///     into its own; as soon as a segment of another is summed, it copies it. A rank goes when all have
-///     copied what is its own.
-///     Cost: 3 meetings, (P − 1)/P of the bytes read from others for adding and as much for copying,
-///     N/P · P additions a rank; no message, and no copy in between.
+///     rank adds up its slice of all vectors, where they are, and writes the sums into all of them.
+///     When all slices are summed, all have the whole.
+///     Cost: 2 meetings; every rank reads N bytes and writes N, and adds N/P · (P − 1) values.
+///     In a group that goes on without those who are lost, nobody may write into memory of others, who
+///     may have left: there a rank writes its sums into its own vector alone, and the others copy them
+///     from there, segment by segment, as soon as they are summed.
+///     Cost: 3 meetings, and (P − 1)/P · N bytes more to be read.
 /// Short vectors: every rank lays a copy of its values on its desk, and when all have arrived, adds up
 ///     those of all. One meeting, (P − 1) N additions a rank.
 ///
@@ -64,14 +66,18 @@ class SharedAllreduce {
     float laid[2][short_values];      ///< likewise
   };
 
-  SharedAllreduce(Group& group, std::shared_ptr<std::byte> mine, std::vector<Desk*> desks);
+  SharedAllreduce(Group& group, std::vector<Desk*> desks);
 
   void sum(std::span<float> values, float factor);
   void arrive(const Offer& offer);
   void sum_short(std::span<float> values, float factor);
   void sum_long(std::span<float> values, float factor);
   std::span<float> shared(std::span<float> values);
-  void sum_slice(std::span<float> mine);
+  void sum_slice(std::span<float> mine, std::span<float* const> into);
+  void hand_out(std::span<float> mine);
+  void collect(std::span<float> mine, std::span<float> values);
+  std::uint32_t segments_of(std::uint32_t rank, std::size_t count) const;
+  void count_segments(std::size_t count);
   void copy_slice(std::uint32_t from, std::span<float> values);
   void finish();
 
@@ -84,8 +90,7 @@ class SharedAllreduce {
 
   Group& group_;
   SharedMemory& memory_;
-  std::shared_ptr<std::byte> mine_;  ///< the desk of this rank
-  std::vector<Desk*> desks_;         ///< by rank
+  std::vector<Desk*> desks_;  ///< by rank
   std::uint32_t round_ = 0;
   std::vector<std::uint32_t> summed_;  ///< segments of each rank's slices in the rounds before
   std::shared_ptr<std::byte> staging_;

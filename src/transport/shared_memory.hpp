@@ -37,6 +37,10 @@ class SharedMemory {
   /// Errors: DataError, with the size needed, where the system has no more.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
 
+  /// The same for what others may look at when this node has gone: never given back, and there as long
+  /// as any node of the host holds this one's memory.
+  virtual std::span<std::byte> allocate_for_good(std::size_t bytes) = 0;
+
   /// Where `bytes` are, if they were allocated here.
   virtual std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const = 0;
 

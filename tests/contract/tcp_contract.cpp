@@ -1,85 +1,12 @@
 // Runs the contract suites on threads, whose nodes talk through sockets, or through the rings that nodes
 // of one host share.
 
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <vector>
-
-#include "base/errors.hpp"
-#include "cluster/real_world.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 #include "tests/contract/transport_contract.hpp"
 #include "tests/contract/world_contract.hpp"
 
 namespace syncopate::contract {
 namespace {
-
-class TcpCluster : public ContractCluster {
- public:
-  explicit TcpCluster(bool shared_memory) : shared_memory_(shared_memory) {}
-
-  void run(std::size_t nodes, Introductions introductions, const Body& body) override {
-    connect(nodes, introductions);
-    std::vector<std::thread> threads;
-    for (const auto& world : worlds_) {
-      threads.emplace_back([this, &body, world = world.get()] { run_node(*world, body); });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-    if (error_) {
-      std::rethrow_exception(error_);
-    }
-  }
-
-  void kill(NodeId node) override {
-    {
-      const std::lock_guard lock(mutex_);
-      killed_.at(node.value) = true;
-    }
-    World& world = *worlds_.at(node.value);
-    world.cancel(std::make_exception_ptr(Cancelled("killed")));
-    world.transport().close(world.now());
-  }
-
- private:
-  void connect(std::size_t nodes, Introductions introductions) {
-    killed_.resize(nodes);
-    worlds_.push_back(std::make_unique<RealWorld>(make_hub({}, shared_memory_)));
-    Transport& hub = worlds_.front()->transport();
-    while (worlds_.size() < nodes) {
-      worlds_.push_back(std::make_unique<RealWorld>(
-          join_hub(hub.address(), token, shared_memory_)));
-    }
-    if (introductions == Introductions::everyone) {
-      for (const auto& one : worlds_) {
-        for (const auto& other : worlds_) {
-          one->transport().introduce(other->transport().self(), other->transport().address());
-        }
-      }
-    }
-  }
-
-  void run_node(World& world, const Body& body) {
-    try {
-      body(world);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!killed_.at(world.transport().self().value) && !error_) {
-        error_ = std::current_exception();
-      }
-    }
-    world.transport().close(far_away());
-  }
-
-  const bool shared_memory_;
-  std::vector<std::unique_ptr<RealWorld>> worlds_;
-  std::mutex mutex_;
-  std::vector<bool> killed_;
-  std::exception_ptr error_;
-};
 
 std::unique_ptr<ContractCluster> make_tcp_cluster() {
   return std::make_unique<TcpCluster>(false);

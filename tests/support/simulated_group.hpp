@@ -12,8 +12,9 @@ namespace syncopate {
 
 /// Runs `body` on every rank of a simulated group of `size`, and returns what each made, by rank.
 template <class Result>
-std::vector<Result> on_every_rank(std::uint32_t size, const std::function<Result(Group&)>& body) {
-  sim::Simulation simulation({.seed = 1});
+std::vector<Result> on_every_rank(std::uint32_t size, const std::function<Result(Group&)>& body,
+                                  bool shared_memory = false) {
+  sim::Simulation simulation({.seed = 1, .shared_memory = shared_memory});
   std::vector<NodeId> nodes;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     nodes.push_back(NodeId{rank});

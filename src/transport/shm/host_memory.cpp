@@ -14,14 +14,15 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
+#include "transport/shm/spin.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::shm {
 namespace {
 
-/// Looks before the core is lent to others: about 5 µs, a fraction of what it takes to be woken.
-constexpr int spins = 100;
-/// Times that it is lent before sleeping: some 100 µs on an idle machine.
+/// Before the core is lent to others: a fraction of what it takes to be woken.
+constexpr Duration spinning = std::chrono::microseconds(5);
+/// How often it is lent before sleeping: some 100 µs on an idle machine.
 constexpr int yields = 200;
 /// How long to sleep before it is asked whether the wait is in vain.
 constexpr Duration glance = std::chrono::milliseconds(20);
@@ -35,18 +36,9 @@ bool has_come_to(const SharedWord& word, std::uint32_t value) {
   return static_cast<std::int32_t>(word.value.load(std::memory_order_acquire) - value) >= 0;
 }
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 bool come_while_awake(const SharedWord& word, std::uint32_t value) {
-  for (int turn = 0; turn < spins; ++turn) {
-    if (has_come_to(word, value)) {
-      return true;
-    }
-    pause();
+  if (spin([&] { return has_come_to(word, value); }, spinning)) {
+    return true;
   }
   for (int turn = 0; turn < yields; ++turn) {
     ::sched_yield();
@@ -106,6 +98,20 @@ std::span<std::byte> HostMemory::memory_of(NodeId node) {
 }
 
 std::shared_ptr<std::byte> HostMemory::allocate(std::size_t bytes) {
+  const std::size_t begin = take(bytes);
+  return {own_->segment.bytes().data() + begin, [own = own_, begin, bytes](std::byte*) {
+            own->segment.release(begin, Arena::whole_pages(bytes));
+            const std::lock_guard giving(own->mutex);
+            own->arena.give_back(begin, bytes);
+          }};
+}
+
+std::span<std::byte> HostMemory::allocate_for_good(std::size_t bytes) {
+  return own_->segment.bytes().subspan(take(bytes), bytes);
+}
+
+/// Room for `bytes`, with memory behind it.
+std::size_t HostMemory::take(std::size_t bytes) {
   const std::lock_guard lock(own_->mutex);
   const auto begin = own_->arena.take(bytes);
   if (!begin) {
@@ -117,11 +123,7 @@ std::shared_ptr<std::byte> HostMemory::allocate(std::size_t bytes) {
     own_->arena.give_back(*begin, bytes);
     throw;
   }
-  return {own_->segment.bytes().data() + *begin, [own = own_, begin = *begin, bytes](std::byte*) {
-            own->segment.release(begin, Arena::whole_pages(bytes));
-            const std::lock_guard giving(own->mutex);
-            own->arena.give_back(begin, bytes);
-          }};
+  return *begin;
 }
 
 std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> bytes) const {
@@ -145,7 +147,7 @@ void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, Time
     return;
   }
   while (true) {
-    check_(writer);
+    check_for(writer, word, value);
     word.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const std::uint32_t seen = word.value.load(std::memory_order_seq_cst);
     const Duration left = deadline - steady_now();
@@ -158,6 +160,17 @@ void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, Time
     }
     if (left <= Duration::zero()) {
       throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
+    }
+  }
+}
+
+/// Who is lost may have counted the word up before.
+void HostMemory::check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const {
+  try {
+    check_(writer);
+  } catch (const PeerLost&) {
+    if (!has_come_to(word, value)) {
+      throw;
     }
   }
 }

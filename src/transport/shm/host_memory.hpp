@@ -33,6 +33,7 @@ class HostMemory final : public SharedMemory {
 
   bool reaches(NodeId peer) override;
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
+  std::span<std::byte> allocate_for_good(std::size_t bytes) override;
   std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
@@ -54,6 +55,8 @@ class HostMemory final : public SharedMemory {
   };
 
   std::span<std::byte> memory_of(NodeId node);
+  std::size_t take(std::size_t bytes);
+  void check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const;
 
   const Check check_;
   const std::shared_ptr<Own> own_;

@@ -1,14 +1,16 @@
 #include "transport/tcp/stream.hpp"
 
-#include <sched.h>
 #include <sys/socket.h>
+
+#include "transport/shm/spin.hpp"
 
 namespace syncopate::tcp {
 namespace {
 
-/// How often a core is lent to others before a side sleeps: the other one is copying, most likely, and
-/// to be woken takes as long as a ring takes to be filled.
-constexpr int yields = 30;
+/// How long a side waits awake in the middle of a message: the other one is copying, most likely, and to
+/// be woken takes as long as a ring takes to be filled. The core is not lent to others meanwhile: the
+/// system would let both sides take turns on one, and leave another idle.
+constexpr Duration spinning = std::chrono::microseconds(30);
 
 }  // namespace
 
@@ -17,14 +19,12 @@ std::size_t Stream::write_some(std::span<const asio::const_buffer> buffers,
   if (!rings_) {
     return socket_.write_some(buffers, error);
   }
-  for (int turn = 0; turn < yields; ++turn) {
-    if (const std::size_t written = write_to_ring(buffers); written > 0) {
-      return written;
-    }
-    ::sched_yield();
+  std::size_t written = 0;
+  if (shm::spin([&] { return (written = write_to_ring(buffers)) > 0; }, spinning)) {
+    return written;
   }
   while (!rings_->outgoing().await_room()) {
-    if (const std::size_t written = write_to_ring(buffers); written > 0) {
+    if (written = write_to_ring(buffers); written > 0) {
       return written;
     }
   }
@@ -53,23 +53,19 @@ std::size_t Stream::read_some(const Space& space, bool rest_is_coming, asio::err
   if (!rings_) {
     return socket_.read_some(space, error);
   }
-  for (int turn = rest_is_coming ? 0 : yields; turn < yields && !ended_; ++turn) {
-    if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
-      return bytes;
-    }
-    ::sched_yield();
-  }
-  hear_bell();  // before the last look: who ended the stream had written before
-  if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
+  std::size_t bytes = 0;
+  const auto read = [&] { return (bytes = read_from_ring(space)) > 0; };
+  if (read() || (rest_is_coming && !ended_ && shm::spin(read, spinning))) {
     return bytes;
   }
-  while (!ended_ && !rings_->incoming().await_bytes()) {
-    if (const std::size_t bytes = read_from_ring(space); bytes > 0) {
-      return bytes;
+  hear_bell();  // before the last look: who ended the stream had written before
+  while (!read()) {
+    if (ended_ || rings_->incoming().await_bytes()) {
+      error = ended_ ? ended_ : asio::error_code(asio::error::would_block);
+      return 0;
     }
   }
-  error = ended_ ? ended_ : asio::error_code(asio::error::would_block);
-  return 0;
+  return bytes;
 }
 
 std::size_t Stream::read_from_ring(const Space& space) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "cli/bench/command.hpp"
 #include "cli/compare/comparison.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
@@ -88,6 +89,7 @@ class RunCliTest : public testing::Test {
   std::optional<CoordinatorCommand> coordinator_;
   std::optional<JoinCommand> join_;
   std::optional<CompareCommand> comparison_;
+  std::optional<BenchCommand> bench_;
   std::optional<NetworksCommand> networks_;
   Handlers handlers_{
       .train =
@@ -108,6 +110,11 @@ class RunCliTest : public testing::Test {
       .compare =
           [this](const CompareCommand& command) {
             comparison_ = command;
+            return 0;
+          },
+      .bench =
+          [this](const BenchCommand& command) {
+            bench_ = command;
             return 0;
           },
       .networks =

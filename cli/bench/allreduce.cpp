@@ -1,0 +1,119 @@
+#include "cli/bench/allreduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/errors.hpp"
+#include "cli/bench/nodes.hpp"
+#include "cli/bench/timing.hpp"
+#include "cli/view/render.hpp"
+#include "collective/allgather.hpp"
+#include "collective/ring.hpp"
+#include "collective/shared_allreduce.hpp"
+#include "transport/shared_values.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Sum = std::function<void(std::span<float>)>;
+
+/// Each of `bench_algorithms`.
+Sum make_sum(const std::string& algorithm, Group& group) {
+  if (algorithm == "shm") {
+    std::shared_ptr<SharedAllreduce> shared = SharedAllreduce::make(group);
+    if (!shared) {
+      throw ConfigError("algorithm shm sums in shared memory: choose --transport shm");
+    }
+    return [shared](std::span<float> values) { shared->run(values, 1); };
+  }
+  return [&group](std::span<float> values) { ring_allreduce(group, values); };
+}
+
+/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2 times
+/// the pattern. All of these are whole numbers that a float has exactly.
+float pattern(std::size_t place) {
+  return static_cast<float>(place % 97 + 1);
+}
+
+void check_sum(const Sum& sum, Group& group, std::span<float> values, const std::string& what) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(group.rank().value + 1) * pattern(i);
+  }
+  sum(values);
+  const auto factor = static_cast<float>(group.size() * (group.size() + 1) / 2);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != factor * pattern(i)) {
+      throw InternalError(fmt::format("{}: the sum of rank {} has {} at place {}, expected {}",
+                                      what, group.rank().value, values[i], i, factor * pattern(i)));
+    }
+  }
+}
+
+class AllreduceRank {
+ public:
+  AllreduceRank(const BenchCommand& command, Node& node) : command_(command), node_(node) {
+    const auto most = *std::max_element(command.bytes.begin(), command.bytes.end());
+    memory_ = make_values(node.world.transport().shared_memory(), most / sizeof(float));
+  }
+
+  void run() {
+    for (const std::string& algorithm : command_.algorithms) {
+      const Sum sum = make_sum(algorithm, node_.all);
+      for (const std::size_t bytes : command_.bytes) {
+        measure(algorithm, sum, bytes);
+      }
+    }
+  }
+
+ private:
+  void measure(const std::string& algorithm, const Sum& sum, std::size_t bytes) {
+    const bool tells = node_.all.rank() == Rank{0};
+    const std::string what = fmt::format("allreduce of {} by {} over {}, {} ranks",
+                                         bytes_text(static_cast<double>(bytes)), algorithm,
+                                         command_.transport, command_.ranks);
+    if (tells) {
+      node_.teller.begins(what);
+    }
+    const std::span<float> values(memory_.get(), bytes / sizeof(float));
+    check_sum(sum, node_.all, values, what);
+    // The sum of zeros is zeros, however many rounds there are.
+    std::fill(values.begin(), values.end(), 0.0F);
+    const Timings timings =
+        time_rounds(node_.all, command_.effort,
+                    {.before = [&] { barrier(node_.all); }, .body = [&] { sum(values); }});
+    if (tells) {
+      node_.teller.result(figures(algorithm, bytes, timings));
+    }
+  }
+
+  nlohmann::ordered_json figures(const std::string& algorithm, std::size_t bytes,
+                                 const Timings& timings) const {
+    nlohmann::ordered_json result{{"transport", command_.transport},
+                                  {"algorithm", algorithm},
+                                  {"ranks", command_.ranks},
+                                  {"bytes", bytes}};
+    const auto seconds = timings.slowest();
+    add_times(result, seconds);
+    result["cpu_seconds"] = timings.cpu_seconds;
+    result["rounds"] = seconds.size();
+    return result;
+  }
+
+  const BenchCommand& command_;
+  Node& node_;
+  std::shared_ptr<float> memory_;
+};
+
+}  // namespace
+
+int bench_allreduce(const BenchCommand& command) {
+  std::vector<std::string> names;
+  for (std::uint32_t rank = 0; rank < command.ranks; ++rank) {
+    names.push_back(fmt::format("rank {}", rank));
+  }
+  return run_nodes(command, names, [&](Node& node) { AllreduceRank(command, node).run(); });
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syncopate::cli {
+
+/// What `--transport` of `bench` may be. `make_node` makes each of them.
+inline constexpr std::array<std::string_view, 2> bench_transports{"shm", "tcp"};
+
+/// What `--algorithm` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
+inline constexpr std::array<std::string_view, 2> bench_algorithms{"ring", "shm"};
+
+/// How long to measure one thing.
+struct Effort {
+  std::optional<std::uint64_t> rounds;  ///< exactly as many; empty: as many as fill the seconds
+  double seconds = 0.5;
+};
+
+enum class Form { text, json, markdown };
+
+/// `syncopate bench`, read and checked. Each benchmark heeds what its own options say.
+struct BenchCommand {
+  std::string benchmark;
+  std::string transport{bench_transports.front()};
+  std::vector<std::string> algorithms{std::string(bench_algorithms.front())};
+  std::uint32_t ranks = 2;
+  std::uint32_t servers = 1;
+  std::uint32_t workers = 2;
+  std::vector<std::size_t> bytes = {};  ///< of a message or vector, each to be measured
+  Effort effort = {};
+  Form form = Form::text;
+  std::string network = "lenet5";
+  std::uint32_t batch_size = 64;
+  std::uint32_t threads = 1;
+};
+
+}  // namespace syncopate::cli

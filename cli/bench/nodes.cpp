@@ -1,0 +1,128 @@
+#include "cli/bench/nodes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "cluster/real_world.hpp"
+#include "collective/allgather.hpp"
+#include "transport/tags.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr Duration patience = std::chrono::seconds(20);
+
+/// Where the nodes of a benchmark meet.
+struct Meeting {
+  std::string transport;
+  std::string hub;  ///< node 0's address
+  int listener;     ///< its socket
+  std::string token;
+  std::uint32_t nodes;
+};
+
+/// What the hub is told of each node, and tells all.
+struct Entry {
+  std::uint32_t index;
+  NodeId node;
+  std::array<char, 64> address;  ///< up to the first zero
+};
+
+/// Each of `bench_transports`.
+std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
+  const bool shared_memory = meeting.transport == "shm";
+  if (index == 0) {
+    return TcpTransport::listen({.token = meeting.token,
+                                 .descriptor = meeting.listener,
+                                 .shared_memory = shared_memory});
+  }
+  return TcpTransport::join(
+      {.hub = meeting.hub, .token = meeting.token, .shared_memory = shared_memory});
+}
+
+std::vector<std::byte> packed(const Entry* entries, std::size_t count) {
+  std::vector<std::byte> bytes(count * sizeof(Entry));
+  std::memcpy(bytes.data(), entries, bytes.size());
+  return bytes;
+}
+
+std::vector<Entry> unpacked(const std::vector<std::byte>& bytes) {
+  std::vector<Entry> entries(bytes.size() / sizeof(Entry));
+  std::memcpy(entries.data(), bytes.data(), entries.size() * sizeof(Entry));
+  return entries;
+}
+
+Entry entry_of(const Transport& transport, std::uint32_t index) {
+  Entry entry{.index = index, .node = transport.self(), .address = {}};
+  const std::string address = transport.address();
+  if (address.size() >= entry.address.size()) {
+    throw InternalError("the address " + address + " is too long");
+  }
+  std::copy(address.begin(), address.end(), entry.address.begin());
+  return entry;
+}
+
+/// The hub hears of all and tells all; the others are numbered as they come, so each also says which
+/// process it is.
+std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
+                        TimePoint deadline) {
+  std::vector<Entry> entries{own};
+  if (own.index != 0) {
+    transport.post(coordinator_node, tags::to_coordinator, packed(&own, 1));
+    return unpacked(transport.receive(coordinator_node, tags::from_coordinator, deadline).payload);
+  }
+  while (entries.size() < nodes) {
+    const auto heard = transport.receive(std::nullopt, tags::to_coordinator, deadline);
+    entries.push_back(unpacked(heard.payload).at(0));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.index < b.index; });
+  for (const Entry& entry : entries) {
+    if (entry.index != 0) {
+      transport.post(entry.node, tags::from_coordinator, packed(entries.data(), entries.size()));
+    }
+  }
+  return entries;
+}
+
+void live(const Meeting& meeting, std::uint32_t index, Teller& teller,
+          const std::function<void(Node&)>& body) {
+  RealWorld world(make_node(meeting, index));
+  Transport& transport = world.transport();
+  const TimePoint deadline = world.now() + patience;
+  Group::Options options{.members = {}, .self = Rank{index}};
+  for (const Entry& entry : meet(transport, meeting.nodes, entry_of(transport, index), deadline)) {
+    options.members.push_back(entry.node);
+    if (entry.node != transport.self()) {
+      transport.introduce(entry.node, entry.address.data());
+    }
+  }
+  Group all(world, std::move(options));
+  Node node{world, all, teller};
+  body(node);
+  barrier(all);
+  transport.close(world.now() + patience);
+}
+
+}  // namespace
+
+int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
+              const std::function<void(Node&)>& body) {
+  const Listener listener = listen_on_loopback();
+  const Meeting meeting{.transport = command.transport,
+                        .hub = listener.address,
+                        .listener = listener.socket.get(),
+                        .token = unguessable_token(),
+                        .nodes = static_cast<std::uint32_t>(names.size())};
+  return run_processes(names, command.form, [&](std::uint32_t index, Teller& teller) {
+    live(meeting, index, teller, body);
+  });
+}
+
+}  // namespace syncopate::cli

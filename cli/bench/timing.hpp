@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "cli/bench/command.hpp"
+#include "collective/group.hpp"
+
+namespace syncopate::cli {
+
+/// One round, to be timed on every rank.
+struct TimedRound {
+  std::function<void()> before = {};  ///< not timed: makes ready
+  std::function<void()> body;
+};
+
+/// What rounds took.
+struct Timings {
+  std::vector<std::vector<double>> seconds;  ///< of each rank, of each round
+  double cpu_seconds = 0;                    ///< of all ranks together, a round, `before` included
+  std::uint64_t rounds_in_all = 0;           ///< of each rank, those to warm up included
+
+  /// Of each round: how long its slowest rank took.
+  std::vector<double> slowest() const;
+};
+
+/// Runs rounds on all ranks of `group`, first some to warm up, for a tenth of the time, then those that
+/// count. All ranks do as many, which rank 0 decides; at least `fewest_rounds` unless told the number.
+/// Every rank gets all results. Errors: those of collectives, and of the round.
+Timings time_rounds(Group& group, const Effort& effort, const TimedRound& round);
+
+inline constexpr std::uint64_t fewest_rounds = 5;
+
+/// How many rounds fill what time is wanted, when one takes `seconds`.
+std::uint64_t rounds_to_fill(const Effort& effort, double seconds);
+
+/// `mine` of every rank, by rank; as long on each.
+std::vector<std::vector<double>> gathered(Group& group, const std::vector<double>& mine);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "base/errors.hpp"
+#include "cli/bench/command.hpp"
+#include "cli/bench/sizes.hpp"
+#include "cli/command.hpp"
+#include "train/names.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
+  syncopate bench push-pull --workers 4 --json
+  syncopate bench step --network resnet18-v1 --threads 2
+
+allreduce: sums of vectors over ranks.            push-pull: exchanges with parameter servers.
+latency: messages between two processes.          kernels: additions and update rules, on one core.
+step: a replica that trains alone.)";
+
+/// Those that every benchmark takes.
+constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
+
+struct Kind {
+  std::string_view name;
+  std::string_view bytes;               ///< what is measured unless told
+  std::size_t unit;                     ///< of bytes
+  std::vector<std::string_view> takes;  ///< options of its own
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {"allreduce",
+       "1KB,10KB,100KB,1MB,10MB,44.7MB,100MB",
+       sizeof(float),
+       {"transport", "algorithm", "ranks", "bytes"}},
+      {"push-pull", "44701480", sizeof(float), {"transport", "servers", "workers", "bytes"}},
+      {"latency", "64,1KB,64KiB,1MB,44.7MB", 1, {"transport", "bytes"}},
+      {"kernels", "44701480", sizeof(float), {"bytes"}},
+      {"step", "", 1, {"network", "batch-size", "threads"}}};
+  return all;
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kinds()) {
+    names.push_back(kind.name);
+  }
+  return names;
+}
+
+const Kind& kind_of(const CLI::App& app) {
+  const auto name = given(app, "benchmark");
+  const auto found = std::find_if(kinds().begin(), kinds().end(),
+                                  [&](const Kind& kind) { return kind.name == name; });
+  if (found == kinds().end()) {
+    throw ConfigError(fmt::format("bench: expected one of {}, found '{}'{}",
+                                  fmt::join(kind_names(), ", "), name.value_or(""),
+                                  suggestion(name.value_or(""), kind_names())));
+  }
+  return *found;
+}
+
+void check_options(const CLI::App& app, const Kind& kind) {
+  const auto takes = [&](std::string_view option) {
+    return std::find(common.begin(), common.end(), option) != common.end() ||
+           std::find(kind.takes.begin(), kind.takes.end(), option) != kind.takes.end();
+  };
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0 && !option->get_positional() && !takes(option->get_lnames().front())) {
+      throw ConfigError(fmt::format("bench {} has no option --{}; of its own it has --{}",
+                                    kind.name, option->get_lnames().front(),
+                                    fmt::join(kind.takes, ", --")));
+    }
+  }
+}
+
+/// Errors of `read`, with the name of the option before them.
+template <class Read>
+auto value_of(const std::string& option, const Read& read) {
+  try {
+    return read();
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
+    throw ConfigError(
+        fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
+  }
+  return number;
+}
+
+std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint32_t least,
+                       std::uint32_t usual) {
+  constexpr std::uint64_t most = 64;
+  const auto text = given(app, option);
+  return text ? static_cast<std::uint32_t>(
+                    value_of(option, [&] { return number_of(*text, least, most); }))
+              : usual;
+}
+
+std::string choice_of(const std::string& word, std::span<const std::string_view> choices) {
+  if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
+    throw ConfigError(fmt::format("expected one of {}, found '{}'{}", fmt::join(choices, ", "),
+                                  word, suggestion(word, {choices.begin(), choices.end()})));
+  }
+  return word;
+}
+
+std::vector<std::string> algorithms_of(const std::string& list) {
+  const auto words = words_of_list(list);
+  for (const std::string& word : words) {
+    choice_of(word, bench_algorithms);
+  }
+  return words;
+}
+
+double seconds_in(const std::string& text) {
+  constexpr double most = 3600;
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(seconds > 0 && seconds <= most)) {
+    throw ConfigError(fmt::format("expected seconds above 0 and up to 3600, found '{}'", text));
+  }
+  return seconds;
+}
+
+Effort effort_of(const CLI::App& app) {
+  Effort effort;
+  if (const auto text = given(app, "--seconds")) {
+    effort.seconds = value_of("--seconds", [&] { return seconds_in(*text); });
+  }
+  if (const auto text = given(app, "--rounds")) {
+    effort.rounds = value_of("--rounds", [&] { return number_of(*text, 1, 100'000); });
+  }
+  return effort;
+}
+
+Form form_of(const CLI::App& app) {
+  const bool json = app.count("--json") > 0;
+  const bool markdown = app.count("--markdown") > 0;
+  if (json && markdown) {
+    throw ConfigError("--json and --markdown exclude each other");
+  }
+  return json ? Form::json : markdown ? Form::markdown : Form::text;
+}
+
+BenchCommand command_of(const CLI::App& app) {
+  const Kind& kind = kind_of(app);
+  check_options(app, kind);
+  BenchCommand command{.benchmark = std::string(kind.name)};
+  command.effort = effort_of(app);
+  command.form = form_of(app);
+  if (const auto name = given(app, "--transport")) {
+    command.transport = value_of("--transport", [&] { return choice_of(*name, bench_transports); });
+  }
+  if (const auto list = given(app, "--algorithm")) {
+    command.algorithms = value_of("--algorithm", [&] { return algorithms_of(*list); });
+  }
+  command.ranks = count_of(app, "--ranks", 2, command.ranks);
+  command.servers = count_of(app, "--servers", 1, command.servers);
+  command.workers = count_of(app, "--workers", 1, command.workers);
+  command.threads = count_of(app, "--threads", 1, command.threads);
+  if (const auto text = given(app, "--batch-size")) {
+    command.batch_size = static_cast<std::uint32_t>(
+        value_of("--batch-size", [&] { return number_of(*text, 1, 65'536); }));
+  }
+  if (const auto name = given(app, "--network")) {
+    command.network = value_of("--network", [&] { return choice_of(*name, known_networks()); });
+  }
+  const auto sizes = given(app, "--bytes").value_or(std::string(kind.bytes));
+  if (!sizes.empty()) {
+    command.bytes = value_of("--bytes", [&] { return read_sizes(sizes, kind.unit); });
+  }
+  return command;
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand(
+      "bench", "Measure communication, kernels and training steps on this machine.");
+  app->add_option(
+      "benchmark", [](const CLI::results_t&) { return true; },
+      fmt::format("{}", fmt::join(kind_names(), ", ")));
+  const auto add = [&](const char* name, const char* value, const std::string& help) {
+    add_value(*app, name, value, help)->group("What is measured");
+  };
+  add("transport", "NAME", fmt::format("{} [tcp]", fmt::join(bench_transports, ", ")));
+  add("bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [those that the benchmark is for]");
+  add("algorithm", "LIST",
+      fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),
+                  bench_algorithms.front()));
+  add("ranks", "N", "allreduce: processes that sum [2]");
+  add("workers", "N", "push-pull: processes that push and pull [2]");
+  add("servers", "N", "push-pull: processes that hold a shard each [1]");
+  add("network", "NAME", "step: see syncopate networks [lenet5]");
+  add("batch-size", "N", "step: samples of a step [64]");
+  add("threads", "N", "step: for computation [1]");
+  add("seconds", "S", "that each is measured for [0.5]");
+  add("rounds", "N", "of each, however long they take [what fills the seconds]");
+  add_switch(*app, "json", "as one JSON object");
+  add_switch(*app, "markdown", "as a table of Markdown");
+  app->footer(examples);
+  return {app, [app, &handlers] { return handlers.bench(command_of(*app)); }};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,109 @@
+#include "cli/roles/bench_step.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "cli/bench/processes.hpp"
+#include "cli/bench/timing.hpp"
+#include "torch/factory.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr int warm_up_steps = 5;
+constexpr std::uint32_t classes = 10;
+
+Batch random_batch(std::uint32_t samples) {
+  Random random(1);
+  Batch batch;
+  batch.shape = {1, 28, 28};
+  for (std::size_t i = 0; i < samples * batch.shape.values(); ++i) {
+    batch.features.push_back(static_cast<float>(random.normal()));
+  }
+  for (std::uint32_t i = 0; i < samples; ++i) {
+    batch.labels.push_back(static_cast<std::int64_t>(random.below(classes)));
+  }
+  return batch;
+}
+
+/// Seconds of each step.
+struct Parts {
+  std::vector<double> backward;
+  std::vector<double> update;
+  std::vector<double> step;
+};
+
+Parts train(Replica& replica, const Batch& batch, const Effort& effort) {
+  const TimePoint begun = steady_now();
+  Parts parts;
+  const auto goes_on = [&] {
+    const std::size_t done = parts.step.size();
+    return effort.rounds
+               ? done < *effort.rounds
+               : done < fewest_rounds || to_seconds(steady_now() - begun) < effort.seconds;
+  };
+  while (goes_on()) {
+    const TimePoint start = steady_now();
+    replica.backward(batch);
+    const TimePoint middle = steady_now();
+    replica.local_step();
+    const TimePoint end = steady_now();
+    parts.backward.push_back(to_seconds(middle - start));
+    parts.update.push_back(to_seconds(end - middle));
+    parts.step.push_back(to_seconds(end - start));
+  }
+  return parts;
+}
+
+/// Unlike getrusage's, this figure does not include the program that this process was forked from.
+std::uint64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) {
+      return std::stoull(line.substr(6)) * 1024;
+    }
+  }
+  return 0;
+}
+
+void measure(const BenchCommand& command, Teller& teller) {
+  teller.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
+  const Batch batch = random_batch(command.batch_size);
+  torch_backend::set_threads(command.threads);
+  const auto replica = torch_backend::make_replica(
+      {.name = command.network, .input = batch.shape, .classes = classes},
+      {.name = "momentum", .learning_rate = 0.01}, "cpu");
+  replica->initialise(1);
+  train(*replica, batch, {.rounds = warm_up_steps});
+  const Parts parts = train(*replica, batch, command.effort);
+  const auto tell = [&](const std::string& part, const std::vector<double>& seconds) {
+    nlohmann::ordered_json result{{"network", command.network},
+                                  {"part", part},
+                                  {"threads", command.threads},
+                                  {"samples", command.batch_size}};
+    add_times(result, seconds);
+    const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    result["samples_per_second"] = static_cast<double>(command.batch_size * seconds.size()) / all;
+    result["peak_resident_bytes"] = peak_resident_bytes();
+    result["rounds"] = seconds.size();
+    teller.result(result);
+  };
+  tell("backward", parts.backward);
+  tell("update", parts.update);
+  tell("step", parts.step);
+}
+
+}  // namespace
+
+int bench_step(const BenchCommand& command) {
+  return run_processes({"replica"}, command.form,
+                       [&](std::uint32_t, Teller& teller) { measure(command, teller); });
+}
+
+}  // namespace syncopate::cli

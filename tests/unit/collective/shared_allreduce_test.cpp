@@ -1,0 +1,240 @@
+// Goal:   sums in shared memory are exact for every number of ranks and every length, the same bits
+//         everywhere, whether or not the values lie in shared memory, and whether ranks write into each
+//         other's vectors or copy from them; whoever cannot share is told so, and so are all; a rank
+//         that dies in the middle of a sum is named by all others.
+// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and short
+//         vectors, against sums of whole numbers, which float32 holds exactly. Deaths at every one of
+//         a number of moments.
+
+#include "collective/shared_allreduce.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "tests/support/simulated_group.hpp"
+#include "transport/shared_values.hpp"
+
+namespace syncopate {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr bool with_shared_memory = true;
+
+/// Of a job that would go on without those who are lost, of whom there are none.
+class NoLosses final : public Losses {
+ public:
+  std::vector<Rank> lost() const override { return {}; }
+  void report(const wire::Missing&) override {}
+  void finished() override {}
+  bool all_finished() const override { return false; }
+  bool await_more(std::size_t, TimePoint) override { return false; }
+};
+
+/// The same group, as one that may lose members.
+Group that_may_shrink(Group& group, Losses& losses) {
+  Group::Options options{.members = {}, .self = group.rank(), .losses = &losses};
+  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
+    options.members.push_back(group.node(Rank{rank}));
+  }
+  return {group.world(), std::move(options)};
+}
+
+enum class Where { own_memory, shared_memory };
+
+/// A vector of a rank, where the test wants it.
+class Vector {
+ public:
+  Vector(Group& group, Where where, std::size_t count)
+      : memory_(make_values(
+            where == Where::shared_memory ? group.transport().shared_memory() : nullptr, count)),
+        values_(memory_.get(), count) {}
+
+  std::span<float> values() const { return values_; }
+  Values copy() const { return {values_.begin(), values_.end()}; }
+
+ private:
+  std::shared_ptr<float> memory_;
+  std::span<float> values_;
+};
+
+float value_of(std::uint32_t rank, std::size_t place) {
+  return static_cast<float>(place % 1000 + rank);
+}
+
+float sum_at(std::uint32_t ranks, std::size_t place) {
+  return static_cast<float>(ranks * (place % 1000) + ranks * (ranks - 1) / 2);
+}
+
+void fill(Group& group, std::span<float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = value_of(group.rank().value, i);
+  }
+}
+
+class SharedSum : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
+  const std::uint32_t size = GetParam();
+  for (const Where where : {Where::own_memory, Where::shared_memory}) {
+    const auto results = on_every_rank<std::vector<Values>>(
+        size,
+        [&](Group& group) {
+          const auto shared = SharedAllreduce::make(group);
+          std::vector<Values> sums;
+          for (const std::size_t length : {0, 1, 2, 17, 4096, 4097, 5001, 3 * 32 * 1024 * 3 + 5}) {
+            const Vector vector(group, where, length);
+            fill(group, vector.values());
+            shared->run(vector.values(), 1);
+            sums.push_back(vector.copy());
+          }
+          return sums;
+        },
+        with_shared_memory);
+    for (const auto& sums : results) {
+      for (const Values& values : sums) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          ASSERT_EQ(values[i], sum_at(size, i)) << i << " of " << values.size();
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
+  const std::uint32_t size = GetParam();
+  for (const Where where : {Where::own_memory, Where::shared_memory}) {
+    const auto results = on_every_rank<Values>(
+        size,
+        [&](Group& group) {
+          NoLosses none;
+          Group shrinking = that_may_shrink(group, none);
+          const auto shared = SharedAllreduce::make(shrinking);
+          const Vector vector(group, where, 300'007);
+          for (int round = 0; round < 3; ++round) {
+            fill(group, vector.values());
+            shared->run(vector.values(), 1);
+          }
+          return vector.copy();
+        },
+        with_shared_memory);
+    for (const Values& values : results) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(values[i], sum_at(size, i)) << i;
+      }
+    }
+  }
+}
+
+TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
+  constexpr std::uint64_t seed = 11;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (const std::size_t length : {1000, 70'001}) {
+    const auto results = on_every_rank<Values>(
+        GetParam(),
+        [&](Group& group) {
+          const auto shared = SharedAllreduce::make(group);
+          Random random = Random(seed).fork("values", group.rank().value);
+          const Vector vector(group, Where::shared_memory, length);
+          for (float& value : vector.values()) {
+            value = static_cast<float>(random.normal());
+          }
+          shared->run(vector.values(), static_cast<float>(random.uniform()));
+          return vector.copy();
+        },
+        with_shared_memory);
+    for (const Values& values : results) {
+      EXPECT_EQ(std::memcmp(values.data(), results[0].data(), length * sizeof(float)), 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SharedSum, testing::Range(1U, 18U));
+
+TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
+  constexpr std::uint32_t size = 5;
+  on_every_rank<int>(
+      size,
+      [&](Group& group) {
+        const auto shared = SharedAllreduce::make(group);
+        const Vector vector(group, Where::shared_memory, 40'000);
+        for (std::size_t round = 0; round < 200; ++round) {
+          const auto values = vector.values().first(round % 3 == 0 ? 40'000 : 10 * round);
+          fill(group, values);
+          shared->run(values, 1);
+          for (std::size_t i = 0; i < values.size(); i += 97) {
+            EXPECT_EQ(values[i], sum_at(size, i)) << "round " << round;
+          }
+        }
+        return 0;
+      },
+      with_shared_memory);
+}
+
+TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
+  constexpr std::uint32_t size = 4;
+  for (std::uint32_t victim = 0; victim < size; ++victim) {
+    sim::Simulation simulation({.shared_memory = true});
+    std::vector<std::uint32_t> named;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      simulation.add_node("rank", [&, rank](World& world) {
+        Group::Options options{.members = {}, .self = Rank{rank}};
+        for (std::uint32_t peer = 0; peer < size; ++peer) {
+          options.members.push_back(NodeId{peer});
+          if (peer != rank) {
+            world.transport().introduce(NodeId{peer}, sim::address_of(NodeId{peer}));
+          }
+        }
+        Group group(world, options);
+        const auto shared = SharedAllreduce::make(group);
+        const Vector vector(group, Where::shared_memory, 50'000);
+        shared->run(vector.values(), 1);
+        if (rank == victim) {
+          world.sleep_for(std::chrono::hours(1));
+        }
+        try {
+          shared->run(vector.values(), 1);
+        } catch (const PeerLost& loss) {
+          named.push_back(loss.peer().value);
+        }
+        world.transport().close(world.now() + std::chrono::minutes(1));
+      });
+    }
+    simulation.at(TimePoint(std::chrono::seconds(5)), [&] { simulation.kill(NodeId{victim}); });
+    simulation.run();
+    // Who learns of it from another that has left may name that one.
+    EXPECT_EQ(named.size(), size - 1);
+    EXPECT_THAT(named, testing::Contains(victim));
+  }
+}
+
+TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
+  const auto made = on_every_rank<bool>(
+      3, [](Group& group) { return SharedAllreduce::make(group) != nullptr; });
+  EXPECT_THAT(made, testing::Each(false));
+}
+
+TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
+  const auto refused = on_every_rank<std::string>(
+      2,
+      [](Group& group) -> std::string {
+        const auto shared = SharedAllreduce::make(group);
+        Values values(group.rank() == Rank{0} ? 10 : 11);
+        try {
+          shared->run(values, 1);
+        } catch (const ProtocolError& error) {
+          return error.what();
+        }
+        return "";
+      },
+      with_shared_memory);
+  EXPECT_EQ(refused[0], "a sum of 10 values, of which worker 1 brings 11");
+  EXPECT_EQ(refused[1], "a sum of 11 values, of which worker 0 brings 10");
+}
+
+}  // namespace
+}  // namespace syncopate
