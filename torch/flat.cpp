@@ -67,6 +67,16 @@ std::span<float> FlatVector::view() {
   return {host.data_ptr<float>(), static_cast<std::size_t>(host.numel())};
 }
 
+void FlatVector::move_into(std::shared_ptr<float> memory) {
+  const std::span<const float> values = view();
+  std::copy(values.begin(), values.end(), memory.get());
+  float* const place = memory.get();
+  auto* const owner = new std::shared_ptr<float>(std::move(memory));
+  const auto let_go = [](void* held) { delete static_cast<std::shared_ptr<float>*>(held); };
+  // Views share the storage, not its address, so all of them move with it.
+  values_.storage().set_data_ptr(at::DataPtr(place, owner, let_go, values_.device()));
+}
+
 void FlatVector::store() {
   // The copy blocks, else the caller could write into memory that is still being read.
   if (pinned_.defined()) values_.copy_(pinned_);

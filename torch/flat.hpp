@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ class FlatVector {
   /// On a CPU the vector itself, elsewhere a pinned copy, refreshed by this call. Valid as long as
   /// the vector.
   std::span<float> view();
+  /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of all
+  /// its views.
+  void move_into(std::shared_ptr<float> memory);
   /// Copies the pinned copy to the device. Returns when it may be written again.
   void store();
 

@@ -11,6 +11,7 @@
 #include "torch/evaluation_mode.hpp"
 #include "torch/optimizer_state.hpp"
 #include "torch/seeded_draws.hpp"
+#include "transport/shared_values.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -122,6 +123,15 @@ std::span<float> ModuleReplica::view(Part part) {
 
 void ModuleReplica::store(Part part) {
   vector(part).store();
+}
+
+void ModuleReplica::move_into(SharedMemory& memory) {
+  if (!options_.device.is_cpu()) return;
+  for (const Part part : {Part::params, Part::grads, Part::buffers}) {
+    if (const std::size_t count = view(part).size(); count > 0) {
+      vector(part).move_into(make_values(&memory, count));
+    }
+  }
 }
 
 ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {

@@ -49,6 +49,7 @@ class ModuleReplica final : public Replica {
   std::vector<TensorInfo> layout(Part part) const override;
   std::span<float> view(Part part) override;
   void store(Part part) override;
+  void move_into(SharedMemory& memory) override;
 
   /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
   /// device without memory); InternalError, for a batch that contradicts itself.

@@ -8,6 +8,7 @@
 
 #include "data/batch.hpp"
 #include "server/optimizer_state.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 
@@ -49,6 +50,11 @@ class Replica {
   virtual std::span<float> view(Part part) = 0;
   /// Makes what was written into `view(part)` the replica's own.
   virtual void store(Part part) = 0;
+
+  /// Moves the parts that lie in host memory to where the other nodes of the host reach them, values and
+  /// all; what `view` gave before is then no longer valid. Errors: DataError; a part for which there is no
+  /// memory stays where it is.
+  virtual void move_into(SharedMemory& /*memory*/) {}
 
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
   /// batch gives zero gradients.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
 #include "train/trainer.hpp"
@@ -34,6 +35,18 @@ Commit commit_of(const TrainConfig& config) {
     return Commit::racy;
   }
   return config.commit == "barrier" ? Commit::barrier : Commit::overlap;
+}
+
+/// What a replica exchanges should be where the others of the host reach it.
+void lend(Replica& replica, SharedMemory* memory) {
+  if (memory == nullptr) {
+    return;
+  }
+  try {
+    replica.move_into(*memory);
+  } catch (const DataError& error) {
+    log::warn("{}: what workers of this host exchange is copied", error.what());
+  }
 }
 
 /// A worker's model, and where it meets others, before its first step.
@@ -72,6 +85,7 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
     server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
                                                  .wait_limit = from_seconds(config().wait_limit)});
   }
+  lend(replica_, world.transport().shared_memory());
   progress_ = begin();
 }
 
