@@ -20,7 +20,8 @@ constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
 constexpr std::array<Name, 2> inits{"broadcast", "independent"};
 constexpr std::array<Name, 2> weights{"samples", "uniform"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
-constexpr std::array<Name, 2> aggregates{"ring", "server"};
+constexpr std::array<Name, 6> aggregates{"auto",          "ring", "butterfly",
+                                         "binary-blocks", "tree", "server"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 2> switches{"on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};

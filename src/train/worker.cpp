@@ -29,6 +29,11 @@ Weights weights_of(const TrainConfig& config) {
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
 }
 
+/// By which workers add up, where no server does.
+Algorithm algorithm_of(const TrainConfig& config) {
+  return algorithm_named(config.aggregate).value_or(Algorithm::automatic);
+}
+
 Commit commit_of(const TrainConfig& config) {
   if (config.commit == "racy") {
     return Commit::racy;
@@ -137,6 +142,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .pacer = &pacer_},
       {.name = config().scheme,
        .weights = weights_of(config()),
+       .algorithm = algorithm_of(config()),
        .done = Round{progress_.round},
        .weight = options_.plan.gradient_weight(options_.rank),
        .push_every = config().push_every,
