@@ -11,7 +11,7 @@ namespace syncopate {
 ///
 /// A few messages go from each rank to the next on its host, and then from the first rank of each host
 /// to that of the next: short ones, and ones of `bytes`. All send at once, as in an allreduce. A
-/// trial is as slow as its slowest rank; of three trials the fastest counts, for whatever else the
+/// trial is as slow as its slowest rank; of five trials the fastest counts, for whatever else the
 /// machines do only makes them slower.
 ///
 /// Shape:  `bytes` is the same on every rank, and at least that of one value.

@@ -17,7 +17,8 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
   return Group(world, {.members = link.view().nodes(Role::worker),
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
-                       .losses = options.plan.workers_regroup() ? &link : nullptr});
+                       .losses = options.plan.workers_regroup() ? &link : nullptr,
+                       .hosts = link.view().hosts(Role::worker)});
 }
 
 std::optional<NodeId> evaluator_of(const View& view) {
