@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/machine.hpp"
 #include "cli/roles/step_cost.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluator.hpp"
@@ -27,6 +28,7 @@ wire::Join introduction(wire::Role role, Rank rank, const std::string& device,
   join.set_pid(process_id());
   join.set_device(device);
   join.set_agreement(agreement);
+  join.set_machine(machine_identity());
   return join;
 }
 

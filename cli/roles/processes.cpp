@@ -39,7 +39,8 @@ bool shares_process(const TrainConfig& config) {
 int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>& make) {
   try {
     const auto candidate = make();
-    RealWorld world(TcpTransport::join({.hub = hub.address, .token = hub.token}));
+    RealWorld world(TcpTransport::join(
+        {.hub = hub.address, .token = hub.token, .shared_memory = hub.shared_memory}));
     try {
       candidate->take_part(world);
     } catch (const std::exception& error) {

@@ -18,6 +18,7 @@ namespace syncopate::cli {
 struct Hub {
   std::string address;
   std::string token;
+  bool shared_memory = true;  ///< between nodes of one host
 };
 
 /// Whether servers are threads of the coordinator's process.

@@ -21,7 +21,9 @@ std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gath
     return processes;
   }
   Listener listener = listen_on_loopback();
-  const Hub hub{.address = listener.address, .token = unguessable_token()};
+  const Hub hub{.address = listener.address,
+                .token = unguessable_token(),
+                .shared_memory = job.config().transport == "shm"};
   processes.push_back(coordinator_process(job, std::move(listener), std::move(events),
                                           {.token = hub.token, .gather_limit = gather_limit}));
   append(processes, server_processes(job, hub));

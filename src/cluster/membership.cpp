@@ -125,6 +125,7 @@ void Membership::install_view() {
         .pid = join.pid(),
         .address = join.address(),
         .device = join.device(),
+        .machine = join.machine(),
     });
   }
   std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {

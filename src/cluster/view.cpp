@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/errors.hpp"
 
@@ -60,6 +61,18 @@ std::vector<NodeId> View::nodes(Role role) const {
   return found;
 }
 
+std::vector<std::uint32_t> View::hosts(Role role) const {
+  std::vector<std::uint32_t> found;
+  std::map<std::string, std::uint32_t> numbers;
+  for (const Member& member : of(role)) {
+    const std::string own = fmt::format("node {}", member.node.value);
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    found.push_back(
+        numbers.emplace(member.machine.empty() ? own : member.machine, next).first->second);
+  }
+  return found;
+}
+
 const Member* View::find(NodeId node) const {
   const auto found = std::find_if(members.begin(), members.end(),
                                   [&](const Member& member) { return member.node == node; });
@@ -93,6 +106,7 @@ wire::View to_wire(const View& view) {
     out.set_pid(member.pid);
     out.set_address(member.address);
     out.set_device(member.device);
+    out.set_machine(member.machine);
   }
   return message;
 }
@@ -108,6 +122,7 @@ View from_wire(const wire::View& message) {
         .pid = member.pid(),
         .address = member.address(),
         .device = member.device(),
+        .machine = member.machine(),
     });
   }
   return view;

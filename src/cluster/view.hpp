@@ -23,6 +23,8 @@ struct Member {
   std::uint32_t pid = 0;
   std::string address;  ///< where its transport is reached
   std::string device;   ///< as people know it: "cpu", "gpu-old (emulated)"
+  std::string
+      machine;  ///< the same for members of one host, as `machine_identity` tells them apart
 
   /// "worker 2 (pid 4711 on c3)"
   std::string to_string() const;
@@ -38,6 +40,9 @@ struct View {
   std::vector<Member> of(Role role) const;
   /// Those of a role, by rank.
   std::vector<NodeId> nodes(Role role) const;
+  /// The host of each of a role, by rank, numbered from 0 in the order in which they occur. One of whom
+  /// nothing is known has a host of its own.
+  std::vector<std::uint32_t> hosts(Role role) const;
   /// Null for a node that is no member.
   const Member* find(NodeId node) const;
   const Member* find(Role role, Rank rank) const;

@@ -2,18 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "base/errors.hpp"
 
 namespace syncopate {
 
 Group::Group(World& world, Options options)
-    : world_(world), options_(std::move(options)), waits_({.floor = options_.wait_limit}) {
+    : world_(world),
+      options_(std::move(options)),
+      waits_({.floor = options_.wait_limit}),
+      scratch_(std::make_shared<std::vector<float>>()) {
   if (options_.self.value >= options_.members.size()) {
     throw InternalError("a group's own rank is not among its members");
+  }
+  if (options_.hosts.empty()) {
+    options_.hosts.resize(size());
+    std::iota(options_.hosts.begin(), options_.hosts.end(), 0U);
+  }
+  if (options_.hosts.size() != size()) {
+    throw InternalError(
+        fmt::format("a group of {} members on {} hosts", size(), options_.hosts.size()));
   }
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     ranks_in_job_.push_back(Rank{rank});
   }
+}
+
+Group Group::of(const std::vector<Rank>& ranks) const {
+  Group part(*this);
+  part.options_.members.clear();
+  part.options_.hosts.clear();
+  part.ranks_in_job_.clear();
+  for (const Rank member : ranks) {
+    part.options_.members.push_back(node(member));
+    part.options_.hosts.push_back(hosts()[member.value]);
+    part.ranks_in_job_.push_back(rank_in_job(member));
+  }
+  const auto self = std::find(ranks.begin(), ranks.end(), rank());
+  part.options_.self = Rank{static_cast<std::uint32_t>(self - ranks.begin())};
+  return part;
 }
 
 void Group::catch_up() {
@@ -36,6 +64,7 @@ void Group::leave_out(Rank in_job) {
   const auto place = gone - ranks_in_job_.begin();
   ranks_in_job_.erase(gone);
   options_.members.erase(options_.members.begin() + place);
+  options_.hosts.erase(options_.hosts.begin() + place);
   options_.self.value -= place < static_cast<std::ptrdiff_t>(rank().value) ? 1 : 0;
 }
 
@@ -66,10 +95,10 @@ void Group::check() const {
 }
 
 std::span<float> Group::scratch(std::size_t count) {
-  if (scratch_.size() < count) {
-    scratch_.resize(count);
+  if (scratch_->size() < count) {
+    scratch_->resize(count);
   }
-  return std::span(scratch_).first(count);
+  return std::span(*scratch_).first(count);
 }
 
 }  // namespace syncopate

@@ -35,6 +35,8 @@ class Group {
     Rank self;
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
     Losses* losses = nullptr;  ///< whom the group goes on without; null: nobody
+    /// The host of each rank, numbered anyhow; empty: every rank is on a host of its own.
+    std::vector<std::uint32_t> hosts = {};
   };
 
   Group(World& world, Options options);
@@ -44,6 +46,14 @@ class Group {
   NodeId node(Rank rank) const { return options_.members[rank.value]; }
   /// The rank `steps` places on in the ring.
   Rank neighbour(std::uint32_t steps) const { return Rank{(rank().value + steps) % size()}; }
+
+  /// The host of each rank.
+  const std::vector<std::uint32_t>& hosts() const { return options_.hosts; }
+
+  /// A group of some of this one's ranks, in ascending order, of which this rank is one. It has this
+  /// one's generation, limits, tags and scratch memory: its collectives are parts of one of this
+  /// group, and end before that does.
+  Group of(const std::vector<Rank>& ranks) const;
 
   /// A member's rank in the job, by which errors name it.
   Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
@@ -81,7 +91,7 @@ class Group {
   std::uint32_t generation_ = 0;
   AdaptiveLimit waits_;
   Duration allowed_{};
-  std::vector<float> scratch_;
+  std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its parts
 
   void leave_out(Rank in_job);
   void check() const;

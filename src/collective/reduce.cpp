@@ -102,7 +102,9 @@ void scale_and_add(std::span<float> into, float factor, std::span<const float> f
 }
 
 void scale(std::span<float> values, float factor) {
-  HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
+  if (factor != 1) {
+    HWY_DYNAMIC_DISPATCH(scale)(values.data(), factor, values.size());
+  }
 }
 
 void weighted_sum(const WeightedSum& sum) {

@@ -22,7 +22,7 @@ struct WeightedSum {
 /// into[p][i] = Σ_k factors[k] · addends[k][i], for all p.
 void weighted_sum(const WeightedSum& sum);
 
-/// values[i] *= factor.
+/// values[i] *= factor. Where that is 1, memory is not touched.
 void scale(std::span<float> values, float factor);
 
 /// The instruction set that these took, as Highway calls it: "AVX3".

@@ -1,10 +1,9 @@
 #include "scheme/averaging.hpp"
 
-#include "collective/ring.hpp"
-
 namespace syncopate {
 
-Averaging::Averaging(Group& group, const Options& options) : group_(group), options_(options) {
+Averaging::Averaging(Group& group, const Options& options)
+    : group_(group), options_(options), allreduce_(group, {.algorithm = options.algorithm}) {
   if (group.losses() && !options.server) {
     recovery_.emplace(group);
   }
@@ -50,6 +49,9 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   const std::uint64_t done = samples_done_ + table.meeting.samples;
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
   table.meeting.agreed.stop |= done + coming >= options_.samples_to_do;
+  if (!options_.server) {
+    allreduce_.pick(values.model.size());  // what it measures is no part of the time that sums take
+  }
   const TimePoint met = clock.now();
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? static_cast<double>(card.samples) : 1;
@@ -57,12 +59,10 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   if (options_.server) {
     add_by_server(values.model, weight == 0 ? 0 : static_cast<float>(weight / total),
                   {.step = round.value, .samples = card.samples});
-  } else if (group_.size() > 1) {
-    weighted_mean(group_, values.model, weight, total);
+  } else {
+    allreduce_.weighted_mean(values.model, weight, total);
   }
-  if (group_.size() > 1 && !values.buffers.empty()) {
-    weighted_mean(group_, values.buffers, weight, total);
-  }
+  allreduce_.weighted_mean(values.buffers, weight, total);
   return {.table = std::move(table), .communicated = clock.now() - met};
 }
 
@@ -71,6 +71,10 @@ void Averaging::add_by_server(std::span<float> values, float share, const PushFa
   ServerClient::Work work{.push = values, .pull = values, .facts = facts};
   work.facts.weight = share;
   options_.server->work(work);
+}
+
+std::string Averaging::aggregate() const {
+  return options_.server ? "server" : allreduce_.description();
 }
 
 void Averaging::leave() {

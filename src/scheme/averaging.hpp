@@ -4,7 +4,9 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 
+#include "collective/allreduce.hpp"
 #include "collective/group.hpp"
 #include "scheme/meeting.hpp"
 #include "scheme/recovery.hpp"
@@ -18,16 +20,18 @@ enum class Weights {
   uniform,  ///< Σ x_i / P: the papers' mean, right only where all n_i are equal
 };
 
-/// Meetings at which all workers exchange cards and take the weighted mean of what each brings: around
-/// a ring, or by a server that adds. Around the ring of a group that knows its losses a meeting goes on
+/// Meetings at which all workers exchange cards and take the weighted mean of what each brings: by an
+/// allreduce, or by a server that adds. Without a server, a meeting of a group that knows its losses goes on
 /// without those who are lost (`Recovery`).
 ///
-/// Thread: one meeting at a time.
+/// Thread: one meeting at a time; `aggregate` any.
 class Averaging {
  public:
   struct Options {
     Weights weights = Weights::samples;
-    ServerClient* server = nullptr;  ///< adds what is as long as the model; null: the ring does
+    Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
+    ServerClient* server =
+        nullptr;  ///< adds what is as long as the model; null: the allreduce does
     /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
     std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
     /// The next round is under way when one has its sum: the end is agreed upon one round ahead, where
@@ -53,6 +57,9 @@ class Averaging {
 
   Group& group() const { return group_; }
 
+  /// What adds up, and why, as `Allreduce::description` says it; "server".
+  std::string aggregate() const;
+
  private:
   Result attempt(Round round, const Card& card, const Values& values);
   Result meet_with_those_left(Round round, const Card& card, const Values& values);
@@ -60,6 +67,7 @@ class Averaging {
 
   Group& group_;
   Options options_;
+  Allreduce allreduce_;
   std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;  ///< of all workers
 };

@@ -53,6 +53,7 @@ class LocalRounds : public Scheme {
   std::uint32_t step_samples() const override { return turns_->step_samples(); }
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
+  std::string aggregate() const override { return averaging_.aggregate(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

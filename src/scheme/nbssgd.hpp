@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "scheme/averaging.hpp"
@@ -41,6 +42,7 @@ class Nbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
+  std::string aggregate() const override { return averaging_.aggregate(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

@@ -16,7 +16,7 @@ namespace syncopate {
 /// What a worker brings to a meeting. Both are replaced by the mean over all workers.
 struct MeetingValues {
   std::span<float> model;    ///< as long as the parameters
-  std::span<float> buffers;  ///< always around the ring: they are few, and no server keeps them
+  std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
 };
 
 /// How the meetings of a group go on when members are lost in the middle of them.

@@ -27,6 +27,7 @@ enum class Commit {
 struct SchemeOptions {
   std::string name;
   Weights weights = Weights::samples;
+  Algorithm algorithm = Algorithm::automatic;  ///< where workers add up without a server
   Round done{};      ///< rounds that came before, in a run that is resumed
   float weight = 1;  ///< this worker's batch size over the mean one
   std::uint32_t push_every = 1;

@@ -93,6 +93,10 @@ class Scheme {
   /// Bytes of others' values and answers that came, as far as a scheme knows.
   virtual std::uint64_t bytes_received() const { return 0; }
 
+  /// What adds up where all workers meet, and why; empty where nothing does, or has not yet. Thread: that
+  /// of `after_backward`.
+  virtual std::string aggregate() const { return {}; }
+
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
   /// that go on. Returns the meeting at which all did so, if there was one.
   /// Errors: as `after_backward`.

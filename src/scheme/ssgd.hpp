@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "scheme/averaging.hpp"
 #include "scheme/balance.hpp"
@@ -10,7 +11,7 @@ namespace syncopate {
 
 /// Synchronous SGD by allreduce (Chen et al. 2016): every step, the mean gradient over all workers'
 /// batches, then each replica's own optimizer, which so makes the same step everywhere. The gradients
-/// are added around a ring, or by a server. Batches may be balanced: see `Balance`.
+/// are added by an allreduce, or by a server. Batches may be balanced: see `Balance`.
 ///
 /// Buffers are averaged with the gradients, weighted alike. So replicas that begin with the same bits
 /// keep the same bits, whoever of them is tested, saved or resumed from.
@@ -27,6 +28,7 @@ class Ssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override;
+  std::string aggregate() const override { return averaging_.aggregate(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -55,8 +56,13 @@ bool chooses_through(const TrainConfig& config) {
   return config.scheme == "nbssgd" && !is_racy(config);
 }
 
-bool chooses_aggregate(const TrainConfig& config) {
+/// Of nbssgd `through` decides between an allreduce and a server.
+bool may_add_by_server(const TrainConfig& config) {
   return meets_each_other(config) && config.scheme != "nbssgd";
+}
+
+bool chooses_aggregate(const TrainConfig& config) {
+  return may_add_by_server(config) || (chooses_through(config) && config.through == "allreduce");
 }
 
 bool may_choose_outer(const TrainConfig& config) {
@@ -88,7 +94,8 @@ constexpr Dependence dependences[] = {
     {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
     {"server-process", [](const TrainConfig& config) { return has_server(config); },
      "a scheme that has a server"},
-    {"aggregate", chooses_aggregate, "a scheme in which all workers meet, other than nbssgd"},
+    {"aggregate", chooses_aggregate,
+     "a scheme in which all workers meet; with nbssgd, --through allreduce"},
     {"mini-batches", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
      "--scheme nbssgd"},
     {"commit", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
@@ -141,7 +148,7 @@ std::string_view advice_on_servers(const TrainConfig& config) {
   if (chooses_through(config)) {
     return ", or say --through server";
   }
-  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
+  return may_add_by_server(config) ? ", or say --aggregate server" : "";
 }
 
 std::uint32_t resolve_servers(const TrainConfig& config) {
@@ -198,6 +205,26 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
   return *facts.devices;
 }
 
+/// Errors: ConfigError, where those who add up cannot do so as told.
+void check_aggregate(const TrainConfig& config) {
+  if (!chooses_aggregate(config)) {
+    return;
+  }
+  if (config.aggregate == "butterfly" && !std::has_single_bit(config.workers)) {
+    throw ConfigError(
+        fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
+                    "binary-blocks, which takes any number, or auto",
+                    config.workers));
+  }
+  if (config.aggregate == "shm" && config.transport != "shm") {
+    throw ConfigError("aggregate shm needs transport shm, found " + config.transport);
+  }
+  if (config.aggregate == "server" && !may_add_by_server(config)) {
+    throw ConfigError(
+        "with scheme nbssgd a server adds up by --through server; leave out aggregate");
+  }
+}
+
 std::filesystem::path anchored(const std::filesystem::path& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
 }
@@ -244,7 +271,7 @@ bool is_paced(const TrainConfig& config) {
 
 bool has_server(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
-         (chooses_aggregate(config) && config.aggregate == "server") ||
+         (may_add_by_server(config) && config.aggregate == "server") ||
          (chooses_through(config) && config.through == "server");
 }
 
@@ -263,6 +290,7 @@ void check_config(const TrainConfig& config) {
         "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
         "--cluster");
   }
+  check_aggregate(config);
   if (config.scheme == "backup" && config.backup_workers >= config.workers) {
     throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
                                   config.backup_workers, config.workers));

@@ -55,7 +55,8 @@ struct TrainConfig {
   std::uint64_t seed = 1;
 
   // How replicas meet
-  std::string aggregate = "ring";        ///< where all workers meet: ring, server
+  std::string transport = "shm";         ///< what carries between nodes of one host: shm, tcp
+  std::string aggregate = "auto";        ///< where all workers meet: an allreduce, server
   bool balance = false;                  ///< of ssgd: batch sizes follow the devices' speeds
   std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov

@@ -20,7 +20,9 @@ constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
 constexpr std::array<Name, 2> inits{"broadcast", "independent"};
 constexpr std::array<Name, 2> weights{"samples", "uniform"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
-constexpr std::array<Name, 2> aggregates{"ring", "server"};
+constexpr std::array<Name, 7> aggregates{"auto",          "shm",  "ring",  "butterfly",
+                                         "binary-blocks", "tree", "server"};
+constexpr std::array<Name, 2> transports{"shm", "tcp"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 2> switches{"on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};
@@ -92,6 +94,10 @@ std::span<const Name> known_server_processes() {
 
 std::span<const Name> known_aggregates() {
   return aggregates;
+}
+
+std::span<const Name> known_transports() {
+  return transports;
 }
 
 std::span<const Name> known_pacings() {

@@ -22,7 +22,9 @@ std::span<const std::string_view> known_inits();
 /// Whether a mean over replicas counts `samples`, or every worker the same: `uniform`.
 std::span<const std::string_view> known_weights();
 std::span<const std::string_view> known_server_processes();
+/// What adds up where all workers meet: an algorithm of `collective/algorithm.hpp`, or a server.
 std::span<const std::string_view> known_aggregates();
+std::span<const std::string_view> known_transports();
 /// What a round of `esync` is as long as: its sums want it, or the slowest takes for a mini-batch.
 std::span<const std::string_view> known_pacings();
 /// What is on unless it is turned off.

@@ -146,6 +146,7 @@ Json make_summary(const RunResult& result) {
           {"loss", job.loss()},
           {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
           {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
+          {"aggregate", job.aggregate().empty() ? Json(nullptr) : Json(job.aggregate())},
           {"traffic_bytes", workers.traffic},
           {"dropped_gradients", workers.dropped},
           {"skipped_batches", workers.skipped},

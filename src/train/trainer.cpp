@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "collective/finite.hpp"
 #include "train/counts.hpp"
 
@@ -232,6 +233,14 @@ void Trainer::account(const Outcome& outcome) {
   phases_.add(Phase::wait, spent.wait);
 }
 
+/// Once for all workers, and again when it is another, as after a loss.
+void Trainer::tell_aggregate() {
+  const std::string aggregate = scheme_.aggregate();
+  if (options_.rank == Rank{0} && aggregate != std::exchange(aggregate_told_, aggregate)) {
+    log::info("adding up by {}", aggregate);
+  }
+}
+
 void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   clock_.take_off(meeting.paused);
   begun_ -= meeting.paused;
@@ -243,6 +252,7 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
   log_round(meeting, learning_rate);
+  tell_aggregate();
   const Wishes now = options_.gait == Gait::in_rounds ? due() : meeting.agreed;
   if (now.evaluate || now.checkpoint) {
     const TimePoint start = world_.now();
@@ -345,6 +355,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   *status.mutable_staleness() = staleness_told_;
   status.set_dropped(dropped_);
   status.set_skipped(skipped_);
+  status.set_aggregate(scheme_.aggregate());
   return status;
 }
 

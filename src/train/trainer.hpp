@@ -66,6 +66,7 @@ class Trainer {
   void pace(Duration begun, std::uint32_t samples);
   Wishes wishes();
   void account(const Outcome& outcome);
+  void tell_aggregate();
   void act_on(const Meeting& meeting, double learning_rate);
   void keep_the_last();
   Wishes due();
@@ -107,6 +108,7 @@ class Trainer {
   Histogram staleness_;
   wire::Counts staleness_told_;  ///< as of not long ago
   TimePoint next_telling_{};
+  std::string aggregate_told_;
   std::uint64_t overruns_ = 0;
   double loss_ = 0;             ///< mean over the last meeting's samples
   Recurrence::Moment asked_{};  ///< when it last wished

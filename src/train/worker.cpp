@@ -18,7 +18,8 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
   return Group(world, {.members = link.view().nodes(Role::worker),
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
-                       .losses = options.plan.workers_regroup() ? &link : nullptr});
+                       .losses = options.plan.workers_regroup() ? &link : nullptr,
+                       .hosts = link.view().hosts(Role::worker)});
 }
 
 std::optional<NodeId> evaluator_of(const View& view) {
@@ -28,6 +29,11 @@ std::optional<NodeId> evaluator_of(const View& view) {
 
 Weights weights_of(const TrainConfig& config) {
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
+}
+
+/// By which workers add up, where no server does.
+Algorithm algorithm_of(const TrainConfig& config) {
+  return algorithm_named(config.aggregate).value_or(Algorithm::automatic);
 }
 
 Commit commit_of(const TrainConfig& config) {
@@ -151,6 +157,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .pacer = &pacer_},
       {.name = config().scheme,
        .weights = weights_of(config()),
+       .algorithm = algorithm_of(config()),
        .done = Round{progress_.round},
        .weight = options_.plan.gradient_weight(options_.rank),
        .push_every = config().push_every,

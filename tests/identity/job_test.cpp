@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 using testing::Each;
 using testing::Eq;
 using testing::HasSubstr;
+using namespace std::chrono_literals;
 
 /// Three devices of one second per mini-batch.
 fs::path slow_cluster(const fs::path& folder) {
@@ -102,6 +103,26 @@ TEST(Job, TheDeathOfAWorkerIsNamedOnEveryOtherNode) {
   EXPECT_THAT(job.errors()[0], HasSubstr("worker 1 (pid 0 on sim) died; last heard"));
   EXPECT_THAT(job.errors()[2], HasSubstr("worker 1 (pid 0 on sim) died; last heard"));
   EXPECT_LT(job.simulation().now(), TimePoint(std::chrono::seconds(15)));
+}
+
+/// On a network so slow that all but a little of a step is spent in its sum.
+TEST(Job, TheDeathOfAWorkerInASumIsNamedByEveryAlgorithm) {
+  for (const std::string aggregate : {"auto", "ring", "butterfly", "binary-blocks", "tree"}) {
+    for (const Duration moment : {1000ms, 1017ms, 1034ms}) {
+      SCOPED_TRACE(testing::Message() << aggregate << " " << to_seconds(moment));
+      TrainConfig config = toy_config(fresh_folder("sum"));
+      config.workers = 4;
+      config.aggregate = aggregate;
+      SimulatedJob job = toy_job(config, /*resume=*/false, {.link = {.bandwidth = 1e6}});
+      job.simulation().at(TimePoint(moment),
+                          [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{2})); });
+      EXPECT_THROW(job.run(), sim::NodeFailed);
+      for (const std::size_t other : {0, 1, 3}) {
+        EXPECT_THAT(job.errors()[other], HasSubstr("worker 2 (pid 0 on sim) died; last heard"));
+      }
+      EXPECT_LT(job.simulation().now(), TimePoint(moment + 5s));
+    }
+  }
 }
 
 TEST(Job, TheDeathOfTheCoordinatorIsNamedOnEveryWorker) {

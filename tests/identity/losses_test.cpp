@@ -2,7 +2,8 @@
 //         models that are alike to the last bit, and every sample of theirs has entered; the loss of
 //         the worker that leads ends the job.
 // Method: whole jobs of logistic regression in the simulator, on a network so slow that meetings are a good
-//         part of each round. Workers are killed at chosen moments, and at many random ones.
+//         part of each round, by each algorithm that adds up. Workers are killed at chosen moments, and at
+//         many random ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,18 +31,22 @@ struct Kill {
   TimePoint when;
 };
 
-struct Pacing {
+struct Meetings {
   std::string rule = "timed";
   std::string overlap = "on";
+  std::string aggregate = "auto";
+
+  std::string to_string() const { return rule + ", overlap " + overlap + ", " + aggregate; }
 };
 
-TrainConfig config_of(const Pacing& pacing) {
+TrainConfig config_of(const Meetings& meetings) {
   TrainConfig config = toy_config(fresh_folder("losses"));
   config.scheme = "esync";
   config.workers = 4;
   config.epochs = 2;
-  config.pacing = pacing.rule;
-  config.overlap = pacing.overlap;
+  config.pacing = meetings.rule;
+  config.overlap = meetings.overlap;
+  config.aggregate = meetings.aggregate;
   config.round_time = 1.0;
   config.cluster = cluster_of(config.run_dir, devices);
   return config;
@@ -73,8 +78,8 @@ std::set<Rank> dropped_of(const SimulatedJob& job) {
   return dropped;
 }
 
-void expect_to_survive(const Pacing& pacing, const std::vector<Kill>& kills) {
-  SimulatedJob job = job_on_a_slow_network(config_of(pacing));
+void expect_to_survive(const Meetings& meetings, const std::vector<Kill>& kills) {
+  SimulatedJob job = job_on_a_slow_network(config_of(meetings));
   std::set<Rank> killed;
   for (const Kill& kill : kills) {
     killed.insert(kill.worker);
@@ -98,35 +103,46 @@ void expect_to_survive(const Pacing& pacing, const std::vector<Kill>& kills) {
   EXPECT_LE(job.summary().at("samples"), samples_of(job, {}) + 16 * killed.size());
 }
 
-const std::vector<Pacing> all_pacings = {
-    {"timed", "on"}, {"timed", "off"}, {"paper", "on"}, {"paper", "off"}};
+std::vector<Meetings> every_way() {
+  std::vector<Meetings> ways;
+  for (const std::string aggregate : {"auto", "ring", "butterfly", "binary-blocks", "tree"}) {
+    for (const std::string overlap : {"on", "off"}) {
+      ways.push_back({"timed", overlap, aggregate});
+      ways.push_back({"paper", overlap, aggregate});
+    }
+  }
+  return ways;
+}
 
 TEST(Losses, OfASlowWorker) {
-  for (const Pacing& pacing : all_pacings) {
-    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
-    expect_to_survive(pacing, {{Rank{3}, TimePoint(21s)}});
+  for (const Meetings& meetings : every_way()) {
+    SCOPED_TRACE(meetings.to_string());
+    expect_to_survive(meetings, {{Rank{3}, TimePoint(21s)}});
   }
 }
 
 TEST(Losses, OfAFastWorkerInTheFirstRound) {
-  for (const Pacing& pacing : all_pacings) {
-    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
-    expect_to_survive(pacing, {{Rank{1}, TimePoint(500ms)}});
+  for (const Meetings& meetings : every_way()) {
+    SCOPED_TRACE(meetings.to_string());
+    expect_to_survive(meetings, {{Rank{1}, TimePoint(500ms)}});
   }
 }
 
 TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
-  for (const Pacing& pacing : all_pacings) {
-    SCOPED_TRACE(pacing.rule + ", overlap " + pacing.overlap);
-    expect_to_survive(pacing, {{Rank{1}, TimePoint(30s)}, {Rank{3}, TimePoint(30s)}});
+  for (const Meetings& meetings : every_way()) {
+    SCOPED_TRACE(meetings.to_string());
+    expect_to_survive(meetings, {{Rank{1}, TimePoint(30s)}, {Rank{3}, TimePoint(30s)}});
     expect_to_survive(
-        pacing, {{Rank{1}, TimePoint(30s)}, {Rank{2}, TimePoint(31s)}, {Rank{3}, TimePoint(32s)}});
+        meetings,
+        {{Rank{1}, TimePoint(30s)}, {Rank{2}, TimePoint(31s)}, {Rank{3}, TimePoint(32s)}});
   }
 }
 
 TEST(Losses, AtAnyMoment) {
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    SCOPED_TRACE(seed);
+  const std::vector<Meetings> ways = every_way();
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Meetings& meetings = ways[seed % ways.size()];
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << meetings.to_string());
     Random random(seed);
     std::vector<Kill> kills;
     for (const std::uint32_t worker : {1, 2, 3}) {
@@ -134,7 +150,7 @@ TEST(Losses, AtAnyMoment) {
         kills.push_back({Rank{worker}, TimePoint(from_seconds(0.5 + 45 * random.uniform()))});
       }
     }
-    expect_to_survive(all_pacings[seed % all_pacings.size()], kills);
+    expect_to_survive(meetings, kills);
   }
 }
 

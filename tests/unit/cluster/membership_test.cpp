@@ -24,6 +24,7 @@ wire::Join worker(std::uint32_t index, const std::string& agreement = "ssgd") {
   join.set_index(index);
   join.set_host("host");
   join.set_pid(100 + index);
+  join.set_machine("machine");
   join.set_agreement(agreement);
   return join;
 }
@@ -119,6 +120,7 @@ TEST(Membership, InstallsTheViewWhenTheLastOneJoins) {
   ASSERT_EQ(view.members.size(), 3U);
   EXPECT_EQ(view.members[0].node, NodeId{3});
   EXPECT_EQ(view.members[0].rank, Rank{0});
+  EXPECT_EQ(view.members[0].machine, "machine");
   EXPECT_EQ(view.members[1].node, NodeId{1});
   EXPECT_EQ(view.members[1].rank, Rank{1});
   EXPECT_EQ(view.members[2].role, Role::evaluator);

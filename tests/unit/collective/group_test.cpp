@@ -1,7 +1,7 @@
 // Goal:   a group that loses a member becomes the group of those who are left: its collectives end at once,
 //         errors go on naming the job's ranks, and what a broken one has left behind reaches no other.
-// Method: simulated groups of four, in which one goes away in the middle of an allreduce; losses that are told
-//         by hand.
+// Method: simulated groups of four to seven, in which one goes away at the beginning of an allreduce, or is
+//         killed at each of many moments, by every algorithm; losses that are told by hand.
 
 #include "collective/group.hpp"
 
@@ -10,7 +10,8 @@
 
 #include "cluster/member_link.hpp"
 #include "collective/allgather.hpp"
-#include "collective/ring.hpp"
+#include "collective/allreduce.hpp"
+#include "tests/sim/simulated_cluster.hpp"
 #include "tests/support/simulated_group.hpp"
 
 namespace syncopate {
@@ -42,6 +43,15 @@ Group knowing(Group& group, ToldByHand& losses) {
   return Group(group.world(), {.members = members, .self = group.rank(), .losses = &losses});
 }
 
+/// Ranks 2 h and 2 h + 1 are on host h.
+std::vector<std::uint32_t> hosts_of_pairs(std::uint32_t ranks) {
+  std::vector<std::uint32_t> hosts;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    hosts.push_back(rank / 2);
+  }
+  return hosts;
+}
+
 TEST(Group, NumbersThoseWhoAreLeft) {
   using Seen = std::vector<std::uint32_t>;
   const auto seen = on_every_rank<Seen>(4, [](Group& all) {
@@ -60,12 +70,15 @@ TEST(Group, NumbersThoseWhoAreLeft) {
   EXPECT_THAT(seen[3], ElementsAre(2, 2, 1, 3));
 }
 
+class EveryAllreduceOfAGroup : public testing::TestWithParam<Algorithm> {};
+
 /// The member that goes has sent what nobody will take; others have sent to each other by then.
-TEST(Group, TakesNoMessageOfABrokenCollectiveForOneOfTheNext) {
+TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
   using Values = std::vector<float>;
   const auto sums = on_every_rank<Values>(4, [](Group& all) {
     ToldByHand losses;
     Group group = knowing(all, losses);
+    Allreduce allreduce(group, {.algorithm = GetParam()});
     if (group.rank() == Rank{2}) {
       barrier(group);
       return Values(1000, 3.0F);
@@ -79,7 +92,7 @@ TEST(Group, TakesNoMessageOfABrokenCollectiveForOneOfTheNext) {
             losses.lost_ = {Rank{2}};
           });
           try {
-            ring_allreduce(group, values);
+            allreduce.sum(values);
           } catch (const PeerLost&) {
             told->join();
             throw ViewChanged("as it will be told");
@@ -89,12 +102,81 @@ TEST(Group, TakesNoMessageOfABrokenCollectiveForOneOfTheNext) {
     EXPECT_LT(group.world().now(), TimePoint(6s)) << "long before the deadline";
     group.catch_up();
     values.assign(1000, 1.0F);
-    ring_allreduce(group, values);
+    allreduce.sum(values);
     barrier(group);
     return values;
   });
   EXPECT_THAT(sums, Each(Each(3.0F)));
 }
+
+/// One is killed while all sum as often as they can, and the others are told 20 ms later. `sums`: of those
+/// who are left, then.
+void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when,
+                        std::vector<float>& sums) {
+  sim::Simulation simulation(
+      {.seed = 1, .network = {.link = {.bandwidth = 1e7, .latency = 1ms}, .jitter = 1}});
+  std::vector<NodeId> nodes;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    nodes.push_back(NodeId{rank});
+  }
+  const Rank victim{ranks - 2};
+  sums.assign(ranks, 0);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    simulation.add_node("rank", [&, rank](World& world) {
+      sim::meet(world, ranks);
+      ToldByHand losses;
+      const auto ear = world.spawn("ear", [&] {
+        world.sleep_until(when + 20ms);
+        losses.lost_ = {victim};
+      });
+      Group group(world, {.members = nodes,
+                          .self = Rank{rank},
+                          .losses = &losses,
+                          .hosts = hosts_of_pairs(ranks)});
+      Allreduce allreduce(group, {.algorithm = algorithm});
+      try {
+        for (;;) {
+          std::vector<float> values(3000, 1);
+          allreduce.sum(values);
+          EXPECT_EQ(values[2999], static_cast<float>(ranks));
+        }
+      } catch (const PeerLost& loss) {
+        EXPECT_EQ(loss.peer(), nodes[victim.value]) << "those who are left wait for the word";
+      } catch (const ViewChanged&) {
+        EXPECT_LE(world.now(), when + 20ms + 2 * Group::glance);
+      }
+      ear->join();
+      group.catch_up();
+      std::vector<float> values(3000, 1);
+      allreduce.sum(values);
+      sums[rank] = values[2999];
+      world.transport().close(world.now() + 1min);
+    });
+  }
+  simulation.at(when, [&] { simulation.kill(nodes[victim.value]); });
+  simulation.run();
+  sums.erase(sums.begin() + victim.value);
+}
+
+TEST_P(EveryAllreduceOfAGroup, EndsForAllWheneverOneIsKilled) {
+  for (std::uint32_t run = 0; run < 200; ++run) {
+    SCOPED_TRACE(run);
+    const std::uint32_t ranks = GetParam() == Algorithm::butterfly ? 4 : 4 + run % 4;
+    std::vector<float> sums;
+    sum_while_one_dies(GetParam(), ranks, TimePoint(run * 150us), sums);
+    EXPECT_THAT(sums, Each(static_cast<float>(ranks - 1)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAllreduceOfAGroup,
+                         testing::Values(Algorithm::automatic, Algorithm::ring,
+                                         Algorithm::butterfly, Algorithm::binary_blocks,
+                                         Algorithm::tree, Algorithm::two_level),
+                         [](const auto& info) {
+                           std::string name(name_of(info.param));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Group, NamesRanksOfTheJob) {
   const auto missing = on_every_rank<std::vector<std::uint32_t>>(3, [](Group& all) {

@@ -23,7 +23,9 @@ namespace {
 
 using Values = std::vector<float>;
 
-constexpr bool with_shared_memory = true;
+SimulatedGroup sharing(std::uint32_t size) {
+  return {.size = size, .shared_memory = true};
+}
 
 /// Of a job that would go on without those who are lost, of whom there are none.
 class NoLosses final : public Losses {
@@ -82,7 +84,7 @@ TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<std::vector<Values>>(
-        size,
+        sharing(size),
         [&](Group& group) {
           const auto shared = SharedAllreduce::make(group);
           std::vector<Values> sums;
@@ -93,8 +95,7 @@ TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
             sums.push_back(vector.copy());
           }
           return sums;
-        },
-        with_shared_memory);
+        });
     for (const auto& sums : results) {
       for (const Values& values : sums) {
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -109,7 +110,7 @@ TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<Values>(
-        size,
+        sharing(size),
         [&](Group& group) {
           NoLosses none;
           Group shrinking = that_may_shrink(group, none);
@@ -120,8 +121,7 @@ TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
             shared->run(vector.values(), 1);
           }
           return vector.copy();
-        },
-        with_shared_memory);
+        });
     for (const Values& values : results) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         ASSERT_EQ(values[i], sum_at(size, i)) << i;
@@ -135,7 +135,7 @@ TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (const std::size_t length : {1000, 70'001}) {
     const auto results = on_every_rank<Values>(
-        GetParam(),
+        sharing(GetParam()),
         [&](Group& group) {
           const auto shared = SharedAllreduce::make(group);
           Random random = Random(seed).fork("values", group.rank().value);
@@ -145,8 +145,7 @@ TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
           }
           shared->run(vector.values(), static_cast<float>(random.uniform()));
           return vector.copy();
-        },
-        with_shared_memory);
+        });
     for (const Values& values : results) {
       EXPECT_EQ(std::memcmp(values.data(), results[0].data(), length * sizeof(float)), 0);
     }
@@ -158,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SharedSum, testing::Range(1U, 18U));
 TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   constexpr std::uint32_t size = 5;
   on_every_rank<int>(
-      size,
+      sharing(size),
       [&](Group& group) {
         const auto shared = SharedAllreduce::make(group);
         const Vector vector(group, Where::shared_memory, 40'000);
@@ -171,8 +170,7 @@ TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
           }
         }
         return 0;
-      },
-      with_shared_memory);
+      });
 }
 
 TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
@@ -214,13 +212,13 @@ TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
 
 TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
   const auto made = on_every_rank<bool>(
-      3, [](Group& group) { return SharedAllreduce::make(group) != nullptr; });
+      SimulatedGroup{.size = 3}, [](Group& group) { return SharedAllreduce::make(group) != nullptr; });
   EXPECT_THAT(made, testing::Each(false));
 }
 
 TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
   const auto refused = on_every_rank<std::string>(
-      2,
+      sharing(2),
       [](Group& group) -> std::string {
         const auto shared = SharedAllreduce::make(group);
         Values values(group.rank() == Rank{0} ? 10 : 11);
@@ -230,8 +228,7 @@ TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
           return error.what();
         }
         return "";
-      },
-      with_shared_memory);
+      });
   EXPECT_EQ(refused[0], "a sum of 10 values, of which worker 1 brings 11");
   EXPECT_EQ(refused[1], "a sum of 11 values, of which worker 0 brings 10");
 }

@@ -1,7 +1,8 @@
 // Goal:   meetings go on without a member that dies, whenever it dies: all who are left get every result, the
 //         same to the last bit, and it is the mean of all or of those who are left, as its samples say.
-// Method: four ranks in the simulator hold meetings on a slow network; one is killed at each of a thousand
-//         moments, another one a little later in every second run. All are told a moment after that.
+// Method: four ranks in the simulator hold meetings on a slow network, by each algorithm that adds up; one is
+//         killed at each of a thousand moments, another one a little later in every second run. All are
+//         told a moment after that.
 
 #include "scheme/recovery.hpp"
 
@@ -59,7 +60,7 @@ struct Got {
 };
 
 /// Brings 2^rank of everything, by 2^rank samples.
-Got hold_meetings(World& world, Known& known, Rank self) {
+Got hold_meetings(World& world, Known& known, Rank self, Algorithm algorithm) {
   std::vector<NodeId> nodes;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     nodes.push_back(NodeId{rank});
@@ -69,7 +70,7 @@ Got hold_meetings(World& world, Known& known, Rank self) {
   }
   ToldAtOnce losses(world, known, self);
   Group group(world, {.members = nodes, .self = self, .losses = &losses});
-  Averaging averaging(group, {});
+  Averaging averaging(group, {.algorithm = algorithm});
   Got got;
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     world.sleep_for(self.value * 3ms);
@@ -93,14 +94,16 @@ struct Death {
 };
 
 /// Runs the meetings, in which some die, and returns what each of those got who are left.
-std::vector<Got> meet_with(const std::vector<Death>& deaths, std::uint64_t seed) {
+std::vector<Got> meet_with(const std::vector<Death>& deaths, std::uint64_t seed,
+                           Algorithm algorithm) {
   Known known;
   std::vector<Got> got(ranks);
   sim::Simulation simulation(
       {.seed = seed, .network = {.link = {.bandwidth = 2e5, .latency = 2ms}, .jitter = 1}});
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    simulation.add_node(
-        "rank", [&, rank](World& world) { got[rank] = hold_meetings(world, known, Rank{rank}); });
+    simulation.add_node("rank", [&, rank](World& world) {
+      got[rank] = hold_meetings(world, known, Rank{rank}, algorithm);
+    });
   }
   for (const Death& death : deaths) {
     simulation.at(death.when, [&] { simulation.kill(NodeId{death.rank.value}); });
@@ -138,7 +141,9 @@ void expect_alike(const std::vector<Got>& got) {
   }
 }
 
-TEST(Recovery, GivesThoseWhoAreLeftEveryResultWheneverOneDies) {
+class Recoveries : public testing::TestWithParam<Algorithm> {};
+
+TEST_P(Recoveries, GiveThoseWhoAreLeftEveryResultWheneverOneDies) {
   for (std::uint32_t run = 0; run < 1000; ++run) {
     SCOPED_TRACE(run);
     const TimePoint when(run * 400us);
@@ -146,11 +151,16 @@ TEST(Recovery, GivesThoseWhoAreLeftEveryResultWheneverOneDies) {
     if (run % 2 == 1) {
       deaths.push_back({Rank{1 + (run + 1) % 3}, when + run % 30 * 1ms});
     }
-    const std::vector<Got> got = meet_with(deaths, run);
+    const std::vector<Got> got = meet_with(deaths, run, GetParam());
     ASSERT_EQ(got.size(), ranks - deaths.size());
     expect_alike(got);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Recoveries,
+                         testing::Values(Algorithm::automatic, Algorithm::ring,
+                                         Algorithm::butterfly, Algorithm::binary_blocks,
+                                         Algorithm::tree));
 
 }  // namespace
 }  // namespace syncopate

@@ -9,8 +9,10 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "collective/algorithm.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
+#include "train/names.hpp"
 
 namespace syncopate {
 namespace {
@@ -328,7 +330,6 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   TrainConfig config;
   config.workers = 4;
   config.scheme = "nbssgd";
-  config.aggregate = "server";  // of other schemes
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
   EXPECT_FALSE(meets_in_shared_memory(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
@@ -347,9 +348,43 @@ TEST(CheckGiven, OptionsOfNbssgdAreItsOwn) {
   EXPECT_THROW(check_given(config, {"through"}), ConfigError);
   config.scheme = "nbssgd";
   EXPECT_NO_THROW(check_given(config, {"mini-batches", "commit", "through"}));
+  EXPECT_NO_THROW(check_given(config, {"aggregate"}));
+  config.through = "server";
   EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
+  config.through = "allreduce";
   config.commit = "racy";
   EXPECT_THROW(check_given(config, {"through"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
+}
+
+TEST(CheckConfig, AButterflyHasAPowerOfTwoOfWorkers) {
+  TrainConfig config;
+  config.aggregate = "butterfly";
+  config.workers = 8;
+  EXPECT_NO_THROW(check_config(config));
+  config.workers = 6;
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "aggregate butterfly needs a power of two of workers, found 6; choose binary-blocks, "
+            "which takes any number, or auto");
+  config.scheme = "asgd";  // in which they do not meet
+  EXPECT_NO_THROW(check_config(config));
+}
+
+TEST(CheckConfig, NbssgdNamesItsServerByThrough) {
+  TrainConfig config;
+  config.scheme = "nbssgd";
+  config.workers = 3;
+  config.aggregate = "tree";
+  EXPECT_NO_THROW(check_config(config));
+  config.aggregate = "server";
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "with scheme nbssgd a server adds up by --through server; leave out aggregate");
+}
+
+TEST(KnownAggregates, AreTheAlgorithmsAndAServer) {
+  for (const std::string_view name : known_aggregates()) {
+    EXPECT_EQ(algorithm_named(name).has_value(), name != "server") << name;
+  }
 }
 
 TEST(CheckConfig, BackupWorkersLeaveSomeToWaitFor) {

@@ -1,0 +1,167 @@
+#include "collective/allreduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "collective/binary_blocks.hpp"
+#include "collective/butterfly.hpp"
+#include "collective/links.hpp"
+#include "collective/reduce.hpp"
+#include "collective/ring.hpp"
+#include "collective/tree.hpp"
+#include "collective/two_level.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Enough to tell a bandwidth, little enough to be over soon.
+constexpr std::size_t longest_probe = 256 * 1024;
+
+bool spans_hosts(const Group& group) {
+  const std::size_t hosts = first_ranks(group.hosts()).size();
+  return hosts > 1 && hosts < group.size();
+}
+
+std::string in_words(const Link& link) {
+  const std::string latency = fmt::format("{:.0f} µs", link.latency * 1e6);
+  return link.seconds_per_byte > 0
+             ? fmt::format("{} and {:.2g} GB/s", latency, 1e-9 / link.seconds_per_byte)
+             : latency;
+}
+
+std::string in_words(const Group& group, const Links& links) {
+  if (spans_hosts(group)) {
+    return fmt::format("links of {} on a host, {} between hosts", in_words(links.within),
+                       in_words(links.between));
+  }
+  const bool on_one_host = first_ranks(group.hosts()).size() == 1;
+  return "links of " + in_words(on_one_host ? links.within : links.between);
+}
+
+/// The one place where the name of an algorithm becomes its call. `among_firsts`: for the upper of two levels.
+void add_up(Group& group, std::span<float> values, float factor, Algorithm algorithm,
+            const std::function<void(Group&, std::span<float>)>& among_firsts = {}) {
+  switch (algorithm) {
+    case Algorithm::ring: ring_allreduce(group, values, factor); return;
+    case Algorithm::butterfly: butterfly_allreduce(group, values, factor); return;
+    case Algorithm::binary_blocks: binary_blocks_allreduce(group, values, factor); return;
+    case Algorithm::tree: tree_allreduce(group, values, factor); return;
+    case Algorithm::two_level: two_level_allreduce(group, values, factor, among_firsts); return;
+    case Algorithm::shm:
+    case Algorithm::automatic: break;
+  }
+  throw InternalError("an allreduce whose algorithm was not picked");
+}
+
+}  // namespace
+
+void Allreduce::sum(std::span<float> values) {
+  run(values, 1);
+}
+
+void Allreduce::weighted_mean(std::span<float> values, double weight, double total_weight) {
+  if (group_.size() == 1) {
+    return;
+  }
+  if (weight == 0) {
+    std::fill(values.begin(), values.end(), 0.0F);
+  }
+  run(values, static_cast<float>(weight == 0 ? 1 : weight / total_weight));
+}
+
+void Allreduce::run(std::span<float> values, float factor) {
+  if (group_.size() == 1 || values.empty()) {
+    scale(values, factor);
+    return;
+  }
+  const Algorithm algorithm = pick(values.size());
+  if (algorithm == Algorithm::shm) {
+    shared_->run(values, factor);
+    return;
+  }
+  add_up(group_, values, factor, algorithm, [this](Group& firsts, auto slice) {
+    if (firsts.size() > 1) {
+      const auto bytes = static_cast<double>(slice.size_bytes());
+      add_up(firsts, slice, 1, prices_->among_firsts().cheapest(bytes));
+    }
+  });
+}
+
+Algorithm Allreduce::pick(std::size_t values) {
+  const std::size_t bytes = values * sizeof(float);
+  Algorithm picked = options_.algorithm;
+  if (group_.size() == 1 || values == 0) {
+    return picked;
+  }
+  if (shares_memory()) {
+    picked = Algorithm::shm;
+  } else if (picked == Algorithm::automatic || picked == Algorithm::two_level) {
+    measure(bytes);
+  }
+  if (picked == Algorithm::automatic) {
+    picked = prices_->cheapest(static_cast<double>(bytes));
+  } else if (picked == Algorithm::butterfly && !std::has_single_bit(group_.size())) {
+    picked = Algorithm::binary_blocks;
+  }
+  describe(picked, bytes);
+  return picked;
+}
+
+/// Whether sums are made in shared memory: what is asked for, or what nothing else comes near. All ranks
+/// come to the same answer.
+bool Allreduce::shares_memory() {
+  const bool wanted =
+      options_.algorithm == Algorithm::shm ||
+      (options_.algorithm == Algorithm::automatic && first_ranks(group_.hosts()).size() == 1);
+  if (wanted && sharing_since_ != group_.generation()) {
+    sharing_since_ = group_.generation();
+    shared_ = SharedAllreduce::make(group_);
+  }
+  if (!shared_ && options_.algorithm == Algorithm::shm) {
+    throw ConfigError(
+        "--aggregate shm: the workers do not all share memory, which takes one host, one user and "
+        "--transport shm; choose another, or auto");
+  }
+  return wanted && shared_ != nullptr;
+}
+
+/// Who has measured is the same on all ranks: where it broke off for some, all are of another generation by
+/// the time they try again.
+void Allreduce::measure(std::size_t bytes) {
+  const std::size_t wanted = std::min(bytes, longest_probe);
+  if (prices_ && measured_in_ == group_.generation() && wanted <= 2 * measured_with_) {
+    return;
+  }
+  links_ = measure_links(group_, wanted);
+  prices_.emplace(group_.hosts(), links_);
+  measured_in_ = group_.generation();
+  measured_with_ = wanted;
+}
+
+void Allreduce::describe(Algorithm algorithm, std::size_t bytes) {
+  if (bytes <= longest_ && described_in_ == group_.generation()) {
+    return;
+  }
+  longest_ = bytes;
+  described_in_ = group_.generation();
+  const std::string why = algorithm == Algorithm::shm ? "one host"
+                          : options_.algorithm == Algorithm::automatic
+                              ? in_words(group_, links_)
+                              : "as the configuration says";
+  std::string text = fmt::format("{}: {} ranks, {:.3g} MB, {}", name_of(algorithm), group_.size(),
+                                 static_cast<double>(bytes) * 1e-6, why);
+  const std::scoped_lock lock(mutex_);
+  description_ = std::move(text);
+}
+
+std::string Allreduce::description() const {
+  const std::scoped_lock lock(mutex_);
+  return description_;
+}
+
+}  // namespace syncopate

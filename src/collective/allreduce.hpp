@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "collective/algorithm.hpp"
+#include "collective/group.hpp"
+#include "collective/prices.hpp"
+#include "collective/shared_allreduce.hpp"
+
+namespace syncopate {
+
+/// Sums over all ranks of a group, by the algorithm that the user names or the one that is cheapest.
+///
+/// On one host whose ranks share memory it sums there, and says nothing of links. Else, where the choice is
+/// its own, it measures the links when it is first asked for a sum, again when
+/// one is asked for that is much longer than what it measured with, and again when the group has lost
+/// a member. All ranks then have the same figures, and so come to the same choice without a message.
+///
+/// A group may shrink to a size that is none for a butterfly: binary blocks then take its place.
+///
+/// Invariant: whatever the algorithm, sums have the same bits on every rank.
+/// Thread:    one collective at a time per group; `description` any.
+/// Errors:    PeerLost (values are then unspecified), RanksMissing, TimedOut, ViewChanged, ProtocolError.
+class Allreduce {
+ public:
+  struct Options {
+    Algorithm algorithm = Algorithm::automatic;
+  };
+
+  /// `group` outlives this. Says nothing to others yet.
+  Allreduce(Group& group, const Options& options) : group_(group), options_(options) {}
+
+  /// Replaces `values` by their sum over all ranks. Shape: as long on every rank.
+  void sum(std::span<float> values);
+
+  /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r / `total_weight`,
+  /// where `total_weight` is Σ weight_r, as all ranks know it. A rank of weight 0 adds nothing,
+  /// whatever its values are. The values of a group of one are their mean.
+  void weighted_mean(std::span<float> values, double weight, double total_weight);
+
+  /// What a sum of so many values is made by. It is a collective, too: what has to be measured for it
+  /// is, so that the sum itself takes no longer than later ones.
+  Algorithm pick(std::size_t values);
+
+  /// What it picked for the longest sum so far, and what from: "ring: 4 ranks, 44.7 MB, links of 35 µs
+  /// and 2.4 GB/s". Empty before the first, and in a group of one.
+  std::string description() const;
+
+ private:
+  void run(std::span<float> values, float factor);
+  bool shares_memory();
+  void measure(std::size_t bytes);
+  void describe(Algorithm algorithm, std::size_t bytes);
+
+  Group& group_;
+  Options options_;
+  std::unique_ptr<SharedAllreduce> shared_;  ///< null where not all ranks share memory
+  std::optional<std::uint32_t> sharing_since_;  ///< the generation that it was tried in
+  std::optional<Prices> prices_;   ///< of the group as it was when it was measured
+  Links links_;                    ///< likewise
+  std::uint32_t measured_in_ = 0;  ///< the generation
+  std::size_t measured_with_ = 0;  ///< bytes of the long messages
+
+  mutable std::mutex mutex_;  // guards what it says of itself
+  std::string description_;
+  std::uint32_t described_in_ = 0;  ///< the generation
+  std::size_t longest_ = 0;         ///< bytes, in it
+};
+
+}  // namespace syncopate

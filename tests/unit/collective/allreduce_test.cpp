@@ -1,0 +1,233 @@
+// Goal:   every algorithm sums over all ranks and leaves the same bits everywhere, whatever the number of
+//         ranks and the length, in place; its weighted mean is that of the union.
+// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths around every
+//         boundary, in the simulator, against sums of whole numbers, which float32 holds exactly, and
+//         against float64 for others (seed printed).
+
+#include "collective/allreduce.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/random.hpp"
+#include "collective/segments.hpp"
+#include "tests/support/simulated_group.hpp"
+
+namespace syncopate {
+namespace {
+
+using Values = std::vector<float>;
+
+struct Case {
+  Algorithm algorithm = Algorithm::automatic;
+  std::uint32_t ranks = 1;
+  std::uint32_t per_host = 1;  ///< ranks
+  bool in_turn = false;        ///< rank r is on host r mod the number of hosts
+};
+
+SimulatedGroup group_of(const Case& example) {
+  SimulatedGroup group{.size = example.ranks};
+  const std::uint32_t hosts = (example.ranks + example.per_host - 1) / example.per_host;
+  for (std::uint32_t rank = 0; rank < example.ranks; ++rank) {
+    group.hosts.push_back(example.in_turn ? rank % hosts : rank / example.per_host);
+  }
+  return group;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
+    for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::ring, Algorithm::butterfly,
+                                      Algorithm::binary_blocks, Algorithm::tree}) {
+      cases.push_back({algorithm, ranks});
+    }
+    cases.push_back({Algorithm::two_level, ranks, 3});
+    cases.push_back({Algorithm::two_level, ranks, 4, true});
+    cases.push_back({Algorithm::two_level, ranks, 17});
+  }
+  return cases;
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+  std::string name(name_of(info.param.algorithm));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return fmt::format("{}_of_{}_by_{}{}", name, info.param.ranks, info.param.per_host,
+                     info.param.in_turn ? "_in_turn" : "");
+}
+
+bool same_bits(const Values& one, const Values& other) {
+  return one.size() == other.size() &&
+         std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
+}
+
+class EveryAllreduce : public testing::TestWithParam<Case> {
+ protected:
+  /// What each rank has after all have summed what `make` gives them.
+  std::vector<Values> summed(const std::function<Values(std::uint32_t)>& make) {
+    return on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
+      Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
+      Values values = make(group.rank().value);
+      allreduce.sum(values);
+      return values;
+    });
+  }
+};
+
+TEST_P(EveryAllreduce, SumsExactlyForEveryLength) {
+  const std::uint32_t ranks = GetParam().ranks;
+  const float sum_of_ranks = static_cast<float>(ranks * (ranks - 1)) / 2;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{7},
+                                   std::size_t{16}, std::size_t{1001}, 3 * segment_values + 5}) {
+    const auto results = summed([&](std::uint32_t rank) {
+      Values values(length);
+      for (std::size_t i = 0; i < length; ++i) {
+        values[i] = static_cast<float>(i % 1000 + rank);
+      }
+      return values;
+    });
+    Values expected(length);
+    for (std::size_t i = 0; i < length; ++i) {
+      expected[i] = static_cast<float>(ranks * (i % 1000)) + sum_of_ranks;
+    }
+    for (const Values& values : results) {
+      ASSERT_TRUE(same_bits(values, expected)) << length << " values";
+    }
+  }
+}
+
+TEST_P(EveryAllreduce, LeavesTheSameBitsOnEveryRank) {
+  constexpr std::uint64_t seed = 5;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const auto results = summed([&](std::uint32_t rank) {
+    Random random = Random(seed).fork("values", rank);
+    Values values(10'007);
+    for (float& value : values) {
+      value = static_cast<float>(random.normal());
+    }
+    return values;
+  });
+  for (const Values& values : results) {
+    EXPECT_TRUE(same_bits(values, results[0]));
+  }
+}
+
+TEST_P(EveryAllreduce, WeightedMeanIsThatOfTheUnion) {
+  constexpr std::uint64_t seed = 6;
+  constexpr std::size_t length = 300;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const auto value_of = [](std::uint32_t rank, std::size_t i) {
+    return static_cast<float>(Random(seed).fork("value", rank * length + i).normal());
+  };
+  const auto weight_of = [](std::uint32_t rank) { return rank * 3.0 + 1; };
+  double total = 0;
+  for (std::uint32_t rank = 0; rank < GetParam().ranks; ++rank) {
+    total += weight_of(rank);
+  }
+  const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
+    Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
+    Values values(length);
+    for (std::size_t i = 0; i < length; ++i) {
+      values[i] = value_of(group.rank().value, i);
+    }
+    allreduce.weighted_mean(values, weight_of(group.rank().value), total);
+    return values;
+  });
+  for (std::size_t i = 0; i < length; ++i) {
+    double expected = 0;
+    for (std::uint32_t rank = 0; rank < GetParam().ranks; ++rank) {
+      expected += weight_of(rank) / total * double{value_of(rank, i)};
+    }
+    EXPECT_NEAR(results[0][i], expected, 1e-6);
+  }
+}
+
+TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
+  const std::uint32_t ranks = GetParam().ranks;
+  if (ranks == 1) {
+    return;  // somebody has weight
+  }
+  const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
+    Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
+    const bool idle = group.rank() == Rank{ranks - 1};
+    Values values(4, idle ? std::numeric_limits<float>::quiet_NaN() : 2.0F);
+    allreduce.weighted_mean(values, idle ? 0 : 5, 5.0 * (ranks - 1));
+    return values;
+  });
+  for (const Values& values : results) {
+    EXPECT_THAT(values, testing::Each(testing::FloatNear(2, 1e-6F)));
+  }
+}
+
+/// The next sum begins on some ranks while others are still in the one before, perhaps by another algorithm.
+TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
+  const std::uint32_t ranks = GetParam().ranks;
+  const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
+    Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
+    Allreduce ring(group, {.algorithm = Algorithm::ring});
+    Values sums;
+    for (const std::size_t length : {5, 2000, 1, 700}) {
+      Values values(length, 1);
+      allreduce.sum(values);
+      sums.push_back(*std::max_element(values.begin(), values.end()));
+      ring.sum(values);
+      sums.push_back(*std::min_element(values.begin(), values.end()));
+    }
+    return sums;
+  });
+  const auto once = static_cast<float>(ranks);
+  for (const Values& sums : results) {
+    EXPECT_THAT(sums, testing::ElementsAre(once, once * once, once, once * once, once, once * once,
+                                           once, once * once));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, EveryAllreduce, testing::ValuesIn(all_cases()), name_of_case);
+
+TEST(Allreduce, PicksTheSameOnEveryRankAndSaysWhy) {
+  const auto said = on_every_rank<std::string>(6, [](Group& group) {
+    Allreduce allreduce(group, {});
+    EXPECT_EQ(allreduce.description(), "");
+    Values values(1'000'000, 1);
+    allreduce.sum(values);
+    EXPECT_EQ(allreduce.pick(10), Algorithm::binary_blocks);
+    return allreduce.description();
+  });
+  // Messages of 50 µs and 1.25 GB/s, and a header each.
+  EXPECT_THAT(said, testing::Each("ring: 6 ranks, 4 MB, links of 50 µs and 1.2 GB/s"));
+}
+
+TEST(Allreduce, TakesTwoLevelsWhereHostsAreFarApart) {
+  const SimulatedGroup group{
+      .size = 8,
+      .hosts = {0, 1, 0, 1, 0, 1, 0, 1},
+      .network = {.link = {.bandwidth = 1e8}, .card_bandwidth = 1e10},
+      .within = {.bandwidth = 1e10, .latency = std::chrono::microseconds(2)}};
+  const auto said = on_every_rank<std::string>(group, [](Group& members) {
+    Allreduce allreduce(members, {});
+    Values values(1'000'000, 1);
+    allreduce.sum(values);
+    EXPECT_EQ(std::count(values.begin(), values.end(), 8.0F), 1'000'000);
+    return allreduce.description();
+  });
+  EXPECT_THAT(said, testing::Each("two-level: 8 ranks, 4 MB, links of 2 µs and 10 GB/s on a host, "
+                                  "50 µs and 0.1 GB/s between hosts"));
+}
+
+TEST(Allreduce, MeasuresNothingWhereTheUserHasChosen) {
+  const auto sent = on_every_rank<std::uint64_t>(4, [](Group& group) {
+    Allreduce allreduce(group, {.algorithm = Algorithm::butterfly});
+    Values values(1000, 1);
+    allreduce.sum(values);
+    EXPECT_EQ(allreduce.description(), "butterfly: 4 ranks, 0.004 MB, as the configuration says");
+    return group.transport().traffic().messages_sent;
+  });
+  EXPECT_THAT(sent, testing::Each(4U));
+}
+
+}  // namespace
+}  // namespace syncopate
