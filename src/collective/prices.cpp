@@ -36,8 +36,8 @@ Prices::Prices(std::vector<std::uint32_t> hosts, const Links& links)
 std::optional<double> Prices::of(Algorithm algorithm, double bytes) const {
   const std::size_t hosts = first_ranks(hosts_).size();
   switch (algorithm) {
-    case Algorithm::shm:  // known without a price: nothing comes near it where it can be had
     case Algorithm::automatic: return of(cheapest(bytes), bytes);
+    case Algorithm::shm: return std::nullopt;  // taken unasked, wherever it can be had
     case Algorithm::ring: return ring(bytes);
     case Algorithm::butterfly:
       return std::has_single_bit(size()) ? std::optional(blocks(bytes)) : std::nullopt;

@@ -18,13 +18,15 @@ struct RequestBytes {
   std::uint64_t step;
   std::uint64_t samples;
   double loss_sum;
+  std::uint64_t push_place;
+  std::uint64_t pull_place;
   float weight;
   std::uint8_t kind;
   std::uint8_t push;
   std::uint8_t pull;
   std::uint8_t unused;
 };
-static_assert(sizeof(RequestBytes) == 32 && std::is_trivially_copyable_v<RequestBytes>);
+static_assert(sizeof(RequestBytes) == 48 && std::is_trivially_copyable_v<RequestBytes>);
 
 /// A reply as it travels; its ranks follow.
 struct ReplyBytes {
@@ -37,9 +39,16 @@ struct ReplyBytes {
   std::int64_t paused_ns;
   std::uint8_t kind;
   std::uint8_t dropped;
-  std::uint8_t unused[6];
+  std::uint8_t reaches_memory;
+  std::uint8_t unused[5];
 };
 static_assert(sizeof(ReplyBytes) == 64 && std::is_trivially_copyable_v<ReplyBytes>);
+
+constexpr std::uint64_t nowhere = ~std::uint64_t{0};
+
+std::optional<std::uint64_t> place_in(std::uint64_t value) {
+  return value == nowhere ? std::nullopt : std::optional(value);
+}
 
 template <class Head>
 std::vector<std::byte> join(const Head& head, const std::vector<Rank>& ranks) {
@@ -80,6 +89,8 @@ std::vector<std::byte> encode(const Request& request) {
   return join(RequestBytes{.step = request.step,
                            .samples = request.samples,
                            .loss_sum = request.loss_sum,
+                           .push_place = request.push_place.value_or(nowhere),
+                           .pull_place = request.pull_place.value_or(nowhere),
                            .weight = request.weight,
                            .kind = static_cast<std::uint8_t>(request.kind),
                            .push = request.push,
@@ -98,6 +109,7 @@ std::vector<std::byte> encode(const Reply& reply) {
                          .paused_ns = reply.paused.count(),
                          .kind = static_cast<std::uint8_t>(reply.kind),
                          .dropped = reply.dropped,
+                         .reaches_memory = reply.reaches_memory,
                          .unused = {}},
               reply.ranks);
 }
@@ -112,6 +124,8 @@ Request decode_request(std::span<const std::byte> bytes) {
           .samples = head.samples,
           .loss_sum = head.loss_sum,
           .weight = head.weight,
+          .push_place = place_in(head.push_place),
+          .pull_place = place_in(head.pull_place),
           .ranks = std::move(ranks)};
 }
 
@@ -119,6 +133,7 @@ Reply decode_reply(std::span<const std::byte> bytes) {
   ReplyBytes head{};
   std::vector<Rank> ranks = split(bytes, head, "reply");
   return {.kind = kind_in(head.kind, Reply::Kind::held, "reply"),
+          .reaches_memory = head.reaches_memory != 0,
           .dropped = head.dropped != 0,
           .version = head.version,
           .samples = head.samples,

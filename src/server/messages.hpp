@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace syncopate {
 
 /// What a node asks of a parameter server's shard. A push's values travel before its request, under
 /// their own tag and straight into memory that the shard lends: so a shard that reads a request has
-/// the values already, and a slow link to one worker holds up no other.
+/// the values already, and a slow link to one worker holds up no other. On one host they need not
+/// travel: the shard reads them where they are, and writes the answer where it is wanted.
 struct Request {
   enum class Kind : std::uint8_t {
     upload = 1,  ///< the job's first parameters and buffers, from one worker, before any work
@@ -33,6 +35,9 @@ struct Request {
   std::uint64_t samples = 0;  ///< trained on by the worker since its push before
   double loss_sum = 0;        ///< over those samples
   float weight = 1;           ///< of a gradient, relative to that of a batch of the mean size
+  /// Where in the worker's shared memory the push is, and where the answer goes: then neither travels.
+  std::optional<std::uint64_t> push_place{};
+  std::optional<std::uint64_t> pull_place{};
   std::vector<Rank> ranks{};  ///< of a verdict
 
   friend bool operator==(const Request&, const Request&) = default;
@@ -46,6 +51,7 @@ struct Reply {
   };
 
   Kind kind = Kind::done;
+  bool reaches_memory = false;  ///< the shard reads and writes this worker's shared memory
   bool dropped = false;         ///< the pushed gradient came too late, and was left out by design
   std::uint64_t version = 0;    ///< updates that the shard has applied
   std::uint64_t samples = 0;    ///< of the job that entered the model

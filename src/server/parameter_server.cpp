@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -134,6 +135,7 @@ void ParameterServer::work(Rank worker, const Request& request) {
   Line& line = lines_[worker.value];
   line.pushed = request.push;
   line.pulls = request.pull;
+  borrow(worker, request);
   if (request.push) {
     take_push(worker, request);
   }
@@ -147,7 +149,9 @@ void ParameterServer::work(Rank worker, const Request& request) {
 }
 
 void ParameterServer::take_push(Rank worker, const Request& request) {
-  lines_[worker.value].arriving->wait(world_.now() + options_.wait_limit);
+  if (!request.push_place) {
+    lines_[worker.value].arriving->wait(world_.now() + options_.wait_limit);
+  }
   receive_buffers(worker);
   Desk& desk = store_.desk(worker);
   if (request.step > desk.steps) {
@@ -156,6 +160,46 @@ void ParameterServer::take_push(Rank worker, const Request& request) {
                   .loss_sum = request.loss_sum,
                   .weight = request.weight};
   }
+}
+
+/// Until it is answered the worker waits, and what it lends stays as it is.
+void ParameterServer::borrow(Rank worker, const Request& request) {
+  Line& line = lines_[worker.value];
+  Desk& desk = store_.desk(worker);
+  line.wanted = {};
+  if (request.push_place) {
+    desk.in = memory_at(worker, *request.push_place);
+  }
+  if (request.pull_place) {
+    line.wanted = memory_at(worker, *request.pull_place);
+    desk.out = store_.keeps_answers() ? desk.out : line.wanted;
+  }
+}
+
+void ParameterServer::give_back(Rank worker) {
+  Line& line = lines_[worker.value];
+  Desk& desk = store_.desk(worker);
+  if (line.pulls && !line.wanted.empty() && desk.out.data() != line.wanted.data()) {
+    std::copy(desk.out.begin(), desk.out.end(), line.wanted.begin());
+  }
+  desk.in = desk.own_in;
+  desk.out = desk.own_out;
+}
+
+std::span<float> ParameterServer::memory_at(Rank worker, std::uint64_t place) {
+  if (!reaches(worker)) {
+    throw ProtocolError(
+        fmt::format("worker {} hands over memory that is out of reach", worker.value));
+  }
+  const std::size_t values = store_.params().size();
+  const std::span<std::byte> bytes = world_.transport().shared_memory()->at(
+      options_.workers[worker.value], place, values * sizeof(float));
+  return {reinterpret_cast<float*>(bytes.data()), values};
+}
+
+bool ParameterServer::reaches(Rank worker) {
+  SharedMemory* const memory = world_.transport().shared_memory();
+  return memory != nullptr && memory->reaches(options_.workers[worker.value]);
 }
 
 void ParameterServer::leave(Rank worker) {
@@ -183,7 +227,7 @@ void ParameterServer::show_clock(Duration training, Duration paused) {
 void ParameterServer::expect_push(Rank worker) {
   lines_[worker.value].arriving =
       world_.transport().start_receive(options_.workers[worker.value], tags::server_push,
-                                       std::as_writable_bytes(std::span(store_.desk(worker).in)));
+                                       std::as_writable_bytes(std::span(store_.desk(worker).own_in)));
 }
 
 void ParameterServer::receive_buffers(Rank worker) {
@@ -205,13 +249,17 @@ void ParameterServer::answer(const std::vector<Rank>& workers) {
 void ParameterServer::answer(Rank worker) {
   Line& line = lines_[worker.value];
   Desk& desk = store_.desk(worker);
+  const bool sends = line.pulls && line.wanted.empty();
   if (line.pushed) {
     desk.steps = std::max(desk.steps, desk.facts.step);
-    expect_push(worker);
+    if (desk.in.data() == desk.own_in.data()) {
+      expect_push(worker);
+    }
   }
+  give_back(worker);
   world_.transport().post(options_.workers[worker.value], tags::server_reply,
                           encode(reply_to(worker)));
-  if (line.pulls) {
+  if (sends) {
     send_out(worker);
   }
 }
@@ -230,12 +278,13 @@ void ParameterServer::send_out(Rank worker) {
   leaving.clear();
   leaving.push_back(
       world_.transport().start_send(options_.workers[worker.value], tags::server_values,
-                                    std::as_bytes(std::span(store_.desk(worker).out))));
+                                    std::as_bytes(std::span(store_.desk(worker).own_out))));
 }
 
 Reply ParameterServer::reply_to(Rank worker) {
   const Desk& desk = store_.desk(worker);
-  return {.dropped = desk.dropped,
+  return {.reaches_memory = reaches(worker),
+          .dropped = desk.dropped,
           .version = store_.version(),
           .samples = store_.samples(),
           .loss_sum = store_.loss_sum(),

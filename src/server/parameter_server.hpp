@@ -61,6 +61,7 @@ class ParameterServer {
     std::vector<std::unique_ptr<Transfer>> leaving;  ///< out of its desk
     bool pushed = false;                             ///< of its last request
     bool pulls = false;
+    std::span<float> wanted{};  ///< where the worker wants the answer, in its own memory; empty: sent
   };
 
   void look_for_requests(TimePoint deadline);
@@ -72,6 +73,10 @@ class ParameterServer {
   void start(Rank worker);
   void work(Rank worker, const Request& request);
   void take_push(Rank worker, const Request& request);
+  void borrow(Rank worker, const Request& request);
+  void give_back(Rank worker);
+  std::span<float> memory_at(Rank worker, std::uint64_t place);
+  bool reaches(Rank worker);
   void leave(Rank worker);
   void expect_push(Rank worker);
   void receive_buffers(Rank worker);

@@ -3,19 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/errors.hpp"
 #include "cluster/member_link.hpp"
 #include "server/shard_ranges.hpp"
+#include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
 
 ServerClient::ServerClient(World& world, Options options)
-    : world_(world), options_(std::move(options)), waits_({.floor = options_.wait_limit}) {}
+    : world_(world),
+      options_(std::move(options)),
+      waits_({.floor = options_.wait_limit}),
+      reaches_memory_(options_.servers.size(), false) {}
 
 void ServerClient::upload(std::span<const float> params, std::span<const float> buffers) {
-  const Transfers sent = begin_push({.push = params, .buffers = buffers});
+  const std::vector<Request> uploads(options_.servers.size());
+  const Transfers sent = begin_push({.push = params, .buffers = buffers}, uploads);
   for (const NodeId shard : options_.servers) {
     ask(shard, {.kind = Request::Kind::upload});
   }
@@ -23,7 +29,7 @@ void ServerClient::upload(std::span<const float> params, std::span<const float> 
 }
 
 Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
-  const Transfers pulled = begin_pull(params);
+  const Transfers pulled = begin_pull(params, std::vector<Request>(options_.servers.size()));
   for (const NodeId shard : options_.servers) {
     ask(shard, {.kind = Request::Kind::start});
   }
@@ -39,16 +45,14 @@ ServerClient::Result ServerClient::work(const Work& work) {
   const TimePoint begun = world_.now();
   held_ = Duration::zero();
   const std::optional<Reply> owed = await_owed();
-  const Transfers pulled = begin_pull(work.pull);
-  const Transfers pushed = begin_push(work);
-  for (const NodeId shard : options_.servers) {
-    ask(shard, {.kind = Request::Kind::work,
-                .push = !work.push.empty(),
-                .pull = !work.pull.empty(),
-                .step = work.facts.step,
-                .samples = work.facts.samples,
-                .loss_sum = work.facts.loss_sum,
-                .weight = work.facts.weight});
+  std::vector<Request> requests;
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    requests.push_back(request_for(shard, work));
+  }
+  const Transfers pulled = begin_pull(work.pull, requests);
+  const Transfers pushed = begin_push(work, requests);
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    ask(options_.servers[shard], requests[shard]);
   }
   owes_answers_ = true;
   if (!work.pull.empty()) {
@@ -77,9 +81,32 @@ void ServerClient::ask(NodeId shard, const Request& request) {
   world_.transport().post(shard, tags::server_request, encode(request));
 }
 
-ServerClient::Transfers ServerClient::begin_pull(std::span<float> into) {
+/// Memory is handed over where the answer is waited for: until then the values stay as they are.
+Request ServerClient::request_for(std::size_t shard, const Work& work) const {
+  Request request{.kind = Request::Kind::work,
+                  .push = !work.push.empty(),
+                  .pull = !work.pull.empty(),
+                  .step = work.facts.step,
+                  .samples = work.facts.samples,
+                  .loss_sum = work.facts.loss_sum,
+                  .weight = work.facts.weight};
+  if (request.pull && reaches_memory_[shard]) {
+    const SharedMemory& memory = *world_.transport().shared_memory();
+    request.pull_place = memory.place_of(std::as_bytes(part_of(work.pull, shard)));
+    if (request.push) {
+      request.push_place = memory.place_of(std::as_bytes(part_of(work.push, shard)));
+    }
+  }
+  return request;
+}
+
+ServerClient::Transfers ServerClient::begin_pull(std::span<float> into,
+                                                 const std::vector<Request>& requests) {
   Transfers transfers;
   for (std::size_t shard = 0; !into.empty() && shard < options_.servers.size(); ++shard) {
+    if (requests[shard].pull_place) {
+      continue;
+    }
     const auto values = std::as_writable_bytes(part_of(into, shard));
     bytes_received_ += values.size();
     transfers.push_back(
@@ -88,12 +115,15 @@ ServerClient::Transfers ServerClient::begin_pull(std::span<float> into) {
   return transfers;
 }
 
-ServerClient::Transfers ServerClient::begin_push(const Work& work) {
+ServerClient::Transfers ServerClient::begin_push(const Work& work,
+                                                 const std::vector<Request>& requests) {
   Transfers transfers;
   for (std::size_t shard = 0; !work.push.empty() && shard < options_.servers.size(); ++shard) {
     const NodeId node = options_.servers[shard];
-    transfers.push_back(world_.transport().start_send(node, tags::server_push,
-                                                      std::as_bytes(part_of(work.push, shard))));
+    if (!requests[shard].push_place) {
+      transfers.push_back(world_.transport().start_send(node, tags::server_push,
+                                                        std::as_bytes(part_of(work.push, shard))));
+    }
     const auto buffers = part_of(work.buffers, shard);
     if (!buffers.empty()) {
       transfers.push_back(
@@ -118,10 +148,16 @@ std::optional<Reply> ServerClient::await_owed() {
 
 void ServerClient::await_answers() {
   owes_answers_ = false;
-  last_ = await_answer(options_.servers.front());
-  for (std::size_t shard = 1; shard < options_.servers.size(); ++shard) {
-    last_.steps = std::min(last_.steps, await_answer(options_.servers[shard]).steps);
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    const Reply reply = await_answer(options_.servers[shard]);
+    reaches_memory_[shard] = reply.reaches_memory && world_.transport().shared_memory() != nullptr;
+    fewest = std::min(fewest, reply.steps);
+    if (shard == 0) {
+      last_ = reply;
+    }
   }
+  last_.steps = fewest;
 }
 
 Reply ServerClient::await_answer(NodeId shard) {

@@ -45,6 +45,8 @@ class ServerClient {
   /// Fetches the model, as soon as there is one, and this worker's own buffers.
   Reply start(std::span<float> params, std::span<float> buffers);
 
+  /// What lies in shared memory that a shard of the same host reaches is handed over where it is, both
+  /// ways, by an exchange that waits for its answer.
   /// A push alone returns when its values have been handed over; the answer to it is awaited by the
   /// next call.
   /// Errors: PeerLost; RanksMissing, which names whom a shard waited for; what the world was
@@ -63,8 +65,9 @@ class ServerClient {
   template <class Value>
   std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
   void ask(NodeId shard, const Request& request);
-  Transfers begin_pull(std::span<float> into);
-  Transfers begin_push(const Work& work);
+  Request request_for(std::size_t shard, const Work& work) const;
+  Transfers begin_pull(std::span<float> into, const std::vector<Request>& requests);
+  Transfers begin_push(const Work& work, const std::vector<Request>& requests);
   void receive_buffers(std::size_t shard, std::span<float> into);
   std::optional<Reply> await_owed();
   void await_answers();
@@ -76,6 +79,7 @@ class ServerClient {
   World& world_;
   Options options_;
   AdaptiveLimit waits_;
+  std::vector<bool> reaches_memory_;  ///< each shard, this worker's
   Reply last_{};
   bool owes_answers_ = false;  ///< to a push alone
   Duration held_{};            ///< of the exchange under way

@@ -22,14 +22,8 @@ void for_each_block(std::size_t values, const Visit& visit) {
   }
 }
 
-template <class Value>
-std::span<Value> block_of(std::vector<Value>& values, std::size_t first, std::size_t count) {
-  return std::span(values).subspan(first, count);
-}
-
-std::span<const float> block_of(const std::vector<float>& values, std::size_t first,
-                                std::size_t count) {
-  return std::span(values).subspan(first, count);
+std::span<float> block_of(std::span<float> values, std::size_t first, std::size_t count) {
+  return values.subspan(first, count);
 }
 
 void copy(std::span<const float> from, std::span<float> to) {
@@ -102,8 +96,10 @@ ShardStore::ShardStore(const Options& options)
     compensation_.emplace(*options.compensation, options.params);
   }
   for (Desk& desk : desks_) {
-    desk.in.resize(options.params);
-    desk.out.resize(options.params);
+    desk.own_in.resize(options.params);
+    desk.own_out.resize(options.params);
+    desk.in = desk.own_in;
+    desk.out = desk.own_out;
     desk.buffers.resize(options.buffers);
   }
 }

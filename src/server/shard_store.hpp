@@ -26,8 +26,10 @@ struct PushFacts {
 
 /// A shard and one worker: what they exchange, and what the shard knows of the worker.
 struct Desk {
-  std::vector<float> in;           ///< what the worker pushed last
-  std::vector<float> out;          ///< what it was sent last: what its next gradient is computed at
+  std::span<float> in;             ///< what the worker pushed last
+  std::span<float> out;            ///< what it is sent
+  std::vector<float> own_in;       ///< where these are, unless the worker lends memory of its own
+  std::vector<float> own_out;      ///< likewise
   std::vector<float> buffers;      ///< its own, as of its last push
   PushFacts facts{};               ///< of its last push
   std::uint64_t read_version = 0;  ///< of what it was sent last
@@ -70,6 +72,8 @@ class ShardStore {
   std::span<const float> params() const { return params_; }
   std::uint32_t workers() const { return static_cast<std::uint32_t>(desks_.size()); }
   Desk& desk(Rank worker) { return desks_[worker.value]; }
+  /// Whether what a worker was sent last is needed again, as what its next gradient is computed at.
+  bool keeps_answers() const { return compensation_.has_value(); }
 
   /// The first model: parameters, and buffers for every worker.
   void load(std::span<const float> params, std::span<const float> buffers);
