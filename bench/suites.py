@@ -1,6 +1,7 @@
 """The suites: which figure of Syncopate stands beside which of its peers."""
 import statistics
 
+from allreduce import allreduce, allreduce_tcp
 from measuring import ROOT, Contestant, comparison, interleave, table
 
 MIB = 2**20
@@ -175,7 +176,7 @@ def asynchronous(programs, options):
 
 SUITES = {
     suite.__name__.replace("_", "-"): suite
-    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous)
+    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous, allreduce, allreduce_tcp)
 }
 
 
