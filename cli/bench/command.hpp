@@ -18,7 +18,8 @@ inline constexpr std::array<std::string_view, 1> bench_algorithms{"ring"};
 
 /// How long to measure one thing.
 struct Effort {
-  std::optional<std::uint64_t> rounds;  ///< exactly as many; empty: as many as fill the seconds
+  std::optional<std::uint64_t> rounds =
+      {};  ///< exactly as many; empty: as many as fill the seconds
   double seconds = 0.5;
 };
 
