@@ -1,6 +1,8 @@
 """The suites: which figure of Syncopate stands beside which of its peers."""
 import statistics
+from concurrent import futures
 
+from allreduce import allreduce, allreduce_tcp
 from measuring import ROOT, Contestant, comparison, interleave, table
 
 MIB = 2**20
@@ -31,6 +33,10 @@ def ssgd(programs, options):
         results = interleave(
             [
                 Contestant("Syncopate, `train --scheme ssgd`", lambda: trained(programs, network, 2, options)),
+                Contestant(
+                    "Syncopate, two jobs of `train --scheme local` at once",
+                    lambda: apart(programs, network, 2, options),
+                ),
                 Contestant(
                     "PyTorch DistributedDataParallel, Gloo",
                     lambda: speed(programs.ddp(network, 2, options.seconds)),
@@ -175,7 +181,7 @@ def asynchronous(programs, options):
 
 SUITES = {
     suite.__name__.replace("_", "-"): suite
-    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous)
+    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous, allreduce, allreduce_tcp)
 }
 
 
@@ -219,6 +225,13 @@ def resident(result):
 
 def trained(programs, network, workers, options):
     return {"images/s": training(programs, network, workers, options).images_per_second}
+
+
+def apart(programs, network, workers, options):
+    """What as many workers do together when none of them waits for another."""
+    with futures.ThreadPoolExecutor(workers) as pool:
+        runs = [pool.submit(training, programs, network, 1, options) for _ in range(workers)]
+        return {"images/s": sum(run.result().images_per_second for run in runs)}
 
 
 def worker_memory(programs, network, workers, options):

@@ -42,7 +42,8 @@ void check_sum(const Sum& sum, Group& group, std::span<float> values, const std:
     values[i] = static_cast<float>(group.rank().value + 1) * pattern(i);
   }
   sum(values);
-  const auto factor = static_cast<float>(group.size() * (group.size() + 1) / 2);
+  const std::uint32_t all_ranks = group.size() * (group.size() + 1) / 2;
+  const auto factor = static_cast<float>(all_ranks);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] != factor * pattern(i)) {
       throw InternalError(fmt::format("{}: the sum of rank {} has {} at place {}, expected {}",

@@ -18,7 +18,8 @@ inline constexpr std::array<std::string_view, 2> bench_algorithms{"ring", "shm"}
 
 /// How long to measure one thing.
 struct Effort {
-  std::optional<std::uint64_t> rounds;  ///< exactly as many; empty: as many as fill the seconds
+  std::optional<std::uint64_t> rounds =
+      {};  ///< exactly as many; empty: as many as fill the seconds
   double seconds = 0.5;
 };
 

@@ -25,11 +25,21 @@ std::vector<const CLI::Option*> named_options(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return !option->get_positional(); });
 }
 
+/// What a command's argument without a name may be: its help lists nothing else.
+std::string positionals_of(const CLI::App& command) {
+  std::string words;
+  for (const CLI::Option* option : command.get_options()) {
+    words += option->get_positional() ? option->get_description() : "";
+  }
+  std::erase(words, ',');
+  return words;
+}
+
 /// The branches of the script's `case` for one command: each option's values, then what else the
 /// command takes.
 std::string branches_of(const CLI::App& command) {
   std::string branches;
-  std::string words = command.get_option_no_throw("shell") != nullptr ? "bash" : "";
+  std::string words = positionals_of(command);
   for (const CLI::Option* option : named_options(command)) {
     const std::string& name = option->get_lnames().front();
     words += fmt::format(" --{}", name);

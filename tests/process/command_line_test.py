@@ -53,7 +53,8 @@ class CommandLine(unittest.TestCase):
             self.assertNotIn(name, libraries)
 
     def test_refuses_mistakes_before_anything_is_started(self):
-        for words in (["train", "--batch-size", "none"], ["train", "--shceme", "ssgd"], ["trian"]):
+        benched = ["bench", "allreduce", "--ranks", "1"]
+        for words in (["train", "--batch-size", "none"], benched, ["train", "--shceme", "ssgd"], ["trian"]):
             ran = run(self.program, *words)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
             self.assertRegex(ran.stderr, r"\Asyncopate: [^\n]+\n\Z")
@@ -129,6 +130,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("syncopate", "train", "--scheme", "=", "ss"), ["ssgd", "ssp"])
         self.assertIn("ssgd", self.complete("syncopate", "train", "--scheme", "="))
         self.assertEqual(self.complete("syncopate", "completion", "b"), ["bash"])
+        self.assertEqual(self.complete("syncopate", "bench", "al"), ["allreduce"])
         self.assertEqual(self.complete("syncopate", "coordinator", "--network", "len"), ["lenet5"])
 
     def test_nothing_where_anything_goes(self):

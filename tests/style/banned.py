@@ -56,7 +56,7 @@ BANS = [
         r"(?:\bstd|(?<![\w>]))::(?:abort|terminate|_?exit|quick_exit)\s*\("
         r"|(?<![\w.>:])_?exit\s*\(|\b_Exit\s*\(",
         "throw an Error; only cli/ ends a process",
-        ("cli/*", "tests/process/*", "tests/unit/cli/*"),
+        ("cli/*", "tests/process/*", "tests/unit/cli/*", "bench/peer_*"),
     ),
     Ban(
         r"std::(?:cout|cerr|clog)\b|\b(?:f?printf|puts|putchar)\s*\(|fmt::print\b",

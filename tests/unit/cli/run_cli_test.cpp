@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "cli/bench/command.hpp"
 #include "cli/compare/comparison.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
@@ -89,7 +88,6 @@ class RunCliTest : public testing::Test {
   std::optional<CoordinatorCommand> coordinator_;
   std::optional<JoinCommand> join_;
   std::optional<CompareCommand> comparison_;
-  std::optional<BenchCommand> bench_;
   std::optional<NetworksCommand> networks_;
   Handlers handlers_{
       .train =
@@ -112,11 +110,7 @@ class RunCliTest : public testing::Test {
             comparison_ = command;
             return 0;
           },
-      .bench =
-          [this](const BenchCommand& command) {
-            bench_ = command;
-            return 0;
-          },
+      .bench = {},
       .networks =
           [this](const NetworksCommand& command) {
             networks_ = command;

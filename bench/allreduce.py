@@ -1,0 +1,93 @@
+"""The suites of sums over ranks: ours beside MPI, Gloo and torch.distributed."""
+import statistics
+
+from measuring import Contestant, interleave, table
+from peers import Peers
+
+# By the names of `syncopate bench allreduce`.
+OURS = [("tcp", "ring")]
+RANKS = (2, 4)
+SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 44_695_848, 100_000_000)
+
+
+def allreduce(programs, options):
+    """Allreduce of float32 between processes of one host, 1 KB to 100 MB, beside the fastest way of each peer."""
+    peers = Peers(options.build, options.python, programs.environment)
+    theirs = {
+        "Open MPI": peers.open_mpi,
+        "MPICH": peers.mpich,
+        "Gloo, its best algorithm": peers.gloo,
+        "torch.distributed, Gloo": peers.torch,
+    }
+    yield from compared(programs, options, OURS, theirs)
+
+
+def allreduce_tcp(programs, options):
+    """Allreduce of float32 between processes of one host over TCP alone, 1 KB to 100 MB."""
+    peers = Peers(options.build, options.python, programs.environment)
+    theirs = {
+        "Open MPI, TCP only": peers.open_mpi_tcp,
+        "Gloo, its best algorithm": peers.gloo,
+        "torch.distributed, Gloo": peers.torch,
+    }
+    yield from compared(programs, options, [each for each in OURS if each[0] == "tcp"], theirs)
+
+
+def compared(programs, options, ours, theirs):
+    own = [f"Syncopate, {transport}, {algorithm}" for transport, algorithm in ours]
+    for ranks in RANKS:
+        sides = [
+            Contestant(name, lambda each=each: figures(summed(programs, each, ranks, options.seconds)))
+            for name, each in zip(own, ours)
+        ] + [
+            Contestant(name, lambda peer=peer: figures(peer(ranks, SIZES, options.seconds)))
+            for name, peer in theirs.items()
+        ]
+        results = interleave(sides, options.rounds)
+        yield f"## {ranks} ranks: time of a round, the slowest rank's\n"
+        yield times_table(results, "µs", own, list(theirs)) + "\n"
+        yield f"## {ranks} ranks: CPU time of a round, all ranks together\n"
+        yield times_table(results, "µs of CPU", own, list(theirs)) + "\n"
+
+
+def summed(programs, ours, ranks, seconds):
+    transport, algorithm = ours
+    results = programs.bench(
+        "allreduce", "--transport", transport, "--algorithm", algorithm, "--ranks", ranks,
+        "--bytes", ",".join(str(size) for size in SIZES), "--seconds", seconds / len(SIZES),
+    )  # fmt: skip
+    return {result["bytes"]: result for result in results}
+
+
+def figures(results):
+    """In microseconds."""
+    found = {f"µs, {size_text(size)}": 1e6 * result["median_seconds"] for size, result in results.items()}
+    found.update({f"µs of CPU, {size_text(size)}": 1e6 * result["cpu_seconds"] for size, result in results.items()})
+    return found
+
+
+def times_table(results, what, own, theirs):
+    """A line for each size. The last column: how much faster our fastest is than theirs."""
+    rows = []
+    for size in SIZES:
+        times = {name: values[f"{what}, {size_text(size)}"] for name, values in results.items()}
+        medians = {name: statistics.median(values) for name, values in times.items()}
+        ratio = min(medians[name] for name in theirs) / min(medians[name] for name in own)
+        rows.append([size_text(size), *(spread_text(values) for values in times.values()), f"{ratio:.2f}"])
+    return table(["", *results, "fastest peer / ours"], rows)
+
+
+def spread_text(times):
+    middle = time_text(statistics.median(times))
+    return middle if len(times) == 1 else f"{middle} ({time_text(min(times))} to {time_text(max(times))})"
+
+
+def time_text(microseconds):
+    return f"{microseconds:.3g} µs" if microseconds < 999.5 else f"{microseconds / 1e3:.3g} ms"
+
+
+def size_text(size):
+    for factor, unit in ((1e6, "MB"), (1e3, "KB")):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"

@@ -1,0 +1,165 @@
+// Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
+// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds. What a
+//         user sees of all of them is in tests/process/.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+
+#include "base/errors.hpp"
+#include "cli/bench/allreduce.hpp"
+#include "cli/bench/latency.hpp"
+#include "cli/bench/processes.hpp"
+#include "cli/bench/push_pull.hpp"
+#include "cli/bench/timing.hpp"
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::MatchesRegex;
+using Json = nlohmann::ordered_json;
+
+struct Ran {
+  int status;
+  std::string out, err;
+};
+
+Ran captured(const std::function<int()>& benchmark) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = benchmark();
+  std::fflush(nullptr);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+/// Of processes that run `body`.
+Ran ran(const std::vector<std::string>& names, const ProcessBody& body) {
+  return captured([&] { return run_processes(names, Form::json, body); });
+}
+
+Results results_of(const Ran& ran) {
+  EXPECT_EQ(ran.status, exit_status::success) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  return Json::parse(ran.out)["results"].get<Results>();
+}
+
+void wait_for_the_end() {
+  for (;;) {
+    ::pause();
+  }
+}
+
+TEST(RunProcessesTest, PrintsWhatTheFirstOneTells) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller& teller) {
+    if (index == 0) {
+      teller.begins("something");
+      teller.result({{"bytes", 4}});
+      teller.result({{"bytes", 8}});
+    }
+  });
+  EXPECT_EQ(done.out, "{\"results\":[{\"bytes\":4},{\"bytes\":8}]}\n");
+  EXPECT_EQ(done.err, "");
+  EXPECT_EQ(done.status, exit_status::success);
+}
+
+TEST(RunProcessesTest, NamesAProcessThatDies) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller&) {
+    index == 1 ? void(::kill(::getpid(), SIGKILL)) : wait_for_the_end();
+  });
+  EXPECT_THAT(done.err,
+              MatchesRegex("syncopate: b \\(process [0-9]+\\) was killed by signal 9.*\n"));
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(done.status, exit_status::failure);
+}
+
+TEST(RunProcessesTest, TellsTheCauseAndNotWhatItLedTo) {
+  const Ran done = ran({"a", "b", "c"}, [](std::uint32_t index, Teller&) {
+    if (index == 1) {
+      throw InternalError("the sum is wrong");
+    }
+    throw PeerLost(NodeId{1}, "lost node 1");
+  });
+  EXPECT_EQ(done.err, "syncopate: the sum is wrong\n");
+  EXPECT_EQ(done.status, exit_status::failure);
+}
+
+TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
+  const Ran done = ran({"a"}, [](std::uint32_t, Teller&) { throw ConfigError("no such device"); });
+  EXPECT_EQ(done.err, "syncopate: no such device\n");
+  EXPECT_EQ(done.status, exit_status::refused);
+}
+
+TEST(BenchTest, AllreduceSumsOverEveryTransportByEveryAlgorithm) {
+  for (const std::string_view transport : bench_transports) {
+    const Results results = results_of(captured([&] {
+      return bench_allreduce({.benchmark = "allreduce",
+                              .transport = std::string(transport),
+                              .algorithms = {bench_algorithms.begin(), bench_algorithms.end()},
+                              .ranks = 3,
+                              .bytes = {4, 40'000},
+                              .effort = {.rounds = 3},
+                              .form = Form::json});
+    }));
+    ASSERT_EQ(results.size(), 2 * bench_algorithms.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      EXPECT_EQ(results[i]["transport"], transport);
+      EXPECT_EQ(results[i]["algorithm"], bench_algorithms[i / 2]);
+      EXPECT_EQ(results[i]["ranks"], 3);
+      EXPECT_EQ(results[i]["bytes"], i % 2 == 0 ? 4 : 40'000);
+      EXPECT_EQ(results[i]["rounds"], 3);
+      EXPECT_GT(results[i]["min_seconds"], 0.0);
+    }
+  }
+}
+
+TEST(BenchTest, PushPullTellsOfEveryWorkersRounds) {
+  const Results results = results_of(captured([] {
+    return bench_push_pull({.benchmark = "push-pull",
+                            .servers = 2,
+                            .workers = 3,
+                            .bytes = {40'000},
+                            .effort = {.rounds = 4},
+                            .form = Form::json});
+  }));
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0]["servers"], 2);
+  EXPECT_EQ(results[0]["workers"], 3);
+  EXPECT_EQ(results[0]["rounds"], 4);
+  EXPECT_GT(results[0]["cpu_seconds"], 0.0);
+}
+
+TEST(BenchTest, LatencySendsSmallMessagesBackAndForthAndLargeOnesInBulk) {
+  const Results results = results_of(captured([] {
+    return bench_latency({.benchmark = "latency",
+                          .bytes = {64, 65'536, 65'537},
+                          .effort = {.rounds = 3},
+                          .form = Form::json});
+  }));
+  std::vector<std::string> patterns;
+  for (const Json& result : results) {
+    patterns.push_back(result["pattern"]);
+    EXPECT_DOUBLE_EQ(result["bytes_per_second"].get<double>(),
+                     result["bytes"].get<double>() / result["median_seconds"].get<double>());
+  }
+  EXPECT_THAT(patterns, ElementsAre("back and forth", "back and forth", "one way", "both ways"));
+}
+
+TEST(RoundsToFillTest, FillsTheTimeWithinBounds) {
+  EXPECT_EQ(rounds_to_fill({.seconds = 0.5}, 0.001), 500U);
+  EXPECT_EQ(rounds_to_fill({.seconds = 0.5}, 0.3), fewest_rounds);
+  EXPECT_EQ(rounds_to_fill({.seconds = 0.5}, 1e-9), 100'000U);
+  EXPECT_EQ(rounds_to_fill({.rounds = 2, .seconds = 0.5}, 0.001), 2U);
+}
+
+TEST(TimingsTest, TakesTheSlowestRankOfEachRound) {
+  const Timings timings{.seconds = {{1, 5, 2}, {3, 4, 1}}};
+  EXPECT_THAT(timings.slowest(), ElementsAre(3, 5, 2));
+}
+
+}  // namespace
+}  // namespace syncopate::cli
