@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -52,14 +53,18 @@ class Allreduce {
  private:
   void run(std::span<float> values, float factor);
   void measure(std::size_t bytes);
+  Algorithm cheapest(std::size_t bytes);
+  Algorithm cheapest_among_firsts(std::size_t bytes);
   void describe(Algorithm algorithm, std::size_t bytes);
 
   Group& group_;
   Options options_;
-  std::optional<Prices> prices_;   ///< of the group as it was when it was measured
-  Links links_;                    ///< likewise
-  std::uint32_t measured_in_ = 0;  ///< the generation
-  std::size_t measured_with_ = 0;  ///< bytes of the long messages
+  std::optional<Prices> prices_;             ///< of the group as it was when it was measured
+  Links links_;                              ///< likewise
+  std::map<std::size_t, Algorithm> picked_;  ///< likewise, by length: to price takes time
+  std::map<std::size_t, Algorithm> picked_among_firsts_;  ///< likewise
+  std::uint32_t measured_in_ = 0;                         ///< the generation
+  std::size_t measured_with_ = 0;                         ///< bytes of the long messages
 
   mutable std::mutex mutex_;  // guards what it says of itself
   std::string description_;
