@@ -10,7 +10,7 @@
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
 #include "collective/allgather.hpp"
-#include "collective/ring.hpp"
+#include "collective/allreduce.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "transport/shared_values.hpp"
 
@@ -21,14 +21,17 @@ using Sum = std::function<void(std::span<float>)>;
 
 /// Each of `bench_algorithms`.
 Sum make_sum(const std::string& algorithm, Group& group) {
-  if (algorithm == "shm") {
-    std::shared_ptr<SharedAllreduce> shared = SharedAllreduce::make(group);
-    if (!shared) {
-      throw ConfigError("algorithm shm sums in shared memory: choose --transport shm");
-    }
-    return [shared](std::span<float> values) { shared->run(values, 1); };
+  const auto allreduce = std::make_shared<Allreduce>(
+      group, Allreduce::Options{.algorithm = algorithm_named(algorithm).value()});
+  return [allreduce](std::span<float> values) { allreduce->sum(values); };
+}
+
+/// Lets all ranks go at the same moment, or as near to it as the transport lets them meet.
+std::function<void()> make_start(Group& group) {
+  if (std::shared_ptr<SharedAllreduce> shared = SharedAllreduce::make(group)) {
+    return [shared] { shared->meet(); };
   }
-  return [&group](std::span<float> values) { ring_allreduce(group, values); };
+  return [&group] { barrier(group); };
 }
 
 /// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2 times
@@ -54,7 +57,8 @@ void check_sum(const Sum& sum, Group& group, std::span<float> values, const std:
 
 class AllreduceRank {
  public:
-  AllreduceRank(const BenchCommand& command, Node& node) : command_(command), node_(node) {
+  AllreduceRank(const BenchCommand& command, Node& node)
+      : command_(command), node_(node), start_(make_start(node.all)) {
     const auto most = *std::max_element(command.bytes.begin(), command.bytes.end());
     memory_ = make_values(node.world.transport().shared_memory(), most / sizeof(float));
   }
@@ -83,7 +87,7 @@ class AllreduceRank {
     std::fill(values.begin(), values.end(), 0.0F);
     const Timings timings =
         time_rounds(node_.all, command_.effort,
-                    {.before = [&] { barrier(node_.all); }, .body = [&] { sum(values); }});
+                    {.before = start_, .body = [&] { sum(values); }});
     if (tells) {
       node_.teller.result(figures(algorithm, bytes, timings));
     }
@@ -104,6 +108,7 @@ class AllreduceRank {
 
   const BenchCommand& command_;
   Node& node_;
+  const std::function<void()> start_;
   std::shared_ptr<float> memory_;
 };
 

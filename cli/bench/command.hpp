@@ -14,7 +14,8 @@ namespace syncopate::cli {
 inline constexpr std::array<std::string_view, 2> bench_transports{"shm", "tcp"};
 
 /// What `--algorithm` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
-inline constexpr std::array<std::string_view, 2> bench_algorithms{"ring", "shm"};
+inline constexpr std::array<std::string_view, 6> bench_algorithms{
+    "auto", "shm", "ring", "butterfly", "binary-blocks", "tree"};
 
 /// How long to measure one thing.
 struct Effort {

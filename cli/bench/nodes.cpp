@@ -96,7 +96,9 @@ void live(const Meeting& meeting, std::uint32_t index, Teller& teller,
   RealWorld world(make_node(meeting, index));
   Transport& transport = world.transport();
   const TimePoint deadline = world.now() + patience;
-  Group::Options options{.members = {}, .self = Rank{index}};
+  Group::Options options{.members = {},
+                         .self = Rank{index},
+                         .hosts = std::vector<std::uint32_t>(meeting.nodes, 0)};
   for (const Entry& entry : meet(transport, meeting.nodes, entry_of(transport, index), deadline)) {
     options.members.push_back(entry.node);
     if (entry.node != transport.self()) {

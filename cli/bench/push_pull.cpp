@@ -14,6 +14,7 @@
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
 #include "server/shard_ranges.hpp"
+#include "transport/shared_values.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -49,8 +50,12 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
 }
 
 Timings work(const BenchCommand& command, Node& node, const Cast& cast, std::size_t values) {
-  const std::vector<float> gradient(values, 1e-3F);
-  std::vector<float> params(values);
+  SharedMemory* const memory = node.world.transport().shared_memory();
+  const std::shared_ptr<float> pushed = make_values(memory, values);
+  const std::shared_ptr<float> pulled = make_values(memory, values);
+  const std::span<float> gradient(pushed.get(), values);
+  const std::span<float> params(pulled.get(), values);
+  std::fill(gradient.begin(), gradient.end(), 1e-3F);
   Group workers(node.world, {.members = cast.workers, .self = node.all.rank()});
   ServerClient client(node.world, {.servers = cast.servers});
   std::uint64_t step = 0;

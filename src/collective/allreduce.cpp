@@ -86,8 +86,7 @@ void Allreduce::run(std::span<float> values, float factor) {
   }
   add_up(group_, values, factor, algorithm, [this](Group& firsts, auto slice) {
     if (firsts.size() > 1) {
-      const auto bytes = static_cast<double>(slice.size_bytes());
-      add_up(firsts, slice, 1, prices_->among_firsts().cheapest(bytes));
+      add_up(firsts, slice, 1, cheapest_among_firsts(slice.size_bytes()));
     }
   });
 }
@@ -104,7 +103,7 @@ Algorithm Allreduce::pick(std::size_t values) {
     measure(bytes);
   }
   if (picked == Algorithm::automatic) {
-    picked = prices_->cheapest(static_cast<double>(bytes));
+    picked = cheapest(bytes);
   } else if (picked == Algorithm::butterfly && !std::has_single_bit(group_.size())) {
     picked = Algorithm::binary_blocks;
   }
@@ -124,8 +123,8 @@ bool Allreduce::shares_memory() {
   }
   if (!shared_ && options_.algorithm == Algorithm::shm) {
     throw ConfigError(
-        "--aggregate shm: the workers do not all share memory, which takes one host, one user and "
-        "--transport shm; choose another, or auto");
+        "expected all workers to share memory, to add up by shm, which takes one host, one user and "
+        "transport shm; found some that do not: choose another way to add up, or auto");
   }
   return wanted && shared_ != nullptr;
 }
@@ -139,8 +138,26 @@ void Allreduce::measure(std::size_t bytes) {
   }
   links_ = measure_links(group_, wanted);
   prices_.emplace(group_.hosts(), links_);
+  picked_.clear();
+  picked_among_firsts_.clear();
   measured_in_ = group_.generation();
   measured_with_ = wanted;
+}
+
+Algorithm Allreduce::cheapest(std::size_t bytes) {
+  const auto [pick, fresh] = picked_.try_emplace(bytes);
+  if (fresh) {
+    pick->second = prices_->cheapest(static_cast<double>(bytes));
+  }
+  return pick->second;
+}
+
+Algorithm Allreduce::cheapest_among_firsts(std::size_t bytes) {
+  const auto [pick, fresh] = picked_among_firsts_.try_emplace(bytes);
+  if (fresh) {
+    pick->second = prices_->among_firsts().cheapest(static_cast<double>(bytes));
+  }
+  return pick->second;
 }
 
 void Allreduce::describe(Algorithm algorithm, std::size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,16 +57,20 @@ class Allreduce {
   void run(std::span<float> values, float factor);
   bool shares_memory();
   void measure(std::size_t bytes);
+  Algorithm cheapest(std::size_t bytes);
+  Algorithm cheapest_among_firsts(std::size_t bytes);
   void describe(Algorithm algorithm, std::size_t bytes);
 
   Group& group_;
   Options options_;
-  std::unique_ptr<SharedAllreduce> shared_;  ///< null where not all ranks share memory
+  std::unique_ptr<SharedAllreduce> shared_;     ///< null where not all ranks share memory
   std::optional<std::uint32_t> sharing_since_;  ///< the generation that it was tried in
-  std::optional<Prices> prices_;   ///< of the group as it was when it was measured
-  Links links_;                    ///< likewise
-  std::uint32_t measured_in_ = 0;  ///< the generation
-  std::size_t measured_with_ = 0;  ///< bytes of the long messages
+  std::optional<Prices> prices_;             ///< of the group as it was when it was measured
+  Links links_;                              ///< likewise
+  std::map<std::size_t, Algorithm> picked_;  ///< likewise, by length: to price takes time
+  std::map<std::size_t, Algorithm> picked_among_firsts_;  ///< likewise
+  std::uint32_t measured_in_ = 0;                         ///< the generation
+  std::size_t measured_with_ = 0;                         ///< bytes of the long messages
 
   mutable std::mutex mutex_;  // guards what it says of itself
   std::string description_;

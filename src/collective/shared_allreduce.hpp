@@ -42,6 +42,9 @@ class SharedAllreduce {
   SharedAllreduce(const SharedAllreduce&) = delete;
   SharedAllreduce& operator=(const SharedAllreduce&) = delete;
 
+  /// Returns when all ranks have called it. Errors: as `run`.
+  void meet() { run({}, 1); }
+
   /// Sums `values`, times `factor`, over all ranks, in place.
   /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError where a rank brings
   ///         another number of values.

@@ -49,10 +49,12 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   const std::uint64_t done = samples_done_ + table.meeting.samples;
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
   table.meeting.agreed.stop |= done + coming >= options_.samples_to_do;
+  const TimePoint opened = clock.now();
   if (!options_.server) {
     allreduce_.pick(values.model.size());  // what it measures is no part of the time that sums take
   }
   const TimePoint met = clock.now();
+  table.waited += met - opened;
   const bool by_samples = options_.weights == Weights::samples;
   const double weight = by_samples ? static_cast<double>(card.samples) : 1;
   const double total = by_samples ? static_cast<double>(table.meeting.samples) : group_.size();

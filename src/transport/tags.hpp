@@ -12,9 +12,9 @@ inline constexpr Tag allgather{16};
 inline constexpr Tag parts{17};  ///< of an allreduce: values that are to be added
 inline constexpr Tag sums{18};   ///< of an allreduce: complete ones, on their way back
 inline constexpr Tag broadcast{19};
-inline constexpr Tag round_ends{20};      ///< small: a worker has finished its batch
-inline constexpr Tag handover{21};        ///< a meeting's result, to those in whose hands it broke
-inline constexpr Tag links{22};           ///< by which an allreduce measures what lies between nodes
+inline constexpr Tag round_ends{20};  ///< small: a worker has finished its batch
+inline constexpr Tag handover{21};    ///< a meeting's result, to those in whose hands it broke
+inline constexpr Tag links{22};       ///< by which an allreduce measures what lies between nodes
 inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
 inline constexpr Tag server_reply{25};    ///< small: what it answers
 inline constexpr Tag server_push{26};     ///< values of a push

@@ -45,6 +45,19 @@ class Schemes(JobTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([server["updates"] for server in self.summary()["servers"]], [20, 20])
 
+    def test_what_adds_up_is_told(self):
+        for aggregate in ("auto", "ring", "binary-blocks", "tree"):
+            with self.subTest(aggregate=aggregate):
+                done = self.train(*SMALL, "--aggregate", aggregate, "--max-steps", "5", run_dir=aggregate)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                told = self.summary(aggregate)["aggregate"]
+                self.assertRegex(told, r"[a-z-]+: 3 ranks, [\d.]+ MB" if aggregate == "auto" else aggregate + ": 3 ranks")
+                self.assertIn(f"adding up by {told}", done.stderr)
+
+    def test_a_butterfly_of_three_workers_is_refused(self):
+        done = self.train(*SMALL, "--aggregate", "butterfly")
+        self.assert_refused(done, "power of two", "found 3", "binary-blocks")
+
     def test_training_that_diverges_is_named_by_worker_and_step(self):
         for scheme in ("ssgd", "asgd"):
             with self.subTest(scheme=scheme):

@@ -90,6 +90,14 @@ TEST(Prices, TheCheapestDependsOnLengthAndRanks) {
   EXPECT_EQ(cheapest(17, 4e5), Algorithm::binary_blocks);
 }
 
+/// As docs/collectives.md has them.
+TEST(Prices, ChangeTheCheapestWhereThePageSays) {
+  EXPECT_EQ(cheapest(8, 115e3), Algorithm::tree);
+  EXPECT_EQ(cheapest(8, 130e3), Algorithm::butterfly);
+  EXPECT_EQ(cheapest(7, 380e3), Algorithm::binary_blocks);
+  EXPECT_EQ(cheapest(7, 420e3), Algorithm::ring);
+}
+
 /// Seconds of an allreduce in the simulator, from the start of the first to the end of the last.
 double simulated(std::uint32_t ranks, Algorithm algorithm, std::size_t values) {
   const auto ends = on_every_rank<TimePoint>(ranks, [&](Group& group) {
