@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <cstring>
+
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
 
@@ -52,27 +54,47 @@ void scale(float* values, float factor, size_t count) {
   }
 }
 
-void weighted_sum(const WeightedSum& sum) {
+void scale_into(float* HWY_RESTRICT into, float factor, const float* HWY_RESTRICT from,
+                size_t count) {
   const hn::ScalableTag<float> lanes;
   const size_t width = hn::Lanes(lanes);
+  const auto factors = hn::Set(lanes, factor);
   size_t i = 0;
-  for (; i + width <= sum.count; i += width) {
-    auto total = hn::Mul(hn::LoadU(lanes, sum.addends[0] + i), hn::Set(lanes, sum.factors[0]));
-    for (size_t k = 1; k < sum.addends.size(); ++k) {
-      const auto factor = hn::Set(lanes, sum.factors[k]);
-      total = hn::Add(total, hn::Mul(hn::LoadU(lanes, sum.addends[k] + i), factor));
-    }
-    for (float* const into : sum.into) {
-      hn::StoreU(total, lanes, into + i);
-    }
+  for (; i + width <= count; i += width) {
+    hn::StoreU(hn::Mul(hn::LoadU(lanes, from + i), factors), lanes, into + i);
   }
-  for (; i < sum.count; ++i) {
-    float total = sum.addends[0][i] * sum.factors[0];
+  for (; i < count; ++i) {
+    into[i] = from[i] * factor;
+  }
+}
+
+void add_scaled(float* HWY_RESTRICT into, float factor, const float* HWY_RESTRICT from,
+                size_t count) {
+  const hn::ScalableTag<float> lanes;
+  const size_t width = hn::Lanes(lanes);
+  const auto factors = hn::Set(lanes, factor);
+  size_t i = 0;
+  for (; i + width <= count; i += width) {
+    const auto scaled = hn::Mul(hn::LoadU(lanes, from + i), factors);
+    hn::StoreU(hn::Add(hn::LoadU(lanes, into + i), scaled), lanes, into + i);
+  }
+  for (; i < count; ++i) {
+    into[i] += from[i] * factor;
+  }
+}
+
+void weighted_sum(const WeightedSum& sum) {
+  // In the first-level cache, beside a part of one addend.
+  constexpr size_t block = 2048;
+  HWY_ALIGN float total[block];
+  for (size_t at = 0; at < sum.count; at += block) {
+    const size_t count = sum.count - at < block ? sum.count - at : block;
+    scale_into(total, sum.factors[0], sum.addends[0] + at, count);
     for (size_t k = 1; k < sum.addends.size(); ++k) {
-      total += sum.addends[k][i] * sum.factors[k];
+      add_scaled(total, sum.factors[k], sum.addends[k] + at, count);
     }
     for (float* const into : sum.into) {
-      into[i] = total;
+      std::memcpy(into + at, total, count * sizeof(float));
     }
   }
 }

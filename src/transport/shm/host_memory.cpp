@@ -10,6 +10,7 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -36,8 +37,10 @@ bool has_come_to(const SharedWord& word, std::uint32_t value) {
   return static_cast<std::int32_t>(word.value.load(std::memory_order_acquire) - value) >= 0;
 }
 
-bool come_while_awake(const SharedWord& word, std::uint32_t value) {
-  if (spin([&] { return has_come_to(word, value); }, spinning)) {
+/// With more nodes than cores, the one that is waited for may wait for this core.
+bool come_while_awake(const SharedWord& word, std::uint32_t value, bool alone) {
+  if (alone ? spin([&] { return has_come_to(word, value); }, spinning)
+            : has_come_to(word, value)) {
     return true;
   }
   for (int turn = 0; turn < yields; ++turn) {
@@ -71,6 +74,7 @@ HostMemory::HostMemory(Check check)
 void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
   const std::lock_guard lock(mutex_);
   lenders_.try_emplace(node, Lender{.address = address});
+  crowded_ = lenders_.size() > std::thread::hardware_concurrency();
 }
 
 bool HostMemory::reaches(NodeId peer) {
@@ -143,7 +147,7 @@ std::span<std::byte> HostMemory::at(NodeId peer, std::uint64_t place, std::size_
 }
 
 void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {
-  if (come_while_awake(word, value)) {
+  if (come_while_awake(word, value, !crowded_)) {
     return;
   }
   while (true) {

@@ -16,7 +16,7 @@ namespace syncopate::shm {
 /// The shared memory of real processes: a segment a node, from which its allocations come, and those of
 /// the others, mapped when they are first needed.
 ///
-/// Waiting: a short while spinning, then with the core lent to others, then asleep until woken; so a
+/// Waiting: a short while spinning, if every node can have a core, then with the core lent to others, then asleep until woken; so a
 ///          wait that is about to end costs next to nothing, a long one costs nobody a core, and more
 ///          nodes than cores get on.
 class HostMemory final : public SharedMemory {
@@ -63,6 +63,7 @@ class HostMemory final : public SharedMemory {
 
   std::mutex mutex_;
   std::map<NodeId, Lender> lenders_;
+  std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
 
 }  // namespace syncopate::shm
