@@ -37,7 +37,8 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
   ShardStore store({.params = range_of_shard(values, shard, command.servers).count,
                     .workers = command.workers,
                     .rule = {.name = "sgd"},
-                    .learning_rate = [](std::uint64_t) { return 1e-6; }});
+                    .learning_rate = [](std::uint64_t) { return 1e-6; },
+                    .hands = hands_at_hand()});
   const auto consistency = make_consistency(store, {});
   ParameterServer server(node.world, store, *consistency,
                          {.workers = cast.workers, .servers = cast.servers});

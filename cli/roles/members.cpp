@@ -8,6 +8,7 @@
 
 #include "base/machine.hpp"
 #include "cli/roles/step_cost.hpp"
+#include "server/crew.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluator.hpp"
 #include "train/server_role.hpp"
@@ -70,7 +71,8 @@ class Server final : public Candidate {
                 .shard = shard_,
                 .layout = layout_,
                 .train_samples = job_.dataset().train.samples(),
-                .resume_from = job_.resume_from()});
+                .resume_from = job_.resume_from(),
+                .hands = hands_at_hand()});
   }
 
   const Job& job_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/errors.hpp"
 #include "collective/reduce.hpp"
@@ -13,14 +14,8 @@ namespace {
 
 /// 64 KiB: the blocks of an update, of its gradient and of its answer fit the second-level cache.
 constexpr std::size_t block_values = 16 * 1024;
-
-/// Calls `visit(first, count)` for each block of `values`.
-template <class Visit>
-void for_each_block(std::size_t values, const Visit& visit) {
-  for (std::size_t first = 0; first < values; first += block_values) {
-    visit(first, std::min(block_values, values - first));
-  }
-}
+/// From here on a loop over all parameters takes longer than it takes to wake a thread.
+constexpr std::size_t worth_a_crew = 512 * 1024;
 
 std::span<float> block_of(std::span<float> values, std::size_t first, std::size_t count) {
   return values.subspan(first, count);
@@ -91,7 +86,7 @@ ShardStore::ShardStore(const Options& options)
       rule_(make_update_rule(options.rule, options.params)),
       learning_rate_(options.learning_rate),
       desks_(options.workers),
-      block_(block_values) {
+      crew_(options.params >= worth_a_crew ? options.hands : 1) {
   if (options.compensation) {
     compensation_.emplace(*options.compensation, options.params);
   }
@@ -102,6 +97,15 @@ ShardStore::ShardStore(const Options& options)
     desk.out = desk.own_out;
     desk.buffers.resize(options.buffers);
   }
+}
+
+/// Calls `visit(first, count)` for each block of the parameters, on all hands.
+void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_t)>& visit) {
+  const std::size_t blocks = (params_.size() + block_values - 1) / block_values;
+  crew_.run(blocks, [&](std::size_t block) {
+    const std::size_t first = block * block_values;
+    visit(first, std::min(block_values, params_.size() - first));
+  });
 }
 
 void ShardStore::load(std::span<const float> params, std::span<const float> buffers) {
@@ -121,7 +125,7 @@ void ShardStore::apply(Rank worker, bool answer) {
     return;
   }
   rule_->begin_step(learning_rate_(samples_));
-  for_each_block(params_.size(), [&](std::size_t first, std::size_t count) {
+  for_each_block([&](std::size_t first, std::size_t count) {
     const auto gradient = block_of(desk.in, first, count);
     const auto params = block_of(params_, first, count);
     const auto out = block_of(desk.out, first, count);
@@ -158,9 +162,9 @@ void ShardStore::apply_mean(std::span<const Rank> workers) {
 
 void ShardStore::step_with_mean(std::span<const Rank> workers, std::uint64_t samples) {
   rule_->begin_step(learning_rate_(samples_));
-  for_each_block(params_.size(), [&](std::size_t first, std::size_t count) {
-    const auto mean = block_of(block_, 0, count);
-    std::fill(mean.begin(), mean.end(), 0.0F);
+  for_each_block([&](std::size_t first, std::size_t count) {
+    std::array<float, block_values> sum{};
+    const std::span<float> mean = std::span(sum).first(count);
     for (const Rank worker : workers) {
       const Desk& desk = desks_[worker.value];
       if (desk.facts.samples > 0) {
@@ -173,7 +177,7 @@ void ShardStore::step_with_mean(std::span<const Rank> workers, std::uint64_t sam
 
 void ShardStore::exchange(Rank worker, float rate) {
   Desk& desk = desks_[worker.value];
-  for_each_block(params_.size(), [&](std::size_t first, std::size_t count) {
+  for_each_block([&](std::size_t first, std::size_t count) {
     const auto replica = block_of(desk.in, first, count);
     elastic_exchange(replica, block_of(params_, first, count), rate);
     copy(replica, block_of(desk.out, first, count));
@@ -183,9 +187,9 @@ void ShardStore::exchange(Rank worker, float rate) {
 }
 
 void ShardStore::sum() {
-  for_each_block(params_.size(), [&](std::size_t first, std::size_t count) {
-    const auto total = block_of(block_, 0, count);
-    std::fill(total.begin(), total.end(), 0.0F);
+  for_each_block([&](std::size_t first, std::size_t count) {
+    std::array<float, block_values> sum{};
+    const std::span<float> total = std::span(sum).first(count);
     for (const Desk& desk : desks_) {
       if (desk.facts.weight != 0) {
         add_scaled(total, desk.facts.weight, block_of(desk.in, first, count));
@@ -200,7 +204,9 @@ void ShardStore::sum() {
 
 void ShardStore::read(Rank worker) {
   Desk& desk = desks_[worker.value];
-  copy(params_, desk.out);
+  for_each_block([&](std::size_t first, std::size_t count) {
+    copy(block_of(params_, first, count), block_of(desk.out, first, count));
+  });
   sent(desk);
 }
 

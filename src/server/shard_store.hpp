@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "server/crew.hpp"
 #include "server/delay_compensation.hpp"
 #include "server/optimizer_state.hpp"
 #include "server/update_rule.hpp"
@@ -50,7 +51,7 @@ struct ShardState {
 /// Updates are applied whole and one after the other, so that what a worker is sent was the model at
 /// one moment. The shard counts them: its version.
 ///
-/// Thread: one.
+/// Thread: one, which may have helpers within an update.
 class ShardStore {
  public:
   struct Options {
@@ -61,6 +62,7 @@ class ShardStore {
     /// The learning rate after so many samples of the job.
     std::function<double(std::uint64_t samples)> learning_rate;
     std::optional<DelayCompensation::Options> compensation{};
+    std::uint32_t hands = 1;  ///< threads for an update, if it is a long one
   };
 
   explicit ShardStore(const Options& options);
@@ -102,6 +104,7 @@ class ShardStore {
 
  private:
   void step_with_mean(std::span<const Rank> workers, std::uint64_t samples);
+  void for_each_block(const std::function<void(std::size_t first, std::size_t count)>& visit);
   void count(Desk& desk);
   void sent(Desk& desk);
 
@@ -110,11 +113,11 @@ class ShardStore {
   std::function<double(std::uint64_t)> learning_rate_;
   std::optional<DelayCompensation> compensation_;
   std::vector<Desk> desks_;  ///< by rank
-  std::vector<float> block_;
   std::uint64_t version_ = 0;
   std::uint64_t samples_ = 0;
   double loss_sum_ = 0;
   bool has_model_ = false;
+  Crew crew_;
 };
 
 }  // namespace syncopate

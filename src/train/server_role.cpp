@@ -148,7 +148,8 @@ ShardStore::Options ServerRole::store_options() const {
             return schedule_.rate(static_cast<double>(samples) /
                                   static_cast<double>(options_.train_samples));
           },
-      .compensation = options_.plan.delay_compensation()};
+      .compensation = options_.plan.delay_compensation(),
+      .hands = options_.hands};
   if (!options_.plan.server_keeps_model()) {
     options.buffers = 0;
   }

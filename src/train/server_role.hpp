@@ -22,6 +22,7 @@ struct ServerOptions {
   ModelLayout layout;
   std::uint64_t train_samples = 0;                   ///< in the training set
   std::optional<std::filesystem::path> resume_from;  ///< a checkpoint
+  std::uint32_t hands = 1;  ///< threads for an update of a long shard, this one's among them
 };
 void run_server(World& world, MemberLink& link, const ServerOptions& options);
 

@@ -13,6 +13,7 @@
 #include "server/server_client.hpp"
 #include "server/shard_ranges.hpp"
 #include "sim/simulation.hpp"
+#include "transport/shared_values.hpp"
 
 namespace syncopate {
 namespace {
@@ -26,6 +27,8 @@ struct Cluster {
   std::size_t values = 10;
   ConsistencyOptions consistency{};
   sim::NetworkProfile network{};
+  bool shared_memory = false;
+  std::optional<DelayCompensation::Options> compensation{};
 };
 
 /// Servers are nodes 0 to S − 1, workers follow.
@@ -36,7 +39,8 @@ class ServerRun {
   ServerRun(const Cluster& cluster, Body body)
       : cluster_(cluster),
         body_(std::move(body)),
-        simulation_({.seed = 1, .network = cluster.network}),
+        simulation_(
+            {.seed = 1, .network = cluster.network, .shared_memory = cluster.shared_memory}),
         versions_(cluster.servers) {
     for (std::uint32_t shard = 0; shard < cluster.servers; ++shard) {
       simulation_.add_node("server", [this, shard](World& world) { serve(world, shard); });
@@ -77,7 +81,8 @@ class ServerRun {
     ShardStore store({.params = range.count,
                       .workers = cluster_.workers,
                       .rule = {.name = "sgd"},
-                      .learning_rate = [](std::uint64_t) { return 1.0; }});
+                      .learning_rate = [](std::uint64_t) { return 1.0; },
+                      .compensation = cluster_.compensation});
     ConsistencyOptions options = cluster_.consistency;
     options.first_shard = shard == 0;
     ParameterServer* told = nullptr;
@@ -142,6 +147,55 @@ TEST(ParameterServer, AppliesEveryPushOfEveryWorkerWhole) {
   run.run();
   EXPECT_THAT(run.params(), Each(-50.0F));
   EXPECT_THAT(run.versions(), Each(50U));
+}
+
+/// Ten exchanges of a gradient of ones from shared memory; all but the first hand it over.
+void exchange_in_shared_memory(World& world, ServerClient& client, std::size_t values) {
+  const auto gradient = make_values(world.transport().shared_memory(), values);
+  const auto pulled = make_values(world.transport().shared_memory(), values);
+  const std::span<float> ones(gradient.get(), values);
+  const std::span<float> params(pulled.get(), values);
+  std::fill(ones.begin(), ones.end(), 1.0F);
+  for (std::uint64_t step = 1; step <= 10; ++step) {
+    const std::uint64_t before = world.transport().traffic().bytes_sent;
+    client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
+    EXPECT_THAT(params, Each(params[0]));
+    if (step > 1) {
+      EXPECT_LT(world.transport().traffic().bytes_sent - before, values * sizeof(float));
+    }
+  }
+}
+
+TEST(ParameterServer, ReadsAndWritesTheMemoryOfWorkersOfItsHost) {
+  Cluster cluster{.workers = 3, .servers = 2, .values = 1001, .shared_memory = true};
+  for (const bool keeps_answers : {false, true}) {
+    if (keeps_answers) {
+      cluster.compensation = DelayCompensation::Options{.lambda = 0};
+    }
+    ServerRun run(cluster, [&](World& world, ServerClient& client, Rank) {
+      exchange_in_shared_memory(world, client, cluster.values);
+    });
+    run.run();
+    EXPECT_THAT(run.params(), Each(-30.0F));
+    EXPECT_THAT(run.versions(), Each(30U));
+  }
+}
+
+TEST(ParameterServer, SumsInTheMemoryOfWorkersOfItsHost) {
+  const Cluster cluster{.workers = 3,
+                        .values = 1001,
+                        .consistency = {.kind = ConsistencyOptions::Kind::sums},
+                        .shared_memory = true};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    const auto memory = make_values(world.transport().shared_memory(), cluster.values);
+    const std::span<float> values(memory.get(), cluster.values);
+    for (std::uint64_t step = 1; step <= 5; ++step) {
+      std::fill(values.begin(), values.end(), static_cast<float>(rank.value + step));
+      client.work({.push = values, .pull = values, .facts = {.step = step, .samples = 1}});
+      EXPECT_THAT(values, Each(static_cast<float>(3 * step + 3)));
+    }
+  });
+  run.run();
 }
 
 TEST(ParameterServer, ShardsMayBeUnequalEmptyAndLarge) {
