@@ -37,6 +37,8 @@ class SimMemory final : public SharedMemory {
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
+  void handed_over(std::uint64_t bytes) override { handed_over_ += bytes; }
+  std::uint64_t bytes_handed_over() const { return handed_over_; }
 
  private:
   const SimHost::Lent* lender_of(std::uint64_t place, std::size_t bytes) const;
@@ -45,6 +47,7 @@ class SimMemory final : public SharedMemory {
   Node& node_;
   std::shared_ptr<SimHost> host_;
   Check check_;
+  std::uint64_t handed_over_ = 0;
 };
 
 }  // namespace syncopate::sim

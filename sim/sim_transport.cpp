@@ -235,6 +235,12 @@ void SimTransport::check_presence(NodeId peer) const {
   }
 }
 
+Traffic SimTransport::traffic() const {
+  Traffic traffic = traffic_;
+  traffic.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
+  return traffic;
+}
+
 void SimTransport::count(std::size_t bytes) {
   traffic_.bytes_sent += bytes + header_bytes;
   ++traffic_.messages_sent;

@@ -34,7 +34,7 @@ class SimTransport final : public Transport, private Endpoint {
   void give_up(NodeId peer) override;
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
-  Traffic traffic() const override { return traffic_; }
+  Traffic traffic() const override;
   SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
   /// Closes at once: what is not yet sent is lost. `why` tells the peers.

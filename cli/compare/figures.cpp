@@ -98,7 +98,7 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
             .samples = summary.at("samples"),
             .throughput = summary.at("throughput"),
             .cluster_efficiency = summary.at("cluster_efficiency"),
-            .traffic = summary.at("traffic_bytes"),
+            .traffic = summary.at("traffic_bytes").get<double>() + summary.value("local_bytes", 0.0),
             .median_staleness = staleness.at("median"),
             .p99_staleness = staleness.at("p99"),
             .most_staleness = staleness.at("max"),

@@ -326,6 +326,9 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   add("training clock", cell(summary, "training_seconds", seconds_text) +
                             (summary.value("virtual_time", false) ? " of virtual time" : ""));
   add("traffic", cell(summary, "traffic_bytes", bytes_text));
+  if (summary.value("local_bytes", 0.0) > 0) {
+    add("in shared memory", cell(summary, "local_bytes", bytes_text));
+  }
   for (const auto& [name, figure] : facts_of_going_apart(summary)) {
     add(name, figure);
   }

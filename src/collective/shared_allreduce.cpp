@@ -169,6 +169,7 @@ void SharedAllreduce::hand_out(std::span<float> mine) {
     await(rank, desks_[rank]->summed, summed_[rank] + segments_of(rank, mine.size()));
   }
   count_segments(mine.size());
+  count_bytes(mine.size_bytes());
 }
 
 /// Each rank takes the slices of all others to where its values belong.
@@ -180,7 +181,13 @@ void SharedAllreduce::collect(std::span<float> mine, std::span<float> values) {
     copy_slice(group_.neighbour(step).value, values);
   }
   count_segments(mine.size());
+  count_bytes(mine.size_bytes());
   finish();
+}
+
+/// What others read of this rank's values, and what they have of its sums.
+void SharedAllreduce::count_bytes(std::size_t bytes) {
+  memory_.handed_over(2 * bytes * (group_.size() - 1) / group_.size());
 }
 
 std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count) const {

@@ -81,6 +81,7 @@ class SharedAllreduce {
   void collect(std::span<float> mine, std::span<float> values);
   std::uint32_t segments_of(std::uint32_t rank, std::size_t count) const;
   void count_segments(std::size_t count);
+  void count_bytes(std::size_t bytes);
   void copy_slice(std::uint32_t from, std::span<float> values);
   void finish();
 

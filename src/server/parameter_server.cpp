@@ -179,8 +179,11 @@ void ParameterServer::borrow(Rank worker, const Request& request) {
 void ParameterServer::give_back(Rank worker) {
   Line& line = lines_[worker.value];
   Desk& desk = store_.desk(worker);
-  if (line.pulls && !line.wanted.empty() && desk.out.data() != line.wanted.data()) {
-    std::copy(desk.out.begin(), desk.out.end(), line.wanted.begin());
+  if (line.pulls && !line.wanted.empty()) {
+    if (desk.out.data() != line.wanted.data()) {
+      std::copy(desk.out.begin(), desk.out.end(), line.wanted.begin());
+    }
+    world_.transport().shared_memory()->handed_over(line.wanted.size_bytes());
   }
   desk.in = desk.own_in;
   desk.out = desk.own_out;

@@ -97,6 +97,9 @@ Request ServerClient::request_for(std::size_t shard, const Work& work) const {
       request.push_place = memory.place_of(std::as_bytes(part_of(work.push, shard)));
     }
   }
+  if (request.push_place) {
+    world_.transport().shared_memory()->handed_over(part_of(work.push, shard).size_bytes());
+  }
   return request;
 }
 

@@ -274,7 +274,9 @@ wire::Heartbeat ServerRole::status(const std::string& phase) const {
   status.set_job_seconds(to_seconds(now.training));
   status.set_session_samples(now.samples - start_.samples);
   status.set_session_seconds(to_seconds(now.training - start_.training));
-  status.set_bytes_sent(world_.transport().traffic().bytes_sent);
+  const Traffic traffic = world_.transport().traffic();
+  status.set_bytes_sent(traffic.bytes_sent);
+  status.set_bytes_handed_over(traffic.bytes_handed_over);
   status.set_busy_seconds(to_seconds(server_.busy()));
   *status.mutable_queue_length() = to_wire(server_.queue_length());
   return status;

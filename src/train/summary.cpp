@@ -40,6 +40,7 @@ Json summary_of_worker(const Member& member, const MembersSaid& members) {
       {"wait_ratio", ratio(worker.wait_seconds(), session)},
       {"wait_seconds", worker.wait_seconds()},
       {"traffic_bytes", worker.bytes_sent()},
+      {"local_bytes", worker.bytes_handed_over()},
       {"received_bytes", worker.bytes_received()},
       {"pace_overruns", worker.overruns()},
       {"dropped_gradients", worker.dropped()},
@@ -53,6 +54,7 @@ Json summary_of_server(const Member& member, const wire::Heartbeat& server) {
   return {{"shard", member.rank.value},
           {"updates", server.round()},
           {"traffic_bytes", server.bytes_sent()},
+          {"local_bytes", server.bytes_handed_over()},
           {"busy_ratio", ratio(server.busy_seconds(), server.session_seconds())},
           {"queue_length", {{"mean", queue.mean()}, {"max", queue.max()}}}};
 }
@@ -62,6 +64,7 @@ struct Totals {
   double stand_alone = 0;
   double session_samples = 0;
   std::uint64_t traffic = 0;
+  std::uint64_t local = 0;
   std::uint64_t dropped = 0;
   std::uint64_t skipped = 0;
   Histogram staleness{};
@@ -75,6 +78,7 @@ Totals totals_of_workers(const RunResult& result) {
     totals.stand_alone += stand_alone_throughput(worker);
     totals.session_samples += static_cast<double>(worker.session_samples());
     totals.traffic += worker.bytes_sent();
+    totals.local += worker.bytes_handed_over();
     totals.dropped += worker.dropped();
     totals.skipped += worker.skipped();
     totals.staleness.merge(from_wire(worker.staleness()));
@@ -119,6 +123,7 @@ Json make_summary(const RunResult& result) {
     const auto server = result.members.servers.find(member.rank);
     if (server != result.members.servers.end()) {
       workers.traffic += server->second.bytes_sent();
+      workers.local += server->second.bytes_handed_over();
       servers.push_back(summary_of_server(member, server->second));
     }
   }
@@ -148,6 +153,7 @@ Json make_summary(const RunResult& result) {
           {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
           {"aggregate", job.aggregate().empty() ? Json(nullptr) : Json(job.aggregate())},
           {"traffic_bytes", workers.traffic},
+          {"local_bytes", workers.local},
           {"dropped_gradients", workers.dropped},
           {"skipped_batches", workers.skipped},
           {"staleness", with_buckets(workers.staleness)},

@@ -349,7 +349,9 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_compute_seconds(to_seconds(phases_.spent(Phase::compute)));
   status.set_communicate_seconds(to_seconds(phases_.spent(Phase::communicate)));
   status.set_wait_seconds(to_seconds(phases_.spent(Phase::wait)));
-  status.set_bytes_sent(world_.transport().traffic().bytes_sent);
+  const Traffic traffic = world_.transport().traffic();
+  status.set_bytes_sent(traffic.bytes_sent);
+  status.set_bytes_handed_over(traffic.bytes_handed_over);
   status.set_overruns(overruns_);
   status.set_bytes_received(scheme_.bytes_received());
   *status.mutable_staleness() = staleness_told_;

@@ -55,6 +55,9 @@ class SharedMemory {
   ///         the transport was cancelled with.
   virtual void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) = 0;
 
+  /// Counts bytes of this node that others read where they are, and bytes that it wrote to others.
+  virtual void handed_over(std::uint64_t bytes) = 0;
+
   /// Sets a word of which this node is the writer, and wakes those who wait for it.
   virtual void set(SharedWord& word, std::uint32_t value) = 0;
 };

@@ -38,6 +38,8 @@ class HostMemory final : public SharedMemory {
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
+  void handed_over(std::uint64_t bytes) override { handed_over_ += bytes; }
+  std::uint64_t bytes_handed_over() const { return handed_over_; }
 
  private:
   /// What allocations hold on to, so that they outlive this.
@@ -59,6 +61,7 @@ class HostMemory final : public SharedMemory {
   void check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const;
 
   const Check check_;
+  std::atomic<std::uint64_t> handed_over_ = 0;
   const std::shared_ptr<Own> own_;
 
   std::mutex mutex_;

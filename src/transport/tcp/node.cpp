@@ -145,6 +145,7 @@ Traffic Node::traffic() const {
     sum.bytes_sent += part.bytes_sent;
     sum.messages_sent += part.messages_sent;
   }
+  sum.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
   return sum;
 }
 
