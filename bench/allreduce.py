@@ -5,7 +5,7 @@ from measuring import Contestant, interleave, table
 from peers import Peers
 
 # By the names of `syncopate bench allreduce`.
-OURS = [("tcp", "ring")]
+OURS = [("shm", "auto"), ("tcp", "auto"), ("tcp", "ring")]
 RANKS = (2, 4)
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 44_695_848, 100_000_000)
 

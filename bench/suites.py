@@ -98,21 +98,27 @@ def simulator(programs, options):
     yield comparison(results, "messages per second of CPU")
 
 
-def tcp(programs, options):
-    """The tcp transport between two processes: one-way time of 64 bytes, and bandwidth of 44.7 MB."""
+def latency(programs, options):
+    """Messages between two processes of a host: one-way time of 64 bytes, and bandwidth of 44.7 MB."""
 
-    def measure():
-        found = {
-            result["pattern"]: result
-            for result in programs.bench("latency", "--bytes", "64,44695848", "--seconds", options.seconds / 3)
-        }
+    def measured(transport):
+        results = programs.bench(
+            "latency", "--transport", transport, "--bytes", "64,44695848", "--seconds", options.seconds / 3
+        )
+        found = {result["pattern"]: result for result in results}
         figures = {"µs, 64 bytes one way": 1e6 * found["back and forth"]["median_seconds"]}
         for pattern in ("one way", "both ways"):
             figures[f"GB/s, {pattern}"] = 1e-9 * found[pattern]["bytes_per_second"]
         return figures
 
-    results = interleave([Contestant("Syncopate, tcp on loopback", measure)], options.rounds)
-    for figure in results["Syncopate, tcp on loopback"]:
+    results = interleave(
+        [
+            Contestant("Syncopate, shared memory", lambda: measured("shm")),
+            Contestant("Syncopate, tcp on loopback", lambda: measured("tcp")),
+        ],
+        options.rounds,
+    )
+    for figure in results["Syncopate, shared memory"]:
         yield comparison(results, figure) + "\n"
 
 
@@ -140,7 +146,14 @@ def push_pull(programs, options):
         shape = ["--servers", servers, "--workers", workers]
         results = interleave(
             [
-                Contestant("Syncopate, tcp", lambda: exchange(programs.bench("push-pull", "--rounds", 40, *shape)[0])),
+                Contestant(
+                    "Syncopate, shared memory",
+                    lambda: exchange(programs.bench("push-pull", "--rounds", 40, *shape)[0]),
+                ),
+                Contestant(
+                    "Syncopate, tcp",
+                    lambda: exchange(programs.bench("push-pull", "--transport", "tcp", "--rounds", 40, *shape)[0]),
+                ),
                 Contestant(peer, lambda: exchange(programs.peer_server(shape))),
             ],
             options.rounds,
@@ -181,7 +194,7 @@ def asynchronous(programs, options):
 
 SUITES = {
     suite.__name__.replace("_", "-"): suite
-    for suite in (local, ssgd, start, memory, simulator, tcp, rules, push_pull, asynchronous, allreduce, allreduce_tcp)
+    for suite in (local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp)
 }
 
 

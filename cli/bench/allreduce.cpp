@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <span>
 
 #include "base/errors.hpp"
@@ -112,9 +113,24 @@ class AllreduceRank {
   std::shared_ptr<float> memory_;
 };
 
+void check(const BenchCommand& command) {
+  for (const std::string& algorithm : command.algorithms) {
+    if (algorithm == "butterfly" && !std::has_single_bit(command.ranks)) {
+      throw ConfigError(fmt::format(
+          "algorithm butterfly needs a power of two of ranks, found {}; binary-blocks takes any",
+          command.ranks));
+    }
+    if (algorithm == "shm" && command.transport != "shm") {
+      throw ConfigError("algorithm shm sums in shared memory, which needs --transport shm, found " +
+                        command.transport);
+    }
+  }
+}
+
 }  // namespace
 
 int bench_allreduce(const BenchCommand& command) {
+  check(command);
   std::vector<std::string> names;
   for (std::uint32_t rank = 0; rank < command.ranks; ++rank) {
     names.push_back(fmt::format("rank {}", rank));

@@ -61,7 +61,7 @@ void add_reduce_kernels(std::vector<Case>& cases, Vectors& vectors, std::size_t 
   // Nothing grows without bound, or shrinks to numbers that are slow to calculate with.
   with("add", [into, from] { add(into, from); });
   with("scale_and_add", [into, from] { scale_and_add(into, 0.5F, from); });
-  with("scale", [into] { scale(into, 1.0F); });
+  with("scale", [into] { scale(into, -1.0F); });
 }
 
 void add_update_rules(std::vector<Case>& cases, Vectors& vectors) {

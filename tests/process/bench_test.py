@@ -48,7 +48,7 @@ class Bench(JobTest):
             self.assertEqual(
                 list(result), ["transport", "algorithm", "ranks", "bytes", *TIMES, "cpu_seconds", "rounds"]
             )
-            self.assertEqual((result["transport"], result["algorithm"]), ("tcp", "ring"))
+            self.assertEqual((result["transport"], result["algorithm"]), ("tcp", "auto"))
             self.assertEqual((result["ranks"], result["rounds"]), (3, 4))
             self.assertGreater(result["cpu_seconds"], 0)
 
@@ -90,10 +90,10 @@ class Bench(JobTest):
     def test_tables(self):
         table = bench("allreduce", "--bytes", "1KB", "--rounds", 1).stdout.splitlines()
         self.assertRegex(table[0], r"^transport +algorithm +ranks +bytes +median +min +p90 +cpu +rounds$")
-        self.assertRegex(table[1], r"^tcp +ring +2 +1 kB ")
+        self.assertRegex(table[1], r"^shm +auto +2 +1 kB ")
         markdown = bench("allreduce", "--bytes", "1KB", "--rounds", 1, "--markdown").stdout.splitlines()
         self.assertEqual(markdown[1], "| --- | --- |" + " ---: |" * 7)
-        self.assertRegex(markdown[2], r"^\| tcp \| ring \| 2 \| 1 kB \|")
+        self.assertRegex(markdown[2], r"^\| shm \| auto \| 2 \| 1 kB \|")
 
     def test_shows_what_is_under_way_where_somebody_looks(self):
         ours, terminal = pty.openpty()
@@ -103,13 +103,15 @@ class Bench(JobTest):
         shown = os.read(ours, 65536).decode()
         os.close(ours)
         self.assertEqual(len(json.loads(done.stdout)["results"]), 1)
-        self.assertIn("allreduce of 1 kB by ring over tcp, 2 ranks", shown)
+        self.assertIn("allreduce of 1 kB by auto over shm, 2 ranks", shown)
         self.assertTrue(shown.endswith("\r\x1b[K"), shown)
 
     def test_refuses_mistakes(self):
         self.assert_refused(bench(), "expected one of allreduce, push-pull, latency, kernels, step")
         self.assert_refused(bench("allreduce", "--bytes", "much"), "--bytes", "44.7MB", "'much'")
         self.assert_refused(bench("allreduce", "--algorithm", "star"), "--algorithm", "ring")
+        self.assert_refused(bench("allreduce", "--algorithm", "butterfly", "--ranks", 3), "power of two", "found 3")
+        self.assert_refused(bench("allreduce", "--algorithm", "shm", "--transport", "tcp"), "--transport shm")
         self.assert_refused(bench("kernels", "--transport", "tcp"), "bench kernels has no option --transport")
 
     def start(self, *words):

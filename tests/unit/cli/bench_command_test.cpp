@@ -105,9 +105,9 @@ TEST_F(BenchCommandTest, RefusesMistakes) {
   EXPECT_THAT(allreduce("--bytes", "1KB,"), HasSubstr("--bytes: expected a list"));
   EXPECT_THAT(allreduce("--bytes", "1001"), HasSubstr("--bytes: expected a multiple of 4 bytes"));
   EXPECT_THAT(allreduce("--bytes", "5 MB"), HasSubstr("--bytes: expected a size like"));
-  EXPECT_THAT(allreduce("--transport", "udp"), HasSubstr("--transport: expected one of tcp"));
+  EXPECT_THAT(allreduce("--transport", "udp"), HasSubstr("--transport: expected one of shm"));
   EXPECT_THAT(allreduce("--algorithm", "ring,rnig"),
-              HasSubstr("--algorithm: expected one of ring"));
+              HasSubstr("--algorithm: expected one of auto"));
   EXPECT_THAT(allreduce("--seconds", "0"), HasSubstr("--seconds: expected seconds above 0"));
   EXPECT_THAT(allreduce("--rounds", "0"), HasSubstr("--rounds: expected a whole number from 1"));
   EXPECT_THAT(refusal({"allreduce", "--json", "--markdown"}), HasSubstr("exclude each other"));
