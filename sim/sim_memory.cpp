@@ -50,9 +50,10 @@ std::uint64_t address(const std::byte* memory) {
 }  // namespace
 
 std::shared_ptr<std::byte> SimMemory::allocate(std::size_t bytes) {
-  auto memory = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1) + alignof(SharedWord));
-  const std::uintptr_t begin = (address(memory.get()) + alignof(SharedWord) - 1) /
-                               alignof(SharedWord) * alignof(SharedWord);
+  auto memory =
+      std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1) + alignof(SharedWord));
+  const std::uintptr_t begin =
+      (address(memory.get()) + alignof(SharedWord) - 1) / alignof(SharedWord) * alignof(SharedWord);
   host_->lent.emplace(begin, SimHost::Lent{node_.id(), bytes});
   return {reinterpret_cast<std::byte*>(begin),
           [host = std::weak_ptr(host_), owned = std::shared_ptr<std::byte[]>(std::move(memory)),
@@ -77,8 +78,8 @@ std::optional<std::uint64_t> SimMemory::place_of(std::span<const std::byte> byte
 std::span<std::byte> SimMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
   const SimHost::Lent* const lent = lender_of(place, bytes);
   if (lent == nullptr || lent->by != peer) {
-    throw ProtocolError(fmt::format("node {} has no {} bytes of shared memory at {}", peer.value,
-                                    bytes, place));
+    throw ProtocolError(
+        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, place));
   }
   return {reinterpret_cast<std::byte*>(place), bytes};
 }
@@ -98,11 +99,11 @@ void SimMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimeP
     if (node_.now() >= deadline) {
       throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
     }
-    sleep(writer, std::min(deadline, node_.now() + glance));
+    await_change(writer, std::min(deadline, node_.now() + glance));
   }
 }
 
-void SimMemory::sleep(NodeId writer, TimePoint until) {
+void SimMemory::await_change(NodeId writer, TimePoint until) {
   Completion changed;
   const Asleep asleep(*host_, changed);
   changed.await(node_, AwaitedWord(writer), until);

@@ -42,7 +42,7 @@ class SimMemory final : public SharedMemory {
 
  private:
   const SimHost::Lent* lender_of(std::uint64_t place, std::size_t bytes) const;
-  void sleep(NodeId writer, TimePoint until);
+  void await_change(NodeId writer, TimePoint until);
 
   Node& node_;
   std::shared_ptr<SimHost> host_;

@@ -50,7 +50,7 @@ class Simulation final : private EventTarget {
     std::uint64_t seed = 1;  ///< of the network's jitter
     NetworkProfile network{};
     bool shared_memory = false;  ///< the nodes are on one host, as far as memory is concerned
-    TraceSink trace{};  ///< empty: no trace
+    TraceSink trace{};           ///< empty: no trace
     Scheduler::Options scheduler{};
     TimePoint until = no_deadline;  ///< a run that is not over by then is an error
   };
@@ -104,7 +104,7 @@ class Simulation final : private EventTarget {
   Trace trace_;
   Scheduler scheduler_;
   Network network_;
-  std::shared_ptr<SimHost> host_;  ///< null where nodes share no memory
+  std::shared_ptr<SimHost> host_;                 ///< null where nodes share no memory
   std::vector<std::unique_ptr<Member>> members_;  // by node
   std::size_t running_ = 0;                       // members that have not ended
   std::deque<std::function<void()>> actions_;

@@ -71,10 +71,11 @@ void FlatVector::move_into(std::shared_ptr<float> memory) {
   const std::span<const float> values = view();
   std::copy(values.begin(), values.end(), memory.get());
   float* const place = memory.get();
-  auto* const owner = new std::shared_ptr<float>(std::move(memory));
-  const auto let_go = [](void* held) { delete static_cast<std::shared_ptr<float>*>(held); };
+  using Owner = std::shared_ptr<float>;
+  auto owner = std::make_unique<Owner>(std::move(memory));
+  const auto let_go = [](void* held) { std::unique_ptr<Owner>(static_cast<Owner*>(held)); };
   // Views share the storage, not its address, so all of them move with it.
-  values_.storage().set_data_ptr(at::DataPtr(place, owner, let_go, values_.device()));
+  values_.storage().set_data_ptr(at::DataPtr(place, owner.release(), let_go, values_.device()));
 }
 
 void FlatVector::store() {

@@ -87,8 +87,7 @@ class AllreduceRank {
     // The sum of zeros is zeros, however many rounds there are.
     std::fill(values.begin(), values.end(), 0.0F);
     const Timings timings =
-        time_rounds(node_.all, command_.effort,
-                    {.before = start_, .body = [&] { sum(values); }});
+        time_rounds(node_.all, command_.effort, {.before = start_, .body = [&] { sum(values); }});
     if (tells) {
       node_.teller.result(figures(algorithm, bytes, timings));
     }

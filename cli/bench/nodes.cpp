@@ -38,9 +38,8 @@ struct Entry {
 std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
   const bool shared_memory = meeting.transport == "shm";
   if (index == 0) {
-    return TcpTransport::listen({.token = meeting.token,
-                                 .descriptor = meeting.listener,
-                                 .shared_memory = shared_memory});
+    return TcpTransport::listen(
+        {.token = meeting.token, .descriptor = meeting.listener, .shared_memory = shared_memory});
   }
   return TcpTransport::join(
       {.hub = meeting.hub, .token = meeting.token, .shared_memory = shared_memory});
@@ -96,9 +95,8 @@ void live(const Meeting& meeting, std::uint32_t index, Teller& teller,
   RealWorld world(make_node(meeting, index));
   Transport& transport = world.transport();
   const TimePoint deadline = world.now() + patience;
-  Group::Options options{.members = {},
-                         .self = Rank{index},
-                         .hosts = std::vector<std::uint32_t>(meeting.nodes, 0)};
+  Group::Options options{
+      .members = {}, .self = Rank{index}, .hosts = std::vector<std::uint32_t>(meeting.nodes, 0)};
   for (const Entry& entry : meet(transport, meeting.nodes, entry_of(transport, index), deadline)) {
     options.members.push_back(entry.node);
     if (entry.node != transport.self()) {

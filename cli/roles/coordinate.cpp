@@ -54,9 +54,8 @@ void run_job(const Job& job, const CoordinateOptions& options, World& world, Rec
 int coordinate(const Job& job, const CoordinateOptions& options) {
   heed_wish_for_end();
   const bool shared_memory = job.config().transport == "shm";
-  RealWorld world(TcpTransport::listen({.token = options.token,
-                                        .descriptor = options.listener,
-                                        .shared_memory = shared_memory}));
+  RealWorld world(TcpTransport::listen(
+      {.token = options.token, .descriptor = options.listener, .shared_memory = shared_memory}));
   const auto emit = [&](const Recorder::Json& event) { emit_line(options.events, event); };
   Recorder recorder(world, {.config = job.config(),
                             .folder = job.folder(),
@@ -68,7 +67,8 @@ int coordinate(const Job& job, const CoordinateOptions& options) {
   if (options.by_hand) {
     emit({{"event", "note"}, {"text", fmt::format("listening at {}", address)}});
   }
-  const auto servers = start_servers(job, world, {.address = address, .token = options.token, .shared_memory = shared_memory});
+  const auto servers = start_servers(
+      job, world, {.address = address, .token = options.token, .shared_memory = shared_memory});
   int status = exit_status::success;
   try {
     run_job(job, options, world, recorder);

@@ -65,9 +65,9 @@ class Allreduce {
   Options options_;
   std::unique_ptr<SharedAllreduce> shared_;     ///< null where not all ranks share memory
   std::optional<std::uint32_t> sharing_since_;  ///< the generation that it was tried in
-  std::optional<Prices> prices_;             ///< of the group as it was when it was measured
-  Links links_;                              ///< likewise
-  std::map<std::size_t, Algorithm> picked_;  ///< likewise, by length: to price takes time
+  std::optional<Prices> prices_;                ///< of the group as it was when it was measured
+  Links links_;                                 ///< likewise
+  std::map<std::size_t, Algorithm> picked_;     ///< likewise, by length: to price takes time
   std::map<std::size_t, Algorithm> picked_among_firsts_;  ///< likewise
   std::uint32_t measured_in_ = 0;                         ///< the generation
   std::size_t measured_with_ = 0;                         ///< bytes of the long messages

@@ -91,10 +91,10 @@ std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   if (!all_ready(exchange(group, greeting))) {
     return nullptr;
   }
-  return std::unique_ptr<SharedAllreduce>(new SharedAllreduce(group, std::move(desks)));
+  return std::make_unique<SharedAllreduce>(Made{}, group, std::move(desks));
 }
 
-SharedAllreduce::SharedAllreduce(Group& group, std::vector<Desk*> desks)
+SharedAllreduce::SharedAllreduce(Made, Group& group, std::vector<Desk*> desks)
     : group_(group),
       memory_(*group.transport().shared_memory()),
       desks_(std::move(desks)),
@@ -147,7 +147,8 @@ void SharedAllreduce::sum_short(std::span<float> values, float factor) {
 
 void SharedAllreduce::sum_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
-  arrive({.count = values.size(), .place = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
+  arrive(
+      {.count = values.size(), .place = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
   if (group_.losses() == nullptr) {
     hand_out(mine);
     copy(mine, values);
@@ -236,10 +237,7 @@ void SharedAllreduce::sum_slice(std::span<float> mine, std::span<float* const> i
   std::uint32_t segments = summed_[self];
   for (std::size_t at = 0; at < slice.count; at += segment_values) {
     const std::size_t count = std::min(segment_values, slice.count - at);
-    weighted_sum({.into = places,
-                  .addends = addends,
-                  .factors = factors,
-                  .count = count});
+    weighted_sum({.into = places, .addends = addends, .factors = factors, .count = count});
     std::for_each(places.begin(), places.end(), [&](float*& place) { place += count; });
     std::for_each(addends.begin(), addends.end(), [&](const float*& addend) { addend += count; });
     memory_.set(desk().summed, ++segments);
@@ -264,9 +262,8 @@ void SharedAllreduce::finish() {
   std::atomic_thread_fence(std::memory_order_acquire);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     if (desks_[rank]->left.load(std::memory_order_seq_cst) == round_) {
-      throw PeerLost(group_.node(Rank{rank}),
-                     fmt::format("worker {} has left a sum before its end",
-                                 group_.rank_in_job(Rank{rank}).value));
+      throw PeerLost(group_.node(Rank{rank}), fmt::format("worker {} has left a sum before its end",
+                                                          group_.rank_in_job(Rank{rank}).value));
     }
   }
 }

@@ -34,11 +34,15 @@ namespace syncopate {
 ///
 /// Thread: one collective at a time per group.
 class SharedAllreduce {
+  struct Desk;
+  struct Made {};  ///< so that none but `make` constructs it
+
  public:
   /// Null where a rank does not reach another, on all ranks alike. Communicates.
   /// Errors: those of `allgather`.
   static std::unique_ptr<SharedAllreduce> make(Group& group);
 
+  SharedAllreduce(Made, Group& group, std::vector<Desk*> desks);
   SharedAllreduce(const SharedAllreduce&) = delete;
   SharedAllreduce& operator=(const SharedAllreduce&) = delete;
 
@@ -61,15 +65,13 @@ class SharedAllreduce {
     float factor;
   };
   struct Desk {
-    SharedWord arrived;               ///< in so many rounds
-    SharedWord summed;                ///< segments of this rank's slice, of all rounds
-    SharedWord done;                  ///< rounds in which this rank reads nothing of others any more
+    SharedWord arrived;  ///< in so many rounds
+    SharedWord summed;   ///< segments of this rank's slice, of all rounds
+    SharedWord done;     ///< rounds in which this rank reads nothing of others any more
     std::atomic<std::uint32_t> left;  ///< the latest round that ended with an error
     Offer offers[2];                  ///< of this round and the one before, by turns
     float laid[2][short_values];      ///< likewise
   };
-
-  SharedAllreduce(Group& group, std::vector<Desk*> desks);
 
   void sum(std::span<float> values, float factor);
   void arrive(const Offer& offer);

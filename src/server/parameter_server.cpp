@@ -228,9 +228,9 @@ void ParameterServer::show_clock(Duration training, Duration paused) {
 
 /// A receive that waits before its message comes saves a copy.
 void ParameterServer::expect_push(Rank worker) {
-  lines_[worker.value].arriving =
-      world_.transport().start_receive(options_.workers[worker.value], tags::server_push,
-                                       std::as_writable_bytes(std::span(store_.desk(worker).own_in)));
+  lines_[worker.value].arriving = world_.transport().start_receive(
+      options_.workers[worker.value], tags::server_push,
+      std::as_writable_bytes(std::span(store_.desk(worker).own_in)));
 }
 
 void ParameterServer::receive_buffers(Rank worker) {

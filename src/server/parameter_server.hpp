@@ -61,7 +61,8 @@ class ParameterServer {
     std::vector<std::unique_ptr<Transfer>> leaving;  ///< out of its desk
     bool pushed = false;                             ///< of its last request
     bool pulls = false;
-    std::span<float> wanted{};  ///< where the worker wants the answer, in its own memory; empty: sent
+    std::span<float>
+        wanted{};  ///< where the worker wants the answer, in its own memory; empty: sent
   };
 
   void look_for_requests(TimePoint deadline);

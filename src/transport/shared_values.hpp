@@ -11,7 +11,8 @@ namespace syncopate {
 /// to sum them or to hand them over copies nothing. Errors: DataError, with the size needed.
 inline std::shared_ptr<float> make_values(SharedMemory* memory, std::size_t count) {
   if (memory == nullptr) {
-    return std::shared_ptr<float>(new float[count](), std::default_delete<float[]>());
+    const auto own = std::make_shared<float[]>(count);
+    return {own, own.get()};
   }
   std::shared_ptr<std::byte> bytes = memory->allocate(count * sizeof(float));
   auto* const values = reinterpret_cast<float*>(bytes.get());

@@ -71,7 +71,7 @@ TEST(Segment, StaysWhenItsMakerIsKilled) {
     if (::write(addresses[1], told, sizeof told) == sizeof told) {
       ::pause();
     }
-    ::_exit(1);
+    ::kill(::getpid(), SIGKILL);
   }
   std::uint64_t told[3] = {};
   ASSERT_EQ(::read(addresses[0], told, sizeof told), ssize_t{sizeof told});
@@ -210,9 +210,7 @@ TEST(HostMemory, WakesAWaiterAndGivesUpOnTheLost) {
   memory.set(word, 3);
   waiter.join();
   EXPECT_THROW(memory.wait(NodeId{1}, word, 4, steady_now()), TimedOut);
-  std::thread bereft([&] {
-    EXPECT_THROW(memory.wait(NodeId{1}, word, 4, far_away()), PeerLost);
-  });
+  std::thread bereft([&] { EXPECT_THROW(memory.wait(NodeId{1}, word, 4, far_away()), PeerLost); });
   {
     const std::lock_guard lock(mutex);
     lost = true;

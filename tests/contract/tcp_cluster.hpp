@@ -48,8 +48,8 @@ class TcpCluster : public ContractCluster {
     worlds_.push_back(std::make_unique<RealWorld>(make_hub({}, shared_memory_)));
     Transport& hub = worlds_.front()->transport();
     while (worlds_.size() < nodes) {
-      worlds_.push_back(std::make_unique<RealWorld>(
-          join_hub(hub.address(), token, shared_memory_)));
+      worlds_.push_back(
+          std::make_unique<RealWorld>(join_hub(hub.address(), token, shared_memory_)));
     }
     if (introductions == Introductions::everyone) {
       for (const auto& one : worlds_) {

@@ -19,8 +19,7 @@ inline TimePoint far_away() {
 
 inline std::unique_ptr<TcpTransport> make_hub(const TcpTransport::Limits& limits = {},
                                               bool shared_memory = true) {
-  return TcpTransport::listen(
-      {.token = token, .shared_memory = shared_memory, .limits = limits});
+  return TcpTransport::listen({.token = token, .shared_memory = shared_memory, .limits = limits});
 }
 
 inline std::unique_ptr<TcpTransport> join_hub(const std::string& hub,

@@ -42,6 +42,9 @@ HOMES = {
     "benchmark/": ["bench"],
 }
 
+# The backends of the transport that another one stands on.
+BACKENDS_BELOW = {"tcp": ["shm"]}
+
 # A backend of the transport is known where a world is put together, and nowhere below.
 COMPOSERS = {"cli", "bench", "tests"}
 
@@ -69,7 +72,8 @@ def own_include(root, path, name):
         if known is not None and target not in known and not composes(path, target):
             return f"{folder} must not include {target}"
         backend = re.match(r"transport/(\w+)/", name)
-        inside = backend and f"transport/{backend[1]}" in path.as_posix()
+        home = re.search(r"transport/(\w+)/", path.as_posix())
+        inside = backend and home and backend[1] in [home[1], *BACKENDS_BELOW.get(home[1], [])]
         if backend and not inside and folder not in COMPOSERS:
             return f"only {', '.join(sorted(COMPOSERS))} may choose a backend of the transport"
     made = [name, name + ".in"]  # by hand, or by CMake

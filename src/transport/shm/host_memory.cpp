@@ -39,8 +39,7 @@ bool has_come_to(const SharedWord& word, std::uint32_t value) {
 
 /// With more nodes than cores, the one that is waited for may wait for this core.
 bool come_while_awake(const SharedWord& word, std::uint32_t value, bool alone) {
-  if (alone ? spin([&] { return has_come_to(word, value); }, spinning)
-            : has_come_to(word, value)) {
+  if (alone ? spin([&] { return has_come_to(word, value); }, spinning) : has_come_to(word, value)) {
     return true;
   }
   for (int turn = 0; turn < yields; ++turn) {
@@ -140,8 +139,8 @@ std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> byt
 std::span<std::byte> HostMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
   const std::span<std::byte> all = memory_of(peer);
   if (place > all.size() || bytes > all.size() - place) {
-    throw ProtocolError(fmt::format("node {} has no {} bytes of shared memory at {}", peer.value,
-                                    bytes, place));
+    throw ProtocolError(
+        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, place));
   }
   return all.subspan(place, bytes);
 }

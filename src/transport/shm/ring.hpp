@@ -21,7 +21,9 @@ class Ring {
   /// What `bytes_for` says of zeroed shared memory, as long as this object.
   Ring(std::span<std::byte> memory, std::size_t capacity);
 
-  static constexpr std::size_t bytes_for(std::size_t capacity) { return sizeof(Control) + capacity; }
+  static constexpr std::size_t bytes_for(std::size_t capacity) {
+    return sizeof(Control) + capacity;
+  }
 
   /// Writes as much as there is room for, and returns how much that was.
   std::size_t write(std::span<const std::byte> bytes);

@@ -87,8 +87,8 @@ Segment Segment::open(const SegmentAddress& address) {
 }
 
 Segment Segment::map(int descriptor, std::size_t bytes) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                              descriptor, 0);
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
   if (memory == MAP_FAILED) {
     const int error = errno;
     ::close(descriptor);
@@ -98,7 +98,8 @@ Segment Segment::map(int descriptor, std::size_t bytes) {
 }
 
 Segment::Segment(Segment&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), mapped_(std::exchange(other.mapped_, {})) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      mapped_(std::exchange(other.mapped_, {})) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);

@@ -12,8 +12,9 @@ namespace syncopate::shm {
 struct SegmentAddress {
   std::string machine;  ///< of the process that made it, as `machine_identity` tells
   std::uint32_t pid = 0;
-  std::uint32_t descriptor = 0;           ///< in that process
-  std::array<std::uint64_t, 2> secret{};  ///< at the segment's beginning: a number may be used again
+  std::uint32_t descriptor = 0;  ///< in that process
+  std::array<std::uint64_t, 2>
+      secret{};  ///< at the segment's beginning: a number may be used again
 
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
@@ -51,8 +52,7 @@ class Segment {
  private:
   static constexpr std::size_t head = 4096;
 
-  Segment(int descriptor, std::span<std::byte> mapped)
-      : descriptor_(descriptor), mapped_(mapped) {}
+  Segment(int descriptor, std::span<std::byte> mapped) : descriptor_(descriptor), mapped_(mapped) {}
   static Segment map(int descriptor, std::size_t bytes);
   void ensure(std::size_t from, std::size_t bytes) const;
 

@@ -83,19 +83,17 @@ class SharedSum : public testing::TestWithParam<std::uint32_t> {};
 TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
-    const auto results = on_every_rank<std::vector<Values>>(
-        sharing(size),
-        [&](Group& group) {
-          const auto shared = SharedAllreduce::make(group);
-          std::vector<Values> sums;
-          for (const std::size_t length : {0, 1, 2, 17, 4096, 4097, 5001, 3 * 32 * 1024 * 3 + 5}) {
-            const Vector vector(group, where, length);
-            fill(group, vector.values());
-            shared->run(vector.values(), 1);
-            sums.push_back(vector.copy());
-          }
-          return sums;
-        });
+    const auto results = on_every_rank<std::vector<Values>>(sharing(size), [&](Group& group) {
+      const auto shared = SharedAllreduce::make(group);
+      std::vector<Values> sums;
+      for (const std::size_t length : {0, 1, 2, 17, 4096, 4097, 5001, 3 * 32 * 1024 * 3 + 5}) {
+        const Vector vector(group, where, length);
+        fill(group, vector.values());
+        shared->run(vector.values(), 1);
+        sums.push_back(vector.copy());
+      }
+      return sums;
+    });
     for (const auto& sums : results) {
       for (const Values& values : sums) {
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -109,19 +107,17 @@ TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
 TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
-    const auto results = on_every_rank<Values>(
-        sharing(size),
-        [&](Group& group) {
-          NoLosses none;
-          Group shrinking = that_may_shrink(group, none);
-          const auto shared = SharedAllreduce::make(shrinking);
-          const Vector vector(group, where, 300'007);
-          for (int round = 0; round < 3; ++round) {
-            fill(group, vector.values());
-            shared->run(vector.values(), 1);
-          }
-          return vector.copy();
-        });
+    const auto results = on_every_rank<Values>(sharing(size), [&](Group& group) {
+      NoLosses none;
+      Group shrinking = that_may_shrink(group, none);
+      const auto shared = SharedAllreduce::make(shrinking);
+      const Vector vector(group, where, 300'007);
+      for (int round = 0; round < 3; ++round) {
+        fill(group, vector.values());
+        shared->run(vector.values(), 1);
+      }
+      return vector.copy();
+    });
     for (const Values& values : results) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         ASSERT_EQ(values[i], sum_at(size, i)) << i;
@@ -134,18 +130,16 @@ TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
   constexpr std::uint64_t seed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (const std::size_t length : {1000, 70'001}) {
-    const auto results = on_every_rank<Values>(
-        sharing(GetParam()),
-        [&](Group& group) {
-          const auto shared = SharedAllreduce::make(group);
-          Random random = Random(seed).fork("values", group.rank().value);
-          const Vector vector(group, Where::shared_memory, length);
-          for (float& value : vector.values()) {
-            value = static_cast<float>(random.normal());
-          }
-          shared->run(vector.values(), static_cast<float>(random.uniform()));
-          return vector.copy();
-        });
+    const auto results = on_every_rank<Values>(sharing(GetParam()), [&](Group& group) {
+      const auto shared = SharedAllreduce::make(group);
+      Random random = Random(seed).fork("values", group.rank().value);
+      const Vector vector(group, Where::shared_memory, length);
+      for (float& value : vector.values()) {
+        value = static_cast<float>(random.normal());
+      }
+      shared->run(vector.values(), static_cast<float>(random.uniform()));
+      return vector.copy();
+    });
     for (const Values& values : results) {
       EXPECT_EQ(std::memcmp(values.data(), results[0].data(), length * sizeof(float)), 0);
     }
@@ -156,21 +150,19 @@ INSTANTIATE_TEST_SUITE_P(Ranks, SharedSum, testing::Range(1U, 18U));
 
 TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   constexpr std::uint32_t size = 5;
-  on_every_rank<int>(
-      sharing(size),
-      [&](Group& group) {
-        const auto shared = SharedAllreduce::make(group);
-        const Vector vector(group, Where::shared_memory, 40'000);
-        for (std::size_t round = 0; round < 200; ++round) {
-          const auto values = vector.values().first(round % 3 == 0 ? 40'000 : 10 * round);
-          fill(group, values);
-          shared->run(values, 1);
-          for (std::size_t i = 0; i < values.size(); i += 97) {
-            EXPECT_EQ(values[i], sum_at(size, i)) << "round " << round;
-          }
-        }
-        return 0;
-      });
+  on_every_rank<int>(sharing(size), [&](Group& group) {
+    const auto shared = SharedAllreduce::make(group);
+    const Vector vector(group, Where::shared_memory, 40'000);
+    for (std::size_t round = 0; round < 200; ++round) {
+      const auto values = vector.values().first(round % 3 == 0 ? 40'000 : 10 * round);
+      fill(group, values);
+      shared->run(values, 1);
+      for (std::size_t i = 0; i < values.size(); i += 97) {
+        EXPECT_EQ(values[i], sum_at(size, i)) << "round " << round;
+      }
+    }
+    return 0;
+  });
 }
 
 TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
@@ -211,24 +203,23 @@ TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
 }
 
 TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
-  const auto made = on_every_rank<bool>(
-      SimulatedGroup{.size = 3}, [](Group& group) { return SharedAllreduce::make(group) != nullptr; });
+  const auto made = on_every_rank<bool>(SimulatedGroup{.size = 3}, [](Group& group) {
+    return SharedAllreduce::make(group) != nullptr;
+  });
   EXPECT_THAT(made, testing::Each(false));
 }
 
 TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
-  const auto refused = on_every_rank<std::string>(
-      sharing(2),
-      [](Group& group) -> std::string {
-        const auto shared = SharedAllreduce::make(group);
-        Values values(group.rank() == Rank{0} ? 10 : 11);
-        try {
-          shared->run(values, 1);
-        } catch (const ProtocolError& error) {
-          return error.what();
-        }
-        return "";
-      });
+  const auto refused = on_every_rank<std::string>(sharing(2), [](Group& group) -> std::string {
+    const auto shared = SharedAllreduce::make(group);
+    Values values(group.rank() == Rank{0} ? 10 : 11);
+    try {
+      shared->run(values, 1);
+    } catch (const ProtocolError& error) {
+      return error.what();
+    }
+    return "";
+  });
   EXPECT_EQ(refused[0], "a sum of 10 values, of which worker 1 brings 11");
   EXPECT_EQ(refused[1], "a sum of 11 values, of which worker 0 brings 10");
 }
