@@ -63,6 +63,9 @@ void Node::join(const JoinOptions& options) {
     std::rethrow_exception(contact.error);
   }
   self_ = NodeId{contact.welcome.you()};
+  if (!contact.welcome.has_memory()) {
+    memory_.reset();
+  }
   if (memory_) {
     memory_->introduce(self_, memory_->address());
   }

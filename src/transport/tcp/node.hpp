@@ -104,8 +104,8 @@ class Node final : public TcpTransport {
   const Limits limits_;
   NodeId self_{0};  ///< constant once the node has joined
 
-  /// Null where it is not wanted, or the system has none.
-  const std::unique_ptr<shm::HostMemory> memory_;
+  /// Null where it is not wanted, or the system has none. Constant once the node has joined.
+  std::unique_ptr<shm::HostMemory> memory_;
 
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

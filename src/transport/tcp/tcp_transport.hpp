@@ -18,7 +18,8 @@ namespace syncopate {
 ///           by the thread that sends it. See `docs/threads.md`.
 /// Memory of one host: two nodes that can map each other's memory send their messages through rings in it,
 ///           beside a socket that wakes them and tells of the other's end (`Stream`), and lend each
-///           other memory (`shared_memory`). Where that cannot be, the socket carries all.
+///           other memory (`shared_memory`). Where that cannot be, the socket carries all; and where node
+///           0 lends none, nobody does.
 /// Security: a stream begins with a handshake in which both sides show the protocol's version and the
 ///           dialler the job's token; who fails, or says nothing in time, is turned away, and others
 ///           do not notice. Streams are not encrypted yet, so only loopback addresses are accepted.
