@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/machine.hpp"
 #include "base/random.hpp"
+#include "cli/launch/descriptor.hpp"
 #include "cluster/real_world.hpp"
 #include "collective/allgather.hpp"
 #include "transport/tags.hpp"
@@ -18,31 +21,29 @@ namespace {
 
 constexpr Duration patience = std::chrono::seconds(20);
 
-/// Where the nodes of a benchmark meet.
-struct Meeting {
-  std::string transport;
-  std::string hub;  ///< node 0's address
-  int listener;     ///< its socket
-  std::string token;
-  std::uint32_t nodes;
-};
-
 /// What the hub is told of each node, and tells all.
 struct Entry {
   std::uint32_t index;
   NodeId node;
-  std::array<char, 64> address;  ///< up to the first zero
+  std::array<char, 96> address;  ///< up to the first zero
+  std::array<char, 96> machine;  ///< likewise
 };
 
 /// Each of `bench_transports`.
 std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
   const bool shared_memory = meeting.transport == "shm";
   if (index == 0) {
-    return TcpTransport::listen(
-        {.token = meeting.token, .descriptor = meeting.listener, .shared_memory = shared_memory});
+    return TcpTransport::listen({.token = meeting.token,
+                                 .address = meeting.hub,
+                                 .descriptor = meeting.listener,
+                                 .shared_memory = shared_memory,
+                                 .unencrypted = true});
   }
-  return TcpTransport::join(
-      {.hub = meeting.hub, .token = meeting.token, .shared_memory = shared_memory});
+  return TcpTransport::join({.hub = meeting.hub,
+                             .token = meeting.token,
+                             .address = meeting.address,
+                             .shared_memory = shared_memory,
+                             .unencrypted = true});
 }
 
 std::vector<std::byte> packed(const Entry* entries, std::size_t count) {
@@ -57,13 +58,17 @@ std::vector<Entry> unpacked(const std::vector<std::byte>& bytes) {
   return entries;
 }
 
-Entry entry_of(const Transport& transport, std::uint32_t index) {
-  Entry entry{.index = index, .node = transport.self(), .address = {}};
-  const std::string address = transport.address();
-  if (address.size() >= entry.address.size()) {
-    throw InternalError("the address " + address + " is too long");
+void put(const std::string& text, std::array<char, 96>& into) {
+  if (text.size() >= into.size()) {
+    throw InternalError("\"" + text + "\" is too long to be told");
   }
-  std::copy(address.begin(), address.end(), entry.address.begin());
+  std::copy(text.begin(), text.end(), into.begin());
+}
+
+Entry entry_of(const Transport& transport, std::uint32_t index) {
+  Entry entry{.index = index, .node = transport.self(), .address = {}, .machine = {}};
+  put(transport.address(), entry.address);
+  put(machine_identity(), entry.machine);
   return entry;
 }
 
@@ -90,38 +95,51 @@ std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& 
   return entries;
 }
 
-void live(const Meeting& meeting, std::uint32_t index, Teller& teller,
-          const std::function<void(Node&)>& body) {
+/// The host of each node, numbered as they first appear.
+std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
+  std::map<std::string, std::uint32_t> numbers;
+  std::vector<std::uint32_t> hosts;
+  for (const Entry& entry : entries) {
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    hosts.push_back(numbers.emplace(entry.machine.data(), next).first->second);
+  }
+  return hosts;
+}
+
+}  // namespace
+
+void take_part(const Meeting& meeting, std::uint32_t index,
+               const std::function<void(World&, Group&)>& body) {
   RealWorld world(make_node(meeting, index));
   Transport& transport = world.transport();
   const TimePoint deadline = world.now() + patience;
-  Group::Options options{
-      .members = {}, .self = Rank{index}, .hosts = std::vector<std::uint32_t>(meeting.nodes, 0)};
-  for (const Entry& entry : meet(transport, meeting.nodes, entry_of(transport, index), deadline)) {
+  const auto entries = meet(transport, meeting.nodes, entry_of(transport, index), deadline);
+  Group::Options options{.members = {}, .self = Rank{index}, .hosts = hosts_of(entries)};
+  for (const Entry& entry : entries) {
     options.members.push_back(entry.node);
     if (entry.node != transport.self()) {
       transport.introduce(entry.node, entry.address.data());
     }
   }
   Group all(world, std::move(options));
-  Node node{world, all, teller};
-  body(node);
+  body(world, all);
   barrier(all);
   transport.close(world.now() + patience);
 }
-
-}  // namespace
 
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body) {
   const Listener listener = listen_on_loopback();
   const Meeting meeting{.transport = command.transport,
+                        .token = unguessable_token(),
                         .hub = listener.address,
                         .listener = listener.socket.get(),
-                        .token = unguessable_token(),
                         .nodes = static_cast<std::uint32_t>(names.size())};
   return run_processes(names, command.form, [&](std::uint32_t index, Teller& teller) {
-    live(meeting, index, teller, body);
+    take_part(meeting, index, [&](World& world, Group& all) {
+      Node node{world, all, teller};
+      body(node);
+    });
   });
 }
 

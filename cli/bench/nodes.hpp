@@ -1,12 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/bench/processes.hpp"
-#include "cli/launch/descriptor.hpp"
 #include "cluster/world.hpp"
 #include "collective/group.hpp"
 
@@ -18,6 +18,22 @@ struct Node {
   Group& all;  ///< every node, in the order of the processes
   Teller& teller;
 };
+
+/// Where the nodes of a benchmark meet. They may be on several hosts, whose network is then trusted: what they
+/// say to each other is no secret, and not encrypted.
+struct Meeting {
+  std::string transport;  ///< one of `bench_transports`
+  std::string token;
+  std::string hub;                      ///< where node 0 listens
+  std::optional<int> listener{};        ///< the socket that does, if there is one
+  std::string address = "127.0.0.1:0";  ///< where another node listens
+  std::uint32_t nodes;
+};
+
+/// Lives the life of node `index`: meets the others, runs `body` with the group of all, in the order of their
+/// indices, and leaves when all have come to its end. Errors: those of transports, and of the body.
+void take_part(const Meeting& meeting, std::uint32_t index,
+               const std::function<void(World&, Group&)>& body);
 
 /// Runs as many nodes as there are names, each introduced to all others over `transport`, one of
 /// `bench_transports`. All come to the end of `body` before any closes. As `run_processes`.

@@ -197,7 +197,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   const auto add = [&](const char* name, const char* value, const std::string& help) {
     add_value(*app, name, value, help)->group("What is measured");
   };
-  add("transport", "NAME", fmt::format("{} [tcp]", fmt::join(bench_transports, ", ")));
+  add("transport", "NAME",
+      fmt::format("{} [{}]", fmt::join(bench_transports, ", "), bench_transports.front()));
   add("bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [those that the benchmark is for]");
   add("algorithm", "LIST",
       fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),

@@ -219,6 +219,14 @@ TEST(HostMemory, WakesAWaiterAndGivesUpOnTheLost) {
   memory.wait(NodeId{1}, word, 3, far_away());  // it had come before the loss
 }
 
+TEST(TcpSharedMemory, IsLentByNobodyWhereTheHubLendsNone) {
+  for (const bool hub_lends : {true, false}) {
+    const auto hub = make_hub({}, hub_lends);
+    const auto node = join_hub(hub->address());
+    EXPECT_EQ(node->shared_memory() != nullptr, hub_lends);
+  }
+}
+
 TEST(SharedAllreduceOnThreads, IsExactInTenThousandRoundsWithMoreRanksThanCores) {
   const std::uint32_t size = 2 * std::max(2U, std::thread::hardware_concurrency()) + 1;
   constexpr std::size_t most = 20'000;

@@ -281,6 +281,16 @@ TEST(TcpHandshake, OnlyLoopbackIsAccepted) {
   EXPECT_THROW(hub->introduce(NodeId{1}, "192.0.2.1:9091"), ConfigError);
 }
 
+TEST(TcpHandshake, ATrustedNetworkTakesEveryAddressAtWhichANodeIsFound) {
+  const auto anywhere = [] {
+    TcpTransport::listen({.token = token, .address = "0.0.0.0:0", .unencrypted = true});
+  };
+  EXPECT_THAT(thrown_by<ConfigError>(anywhere), HasSubstr("at which other nodes find this one"));
+  const auto hub = TcpTransport::listen({.token = token, .unencrypted = true});
+  hub->introduce(NodeId{1}, "192.0.2.1:9091");
+  EXPECT_EQ(join_hub(hub->address())->self(), NodeId{1});
+}
+
 TEST(TcpHandshake, WhatIsNoAddressIsRefusedInItsOwnWords) {
   for (const std::string address : {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:70000",
                                     "127.0.0.1:8x", "127.0.0.1:-1", "somewhere:80"}) {

@@ -27,9 +27,9 @@ class JobTest(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-process-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
-    def train(self, *options, run_dir="run", **more):
-        """Runs a job to its end."""
-        command = [SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options]
+    def train(self, *options, run_dir="run", through=(), **more):
+        """Runs a job to its end; `through` a program that starts others, if one is named."""
+        command = [*through, SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options]
         return subprocess.run(
             [str(word) for word in command],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False, **more,
@@ -47,9 +47,9 @@ class JobTest(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
-    def join(self, role, address, *options):
+    def join(self, role, address, *options, through=()):
         """Starts a worker or a server by hand, which is ended with the test at the latest."""
-        joiner = Joiner([role, "--join", address, *options])
+        joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *options])
         self.addCleanup(joiner.end)
         return joiner
 
@@ -142,7 +142,7 @@ class Joiner:
 
     def __init__(self, words):
         self.process = subprocess.Popen(
-            [str(word) for word in (SYNCOPATE, *words)],
+            [str(word) for word in words],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
 
@@ -172,6 +172,15 @@ def free_address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def descendants(pid):
+    """The process, and all that it started which are still there."""
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    return [pid, *(below for child in children for below in descendants(int(child)))]
 
 
 def is_alive(pid):

@@ -79,6 +79,11 @@ Segment Segment::open(const SegmentAddress& address) {
     ::close(descriptor);
     throw DataError(fmt::format("{} is not a segment of shared memory", name));
   }
+  // Root could map it, but not the other way: then one side would trust a stranger for nothing.
+  if (found.st_uid != ::geteuid()) {
+    ::close(descriptor);
+    throw DataError(fmt::format("{} belongs to another user", name));
+  }
   Segment segment = map(descriptor, static_cast<std::size_t>(found.st_size));
   if (std::memcmp(segment.mapped_.data(), address.secret.data(), sizeof address.secret) != 0) {
     throw DataError(fmt::format("{} is another segment of shared memory", name));

@@ -19,7 +19,7 @@ struct SegmentAddress {
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
 
-/// Memory that other processes of this host can map, if they run as the same user (or as root).
+/// Memory that other processes of this host can map, if they run as the same user.
 ///
 /// It is an anonymous file (memfd): it has no name that others could guess or that would be left over,
 /// needs no space on /dev/shm, and vanishes with the last process that holds it, however that ends.

@@ -37,7 +37,7 @@ std::string parse_host(std::string_view host) {
 
 }  // namespace
 
-Endpoint parse_address(const std::string& address) {
+Endpoint parse_address(const std::string& address, Network network) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) {
     refuse(address, "the port is missing");
@@ -46,15 +46,21 @@ Endpoint parse_address(const std::string& address) {
   asio::error_code error;
   const auto host = asio::ip::make_address(parse_host(text.substr(0, colon)), error);
   if (error) {
-    refuse(address, "the host is no IP address; until streams are encrypted, use loopback");
+    refuse(address, network == Network::loopback
+                        ? "the host is no IP address; until streams are encrypted, use loopback"
+                        : "the host is no IP address");
   }
   const Endpoint endpoint(host, parse_port(address, text.substr(colon + 1)));
-  require_loopback(endpoint);
+  require_within(network, endpoint);
   return endpoint;
 }
 
-void require_loopback(const Endpoint& endpoint) {
-  if (!endpoint.address().is_loopback()) {
+void require_within(Network network, const Endpoint& endpoint) {
+  if (network == Network::trusted && endpoint.address().is_unspecified()) {
+    throw ConfigError(fmt::format(
+        "expected an address at which other nodes find this one, found {}", to_string(endpoint)));
+  }
+  if (network == Network::loopback && !endpoint.address().is_loopback()) {
     throw ConfigError(
         fmt::format("expected a loopback address such as 127.0.0.1, found {}: streams are not "
                     "encrypted yet, so nothing else is accepted",

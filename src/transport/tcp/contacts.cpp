@@ -46,7 +46,7 @@ wire::Welcome Node::judge(const wire::Hello& hello) {
     throw ConfigError(fmt::format(
         "the job token is wrong: {} belongs to another job, or the token was mistyped", address()));
   }
-  const std::string where = to_string(parse_address(hello.address()));
+  const std::string where = to_string(parse_address(hello.address(), network_));
   const NodeId caller = number_of(hello);
   const std::lock_guard lock(mutex_);
   const auto known = peers_.find(caller);
@@ -84,7 +84,7 @@ void Node::dial_peer(Peer& peer) {
   peer.rings = make_rings();
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
-  const Dial order{parse_address(peer.address), greeting, limits_.handshake_timeout};
+  const Dial order{parse_address(peer.address, network_), greeting, limits_.handshake_timeout};
   dial(io_, order, [this, &peer](Contact contact) {
     if (!contact.error && contact.welcome.node() != peer.id.value) {
       contact.error = std::make_exception_ptr(

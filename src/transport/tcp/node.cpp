@@ -25,12 +25,13 @@ std::unique_ptr<shm::HostMemory> make_memory(shm::HostMemory::Check check) {
 
 }  // namespace
 
-Node::Node(std::string token, bool shares_memory, Limits limits)
-    : token_(std::move(token)),
-      limits_(limits),
-      memory_(shares_memory ? make_memory([this](NodeId peer) { check(peer); }) : nullptr),
+Node::Node(Options options)
+    : token_(std::move(options.token)),
+      limits_(options.limits),
+      network_(options.network),
+      memory_(options.shares_memory ? make_memory([this](NodeId peer) { check(peer); }) : nullptr),
       work_(asio::make_work_guard(io_)),
-      mailbox_(limits.unclaimed_limit,
+      mailbox_(options.limits.unclaimed_limit,
                [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); }) {}
 
 Node::~Node() {
@@ -38,8 +39,9 @@ Node::~Node() {
 }
 
 void Node::listen(const ListenOptions& options) {
-  listener_.emplace(io_, options.descriptor ? adopt_listener(io_, *options.descriptor)
-                                            : open_listener(io_, parse_address(options.address)));
+  listener_.emplace(io_, options.descriptor
+                             ? adopt_listener(io_, *options.descriptor, network_)
+                             : open_listener(io_, parse_address(options.address, network_)));
   if (memory_) {
     memory_->introduce(self_, memory_->address());
   }
@@ -48,8 +50,8 @@ void Node::listen(const ListenOptions& options) {
 }
 
 void Node::join(const JoinOptions& options) {
-  const Endpoint hub = parse_address(options.hub);
-  listener_.emplace(io_, open_listener(io_, parse_address(options.address)));
+  const Endpoint hub = parse_address(options.hub, network_);
+  listener_.emplace(io_, open_listener(io_, parse_address(options.address, network_)));
   start();
   // Owned by the handler as well, which may still be in it when this function has the answer.
   const auto answered = std::make_shared<std::promise<Contact>>();
@@ -63,6 +65,9 @@ void Node::join(const JoinOptions& options) {
     std::rethrow_exception(contact.error);
   }
   self_ = NodeId{contact.welcome.you()};
+  if (!contact.welcome.has_memory()) {
+    memory_.reset();
+  }
   if (memory_) {
     memory_->introduce(self_, memory_->address());
   }
@@ -93,7 +98,7 @@ void Node::run() {
 }
 
 void Node::introduce(NodeId peer, const std::string& address) {
-  const std::string where = to_string(parse_address(address));
+  const std::string where = to_string(parse_address(address, network_));
   const std::lock_guard lock(mutex_);
   if (stopped_) {
     std::rethrow_exception(stopped_);

@@ -46,7 +46,14 @@ struct Peer {
 ///          connections by address: neither is destroyed before that thread has ended.
 class Node final : public TcpTransport {
  public:
-  Node(std::string token, bool shares_memory, Limits limits);
+  struct Options {
+    std::string token;
+    bool shares_memory;
+    Network network;
+    Limits limits;
+  };
+
+  explicit Node(Options options);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -102,10 +109,11 @@ class Node final : public TcpTransport {
 
   const std::string token_;
   const Limits limits_;
+  const Network network_;
   NodeId self_{0};  ///< constant once the node has joined
 
-  /// Null where it is not wanted, or the system has none.
-  const std::unique_ptr<shm::HostMemory> memory_;
+  /// Null where it is not wanted, or the system has none. Constant once the node has joined.
+  std::unique_ptr<shm::HostMemory> memory_;
 
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;

@@ -84,11 +84,11 @@ Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint) {
   return acceptor;
 }
 
-Acceptor adopt_listener(asio::io_context& io, int descriptor) {
+Acceptor adopt_listener(asio::io_context& io, int descriptor, Network network) {
   const asio::ip::tcp protocol = require_listening(descriptor);
   Acceptor acceptor(io, protocol, descriptor);
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  require_loopback(acceptor.local_endpoint());
+  require_within(network, acceptor.local_endpoint());
   acceptor.non_blocking(true);
   return acceptor;
 }

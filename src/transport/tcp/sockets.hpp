@@ -15,8 +15,8 @@ using Acceptor = asio::ip::tcp::acceptor;
 /// Listens at `endpoint`. Errors: ConfigError, with the system's reason.
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint);
 
-/// Owns `descriptor`, which must be a socket that listens on a loopback address. Errors: ConfigError.
-Acceptor adopt_listener(asio::io_context& io, int descriptor);
+/// Owns `descriptor`, which must be a socket that listens at an address in `network`. Errors: ConfigError.
+Acceptor adopt_listener(asio::io_context& io, int descriptor, Network network);
 
 /// A socket that can connect to `endpoint`.
 Socket open_socket(asio::io_context& io, const Endpoint& endpoint, asio::error_code& error);

@@ -18,10 +18,12 @@ namespace syncopate {
 ///           by the thread that sends it. See `docs/threads.md`.
 /// Memory of one host: two nodes that can map each other's memory send their messages through rings in it,
 ///           beside a socket that wakes them and tells of the other's end (`Stream`), and lend each
-///           other memory (`shared_memory`). Where that cannot be, the socket carries all.
+///           other memory (`shared_memory`). Where that cannot be, the socket carries all; and where node
+///           0 lends none, nobody does.
 /// Security: a stream begins with a handshake in which both sides show the protocol's version and the
 ///           dialler the job's token; who fails, or says nothing in time, is turned away, and others
-///           do not notice. Streams are not encrypted yet, so only loopback addresses are accepted.
+///           do not notice. Streams are not encrypted yet, so only loopback addresses are accepted, unless a node is told
+///           (`unencrypted`) that whoever can listen to its network is trusted.
 /// Memory:   messages that nobody waits for are kept. A peer with more than `unclaimed_limit` bytes
 ///           of them is not read from until some are received, or until a receive waits that this
 ///           peer could serve: what a receive waits for may stand behind messages of other tags, so
@@ -42,6 +44,7 @@ class TcpTransport : public Transport {
     std::string address = "127.0.0.1:0";  ///< HOST:PORT; port 0 takes a free one
     std::optional<int> descriptor{};      ///< a listening socket to own, instead of `address`
     bool shared_memory = true;            ///< where both sides are on one host
+    bool unencrypted = false;             ///< beyond loopback; for networks that are trusted
     Limits limits{};
   };
 
@@ -51,6 +54,7 @@ class TcpTransport : public Transport {
     std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
     std::chrono::milliseconds timeout{10'000};  ///< for the hub to appear and to answer
     bool shared_memory = true;                  ///< where both sides are on one host
+    bool unencrypted = false;                   ///< beyond loopback; for networks that are trusted
     Limits limits{};
   };
 
