@@ -117,6 +117,7 @@ class SharedMemory(JobTest):
         workers = [self.join("worker", address, "--index", rank) for rank in range(3)]
         job.wait_for_round(10)
         segments = segments_of(*(worker.process.pid for worker in workers))
+        self.assertTrue(segments)
         lost = workers.pop(1).process
         lost.send_signal(signal.SIGSTOP)
         self.wait_until_stuck(job, {0, 2})
@@ -132,6 +133,7 @@ class SharedMemory(JobTest):
         job = self.started(*SUMS)
         children = job.children()
         segments = segments_of(*children)
+        self.assertTrue(segments)
         for pid in children:
             self.assertFalse([name for name in open_files(pid) if name.startswith("/dev/shm")])
             self.assertFalse([line for line in maps_of(pid) if "/dev/shm" in line])
