@@ -80,7 +80,8 @@ ModuleReplica::ModuleReplica(Options options)
       network_(build_on(options_.build, options_.device)),
       params_(some_trained_tensors(*network_.module), options_.device),
       grads_(params_.values().numel(), options_.device),
-      buffers_(untrained_tensors(*network_.module), options_.device) {
+      buffers_(untrained_tensors(*network_.module), options_.device),
+      teller_(params_) {
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
     params_.tensors()[i].tensor.mutable_grad() = params_.slice(grads_.tensor(), i);
   }
@@ -149,9 +150,13 @@ ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
           torch::from_blob(labels, {samples}, torch::kInt64).to(options_.device)};
 }
 
-PassResult ModuleReplica::backward(const Batch& batch) {
+PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
   grads_.tensor().zero_();
-  if (batch.samples() == 0) return {};
+  return teller_.tell(
+      sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });
+}
+
+PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
   return run_pass("backward", batch, [&] {
     const Inputs in = inputs(batch);
     const torch::Tensor outputs = network_.forward(in.features);

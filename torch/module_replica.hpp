@@ -9,6 +9,7 @@
 
 #include "scheme/replica.hpp"
 #include "torch/flat.hpp"
+#include "torch/gradient_teller.hpp"
 #include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
@@ -53,7 +54,10 @@ class ModuleReplica final : public Replica {
 
   /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
   /// device without memory); InternalError, for a batch that contradicts itself.
-  PassResult backward(const Batch& batch) override;
+  using Replica::backward;
+  bool tells_gradients() const override { return options_.device.is_cpu(); }
+  /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
+  PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
 
   /// As a new network drawn after `torch::manual_seed(seed)` on a CPU, whatever the device. Resets
@@ -76,6 +80,7 @@ class ModuleReplica final : public Replica {
   Inputs inputs(const Batch& batch) const;
   std::vector<torch::Tensor> pieces() const;
   std::vector<torch::Tensor> optimized() const;
+  PassResult forward_and_backward(const Batch& batch);
   void expect_gradients_in_place() const;
 
   Options options_;
@@ -83,6 +88,7 @@ class ModuleReplica final : public Replica {
   FlatTensors params_;
   FlatVector grads_;
   FlatTensors buffers_;
+  GradientTeller teller_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

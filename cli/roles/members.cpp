@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <thread>
 #include <utility>
 
 #include "base/machine.hpp"
@@ -50,7 +51,8 @@ class Worker final : public Candidate {
                 .folder = job_.folder(),
                 .rank = rank_,
                 .resume_from = job_.resume_from(),
-                .shared_memory = job_.shared_memory()});
+                .shared_memory = job_.shared_memory(),
+                .cores = std::thread::hardware_concurrency()});
   }
 
   const Job& job_;

@@ -19,6 +19,14 @@
 namespace syncopate {
 namespace {
 
+/// Of a data centre's network, and of a processor that adds from memory.
+constexpr Links usual_links{.within = {.latency = 20e-6, .seconds_per_byte = 1 / 5e9},
+                            .between = {.latency = 50e-6, .seconds_per_byte = 1 / 1.25e9},
+                            .seconds_per_added_byte = 1 / 5e9};
+/// Of sums in shared memory: two meetings, of tasks that have to be woken on processors that are busy; and a pass
+/// over memory to read, and one to write.
+constexpr SumCost usual_in_memory{.fixed = 200e-6, .seconds_per_byte = 1 / 10e9};
+
 /// Enough to tell a bandwidth, little enough to be over soon.
 constexpr std::size_t longest_probe = 256 * 1024;
 
@@ -109,6 +117,18 @@ Algorithm Allreduce::pick(std::size_t values) {
   }
   describe(picked, bytes);
   return picked;
+}
+
+SumCost Allreduce::cost(std::size_t values) {
+  const Algorithm algorithm = pick(values);
+  if (group_.size() == 1 || algorithm == Algorithm::shm) {
+    return usual_in_memory;
+  }
+  const bool chose = options_.algorithm == Algorithm::automatic;
+  const Prices prices = chose ? *prices_ : Prices(group_.hosts(), usual_links);
+  const auto bytes = static_cast<double>(values * sizeof(float));
+  const double fixed = *prices.of(algorithm, 0);
+  return {.fixed = fixed, .seconds_per_byte = (*prices.of(algorithm, bytes) - fixed) / bytes};
 }
 
 /// Whether sums are made in shared memory: what is asked for, or what nothing else comes near. All ranks

@@ -44,6 +44,14 @@ Group Group::of(const std::vector<Rank>& ranks) const {
   return part;
 }
 
+Group Group::beside() const {
+  Group other(*this);
+  other.options_.losses = nullptr;
+  other.is_beside_ = true;
+  other.scratch_ = std::make_shared<std::vector<float>>();
+  return other;
+}
+
 void Group::catch_up() {
   if (!options_.losses) {
     return;

@@ -55,13 +55,19 @@ class Group {
   /// group, and end before that does.
   Group of(const std::vector<Rank>& ranks) const;
 
+  /// The same ranks with tags and scratch memory of their own: one collective of it may go on while one of
+  /// this does, in another task. It does not hear of losses.
+  Group beside() const;
+
   /// A member's rank in the job, by which errors name it.
   Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
 
   Losses* losses() const { return options_.losses; }
   std::uint32_t generation() const { return generation_; }
   /// Of this generation.
-  Tag tag(Tag tag) const { return tags::of_generation(tag, generation_); }
+  Tag tag(Tag tag) const {
+    return tags::of_generation(is_beside_ ? tags::beside(tag) : tag, generation_);
+  }
   /// Leaves out those who have been lost since it was last called. No collective is under way.
   void catch_up();
 
@@ -89,6 +95,7 @@ class Group {
   Options options_;
   std::vector<Rank> ranks_in_job_;
   std::uint32_t generation_ = 0;
+  bool is_beside_ = false;
   AdaptiveLimit waits_;
   Duration allowed_{};
   std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its parts

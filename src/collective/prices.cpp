@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -175,6 +176,12 @@ Prices Prices::among_firsts() const {
     hosts.push_back(hosts_[first.value]);
   }
   return {std::move(hosts), links_};
+}
+
+std::size_t best_buckets(const SumCost& cost, double bytes, double least) {
+  const double most = std::floor(bytes / least);
+  const double best = std::round(std::sqrt(bytes * cost.seconds_per_byte / cost.fixed));
+  return static_cast<std::size_t>(std::max(1.0, std::min(best, most)));
 }
 
 std::vector<Rank> first_ranks(const std::vector<std::uint32_t>& hosts) {

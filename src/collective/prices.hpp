@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -72,6 +73,18 @@ class Prices {
   std::vector<std::uint32_t> hosts_;
   Links links_;
 };
+
+/// What a sum takes: so many seconds, and more for each byte.
+struct SumCost {
+  double fixed = 0;
+  double seconds_per_byte = 0;
+};
+
+/// Into how many buckets of equal length to cut `bytes` that become ready one after the other, so that sums hide
+/// behind what makes them ready. Each bucket costs `fixed` once more, a; and only the last, for which
+/// there is nothing to hide behind, is waited for: n β / k seconds of k buckets. The sum of both, k a + n β / k,
+/// is least for k = √(n β / a). No bucket is shorter than `least` bytes, unless it is the only one. Pure.
+std::size_t best_buckets(const SumCost& cost, double bytes, double least);
 
 /// One rank of each host, in the order of the hosts' first ranks: the first of its ranks.
 std::vector<Rank> first_ranks(const std::vector<std::uint32_t>& hosts);

@@ -2,11 +2,39 @@
 
 namespace syncopate {
 
+namespace {
+
+std::optional<Group> beside(const Group& group, const Averaging::Options& options) {
+  const bool in_buckets = options.buckets && !options.server && !group.losses();
+  return in_buckets ? std::optional(group.beside()) : std::nullopt;
+}
+
+}  // namespace
+
 Averaging::Averaging(Group& group, const Options& options)
-    : group_(group), options_(options), allreduce_(group, {.algorithm = options.algorithm}) {
+    : group_(group),
+      options_(options),
+      adding_(beside(group, options)),
+      allreduce_(adding_ ? *adding_ : group, {.algorithm = options.algorithm}) {
   if (group.losses() && !options.server) {
     recovery_.emplace(group);
   }
+  if (adding_) {
+    buckets_.emplace(*adding_, allreduce_, *options.buckets);
+  }
+}
+
+double Averaging::weight_of(std::uint64_t samples) const {
+  return options_.weights == Weights::samples ? static_cast<double>(samples) : 1;
+}
+
+/// Who adds waits for the others' passes, as those do who exchange cards: for as long.
+GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
+  if (!buckets_) {
+    return nullptr;
+  }
+  adding_->allow(group_.waits().limit());
+  return buckets_->begin(weight_of(samples), gradient);
 }
 
 Averaging::Result Averaging::meet(Round round, const Card& card, const Values& values) {
@@ -50,22 +78,31 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
   table.meeting.agreed.stop |= done + coming >= options_.samples_to_do;
   const TimePoint opened = clock.now();
-  if (!options_.server) {
-    allreduce_.pick(values.model.size());  // what it measures is no part of the time that sums take
-  }
+  prepare(values.model.size());
   const TimePoint met = clock.now();
   table.waited += met - opened;
+  const double weight = weight_of(card.samples);
   const bool by_samples = options_.weights == Weights::samples;
-  const double weight = by_samples ? static_cast<double>(card.samples) : 1;
   const double total = by_samples ? static_cast<double>(table.meeting.samples) : group_.size();
   if (options_.server) {
     add_by_server(values.model, weight == 0 ? 0 : static_cast<float>(weight / total),
                   {.step = round.value, .samples = card.samples});
+  } else if (buckets_) {
+    buckets_->weighted_mean(values.model, weight, total);
   } else {
     allreduce_.weighted_mean(values.model, weight, total);
   }
   allreduce_.weighted_mean(values.buffers, weight, total);
   return {.table = std::move(table), .communicated = clock.now() - met};
+}
+
+/// What is measured for it is no part of the time that sums take.
+void Averaging::prepare(std::size_t values) {
+  if (buckets_) {
+    buckets_->settle(values);
+  } else if (!options_.server) {
+    allreduce_.pick(values);
+  }
 }
 
 /// The sum comes back to where the values were: a server answers when it has the whole of them.
@@ -76,7 +113,10 @@ void Averaging::add_by_server(std::span<float> values, float share, const PushFa
 }
 
 std::string Averaging::aggregate() const {
-  return options_.server ? "server" : allreduce_.description();
+  if (options_.server) {
+    return "server";
+  }
+  return buckets_ ? buckets_->description() : allreduce_.description();
 }
 
 void Averaging::leave() {

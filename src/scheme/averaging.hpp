@@ -8,6 +8,7 @@
 
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
+#include "scheme/bucket_sums.hpp"
 #include "scheme/meeting.hpp"
 #include "scheme/recovery.hpp"
 #include "server/server_client.hpp"
@@ -37,6 +38,9 @@ class Averaging {
     /// The next round is under way when one has its sum: the end is agreed upon one round ahead, where
     /// the next, should it be like this one, brings all that is left.
     bool ahead = false;
+    /// The model's mean is taken bucket by bucket, and may begin before the meeting; not with a server, nor in a
+    /// group that knows its losses. Empty: in one piece, at the meeting.
+    std::optional<BucketSums::Options> buckets{};
   };
 
   using Values = MeetingValues;
@@ -48,6 +52,10 @@ class Averaging {
 
   /// `group` and the server outlive this.
   Averaging(Group& group, const Options& options);
+
+  /// Before a backward pass over so many samples into `gradient`, which is what the next meeting is of: who takes it
+  /// as it is made; null: nobody.
+  GradientSink* begin(std::uint64_t samples, std::span<float> gradient);
 
   /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
   Result meet(Round round, const Card& card, const Values& values);
@@ -61,15 +69,21 @@ class Averaging {
   std::string aggregate() const;
 
  private:
+  double weight_of(std::uint64_t samples) const;
   Result attempt(Round round, const Card& card, const Values& values);
   Result meet_with_those_left(Round round, const Card& card, const Values& values);
+  void prepare(std::size_t values);
   void add_by_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
+  /// What adds up, beside the group that exchanges cards: cards are then about the ends of passes alone, while
+  /// buckets are still under way.
+  std::optional<Group> adding_;
   Allreduce allreduce_;
   std::optional<Recovery> recovery_;
-  std::uint64_t samples_done_ = 0;  ///< of all workers
+  std::uint64_t samples_done_ = 0;     ///< of all workers
+  std::optional<BucketSums> buckets_;  ///< last: it ends before what it uses
 };
 
 }  // namespace syncopate

@@ -83,6 +83,7 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
   }
   if (options.name == "ssgd") {
     Ssgd::Options ssgd{.averaging = averaging, .done = options.done};
+    ssgd.averaging.buckets = options.buckets;
     if (!options.balanced.empty()) {
       ssgd.balance = {.batch_sizes = options.balanced, .least = options.least_step};
     }

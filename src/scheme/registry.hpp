@@ -37,6 +37,7 @@ struct SchemeOptions {
   double outer_rate = 1;
   OptimizerState outer_state{};           ///< in a run that is resumed
   bool overlap = false;                   ///< trains on while the sum of a round travels
+  BucketSums::Options buckets{};          ///< in which gradients of ssgd are added
   FirstPace first_pace{};                 ///< where workers are paced
   std::uint32_t batch_size = 0;           ///< of this worker
   std::vector<std::uint32_t> balanced{};  ///< batch sizes to begin with, where they follow speeds

@@ -33,6 +33,17 @@ struct PassResult {
   std::uint32_t correct = 0;  ///< samples whose largest output was the label's
 };
 
+/// Takes a gradient while a backward pass makes it.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+
+  /// Values [begin, end) of the flat gradient are final, and no longer the replica's: it neither reads nor writes them
+  /// before the next pass.
+  /// Thread: the one that called `backward`, which it must not keep waiting.
+  virtual void ready(std::size_t begin, std::size_t end) = 0;
+};
+
 /// One copy of the model, on one device, with the user's own optimizer.
 ///
 /// Parameters, gradients and buffers are each one contiguous vector, of which the model's tensors
@@ -56,9 +67,15 @@ class Replica {
   /// memory stays where it is.
   virtual void move_into(SharedMemory& /*memory*/) {}
 
+  /// Whether `backward` takes a sink. Such a replica has its gradient in host memory.
+  virtual bool tells_gradients() const { return false; }
+
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
-  /// batch gives zero gradients.
-  virtual PassResult backward(const Batch& batch) = 0;
+  /// batch gives zero gradients, and so do parameters that the loss does not depend on.
+  ///
+  /// Order: `sink`, where there is one, is told of each value once, in any order, the last by the end of the pass.
+  virtual PassResult backward(const Batch& batch, GradientSink* sink) = 0;
+  PassResult backward(const Batch& batch) { return backward(batch, nullptr); }
   /// Forward alone, in evaluation mode. Changes nothing.
   virtual PassResult evaluate(const Batch& batch) = 0;
 

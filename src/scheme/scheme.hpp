@@ -75,6 +75,13 @@ class Scheme {
  public:
   virtual ~Scheme() = default;
 
+  /// Asked before a backward pass over so many samples: who takes its gradient as it is made; null: nobody.
+  /// `after_backward` then comes with all of it told, of as many samples; or never again.
+  /// Errors: none.
+  virtual GradientSink* before_backward(Replica& /*replica*/, std::uint32_t /*samples*/) {
+    return nullptr;
+  }
+
   /// Decides the fate of the gradients in `replica`, and applies it.
   /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;

@@ -9,6 +9,10 @@ Ssgd::Ssgd(Group& group, const Options& options)
   }
 }
 
+GradientSink* Ssgd::before_backward(Replica& replica, std::uint32_t samples) {
+  return replica.tells_gradients() ? averaging_.begin(samples, replica.view(Part::grads)) : nullptr;
+}
+
 Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;

@@ -13,6 +13,9 @@ namespace syncopate {
 /// batches, then each replica's own optimizer, which so makes the same step everywhere. The gradients
 /// are added by an allreduce, or by a server. Batches may be balanced: see `Balance`.
 ///
+/// Gradients may leave bucket by bucket while a replica that tells of them still computes others (`BucketSums`):
+/// then what a worker waits for at a meeting is the last of them.
+///
 /// Buffers are averaged with the gradients, weighted alike. So replicas that begin with the same bits
 /// keep the same bits, whoever of them is tested, saved or resumed from.
 class Ssgd : public Scheme {
@@ -26,6 +29,7 @@ class Ssgd : public Scheme {
   /// Errors: ConfigError, from `Balance`.
   Ssgd(Group& group, const Options& options);
 
+  GradientSink* before_backward(Replica& replica, std::uint32_t samples) override;
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override;
   std::string aggregate() const override { return averaging_.aggregate(); }

@@ -73,6 +73,11 @@ bool has_outer_momentum(const TrainConfig& config) {
   return may_choose_outer(config) && config.outer_optimizer != "sgd";
 }
 
+/// Where a server adds, it takes the gradient of ssgd whole.
+bool overlaps(const TrainConfig& config) {
+  return is_paced(config) || (config.scheme == "ssgd" && config.aggregate != "server");
+}
+
 bool counts_local_steps(const TrainConfig& config) {
   return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
 }
@@ -111,7 +116,7 @@ constexpr Dependence dependences[] = {
     {"round-time",
      [](const TrainConfig& config) { return is_paced(config) && config.pacing == "timed"; },
      "--scheme esync and --pacing timed"},
-    {"overlap", is_paced, "--scheme esync"},
+    {"overlap", overlaps, "--scheme ssgd without --aggregate server, or esync"},
     {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
      "--scheme dc-asgd"},
     {"lambda", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },

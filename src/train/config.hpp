@@ -64,7 +64,7 @@ struct TrainConfig {
   std::optional<double> global_lr;    ///< of the outer optimizer; empty: its usual one
   std::string pacing = "timed";       ///< of esync: timed, paper
   std::optional<double> round_time;   ///< seconds, of pacing timed; empty: as short as sums allow
-  std::string overlap = "on";         ///< of esync: on, off
+  std::string overlap = "auto";       ///< of ssgd, esync: auto, on, off
   std::uint32_t mini_batches = 8;     ///< of nbssgd: that make up a batch
   std::string commit = "overlap";     ///< of nbssgd: barrier, overlap, racy
   std::string through = "allreduce";  ///< of nbssgd: what adds up: allreduce, server

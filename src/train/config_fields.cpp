@@ -251,9 +251,10 @@ const Field fields[] = {
     {.name = "overlap",
      .group = meet,
      .value = "NAME",
-     .help = "whether workers of esync train on while the sum travels",
+     .help = "whether sums travel while workers compute: of ssgd the same step, of esync the next "
+             "round",
      .member = &Config::overlap,
-     .choices = listed<known_switches>},
+     .choices = listed<known_overlaps>},
     {.name = "mini-batches",
      .group = meet,
      .value = "N",

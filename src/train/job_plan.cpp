@@ -101,7 +101,7 @@ std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
   }
   Pacer::Options options{.batch_sizes = batch_sizes(),
                          .rule = pace_rule(),
-                         .overlap = config_.overlap == "on",
+                         .overlap = config_.overlap != "off",
                          .done = done};
   if (config_.round_time) {
     options.round_time = from_seconds(*config_.round_time);

@@ -24,7 +24,7 @@ constexpr std::array<Name, 7> aggregates{"auto",          "shm",  "ring",  "butt
                                          "binary-blocks", "tree", "server"};
 constexpr std::array<Name, 2> transports{"shm", "tcp"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
-constexpr std::array<Name, 2> switches{"on", "off"};
+constexpr std::array<Name, 3> overlaps{"auto", "on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};
 constexpr std::array<Name, 2> throughs{"allreduce", "server"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
@@ -104,8 +104,8 @@ std::span<const Name> known_pacings() {
   return pacings;
 }
 
-std::span<const Name> known_switches() {
-  return switches;
+std::span<const Name> known_overlaps() {
+  return overlaps;
 }
 
 std::span<const Name> known_commits() {

@@ -27,8 +27,8 @@ std::span<const std::string_view> known_aggregates();
 std::span<const std::string_view> known_transports();
 /// What a round of `esync` is as long as: its sums want it, or the slowest takes for a mini-batch.
 std::span<const std::string_view> known_pacings();
-/// What is on unless it is turned off.
-std::span<const std::string_view> known_switches();
+/// Whether sums travel while workers compute; `auto`: where it pays.
+std::span<const std::string_view> known_overlaps();
 /// When a worker of nbssgd goes on after it has contributed to a round, and what adds the round up.
 std::span<const std::string_view> known_commits();
 std::span<const std::string_view> known_throughs();

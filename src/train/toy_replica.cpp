@@ -47,10 +47,23 @@ std::span<float> ToyReplica::view(Part part) {
   throw InternalError("a replica has three parts");
 }
 
-PassResult ToyReplica::backward(const Batch& batch) {
+PassResult ToyReplica::backward(const Batch& batch, GradientSink* sink) {
   std::fill(grads_.begin(), grads_.end(), 0.0F);
   update_feature_mean(batch);
-  return pass_over(batch, grads_);
+  const PassResult result = pass_over(batch, grads_);
+  if (sink != nullptr) {
+    tell(*sink);
+  }
+  return result;
+}
+
+void ToyReplica::tell(GradientSink& sink) const {
+  const std::size_t piece = grads_.size() / 3 + 1;
+  for (std::size_t end = grads_.size(); end > 0;) {
+    const std::size_t begin = end - std::min(end, piece);
+    sink.ready(begin, end);
+    end = begin;
+  }
 }
 
 PassResult ToyReplica::evaluate(const Batch& batch) {

@@ -25,7 +25,10 @@ class ToyReplica : public Replica {
   std::span<float> view(Part part) override;
   void store(Part /*part*/) override {}
 
-  PassResult backward(const Batch& batch) override;
+  using Replica::backward;
+  bool tells_gradients() const override { return true; }
+  /// Tells of pieces of a third or so, last first, as layers would be.
+  PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   void initialise(std::uint64_t seed) override;
 
@@ -52,6 +55,7 @@ class ToyReplica : public Replica {
 
  private:
   PassResult pass_over(const Batch& batch, std::span<float> grads) const;
+  void tell(GradientSink& sink) const;
   void update_feature_mean(const Batch& batch);
 
   Options options_;

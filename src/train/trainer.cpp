@@ -134,7 +134,22 @@ Trainer::Pass Trainer::compute() {
   replica_.set_learning_rate(rate);
   enter("backward");
   const auto scope = phases_.enter(Phase::compute);
-  return {.result = replica_.backward(*batch), .learning_rate = rate};
+  return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
+}
+
+/// Who takes the gradient as it is made. Nobody may, where a batch whose gradient is not finite is to be left out:
+/// that is known when all of it is there.
+GradientSink* Trainer::taker_of(const Batch& batch) {
+  const auto samples = static_cast<std::uint32_t>(batch.samples());
+  GradientSink* const taker =
+      options_.config.on_nan == "stop" ? scheme_.before_backward(replica_, samples) : nullptr;
+  if (taker == nullptr) {
+    gate_.begin(nullptr, {}, GradientGate::Hold::no);
+    return nullptr;
+  }
+  gate_.begin(taker, replica_.view(Part::grads),
+              options_.pacer ? GradientGate::Hold::yes : GradientGate::Hold::no);
+  return &gate_;
 }
 
 void Trainer::pace(Duration begun, std::uint32_t samples) {
@@ -145,7 +160,9 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
   const Duration end = options_.pacer->end_of_step(Step{progress_.step}, samples, begun);
   // The profile's time covers the local update, which comes after the meeting: leave room for it.
   const TimePoint due = clock_.when(end) - last_update_;
-  if (world_.now() > due) {
+  const bool late = world_.now() > due;
+  gate_.let_through(world_, clock_.when(begun), due);
+  if (late) {
     ++overruns_;
   } else {
     world_.sleep_until(due);
@@ -198,7 +215,7 @@ Recurrence::Moment Trainer::moment() const {
 /// False for a batch whose gradient is not finite, where such batches are to be left out: it then
 /// counts as one without samples. Errors: NotFinite, where they are to end the job.
 bool Trainer::admit(PassResult& pass) {
-  if (all_finite(replica_.view(Part::grads))) {
+  if (has_finite_gradient()) {
     skipped_in_a_row_ = 0;
     return true;
   }
@@ -219,6 +236,11 @@ bool Trainer::admit(PassResult& pass) {
   replica_.store(Part::grads);
   pass = {};
   return false;
+}
+
+/// What was taken while it was made may be a mean by now.
+bool Trainer::has_finite_gradient() {
+  return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(Part::grads));
 }
 
 void Trainer::account(const Outcome& outcome) {

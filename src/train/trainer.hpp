@@ -15,6 +15,7 @@
 #include "train/batch_feed.hpp"
 #include "train/checkpoint.hpp"
 #include "train/config.hpp"
+#include "train/gradient_gate.hpp"
 #include "train/loader.hpp"
 #include "train/model_keeper.hpp"
 #include "train/phase_clock.hpp"
@@ -63,6 +64,7 @@ class Trainer {
 
   void one_step();
   Pass compute();
+  GradientSink* taker_of(const Batch& batch);
   void pace(Duration begun, std::uint32_t samples);
   Wishes wishes();
   void account(const Outcome& outcome);
@@ -80,6 +82,7 @@ class Trainer {
   bool reached_the_end() const;
   Recurrence::Moment moment() const;
   bool admit(PassResult& pass);
+  bool has_finite_gradient();
   bool in_step() const { return options_.gait == Gait::in_step; }
 
   World& world_;
@@ -96,6 +99,7 @@ class Trainer {
   JsonLines log_;
   PhaseClock phases_;
   TrainingClock clock_;
+  GradientGate gate_;
 
   Progress progress_;
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot

@@ -66,6 +66,7 @@ class Beginning {
  private:
   const TrainConfig& config() const { return options_.plan.config(); }
   std::size_t values(Part part) { return replica_.view(part).size(); }
+  bool has_spare_core() const;
   Progress begin();
   Progress begin_together();
   Progress begin_from_server();
@@ -93,6 +94,13 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
   }
   lend(replica_, world.transport().shared_memory());
   progress_ = begin();
+}
+
+/// Whether this host has a core that no worker computes on.
+bool Beginning::has_spare_core() const {
+  const std::vector<std::uint32_t>& hosts = workers_.hosts();
+  const auto here = std::count(hosts.begin(), hosts.end(), hosts[workers_.rank().value]);
+  return options_.cores > static_cast<std::uint64_t>(here) * config().threads;
 }
 
 Progress Beginning::begin() {
@@ -166,7 +174,9 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .outer = options_.plan.outer_rule(),
        .outer_rate = config().global_lr.value(),
        .outer_state = outer_state_,
-       .overlap = is_paced(config()) && config().overlap == "on",
+       .overlap = is_paced(config()) && config().overlap != "off",
+       .buckets = {.overlap = config().overlap != "off",
+                   .in_memory = config().overlap == "on" || has_spare_core()},
        .first_pace = options_.plan.first_pace(options_.rank),
        .batch_size = options_.plan.batch_sizes()[options_.rank.value],
        .balanced = config().balance ? options_.plan.batch_sizes() : std::vector<std::uint32_t>(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@ struct WorkerOptions {
   Rank rank;
   std::optional<std::filesystem::path> resume_from{};  ///< a checkpoint
   std::span<std::byte> shared_memory{};  ///< of all workers of this host, zero at first; or none
+  std::uint32_t cores = 0;               ///< of this host; 0: as many as its workers need
 };
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 

@@ -24,6 +24,11 @@ inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
 
+/// A second conversation of the same kind between the same nodes.
+inline constexpr Tag beside(Tag tag) {
+  return {tag.value + 128};
+}
+
 inline constexpr Tag of_generation(Tag tag, std::uint32_t generation) {
   return {tag.value + 256 * generation};
 }

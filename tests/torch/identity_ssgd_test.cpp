@@ -42,7 +42,8 @@ void append_samples(Batch& batch, std::uint64_t step, std::uint32_t rank, std::u
 }
 
 void one_step(Scheme& scheme, Replica& replica, const Batch& batch) {
-  const PassResult pass = replica.backward(batch);
+  const auto samples = static_cast<std::uint32_t>(batch.samples());
+  const PassResult pass = replica.backward(batch, scheme.before_backward(replica, samples));
   scheme.after_backward(replica, {.samples = pass.samples, .loss_sum = pass.loss_sum});
 }
 
@@ -69,11 +70,12 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
 }
 
 std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
-                                            int steps, Part part) {
+                                            int steps, Part part,
+                                            std::optional<BucketSums::Options> buckets = {}) {
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
     const auto replica = fresh_replica(network);
-    Ssgd scheme(group, {});
+    Ssgd scheme(group, {.averaging = {.buckets = buckets}});
     const std::uint32_t rank = group.rank().value;
     for (int step = 0; step < steps; ++step) {
       Batch batch{.shape = shape, .features = {}, .labels = {}};
@@ -98,6 +100,19 @@ TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfUnequalBatches) {
   EXPECT_LT(relative_distance(synchronous("mlp", sizes, 10, Part::params)[0],
                               sequential("mlp", sizes, 10)),
             1e-5);
+}
+
+TEST(TorchSsgd, HasTheSameBitsWithOverlap) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (const Part part : {Part::params, Part::buffers}) {
+    const auto with = synchronous("resnet18-v1", {3, 2, 2}, 3, part, {{.overlap = true}});
+    const auto without = synchronous("resnet18-v1", {3, 2, 2}, 3, part, {{.overlap = false}});
+    for (std::size_t rank = 0; rank < with.size(); ++rank) {
+      EXPECT_EQ(
+          std::memcmp(with[rank].data(), without[rank].data(), with[rank].size() * sizeof(float)),
+          0);
+    }
+  }
 }
 
 TEST(TorchSsgd, LeavesTheSameBitsOnEveryRankBuffersIncluded) {

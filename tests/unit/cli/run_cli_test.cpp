@@ -181,7 +181,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"global-lr", {"--scheme", "esync"}},
         {"pacing", {"--scheme", "esync"}},
         {"round-time", {"--scheme", "esync"}},
-        {"overlap", {"--scheme", "esync"}},
+        {"overlap", {"--scheme", "ssgd"}},
         {"mini-batches", {"--scheme", "nbssgd"}},
         {"commit", {"--scheme", "nbssgd"}},
         {"through", {"--scheme", "nbssgd"}},

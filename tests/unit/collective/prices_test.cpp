@@ -161,5 +161,24 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
   EXPECT_EQ(measured[0].seconds_per_added_byte, 0);
 }
 
+TEST(BestBuckets, BalanceTheLastOneAgainstTheCostOfEach) {
+  // 100 ms of bytes at 1 ms a bucket: ten of them cost 10 ms, and the last takes as long.
+  const SumCost cost{.fixed = 1e-3, .seconds_per_byte = 1e-9};
+  EXPECT_EQ(best_buckets(cost, 1e8, 1 << 20), 10U);
+  const auto price = [&](double buckets) { return buckets * cost.fixed + 0.1 / buckets; };
+  for (double other = 1; other < 30; ++other) {
+    EXPECT_LE(price(10), price(other));
+  }
+}
+
+TEST(BestBuckets, AreNotShorterThanTheLeast) {
+  const SumCost cheap{.fixed = 1e-9, .seconds_per_byte = 1e-9};
+  EXPECT_EQ(best_buckets(cheap, 1e6, 250e3), 4U);
+  EXPECT_EQ(best_buckets(cheap, 1e6, 251e3), 3U);
+  EXPECT_EQ(best_buckets(cheap, 1e6, 2e6), 1U);
+  const SumCost dear{.fixed = 1, .seconds_per_byte = 1e-9};
+  EXPECT_EQ(best_buckets(dear, 1e6, 1), 1U);
+}
+
 }  // namespace
 }  // namespace syncopate
