@@ -66,7 +66,7 @@ class Ends(JobTest):
         for pid in children:
             os.kill(pid, signal.SIGSTOP)  # so that the first interrupt cannot be answered
         job.process.send_signal(signal.SIGINT)
-        self.assertIn("Ctrl-C again", job.next_error())
+        job.wait_for_error("Ctrl-C again")
         job.process.send_signal(signal.SIGINT)
         status, _ = job.finish()
         self.assertEqual(status, 130)

@@ -111,9 +111,12 @@ class RunningJob:
         """Where a coordinator listens."""
         return self.wait_for_note("listening at").split()[-1]
 
-    def next_error(self):
-        """The next line on standard error."""
-        return self.process.stderr.readline().decode()
+    def wait_for_error(self, words):
+        """Reads standard error up to the line that has these words."""
+        for line in self.process.stderr:
+            if words in line.decode():
+                return
+        raise AssertionError(f"standard error ended without '{words}'")
 
     def worker_pids(self):
         started = next(event for event in self.events if event["event"] == "started")

@@ -68,7 +68,8 @@ class VirtualTime(JobTest):
         self.assertEqual(
             read_safetensors(self.checkpoints("whole")[-1])[1], read_safetensors(self.checkpoints("cut")[-1])[1]
         )
-        self.assertAlmostEqual(self.summary("cut")["training_seconds"], 6 * 3.5, delta=0.01)
+        # Each of the two measures its links once, for some milliseconds.
+        self.assertAlmostEqual(self.summary("cut")["training_seconds"], 6 * 3.5, delta=0.03)
 
     def test_the_user_ends_it_with_a_checkpoint(self):
         job = self.start(*JOB, "--scheme", "ssgd", "--epochs", "100000")
