@@ -56,8 +56,8 @@ class Ends(JobTest):
         self.assertEqual(status, 130)
         summary = self.summary()
         self.assertEqual(summary["ended_because"], "interrupted")
-        self.assertEqual(len(self.checkpoints()), 1)
-        self.assertIn(f"{summary['rounds']:010}", self.checkpoints()[0].name)
+        # Those of epochs that had ended by then are there, too.
+        self.assertIn(f"{summary['rounds']:010}", self.checkpoints()[-1].name)
         wait_until_gone(children)
 
     def test_a_second_interrupt_ends_at_once(self):
