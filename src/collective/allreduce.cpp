@@ -144,8 +144,7 @@ bool Allreduce::shares_memory() {
   if (!shared_ && options_.algorithm == Algorithm::shm) {
     throw ConfigError(
         "expected all workers to share memory, to add up by shm, which takes one host, one user "
-        "and "
-        "transport shm; found some that do not: choose another way to add up, or auto");
+        "and transport shm; found some that do not: choose another way to add up, or auto");
   }
   return wanted && shared_ != nullptr;
 }

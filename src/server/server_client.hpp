@@ -25,7 +25,9 @@ class ServerClient {
 
   /// One exchange with every shard: a push, a pull or both.
   struct Work {
-    std::span<const float> push{};     ///< as many values as parameters; empty: none
+    /// As many values as parameters; empty: none. What is handed over is lent until the answer, and
+    /// may come back changed (by `dc-asgd` and `easgd`).
+    std::span<const float> push{};
     std::span<const float> buffers{};  ///< the worker's own, with a push
     std::span<float> pull{};           ///< filled; empty: none
     PushFacts facts{};
