@@ -113,6 +113,12 @@ class RawPeer {
 
   bool is_at_end() { return read(1).empty(); }
 
+  /// Errors: as `read`.
+  void read_to_end() {
+    while (!is_at_end()) {
+    }
+  }
+
   /// The Welcome to `hello`. Errors: ConfigError, where it is refused.
   wire::Welcome greet(const wire::Hello& hello) {
     write(wire::encode_frame(hello));

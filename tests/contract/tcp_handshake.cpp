@@ -236,6 +236,19 @@ TEST(TcpHandshake, APeerThatIsNotThereIsLost) {
               HasSubstr("node 1 (" + address + ") is lost: "));
 }
 
+TEST(TcpHandshake, AnEndedNodeKeepsNobodyWaitingForItsHandshake) {
+  const auto hub = make_hub();
+  const auto one = join_hub(hub->address());
+  const auto two = join_hub(hub->address());
+  Descriptor silent = bound_socket();
+  ASSERT_EQ(::listen(silent.get(), 1), 0);
+  two->introduce(one->self(), address_of(silent));
+  RawPeer dialled(Descriptor(::accept(silent.get(), nullptr, nullptr)));
+  EXPECT_FALSE(dialled.is_at_end());
+  two->close(steady_now());
+  dialled.read_to_end();
+}
+
 TEST(TcpHandshake, JoiningWaitsForTheHub) {
   Descriptor listener = bound_socket();
   const std::string address = address_of(listener);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "transport/tcp/exchange.hpp"
 #include "transport/tcp/node.hpp"
 
 namespace syncopate::tcp {
@@ -31,13 +32,13 @@ std::string text_of(const std::exception_ptr& error) {
 
 void Node::accept() {
   listener_->start([this](Socket socket) {
-    answer_handshake(
+    remember(answer_handshake(
         std::move(socket), limits_.handshake_timeout,
         [this](const wire::Hello& hello) { return judge(hello); },
         [this](Contact contact) {
           Peer& caller = find(NodeId{contact.welcome.you()});
           settle(caller, std::move(contact));
-        });
+        }));
   });
 }
 
@@ -85,13 +86,18 @@ void Node::dial_peer(Peer& peer) {
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
   const Dial order{parse_address(peer.address, network_), greeting, limits_.handshake_timeout};
-  dial(io_, order, [this, &peer](Contact contact) {
+  remember(dial(io_, order, [this, &peer](Contact contact) {
     if (!contact.error && contact.welcome.node() != peer.id.value) {
       contact.error = std::make_exception_ptr(
           ProtocolError(fmt::format("node {} answers there", contact.welcome.node())));
     }
     settle(peer, std::move(contact));
-  });
+  }));
+}
+
+void Node::remember(UnderWay handshake) {
+  std::erase_if(handshakes_, [](const UnderWay& known) { return known.expired(); });
+  handshakes_.push_back(std::move(handshake));
 }
 
 void Node::settle(Peer& peer, Contact contact) {
@@ -156,9 +162,16 @@ void Node::cut(Peer& peer) {
   }
 }
 
+/// Whoever has just been welcomed takes a handshake for a connection, and waits for its end: so those
+/// under way are broken here, not when this node is destroyed.
 void Node::leave() {
   leaving_ = true;
   listener_->close();
+  for (const UnderWay& handshake : handshakes_) {
+    if (const auto exchange = handshake.lock()) {
+      exchange->abandon();
+    }
+  }
   for (Peer* const peer : peers()) {
     if (peer->connection) {
       peer->connection->finish_sending();

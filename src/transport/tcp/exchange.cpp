@@ -81,6 +81,13 @@ Socket Exchange::release() {
   return std::move(socket_);
 }
 
+void Exchange::abandon() {
+  timer_.cancel();
+  failed_ = nullptr;
+  asio::error_code ignored;  // the descriptor is gone in any case
+  socket_.close(ignored);
+}
+
 void Exchange::expire() {
   expired_ = true;
   asio::error_code ignored;  // the descriptor is gone in any case

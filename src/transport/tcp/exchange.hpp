@@ -43,6 +43,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Takes the socket out and ends the watch.
   Socket release();
 
+  /// Breaks the stream and ends the watch; nobody is told.
+  void abandon();
+
  private:
   auto then(Step next);
   void read_payload(Step next);

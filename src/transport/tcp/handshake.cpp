@@ -107,7 +107,7 @@ class Redial : public std::enable_shared_from_this<Redial> {
 
 }  // namespace
 
-void answer_handshake(Socket socket, Milliseconds limit, Judge judge, Settled settled) {
+UnderWay answer_handshake(Socket socket, Milliseconds limit, Judge judge, Settled settled) {
   const std::string stranger = remote_name(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
   exchange->start([stranger](Exchange& self, const std::exception_ptr& why) {
@@ -117,16 +117,17 @@ void answer_handshake(Socket socket, Milliseconds limit, Judge judge, Settled se
     const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
     say_welcome(self, judge(hello), settled);
   });
+  return exchange;
 }
 
-void dial(asio::io_context& io, const Dial& dial, const Settled& settled) {
+UnderWay dial(asio::io_context& io, const Dial& dial, const Settled& settled) {
   asio::error_code error;
   Socket socket = open_socket(io, dial.endpoint, error);
   if (error) {
     asio::post(io, [=, &io] {
       settled({std::make_exception_ptr(asio::system_error(error)), {}, Socket(io)});
     });
-    return;
+    return {};
   }
   const auto exchange = std::make_shared<Exchange>(std::move(socket), dial.limit);
   exchange->start([settled](Exchange& self, const std::exception_ptr& why) {
@@ -137,6 +138,7 @@ void dial(asio::io_context& io, const Dial& dial, const Settled& settled) {
       introduced.read([settled](Exchange& answered) { hear_answer(answered, settled); });
     });
   });
+  return exchange;
 }
 
 void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled) {

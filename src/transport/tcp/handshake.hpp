@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 
 #include "transport/tcp/sockets.hpp"
 #include "wire/handshake.hpp"
@@ -11,6 +12,11 @@
 /// The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
 /// Everything here runs on the io thread, and every call returns at once.
 namespace syncopate::tcp {
+
+class Exchange;
+
+/// A handshake, for as long as it is under way: a node that leaves abandons it.
+using UnderWay = std::weak_ptr<Exchange>;
 
 /// How a handshake ended.
 struct Contact {
@@ -26,7 +32,8 @@ using Settled = std::function<void(Contact)>;
 /// Hears who is at the other end of `socket`. Who fails is turned away with a line in the log; for
 /// who was welcome to `judge`, `settled` is called, with an error and the welcome where the stream
 /// broke at that moment.
-void answer_handshake(Socket socket, std::chrono::milliseconds limit, Judge judge, Settled settled);
+UnderWay answer_handshake(Socket socket, std::chrono::milliseconds limit, Judge judge,
+                          Settled settled);
 
 struct Dial {
   Endpoint endpoint;
@@ -38,7 +45,7 @@ struct Dial {
 ///
 /// Errors, in the contact: asio::system_error (nobody there, or the stream broke), TimedOut, and
 /// those of `wire::decode_answer`.
-void dial(asio::io_context& io, const Dial& dial, const Settled& settled);
+UnderWay dial(asio::io_context& io, const Dial& dial, const Settled& settled);
 
 /// As `dial`, again and again while nobody is there, until the limit. Errors: as `dial`, but TimedOut
 /// instead of asio::system_error.

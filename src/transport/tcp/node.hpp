@@ -93,6 +93,7 @@ class Node final : public TcpTransport {
   void dial_peer(Peer& peer);
   void settle(Peer& peer, Contact contact);
   void attach(Peer& peer, Socket socket);
+  void remember(UnderWay handshake);
   void lose(Peer& peer, const std::string& reason);
   void resume(Peer& peer);
   void flush(Peer& peer);
@@ -129,6 +130,7 @@ class Node final : public TcpTransport {
   // Of the io thread alone.
   std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is the hub
   bool leaving_ = false;         ///< what is still shaking hands comes too late
+  std::vector<UnderWay> handshakes_;
 
   std::mutex closing_;     ///< held by the thread that closes, for as long as it takes
   std::thread io_thread_;  ///< last: it uses everything above
