@@ -259,7 +259,6 @@ void SharedAllreduce::copy_slice(std::uint32_t from, std::span<float> values) {
 void SharedAllreduce::finish() {
   memory_.set(desk().done, round_);
   await_all([](Desk& other) -> SharedWord& { return other.done; }, round_);
-  std::atomic_thread_fence(std::memory_order_acquire);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     if (desks_[rank]->left.load(std::memory_order_seq_cst) == round_) {
       throw PeerLost(group_.node(Rank{rank}), fmt::format("worker {} has left a sum before its end",
