@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "cli/launch/launcher.hpp"
 #include "cluster/view.hpp"
 #include "data/batch.hpp"
 #include "torch/factory.hpp"
@@ -22,6 +23,9 @@ struct OutputOptions {
   bool json = false;
 };
 
+/// Options of `train` as a user typed them, by their names on the command line.
+using GivenOptions = std::map<std::string, std::string>;
+
 /// `syncopate train`, read and checked.
 struct TrainCommand {
   TrainConfig config;          ///< resolved
@@ -29,6 +33,8 @@ struct TrainCommand {
   bool named_run_dir = false;  ///< the user chose the run folder
   OutputOptions output = {};
   Duration gather_limit = std::chrono::seconds(60);  ///< for all members to join
+  std::optional<Launch> launch = {};  ///< empty: this process starts all members itself
+  GivenOptions given = {};
 };
 
 /// `syncopate coordinator`, read and checked.
@@ -37,9 +43,6 @@ struct CoordinatorCommand {
   std::string address;  ///< where it listens, HOST:PORT
   std::string token;
 };
-
-/// Options of `train` as a user typed them, by their names on the command line.
-using GivenOptions = std::map<std::string, std::string>;
 
 /// `syncopate worker` and `syncopate server`, read and checked as far as it goes without the job.
 struct JoinCommand {
@@ -51,6 +54,8 @@ struct JoinCommand {
   GivenOptions given;
   std::uint32_t threads = 1;  ///< that this process is to have room for
   log::Verbosity verbosity = log::Verbosity::normal;
+  bool launched =
+      false;  ///< by what also started the coordinator, which tells the user of failures
 };
 
 /// `syncopate networks`, read and checked.

@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/launch/launcher.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -83,16 +84,27 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   return run_parsed(root, commands);
 }
 
+/// "rank 2" where rank 0 says most; empty where this process speaks for itself.
+std::string name_under_launcher() {
+  try {
+    const auto launch = own_launch();
+    return launch && launch->rank > 0 ? fmt::format("rank {}", launch->rank) : std::string();
+  } catch (const ConfigError&) {
+    return {};  // the command that wants to know refuses it
+  }
+}
+
 }  // namespace
 
 int run_cli(int argc, char** argv, const Handlers& handlers) {
-  return guarded([&] {
+  const auto run = [&] {
     const int status = parse_and_run(argc, argv, handlers);
     if (std::fflush(stdout) != 0) {
       throw DataError(fmt::format("cannot write standard output: {}", std::strerror(errno)));
     }
     return status;
-  });
+  };
+  return guarded(run, name_under_launcher());
 }
 
 }  // namespace syncopate::cli

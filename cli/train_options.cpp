@@ -245,6 +245,10 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   ConfigFacts facts{.devices = {},
                     .usual_learning_rate = handlers.usual_learning_rate,
                     .time = time_for_a_name()};
+  const auto launch = own_launch();
+  if (launch) {
+    facts.ranks = launch->size;
+  }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());
     const ClusterFile cluster = read_cluster_file(config.cluster);
@@ -254,7 +258,8 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   return {.config = resolve_config(std::move(config), facts),
           .resumed = app.count("--resume") > 0,
           .named_run_dir = named_run_dir,
-          .output = output_of(app)};
+          .output = output_of(app),
+          .launch = launch};
 }
 
 std::filesystem::path find_cluster_file(const std::filesystem::path& named,

@@ -9,20 +9,24 @@ constexpr const char* examples = R"(Examples:
   syncopate train --network lenet5 --data fashion-mnist --workers 4
   syncopate train --cluster clusters/mixed.toml --target-accuracy 0.85
   syncopate train --config runs/20260131-235959-ssgd-lenet5/config.toml --seed 2
-  syncopate train --resume runs/20260131-235959-ssgd-lenet5 --epochs 20)";
+  syncopate train --resume runs/20260131-235959-ssgd-lenet5 --epochs 20
+  mpirun -n 5 syncopate train --scheme nbssgd --through server
+  srun -n 4 syncopate train --scheme esync --transport tcp)";
 
 constexpr Duration usual_gather_limit = std::chrono::seconds(60);
 
 }  // namespace
 
 Command add_train(CLI::App& root, const Handlers& handlers) {
-  CLI::App* app = root.add_subcommand("train", "Train a network with workers on this machine.");
+  CLI::App* app = root.add_subcommand(
+      "train", "Train a network, with workers on this machine or those of mpirun and srun.");
   add_train_options(*app);
   add_gather_limit(*app, usual_gather_limit);
   app->footer(examples);
   return {app, [app, &handlers] {
             TrainCommand command = job_of(*app, handlers);
             command.gather_limit = gather_limit_of(*app, usual_gather_limit);
+            command.given = given_options(*app);
             return handlers.train(command);
           }};
 }

@@ -8,6 +8,9 @@
 
 namespace syncopate::cli {
 
+/// Looks up a variable of the environment; empty where it is not set.
+using Environment = std::function<std::string(const char* name)>;
+
 struct Variable {
   std::string name;
   std::string value;

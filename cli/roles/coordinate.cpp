@@ -65,7 +65,8 @@ int coordinate(const Job& job, const CoordinateOptions& options) {
                             .interrupted = end_is_wished});
   const std::string address = world.transport().address();
   if (options.by_hand) {
-    emit({{"event", "note"}, {"text", fmt::format("listening at {}", address)}});
+    const std::string listening = fmt::format("listening at {}", address);
+    emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
   }
   const auto servers = start_servers(
       job, world, {.address = address, .token = options.token, .shared_memory = shared_memory});

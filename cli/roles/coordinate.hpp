@@ -12,7 +12,8 @@ struct CoordinateOptions {
   int events = -1;    ///< takes one line of JSON an event
   std::string token;
   Duration gather_limit{};
-  bool by_hand = false;  ///< other members are started by somebody else, and must be judged
+  bool by_hand = false;   ///< other members are started by somebody else, and must be judged
+  std::string note = {};  ///< what a user is told at the start; empty: where `by_hand` listens
 };
 
 /// The coordinator's role, and that of servers that run within its process. Returns the exit status

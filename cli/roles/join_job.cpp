@@ -93,7 +93,15 @@ int join_job(const JoinCommand& command) {
   }
   log::info("{} joins the job at {}: {}", name_of(command.role, place), command.hub,
             job->agreement());
-  candidate->take_part(world);
+  try {
+    candidate->take_part(world);
+  } catch (const std::exception& error) {
+    if (!command.launched) {
+      throw;
+    }
+    log::debug("{}", error.what());
+    return status_of(error);
+  }
   return exit_status::success;
 }
 

@@ -62,14 +62,24 @@ Child coordinator_process(const Job& job, Listener listener, Descriptor events,
   return child;
 }
 
+Child worker_process(const Job& job, const Hub& hub, Rank rank) {
+  Child child{.name = fmt::format("worker {}", rank.value), .body = [&job, hub, rank] {
+                return run_member(hub, [&] { return make_worker(job, rank); });
+              }};
+  child.may_be_lost = job.plan().membership().spares(rank);
+  return child;
+}
+
+Child server_process(const Job& job, const Hub& hub, Rank shard) {
+  return {.name = fmt::format("server {}", shard.value), .body = [&job, hub, shard] {
+            return run_member(hub, [&] { return make_server(job, shard); });
+          }};
+}
+
 std::vector<Child> worker_processes(const Job& job, const Hub& hub) {
-  const Membership::Options membership = job.plan().membership();
   std::vector<Child> children;
-  for (std::uint32_t rank = 0; rank < membership.workers; ++rank) {
-    children.push_back({.name = fmt::format("worker {}", rank), .body = [&job, hub, rank] {
-                          return run_member(hub, [&] { return make_worker(job, Rank{rank}); });
-                        }});
-    children.back().may_be_lost = membership.spares(Rank{rank});
+  for (std::uint32_t rank = 0; rank < job.config().workers; ++rank) {
+    children.push_back(worker_process(job, hub, Rank{rank}));
   }
   return children;
 }
@@ -78,9 +88,7 @@ std::vector<Child> server_processes(const Job& job, const Hub& hub) {
   const std::uint32_t servers = shares_process(job.config()) ? 0 : job.plan().membership().servers;
   std::vector<Child> children;
   for (std::uint32_t shard = 0; shard < servers; ++shard) {
-    children.push_back({.name = fmt::format("server {}", shard), .body = [&job, hub, shard] {
-                          return run_member(hub, [&] { return make_server(job, Rank{shard}); });
-                        }});
+    children.push_back(server_process(job, hub, Rank{shard}));
   }
   return children;
 }

@@ -33,6 +33,9 @@ int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>
 /// Takes the listener and the events for its own.
 Child coordinator_process(const Job& job, Listener listener, Descriptor events,
                           CoordinateOptions options);
+Child worker_process(const Job& job, const Hub& hub, Rank rank);
+Child server_process(const Job& job, const Hub& hub, Rank shard);
+/// All of the job.
 std::vector<Child> worker_processes(const Job& job, const Hub& hub);
 /// None where servers share the coordinator's process.
 std::vector<Child> server_processes(const Job& job, const Hub& hub);

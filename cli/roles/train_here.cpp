@@ -6,6 +6,7 @@
 #include "base/random.hpp"
 #include "cli/roles/processes.hpp"
 #include "cli/roles/train_in_virtual_time.hpp"
+#include "cli/roles/train_launched.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -35,6 +36,9 @@ std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gath
 }  // namespace
 
 int train_here(const TrainCommand& wanted) {
+  if (wanted.launch) {
+    return train_launched(wanted);
+  }
   RunClaim claim(wanted);
   const TrainCommand& command = claim.command();
   Job job(command.config, checkpoint_of(command));

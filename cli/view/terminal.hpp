@@ -1,15 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
+#include "cli/launch/environment.hpp"
 #include "cli/view/render.hpp"
 
 namespace syncopate::cli {
-
-/// Looks up a variable of the environment; empty where it is not set.
-using Environment = std::function<std::string(const char* name)>;
 
 /// The environment of this process.
 std::string from_environment(const char* name);

@@ -198,16 +198,47 @@ void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
   }
 }
 
+/// "5 ranks, 1 of them a server"
+std::string told(std::uint32_t ranks, std::uint32_t servers) {
+  return servers == 0 ? fmt::format("{} ranks", ranks)
+                      : fmt::format("{} ranks, {} of them {}", ranks, servers,
+                                    servers == 1 ? "a server" : "servers");
+}
+
+/// How many workers there can be, which others than the user have settled: the cluster file, or who has
+/// started this process. Empty where nobody has.
+std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
+  if (!facts.ranks) {
+    return facts.devices;
+  }
+  if (*facts.ranks <= config.servers) {
+    throw ConfigError(fmt::format("{} were started, which leaves none for a worker; start more",
+                                  told(*facts.ranks, config.servers)));
+  }
+  const std::uint32_t workers = *facts.ranks - config.servers;
+  if (facts.devices && *facts.devices != workers) {
+    throw ConfigError(fmt::format("{} were started, but {} has {} devices; start {}",
+                                  told(*facts.ranks, config.servers), config.cluster.string(),
+                                  *facts.devices, *facts.devices + config.servers));
+  }
+  return workers;
+}
+
+/// Servers are settled already.
 std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
-  if (!facts.devices) {
+  const auto settled = settled_workers(config, facts);
+  if (!settled) {
     return config.workers == 0 ? 1 : config.workers;
   }
-  if (config.workers != 0 && config.workers != *facts.devices) {
+  if (config.workers != 0 && config.workers != *settled) {
     throw ConfigError(
-        fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
-                    config.workers, config.cluster.string(), *facts.devices));
+        facts.ranks
+            ? fmt::format("{} workers do not fit {}; leave out workers", config.workers,
+                          told(*facts.ranks, config.servers))
+            : fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
+                          config.workers, config.cluster.string(), *facts.devices));
   }
-  return *facts.devices;
+  return *settled;
 }
 
 /// Errors: ConfigError, where those who add up cannot do so as told.
@@ -325,8 +356,8 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 }
 
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
-  config.workers = resolve_workers(config, facts);
   config.servers = resolve_servers(config);
+  config.workers = resolve_workers(config, facts);
   resolve_outer(config);
   resolve_rates(config, facts);
   if (config.run_dir.empty()) {

@@ -120,6 +120,8 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 /// What a configuration is completed from.
 struct ConfigFacts {
   std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
+  /// What a launcher such as mpirun has started, workers and servers together; empty: nothing yet.
+  std::optional<std::uint32_t> ranks = {};
   /// By the optimizer's name; an empty function leaves the learning rate open.
   std::function<double(const std::string&)> usual_learning_rate;
   std::string time;  ///< "20260131-235959": begins the name of a new run's folder

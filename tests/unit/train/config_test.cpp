@@ -296,6 +296,35 @@ TEST(ResolveConfigTest, TakesWorkersFromTheCluster) {
             "3 workers do not fit mixed.toml, which has 4 devices; leave out workers");
 }
 
+TEST(ResolveConfig, TakesWorkersFromTheRanksThatWereStarted) {
+  ConfigFacts started = facts(std::nullopt);
+  started.ranks = 5;
+  TrainConfig config;
+  EXPECT_EQ(resolve_config(config, started).workers, 5U);
+  config.scheme = "asgd";
+  config.servers = 2;
+  EXPECT_EQ(resolve_config(config, started).workers, 3U);
+  config.workers = 5;
+  EXPECT_EQ(refusal([&] { resolve_config(config, started); }),
+            "5 workers do not fit 5 ranks, 2 of them servers; leave out workers");
+  config.workers = 0;
+  config.servers = 5;
+  EXPECT_EQ(refusal([&] { resolve_config(config, started); }),
+            "5 ranks, 5 of them servers were started, which leaves none for a worker; start more");
+}
+
+TEST(ResolveConfig, RanksAreThoseOfTheCluster) {
+  ConfigFacts started = facts(4);
+  started.ranks = 5;
+  TrainConfig config;
+  config.cluster = "mixed.toml";
+  config.scheme = "asgd";
+  EXPECT_EQ(resolve_config(config, started).workers, 4U);
+  config.scheme = "ssgd";
+  EXPECT_EQ(refusal([&] { resolve_config(config, started); }),
+            "5 ranks were started, but mixed.toml has 4 devices; start 4");
+}
+
 TEST(ResolveConfig, StepsAreSmallerWhereEachGradientIsOne) {
   const ConfigFacts facts{
       .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};

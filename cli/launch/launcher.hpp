@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/launch/environment.hpp"
+
+namespace syncopate::cli {
+
+/// The MPI library whose processes come together under a launcher.
+enum class MpiLibrary { open_mpi, mpich };
+
+/// This process among those that a launcher (mpirun, srun) started for one job.
+struct Launch {
+  std::string launcher;  ///< as people know it: "Open MPI's mpirun"
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::string job;  ///< tells it from other jobs of this user on a host; fits into a file's name
+  std::optional<MpiLibrary> mpi = {};  ///< empty: the launcher prepares for no library of ours
+
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+/// What the environment says of a launcher; empty where none started this process, or started it alone.
+///
+/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a launcher
+/// was itself started by another, as `mpirun` is within a step of Slurm, the inner one counts.
+///
+/// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
+std::optional<Launch> launch_in(const Environment& environment);
+
+/// The same of this process's own environment.
+std::optional<Launch> own_launch();
+
+}  // namespace syncopate::cli

@@ -1,0 +1,109 @@
+#include "cli/roles/train_launched.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "cli/launch/rendezvous.hpp"
+#include "cli/roles/join_job.hpp"
+#include "cli/roles/processes.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+void check_launchable(const TrainConfig& config, const Launch& launch) {
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(fmt::format("{}: start the job without {}, or as one process of it", what,
+                                  launch.launcher));
+  };
+  if (meets_in_shared_memory(config)) {
+    refuse(fmt::format("scheme {} needs memory that all workers share", config.scheme));
+  }
+  if (config.virtual_time) {
+    refuse("virtual time passes within one process");
+  }
+  if (has_server(config) && shares_process(config)) {
+    throw ConfigError(
+        fmt::format("--server-process shared has no effect under {}, where every server is a rank",
+                    launch.launcher));
+  }
+}
+
+/// A launcher that ends a job asks all ranks at once; rank 0 then lets the round end and writes a checkpoint, and
+/// the others end with the job. Who is asked twice ends.
+void leave_the_end_to_rank_zero() {
+  for (const int wish : {SIGTERM, SIGINT}) {
+    struct sigaction once {};
+    once.sa_handler = [](int) {};
+    once.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+    ::sigaction(wish, &once, nullptr);
+  }
+}
+
+Child own_part(const Job& job, const Hub& hub) {
+  const Part part = part_of(0, job.config().servers);
+  return part.role == Role::server ? server_process(job, hub, Rank{part.index})
+                                   : worker_process(job, hub, Rank{part.index});
+}
+
+int lead(const TrainCommand& wanted) {
+  const Launch& launch = *wanted.launch;
+  RunClaim claim(wanted);
+  const TrainCommand& command = claim.command();
+  const Job job(command.config, checkpoint_of(command));
+  Listener listener = listen_on_loopback();
+  const Hub hub{.address = listener.address,
+                .token = unguessable_token(),
+                .shared_memory = command.config.transport == "shm"};
+  Rendezvous rendezvous(launch.job);
+  rendezvous.publish({.address = hub.address, .token = hub.token});
+  Pipe events = make_pipe();
+  std::vector<Child> processes;
+  processes.push_back(coordinator_process(
+      job, std::move(listener), std::move(events.write),
+      {.token = hub.token,
+       .gather_limit = command.gather_limit,
+       .by_hand = true,
+       .note = fmt::format("{} ranks, started by {}", launch.size, launch.launcher)}));
+  processes.push_back(own_part(job, hub));
+  processes.push_back(evaluator_process(job, hub));
+  return run_claimed(claim, {.children = std::move(processes), .events = std::move(events.read)});
+}
+
+/// What rank 0 says for all is not said again by every rank.
+log::Verbosity verbosity_of(const TrainCommand& command) {
+  return command.output.verbosity == log::Verbosity::verbose ? log::Verbosity::verbose
+                                                             : log::Verbosity::quiet;
+}
+
+int follow(const TrainCommand& command) {
+  const Launch& launch = *command.launch;
+  leave_the_end_to_rank_zero();
+  const Rendezvous::Place place = Rendezvous(launch.job).await(command.gather_limit);
+  const Part part = part_of(launch.rank, command.config.servers);
+  return join_job({.role = part.role,
+                   .hub = place.address,
+                   .token = place.token,
+                   .index = part.index,
+                   .gather_limit = command.gather_limit,
+                   .given = command.given,
+                   .threads = command.config.threads,
+                   .verbosity = verbosity_of(command),
+                   .launched = true});
+}
+
+}  // namespace
+
+Part part_of(std::uint32_t rank, std::uint32_t servers) {
+  return rank < servers ? Part{Role::server, rank} : Part{Role::worker, rank - servers};
+}
+
+int train_launched(const TrainCommand& command) {
+  check_launchable(command.config, *command.launch);
+  return command.launch->rank == 0 ? lead(command) : follow(command);
+}
+
+}  // namespace syncopate::cli
