@@ -14,6 +14,7 @@
 
 namespace syncopate {
 
+class NativeAllreduce;
 class SharedMemory;
 
 /// Keeps conversations between the same two nodes apart. `transport/tags.hpp` lists those in use.
@@ -107,6 +108,9 @@ class Transport {
 
   /// Memory that the nodes of one host lend each other; null where there is none.
   virtual SharedMemory* shared_memory() { return nullptr; }
+
+  /// Sums that the library below makes; null where there is none, or this node takes no part in them.
+  virtual NativeAllreduce* native_allreduce() { return nullptr; }
 };
 
 /// Sends and waits.

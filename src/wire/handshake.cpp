@@ -27,6 +27,14 @@ void expect(FrameKind expected, FrameKind found) {
 
 }  // namespace
 
+bool is_same_secret(std::string_view left, std::string_view right) {
+  unsigned difference = left.size() == right.size() ? 0 : 1;
+  for (std::size_t index = 0; index < std::min(left.size(), right.size()); ++index) {
+    difference |= static_cast<unsigned char>(left[index] ^ right[index]);
+  }
+  return difference == 0;
+}
+
 std::vector<std::byte> encode_frame(const Hello& message) {
   return frame(FrameKind::hello, message);
 }

@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "wire/frame.hpp"
 #include "wire/handshake.pb.h"
 
 namespace syncopate::wire {
+
+/// Whether a stranger knows the job's token; takes a time that does not tell how much of a guess was right.
+bool is_same_secret(std::string_view left, std::string_view right);
 
 /// The payload of a frame of the handshake is no longer than this.
 inline constexpr std::uint64_t handshake_limit = 4096;

@@ -36,7 +36,7 @@ void append(Bytes& stream, std::span<const std::byte> bytes) {
 }
 
 struct TcpFrameReader : testing::TestWithParam<std::uint64_t> {
-  tcp::Mailbox mailbox{std::size_t{1} << 40, [](NodeId) {}};
+  mail::Mailbox mailbox{std::size_t{1} << 40, [](NodeId) {}};
   tcp::FrameReader reader{peer, mailbox, 1'000'000};
 };
 

@@ -30,6 +30,7 @@ HOMES = {
     "ATen/": ["torch"],
     "c10/": ["torch"],
     "asio": ["transport"],
+    "mpi.h": ["transport"],
     "boost/context": ["sim"],
     "hwy/": ["collective", "server"],
     "spdlog/": ["base"],
@@ -42,8 +43,8 @@ HOMES = {
     "benchmark/": ["bench"],
 }
 
-# The backends of the transport that another one stands on.
-BACKENDS_BELOW = {"tcp": ["shm"]}
+# The backends of the transport that another one stands on, and what several of them have in common.
+BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 
 # A backend of the transport is known where a world is put together, and nowhere below.
 COMPOSERS = {"cli", "bench", "tests"}

@@ -12,7 +12,7 @@ constexpr int reads_in_a_row = 8;
 
 }  // namespace
 
-Connection::Connection(Stream stream, Mailbox& mailbox, Outbox& outbox, Options options)
+Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Options options)
     : stream_(std::move(stream)),
       mailbox_(mailbox),
       outbox_(outbox),

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "transport/mail/mailbox.hpp"
 #include "transport/tcp/frame_reader.hpp"
-#include "transport/tcp/mailbox.hpp"
 #include "transport/tcp/outbox.hpp"
 #include "transport/tcp/stream.hpp"
 
@@ -24,7 +24,7 @@ class Connection {
   };
 
   /// The mailbox, the outbox and the connection itself outlive the io thread.
-  Connection(Stream stream, Mailbox& mailbox, Outbox& outbox, Options options);
+  Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Options options);
 
   void start();
   /// Reads on, after `Mailbox::may_read` had held this peer back.
@@ -45,7 +45,7 @@ class Connection {
   void hold_back();
 
   Stream stream_;
-  Mailbox& mailbox_;
+  mail::Mailbox& mailbox_;
   Outbox& outbox_;
   Options options_;
   FrameReader reader_;

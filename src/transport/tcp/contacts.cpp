@@ -11,15 +11,6 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Compares in a time that does not tell how much of a guess was right.
-bool same_secret(const std::string& left, const std::string& right) {
-  unsigned difference = left.size() == right.size() ? 0 : 1;
-  for (std::size_t index = 0; index < std::min(left.size(), right.size()); ++index) {
-    difference |= static_cast<unsigned char>(left[index] ^ right[index]);
-  }
-  return difference == 0;
-}
-
 std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -43,7 +34,7 @@ void Node::accept() {
 }
 
 wire::Welcome Node::judge(const wire::Hello& hello) {
-  if (!same_secret(hello.token(), token_)) {
+  if (!wire::is_same_secret(hello.token(), token_)) {
     throw ConfigError(fmt::format(
         "the job token is wrong: {} belongs to another job, or the token was mistyped", address()));
   }

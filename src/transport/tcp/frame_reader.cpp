@@ -18,7 +18,7 @@ constexpr std::size_t input_bytes = 64 * 1024;
 
 }  // namespace
 
-FrameReader::FrameReader(NodeId from, Mailbox& mailbox, std::uint64_t message_limit)
+FrameReader::FrameReader(NodeId from, mail::Mailbox& mailbox, std::uint64_t message_limit)
     : from_(from), mailbox_(mailbox), message_limit_(message_limit), input_(input_bytes) {}
 
 std::array<asio::mutable_buffer, 2> FrameReader::space() {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/tcp/mailbox.hpp"
+#include "transport/mail/mailbox.hpp"
 
 namespace syncopate::tcp {
 
@@ -19,7 +19,7 @@ namespace syncopate::tcp {
 /// of it was filled.
 class FrameReader {
  public:
-  FrameReader(NodeId from, Mailbox& mailbox, std::uint64_t message_limit);
+  FrameReader(NodeId from, mail::Mailbox& mailbox, std::uint64_t message_limit);
 
   /// Where the next bytes go, in order. Each call is followed by one of `received`.
   std::array<asio::mutable_buffer, 2> space();
@@ -40,10 +40,10 @@ class FrameReader {
   void fill_from_input();
 
   const NodeId from_;
-  Mailbox& mailbox_;
+  mail::Mailbox& mailbox_;
   const std::uint64_t message_limit_;
 
-  std::optional<Arrival> arrival_;
+  std::optional<mail::Arrival> arrival_;
   std::span<std::byte> direct_;  ///< the part of the arrival's place in the last `space`
   std::vector<std::byte> input_;
   std::size_t begin_ = 0;  ///< the unread part of `input_`; empty while an arrival is under way

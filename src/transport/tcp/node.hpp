@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "transport/mail/mailbox.hpp"
 #include "transport/shm/host_memory.hpp"
 #include "transport/tcp/connection.hpp"
 #include "transport/tcp/handshake.hpp"
 #include "transport/tcp/listener.hpp"
-#include "transport/tcp/mailbox.hpp"
 #include "transport/tcp/outbox.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 
@@ -119,7 +119,7 @@ class Node final : public TcpTransport {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::optional<Listener> listener_;
-  Mailbox mailbox_;
+  mail::Mailbox mailbox_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

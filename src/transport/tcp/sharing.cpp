@@ -3,37 +3,20 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
+#include "transport/shm/announcement.hpp"
 #include "transport/tcp/node.hpp"
 
 namespace syncopate::tcp {
-namespace {
-
-void write(const shm::SegmentAddress& address, wire::SharedSegment& out) {
-  out.set_machine(address.machine);
-  out.set_pid(address.pid);
-  out.set_file(address.descriptor);
-  out.set_secret_begin(address.secret[0]);
-  out.set_secret_end(address.secret[1]);
-}
-
-shm::SegmentAddress read(const wire::SharedSegment& segment) {
-  return {.machine = segment.machine(),
-          .pid = segment.pid(),
-          .descriptor = segment.file(),
-          .secret = {segment.secret_begin(), segment.secret_end()}};
-}
-
-}  // namespace
 
 wire::Hello Node::hello(shm::Duplex* rings) const {
   wire::Hello hello;
   hello.set_token(token_);
   hello.set_address(address());
   if (rings != nullptr) {
-    write(rings->address(), *hello.mutable_rings());
+    *hello.mutable_rings() = shm::announce(rings->address());
   }
   if (memory_) {
-    write(memory_->address(), *hello.mutable_memory());
+    *hello.mutable_memory() = shm::announce(memory_->address());
   }
   return hello;
 }
@@ -56,13 +39,13 @@ void Node::accept_sharing(Peer& peer, const wire::Hello& hello, wire::Welcome& w
   if (!memory_) {
     return;
   }
-  write(memory_->address(), *welcome.mutable_memory());
+  *welcome.mutable_memory() = shm::announce(memory_->address());
   if (hello.has_memory()) {
-    memory_->introduce(peer.id, read(hello.memory()));
+    memory_->introduce(peer.id, shm::read(hello.memory()));
   }
   if (hello.has_rings()) {
     try {
-      peer.rings = std::make_unique<shm::Duplex>(shm::Duplex::open(read(hello.rings())));
+      peer.rings = std::make_unique<shm::Duplex>(shm::Duplex::open(shm::read(hello.rings())));
     } catch (const DataError& error) {
       log::debug("node {} is reached through a socket: {}", peer.id.value, error.what());
     }
@@ -72,7 +55,7 @@ void Node::accept_sharing(Peer& peer, const wire::Hello& hello, wire::Welcome& w
 
 void Node::conclude_sharing(Peer& peer, const wire::Welcome& welcome) {
   if (memory_ && peer.id.value == welcome.node() && welcome.has_memory()) {
-    memory_->introduce(peer.id, read(welcome.memory()));
+    memory_->introduce(peer.id, shm::read(welcome.memory()));
   }
   if (!welcome.rings()) {
     peer.rings.reset();

@@ -8,7 +8,7 @@
 
 #include "transport/transport.hpp"
 
-namespace syncopate::tcp {
+namespace syncopate::mail {
 
 /// A receive under way. Owned by the thread that receives and, while its message is arriving, by
 /// the arrival. Guarded by the mutex of its mailbox.
@@ -24,7 +24,7 @@ struct Waiter {
   std::optional<std::span<std::byte>> buffer;  ///< lent by the caller; empty: fills `message`
   Message message{};
   State state = State::waiting;
-  bool borrowed = false;  ///< the io thread is writing into `buffer` at this moment
+  bool borrowed = false;  ///< the engine is writing into `buffer` at this moment
   std::exception_ptr error{};
   std::condition_variable changed{};
 
@@ -35,4 +35,4 @@ struct Waiter {
   bool is_released() const { return state == State::done && !borrowed; }
 };
 
-}  // namespace syncopate::tcp
+}  // namespace syncopate::mail

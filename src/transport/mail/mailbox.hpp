@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "transport/tcp/waiter.hpp"
+#include "transport/mail/waiter.hpp"
 #include "transport/transport.hpp"
 
-namespace syncopate::tcp {
+namespace syncopate::mail {
 
-/// A message of which the header has come and the payload is coming. Used by the io thread alone.
+/// A message of which the header has come and the payload is coming. Used by the engine alone.
 struct Arrival {
   NodeId from;
   Tag tag;
@@ -38,7 +38,7 @@ struct Arrival {
 /// arrived. A message goes straight into a lent buffer if that receive was first in line when the
 /// header came; otherwise into memory, and to its receiver when it is complete.
 ///
-/// Threads: `receive`, `start_receive` and `cancel` from any; the rest from the io thread.
+/// Threads: `receive`, `start_receive` and `cancel` from any; the rest from the engine's, one at a time.
 /// Invariant: no message is kept while a receive waits that it could serve.
 class Mailbox {
  public:
@@ -58,6 +58,9 @@ class Mailbox {
   std::span<std::byte> borrow(Arrival& arrival);
   /// Ends `borrow`: `bytes` more have come. The last of them hands the message over.
   void give_back(Arrival& arrival, std::size_t bytes);
+
+  /// Whether anybody wants the rest of an arrival, whose place may be lent meanwhile.
+  bool is_wanted(const Arrival& arrival) const;
 
   /// Whether more should be read from `from`; if not, `resume` is called once when that changes.
   bool may_read(NodeId from);
@@ -87,7 +90,7 @@ class Mailbox {
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began
   std::map<Tag, std::deque<Message>> messages_;
   std::map<NodeId, Peer> peers_;
@@ -95,4 +98,4 @@ class Mailbox {
   std::exception_ptr cancelled_;
 };
 
-}  // namespace syncopate::tcp
+}  // namespace syncopate::mail

@@ -1,4 +1,4 @@
-#include "transport/tcp/mailbox.hpp"
+#include "transport/mail/mailbox.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "transport/steady_time.hpp"
 #include "wire/frame.hpp"
 
-namespace syncopate::tcp {
+namespace syncopate::mail {
 namespace {
 
 using Lock = std::unique_lock<std::mutex>;
@@ -199,6 +199,12 @@ void Mailbox::give_back(Arrival& arrival, std::size_t bytes) {
   }
 }
 
+bool Mailbox::is_wanted(const Arrival& arrival) const {
+  const Lock lock(mutex_);
+  return !arrival.discarded &&
+         (arrival.waiter ? arrival.waiter->state != Waiter::State::done : cancelled_ == nullptr);
+}
+
 bool Mailbox::may_read(NodeId from) {
   const Lock lock(mutex_);
   Peer& peer = peers_[from];
@@ -327,4 +333,4 @@ void Mailbox::resume_if_paused(NodeId from) {
   }
 }
 
-}  // namespace syncopate::tcp
+}  // namespace syncopate::mail

@@ -3,6 +3,8 @@
 // Method: messages are put in as the io thread would, without sockets; what `may_read` and `resume`
 //         say is compared step by step.
 
+#include "transport/mail/mailbox.hpp"
+
 #include <gmock/gmock.h>
 
 #include <future>
@@ -11,7 +13,6 @@
 #include "base/errors.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/tcp_nodes.hpp"
-#include "transport/tcp/mailbox.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -21,10 +22,10 @@ constexpr NodeId two{2};
 constexpr Tag data{100};
 constexpr Tag other{101};
 
-struct TcpMailbox : testing::Test {
+struct MailboxOfOneNode : testing::Test {
   /// A whole message arrives, in pieces of `piece` bytes.
   void arrive(NodeId from, Tag tag, const Bytes& payload, std::size_t piece = 1000) {
-    tcp::Arrival arrival = mailbox.begin(from, tag, payload.size());
+    mail::Arrival arrival = mailbox.begin(from, tag, payload.size());
     do {
       const auto place = mailbox.borrow(arrival);
       const std::size_t count = std::min(piece, arrival.missing());
@@ -45,15 +46,15 @@ struct TcpMailbox : testing::Test {
 
   std::vector<NodeId> resumed;
   std::promise<void> any_resumed;
-  tcp::Mailbox mailbox{1000, [this](NodeId peer) {
-                         resumed.push_back(peer);
-                         if (resumed.size() == 1) {
-                           any_resumed.set_value();
-                         }
-                       }};
+  mail::Mailbox mailbox{1000, [this](NodeId peer) {
+                          resumed.push_back(peer);
+                          if (resumed.size() == 1) {
+                            any_resumed.set_value();
+                          }
+                        }};
 };
 
-TEST_F(TcpMailbox, APeerWithTooMuchUnclaimedIsHeldBackUntilItIsTaken) {
+TEST_F(MailboxOfOneNode, APeerWithTooMuchUnclaimedIsHeldBackUntilItIsTaken) {
   EXPECT_TRUE(mailbox.may_read(one));
   overfill(one);
   EXPECT_TRUE(mailbox.may_read(two)) << "others are not held back with it";
@@ -62,14 +63,14 @@ TEST_F(TcpMailbox, APeerWithTooMuchUnclaimedIsHeldBackUntilItIsTaken) {
   EXPECT_TRUE(mailbox.may_read(one));
 }
 
-TEST_F(TcpMailbox, EmptyMessagesWeighSomething) {
+TEST_F(MailboxOfOneNode, EmptyMessagesWeighSomething) {
   for (int number = 0; number < 100; ++number) {
     arrive(one, other, {});
   }
   EXPECT_FALSE(mailbox.may_read(one));
 }
 
-TEST_F(TcpMailbox, AReceiveOfThePeerLetsItGoOn) {
+TEST_F(MailboxOfOneNode, AReceiveOfThePeerLetsItGoOn) {
   overfill(one);
   overfill(two);
   Bytes into(10);
@@ -83,7 +84,7 @@ TEST_F(TcpMailbox, AReceiveOfThePeerLetsItGoOn) {
   EXPECT_FALSE(mailbox.may_read(one)) << "the receive was withdrawn";
 }
 
-TEST_F(TcpMailbox, AReceiveFromAnyoneLetsEverybodyGoOn) {
+TEST_F(MailboxOfOneNode, AReceiveFromAnyoneLetsEverybodyGoOn) {
   overfill(one);
   overfill(two);
   std::thread receiver(
@@ -94,7 +95,7 @@ TEST_F(TcpMailbox, AReceiveFromAnyoneLetsEverybodyGoOn) {
   EXPECT_THAT(resumed, testing::ElementsAre(one, two));
 }
 
-TEST_F(TcpMailbox, CancelLetsEverybodyGoOnAndDropsWhatComes) {
+TEST_F(MailboxOfOneNode, CancelLetsEverybodyGoOnAndDropsWhatComes) {
   overfill(one);
   mailbox.cancel(std::make_exception_ptr(Cancelled("enough")));
   EXPECT_THAT(resumed, testing::ElementsAre(one));
@@ -102,8 +103,8 @@ TEST_F(TcpMailbox, CancelLetsEverybodyGoOnAndDropsWhatComes) {
   EXPECT_TRUE(mailbox.may_read(one));
 }
 
-TEST_F(TcpMailbox, AReceiveThatBeginsWhileItsMessageArrivesTakesThatMessage) {
-  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+TEST_F(MailboxOfOneNode, AReceiveThatBeginsWhileItsMessageArrivesTakesThatMessage) {
+  mail::Arrival arrival = mailbox.begin(one, data, 4);
   Bytes into(4);
   const auto receive = mailbox.start_receive(one, data, into);
   const Bytes sent = pattern(4, 1);
@@ -115,10 +116,10 @@ TEST_F(TcpMailbox, AReceiveThatBeginsWhileItsMessageArrivesTakesThatMessage) {
   EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, pattern(4, 2));
 }
 
-TEST_F(TcpMailbox, APostedReceiveIsWrittenToInPlace) {
+TEST_F(MailboxOfOneNode, APostedReceiveIsWrittenToInPlace) {
   Bytes into(4);
   const auto receive = mailbox.start_receive(one, data, into);
-  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  mail::Arrival arrival = mailbox.begin(one, data, 4);
   EXPECT_EQ(mailbox.borrow(arrival).data(), into.data());
   mailbox.give_back(arrival, 1);
   EXPECT_EQ(mailbox.borrow(arrival).data(), into.data() + 1);
@@ -126,10 +127,10 @@ TEST_F(TcpMailbox, APostedReceiveIsWrittenToInPlace) {
   receive->wait(far_away());
 }
 
-TEST_F(TcpMailbox, ACancelInTheMiddleOfAMessageTakesItsBufferAway) {
+TEST_F(MailboxOfOneNode, ACancelInTheMiddleOfAMessageTakesItsBufferAway) {
   Bytes into(4);
   const auto receive = mailbox.start_receive(one, data, into);
-  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  mail::Arrival arrival = mailbox.begin(one, data, 4);
   mailbox.borrow(arrival);
   mailbox.cancel(std::make_exception_ptr(Cancelled("enough")));
   mailbox.give_back(arrival, 1);
@@ -138,10 +139,10 @@ TEST_F(TcpMailbox, ACancelInTheMiddleOfAMessageTakesItsBufferAway) {
   mailbox.give_back(arrival, 3);
 }
 
-TEST_F(TcpMailbox, ALossInTheMiddleOfAMessageEndsItsReceive) {
+TEST_F(MailboxOfOneNode, ALossInTheMiddleOfAMessageEndsItsReceive) {
   Bytes into(4);
   const auto receive = mailbox.start_receive(one, data, into);
-  tcp::Arrival arrival = mailbox.begin(one, data, 4);
+  mail::Arrival arrival = mailbox.begin(one, data, 4);
   mailbox.borrow(arrival);
   mailbox.give_back(arrival, 1);
   mailbox.lose(one, std::make_exception_ptr(PeerLost(one, "gone")));
