@@ -248,6 +248,7 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   const auto launch = own_launch();
   if (launch) {
     facts.ranks = launch->size;
+    facts.mpi = launch->mpi.has_value();
   }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());

@@ -64,15 +64,15 @@ std::string job_of(const Environment& environment, const Signs& signs) {
 }
 
 /// Open MPI comes together by PMIx; MPICH by PMI-1 and PMI-2, and under Slurm by the latter.
-std::optional<MpiLibrary> library_of(const Environment& environment, const Signs& signs) {
+std::optional<mpi::Library> library_of(const Environment& environment, const Signs& signs) {
   if (!environment("OMPI_COMM_WORLD_SIZE").empty()) {
-    return MpiLibrary::open_mpi;
+    return mpi::Library::open_mpi;
   }
   const bool is_slurm = std::string_view(signs.launcher) == "srun";
   if (is_slurm && !environment("PMIX_RANK").empty()) {
-    return MpiLibrary::open_mpi;
+    return mpi::Library::open_mpi;
   }
-  return environment("PMI_RANK").empty() ? std::nullopt : std::optional(MpiLibrary::mpich);
+  return environment("PMI_RANK").empty() ? std::nullopt : std::optional(mpi::Library::mpich);
 }
 
 }  // namespace

@@ -5,11 +5,9 @@
 #include <string>
 
 #include "cli/launch/environment.hpp"
+#include "transport/mpi/endpoint.hpp"
 
 namespace syncopate::cli {
-
-/// The MPI library whose processes come together under a launcher.
-enum class MpiLibrary { open_mpi, mpich };
 
 /// This process among those that a launcher (mpirun, srun) started for one job.
 struct Launch {
@@ -17,7 +15,7 @@ struct Launch {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::string job;  ///< tells it from other jobs of this user on a host; fits into a file's name
-  std::optional<MpiLibrary> mpi = {};  ///< empty: the launcher prepares for no library of ours
+  std::optional<mpi::Library> mpi = {};  ///< empty: the launcher prepares for no library of ours
 
   friend bool operator==(const Launch&, const Launch&) = default;
 };

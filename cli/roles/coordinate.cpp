@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/roles/outside.hpp"
-#include "cli/roles/processes.hpp"
 #include "cluster/coordinator.hpp"
 #include "cluster/real_world.hpp"
 #include "train/recorder.hpp"
-#include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -26,19 +25,23 @@ Membership::Options membership_of(const Job& job, const CoordinateOptions& optio
   return membership;
 }
 
-/// Servers in this process, each a node of its own. They end with the coordinator's transport.
-std::vector<std::unique_ptr<Task>> start_servers(const Job& job, World& world, const Hub& hub) {
-  std::vector<std::unique_ptr<Task>> servers;
-  if (!shares_process(job.config())) {
-    return servers;
+/// Members in this process, each a node of its own. They end with the coordinator's transport.
+class Residents {
+ public:
+  Residents(World& world, const CoordinateOptions& options) {
+    if (options.residents) {
+      members_ = options.residents();
+    }
+    for (const auto& member : members_) {
+      tasks_.push_back(
+          world.spawn("member", [&member, hub = options.hub] { run_member(hub, *member); }));
+    }
   }
-  for (std::uint32_t shard = 0; shard < job.plan().membership().servers; ++shard) {
-    servers.push_back(world.spawn(fmt::format("server {}", shard), [&job, hub, shard] {
-      run_member(hub, [&] { return make_server(job, Rank{shard}); });
-    }));
-  }
-  return servers;
-}
+
+ private:
+  std::vector<std::unique_ptr<Candidate>> members_;
+  std::vector<std::unique_ptr<Task>> tasks_;  ///< last: they use the members
+};
 
 void run_job(const Job& job, const CoordinateOptions& options, World& world, Recorder& recorder) {
   Coordinator coordinator(world, recorder,
@@ -53,9 +56,7 @@ void run_job(const Job& job, const CoordinateOptions& options, World& world, Rec
 
 int coordinate(const Job& job, const CoordinateOptions& options) {
   heed_wish_for_end();
-  const bool shared_memory = job.config().transport == "shm";
-  RealWorld world(TcpTransport::listen(
-      {.token = options.token, .descriptor = options.listener, .shared_memory = shared_memory}));
+  RealWorld world(open_hub(options.hub, options.listener));
   const auto emit = [&](const Recorder::Json& event) { emit_line(options.events, event); };
   Recorder recorder(world, {.config = job.config(),
                             .folder = job.folder(),
@@ -63,21 +64,20 @@ int coordinate(const Job& job, const CoordinateOptions& options) {
                             .resumed = job.resume_from().has_value(),
                             .emit = emit,
                             .interrupted = end_is_wished});
-  const std::string address = world.transport().address();
   if (options.by_hand) {
-    const std::string listening = fmt::format("listening at {}", address);
+    const std::string listening = fmt::format("listening at {}", options.hub.address);
     emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
   }
-  const auto servers = start_servers(
-      job, world, {.address = address, .token = options.token, .shared_memory = shared_memory});
+  std::optional<Residents> residents;
   int status = exit_status::success;
   try {
+    residents.emplace(world, options);
     run_job(job, options, world, recorder);
   } catch (const std::exception& error) {
     recorder.fail(error);
     status = status_of(error);
   }
-  world.transport().close(world.now());  // which ends servers that an error left behind
+  world.transport().close(world.now());  // which ends members that an error left behind
   return status;
 }
 

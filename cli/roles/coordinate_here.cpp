@@ -49,15 +49,17 @@ int coordinate_here(const CoordinatorCommand& wanted) {
   Listener listener = listen_at(wanted.address);
   const Hub hub{.address = listener.address,
                 .token = wanted.token,
-                .shared_memory = wanted.job.config.transport == "shm"};
+                .shared_memory = wanted.job.config.transport != "tcp"};
   RunClaim claim(wanted.job);
   const TrainCommand& command = claim.command();
   const Job job(command.config, checkpoint_of(command));
   Pipe events = make_pipe();
   std::vector<Child> processes;
-  processes.push_back(coordinator_process(
-      job, std::move(listener), std::move(events.write),
-      {.token = hub.token, .gather_limit = command.gather_limit, .by_hand = true}));
+  processes.push_back(coordinator_process(job, std::move(listener), std::move(events.write),
+                                          {.hub = hub,
+                                           .gather_limit = command.gather_limit,
+                                           .by_hand = true,
+                                           .residents = servers_within(job)}));
   processes.push_back(evaluator_process(job, hub));
   return run_claimed(claim, {.children = std::move(processes), .events = std::move(events.read)});
 }

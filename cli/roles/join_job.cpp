@@ -74,11 +74,29 @@ std::unique_ptr<Candidate> candidate_of(const Job& job, Role role, Rank place) {
   return role == Role::server ? make_server(job, place) : make_worker(job, place);
 }
 
+/// The coordinator has been told of the error that is being handled, and tells a user who started it together
+/// with this node.
+int ended(const JoinCommand& command) {
+  if (!command.launched) {
+    throw;
+  }
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    log::debug("{}", error.what());
+    return status_of(error);
+  }
+}
+
 }  // namespace
 
 int join_job(const JoinCommand& command) {
   log::set_up("", command.verbosity);
-  RealWorld world(reach_coordinator(command));
+  return join_job(command, reach_coordinator(command));
+}
+
+int join_job(const JoinCommand& command, std::unique_ptr<Transport> transport) {
+  RealWorld world(std::move(transport));
   const wire::JobDescription description =
       enquire(world.transport(), enquiry_of(command), world.now() + command.gather_limit);
   const Rank place{description.index()};
@@ -89,18 +107,14 @@ int join_job(const JoinCommand& command) {
     candidate = candidate_of(*job, command.role, place);
   } catch (const std::exception& error) {
     decline(world, error);
-    throw;
+    return ended(command);
   }
   log::info("{} joins the job at {}: {}", name_of(command.role, place), command.hub,
             job->agreement());
   try {
     candidate->take_part(world);
-  } catch (const std::exception& error) {
-    if (!command.launched) {
-      throw;
-    }
-    log::debug("{}", error.what());
-    return status_of(error);
+  } catch (const std::exception&) {
+    return ended(command);
   }
   return exit_status::success;
 }

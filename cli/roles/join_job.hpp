@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
+
 #include "cli/handlers.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::cli {
 
@@ -9,5 +12,8 @@ namespace syncopate::cli {
 /// Errors: ConfigError, DataError: this node does not fit the job, which both sides are told; what
 ///         ended the job.
 int join_job(const JoinCommand& command);
+
+/// The same over a transport that has reached the coordinator.
+int join_job(const JoinCommand& command, std::unique_ptr<Transport> transport);
 
 }  // namespace syncopate::cli

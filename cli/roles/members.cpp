@@ -89,6 +89,7 @@ class Evaluator final : public Candidate {
 
  private:
   void play(World& world, MemberLink& link) override {
+    ::setpriority(PRIO_PROCESS, 0, evaluator_niceness);  // of this thread alone
     run_evaluator(world, link, *replica_, {.plan = job_.plan(), .dataset = job_.dataset()});
   }
 
@@ -124,7 +125,6 @@ std::unique_ptr<Candidate> make_server(const Job& job, Rank shard) {
 }
 
 std::unique_ptr<Candidate> make_evaluator(const Job& job) {
-  ::setpriority(PRIO_PROCESS, 0, evaluator_niceness);
   const std::string device = job.device(Rank{0});
   auto replica = job.make_replica(device);
   wire::Join join =

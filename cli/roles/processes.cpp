@@ -5,25 +5,11 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/log.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/launch/watched_job.hpp"
-#include "cluster/real_world.hpp"
-#include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate::cli {
 namespace {
-
-/// What has already joined the job leaves the telling to the coordinator.
-int quietly(const std::exception& error) {
-  log::debug("{}", error.what());
-  return status_of(error);
-}
-
-int loudly(const std::exception& error) {
-  log::warn("{}", error.what());
-  return status_of(error);
-}
 
 bool left_something(const TrainConfig& config, int status) {
   return status != exit_status::refused ||
@@ -34,22 +20,6 @@ bool left_something(const TrainConfig& config, int status) {
 
 bool shares_process(const TrainConfig& config) {
   return config.server_process == "shared";
-}
-
-int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>& make) {
-  try {
-    const auto candidate = make();
-    RealWorld world(TcpTransport::join(
-        {.hub = hub.address, .token = hub.token, .shared_memory = hub.shared_memory}));
-    try {
-      candidate->take_part(world);
-    } catch (const std::exception& error) {
-      return quietly(error);
-    }
-    return exit_status::success;
-  } catch (const std::exception& error) {
-    return loudly(error);
-  }
 }
 
 Child coordinator_process(const Job& job, Listener listener, Descriptor events,
@@ -82,6 +52,17 @@ std::vector<Child> worker_processes(const Job& job, const Hub& hub) {
     children.push_back(worker_process(job, hub, Rank{rank}));
   }
   return children;
+}
+
+std::function<std::vector<std::unique_ptr<Candidate>>()> servers_within(const Job& job) {
+  return [&job] {
+    std::vector<std::unique_ptr<Candidate>> servers;
+    const std::uint32_t within = shares_process(job.config()) ? job.plan().membership().servers : 0;
+    for (std::uint32_t shard = 0; shard < within; ++shard) {
+      servers.push_back(make_server(job, Rank{shard}));
+    }
+    return servers;
+  };
 }
 
 std::vector<Child> server_processes(const Job& job, const Hub& hub) {

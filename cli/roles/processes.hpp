@@ -9,24 +9,14 @@
 #include "cli/launch/run_claim.hpp"
 #include "cli/launch/supervisor.hpp"
 #include "cli/roles/coordinate.hpp"
+#include "cli/roles/hub.hpp"
 #include "cli/roles/job.hpp"
 #include "cli/roles/members.hpp"
 
 namespace syncopate::cli {
 
-/// Where the members of a job find its coordinator.
-struct Hub {
-  std::string address;
-  std::string token;
-  bool shared_memory = true;  ///< between nodes of one host
-};
-
 /// Whether servers are threads of the coordinator's process.
 bool shares_process(const TrainConfig& config);
-
-/// Makes a member, joins the job and takes part: the body of a process, or of a thread. Returns the
-/// exit status, and has then said why it failed, unless the coordinator says it for all.
-int run_member(const Hub& hub, const std::function<std::unique_ptr<Candidate>()>& make);
 
 // The processes of a job on this machine. Each refers to the job, which outlives them.
 
@@ -37,6 +27,8 @@ Child worker_process(const Job& job, const Hub& hub, Rank rank);
 Child server_process(const Job& job, const Hub& hub, Rank shard);
 /// All of the job.
 std::vector<Child> worker_processes(const Job& job, const Hub& hub);
+/// Those that share the coordinator's process; empty where none does.
+std::function<std::vector<std::unique_ptr<Candidate>>()> servers_within(const Job& job);
 /// None where servers share the coordinator's process.
 std::vector<Child> server_processes(const Job& job, const Hub& hub);
 Child evaluator_process(const Job& job, const Hub& hub);

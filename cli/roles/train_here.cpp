@@ -24,9 +24,10 @@ std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gath
   Listener listener = listen_on_loopback();
   const Hub hub{.address = listener.address,
                 .token = unguessable_token(),
-                .shared_memory = job.config().transport == "shm"};
-  processes.push_back(coordinator_process(job, std::move(listener), std::move(events),
-                                          {.token = hub.token, .gather_limit = gather_limit}));
+                .shared_memory = job.config().transport != "tcp"};
+  processes.push_back(coordinator_process(
+      job, std::move(listener), std::move(events),
+      {.hub = hub, .gather_limit = gather_limit, .residents = servers_within(job)}));
   append(processes, server_processes(job, hub));
   append(processes, worker_processes(job, hub));
   processes.push_back(evaluator_process(job, hub));

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "cli/launch/rendezvous.hpp"
 #include "cli/roles/join_job.hpp"
+#include "cli/roles/mpi_rank.hpp"
 #include "cli/roles/processes.hpp"
 
 namespace syncopate::cli {
@@ -49,28 +51,40 @@ Child own_part(const Job& job, const Hub& hub) {
                                    : worker_process(job, hub, Rank{part.index});
 }
 
-int lead(const TrainCommand& wanted) {
-  const Launch& launch = *wanted.launch;
-  RunClaim claim(wanted);
-  const TrainCommand& command = claim.command();
-  const Job job(command.config, checkpoint_of(command));
-  Listener listener = listen_on_loopback();
-  const Hub hub{.address = listener.address,
-                .token = unguessable_token(),
-                .shared_memory = command.config.transport == "shm"};
-  Rendezvous rendezvous(launch.job);
-  rendezvous.publish({.address = hub.address, .token = hub.token});
-  Pipe events = make_pipe();
+std::vector<Child> processes_of(const Job& job, const TrainCommand& command, Listener listener,
+                                const Hub& hub, Descriptor events) {
+  const Launch& launch = *command.launch;
   std::vector<Child> processes;
   processes.push_back(coordinator_process(
-      job, std::move(listener), std::move(events.write),
-      {.token = hub.token,
+      job, std::move(listener), std::move(events),
+      {.hub = hub,
        .gather_limit = command.gather_limit,
        .by_hand = true,
        .note = fmt::format("{} ranks, started by {}", launch.size, launch.launcher)}));
   processes.push_back(own_part(job, hub));
   processes.push_back(evaluator_process(job, hub));
-  return run_claimed(claim, {.children = std::move(processes), .events = std::move(events.read)});
+  return processes;
+}
+
+int lead(const TrainCommand& wanted) {
+  RunClaim claim(wanted);
+  const TrainCommand& command = claim.command();
+  const Job job(command.config, checkpoint_of(command));
+  Pipe events = make_pipe();
+  if (command.config.transport == "mpi") {
+    std::vector<Child> rank;
+    rank.push_back(leading_rank(job, command, std::move(events.write)));
+    return run_claimed(claim, {.children = std::move(rank), .events = std::move(events.read)});
+  }
+  Listener listener = listen_on_loopback();
+  const Hub hub{.address = listener.address,
+                .token = unguessable_token(),
+                .shared_memory = command.config.transport != "tcp"};
+  Rendezvous rendezvous(command.launch->job);
+  rendezvous.publish({.address = hub.address, .token = hub.token});
+  return run_claimed(claim, {.children = processes_of(job, command, std::move(listener), hub,
+                                                      std::move(events.write)),
+                             .events = std::move(events.read)});
 }
 
 /// What rank 0 says for all is not said again by every rank.
@@ -79,20 +93,32 @@ log::Verbosity verbosity_of(const TrainCommand& command) {
                                                              : log::Verbosity::quiet;
 }
 
+JoinCommand joining(const TrainCommand& command) {
+  const Part part = part_of(command.launch->rank, command.config.servers);
+  return {.role = part.role,
+          .hub = "rank 0",
+          .token = {},
+          .index = part.index,
+          .gather_limit = command.gather_limit,
+          .given = command.given,
+          .threads = command.config.threads,
+          .verbosity = verbosity_of(command),
+          .launched = true};
+}
+
 int follow(const TrainCommand& command) {
-  const Launch& launch = *command.launch;
   leave_the_end_to_rank_zero();
-  const Rendezvous::Place place = Rendezvous(launch.job).await(command.gather_limit);
-  const Part part = part_of(launch.rank, command.config.servers);
-  return join_job({.role = part.role,
-                   .hub = place.address,
-                   .token = place.token,
-                   .index = part.index,
-                   .gather_limit = command.gather_limit,
-                   .given = command.given,
-                   .threads = command.config.threads,
-                   .verbosity = verbosity_of(command),
-                   .launched = true});
+  JoinCommand join = joining(command);
+  if (command.config.transport == "mpi") {
+    log::set_up("", join.verbosity);
+    return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
+      return join_job(join, join_hub({.address = {}, .token = {}, .endpoint = &endpoint}));
+    });
+  }
+  const Rendezvous::Place place = Rendezvous(command.launch->job).await(command.gather_limit);
+  join.hub = place.address;
+  join.token = place.token;
+  return join_job(join);
 }
 
 }  // namespace

@@ -252,12 +252,26 @@ void check_aggregate(const TrainConfig& config) {
                     "binary-blocks, which takes any number, or auto",
                     config.workers));
   }
-  if (config.aggregate == "shm" && config.transport != "shm") {
-    throw ConfigError("aggregate shm needs transport shm, found " + config.transport);
+  if (config.aggregate == "shm" && config.transport == "tcp") {
+    throw ConfigError(
+        "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
   }
   if (config.aggregate == "server" && !may_add_by_server(config)) {
     throw ConfigError(
         "with scheme nbssgd a server adds up by --through server; leave out aggregate");
+  }
+}
+
+/// Errors: ConfigError, for MPI where nobody has started ranks that would come together.
+void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
+  if (config.transport == "auto") {
+    config.transport = facts.mpi ? "mpi" : "shm";
+  }
+  if (config.transport == "mpi" && !facts.mpi) {
+    throw ConfigError(
+        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
+        "--mpi=pmix or "
+        "--mpi=pmi2");
   }
 }
 
@@ -356,6 +370,7 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 }
 
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
+  resolve_transport(config, facts);
   config.servers = resolve_servers(config);
   config.workers = resolve_workers(config, facts);
   resolve_outer(config);

@@ -55,7 +55,7 @@ struct TrainConfig {
   std::uint64_t seed = 1;
 
   // How replicas meet
-  std::string transport = "shm";         ///< what carries between nodes of one host: shm, tcp
+  std::string transport = "auto";        ///< what carries between nodes: auto, shm, tcp, mpi
   std::string aggregate = "auto";        ///< where all workers meet: an allreduce, server
   bool balance = false;                  ///< of ssgd: batch sizes follow the devices' speeds
   std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
@@ -122,6 +122,7 @@ struct ConfigFacts {
   std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
   /// What a launcher such as mpirun has started, workers and servers together; empty: nothing yet.
   std::optional<std::uint32_t> ranks = {};
+  bool mpi = false;  ///< the ranks were started so that they come together by MPI
   /// By the optimizer's name; an empty function leaves the learning rate open.
   std::function<double(const std::string&)> usual_learning_rate;
   std::string time;  ///< "20260131-235959": begins the name of a new run's folder

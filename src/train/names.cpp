@@ -22,7 +22,7 @@ constexpr std::array<Name, 2> weights{"samples", "uniform"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
 constexpr std::array<Name, 7> aggregates{"auto",          "shm",  "ring",  "butterfly",
                                          "binary-blocks", "tree", "server"};
-constexpr std::array<Name, 2> transports{"shm", "tcp"};
+constexpr std::array<Name, 4> transports{"auto", "shm", "tcp", "mpi"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 3> overlaps{"auto", "on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};

@@ -57,7 +57,7 @@ TEST(Launcher, OpenMpiNamesItsJob) {
                                            .rank = 3,
                                            .size = 5,
                                            .job = "123_45",
-                                           .mpi = MpiLibrary::open_mpi}));
+                                           .mpi = mpi::Library::open_mpi}));
 }
 
 TEST(Launcher, MpichIsToldApartByTheProcessThatStartsItsRanks) {
@@ -67,7 +67,7 @@ TEST(Launcher, MpichIsToldApartByTheProcessThatStartsItsRanks) {
   EXPECT_EQ(launch->rank, 1);
   EXPECT_EQ(launch->size, 4);
   EXPECT_THAT(launch->job, StartsWith("of-"));
-  EXPECT_EQ(launch->mpi, MpiLibrary::mpich);
+  EXPECT_EQ(launch->mpi, mpi::Library::mpich);
 }
 
 TEST(Launcher, AStepOfSlurmCountsWithoutAnyMpi) {
@@ -76,8 +76,8 @@ TEST(Launcher, AStepOfSlurmCountsWithoutAnyMpi) {
 }
 
 TEST(Launcher, UnderSlurmTheInterfaceTellsWhichLibraryComesTogether) {
-  EXPECT_EQ(launch_with(joined(slurm, {{"PMIX_RANK", "0"}}))->mpi, MpiLibrary::open_mpi);
-  EXPECT_EQ(launch_with(joined(slurm, {{"PMI_RANK", "0"}}))->mpi, MpiLibrary::mpich);
+  EXPECT_EQ(launch_with(joined(slurm, {{"PMIX_RANK", "0"}}))->mpi, mpi::Library::open_mpi);
+  EXPECT_EQ(launch_with(joined(slurm, {{"PMI_RANK", "0"}}))->mpi, mpi::Library::mpich);
 }
 
 TEST(Launcher, TheBatchScriptOfSlurmStartsNothing) {

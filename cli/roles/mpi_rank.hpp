@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+
+#include "cli/handlers.hpp"
+#include "cli/roles/job.hpp"
+#include "cli/roles/processes.hpp"
+
+namespace syncopate::cli {
+
+/// Runs `body` in a process that is a rank of MPI while it does, and gives its status, unless MPI ends the process:
+/// where a rank throws, or fails and not all others end with it, all ranks are ended. An error is said first.
+int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Endpoint&)>& body);
+
+/// The process of rank 0, in which all of its members live: a process of MPI has one place among the ranks, and
+/// cannot be forked.
+Child leading_rank(const Job& job, const TrainCommand& command, Descriptor events);
+
+}  // namespace syncopate::cli
