@@ -46,7 +46,7 @@ class Endpoint {
   /// The host of each rank, numbered from 0 in the order in which ranks name them.
   virtual std::vector<std::uint32_t> hosts() const = 0;
 
-  /// Node 0 of a job. Errors: InternalError, on any other rank than 0, and where it has been called before.
+  /// Node 0 of a job. Errors: InternalError, on any other rank than 0, and while there is one.
   virtual std::unique_ptr<Transport> listen(const ListenOptions& options) = 0;
 
   /// A node with the number that node 0 gives it. On any rank, rank 0 too, and several in one process.
@@ -64,6 +64,8 @@ class Endpoint {
 struct EndpointOptions {
   std::uint32_t expected_size;  ///< ranks, by the launcher's environment
   bool sums;                    ///< this rank takes part in `Transport::native_allreduce`
+  std::string
+      modules{};  ///< the folder of the modules; empty: beside the program, or where it was installed
 };
 
 /// Loads the module and starts MPI.

@@ -1,0 +1,284 @@
+#include "transport/mpi/engine.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "transport/steady_time.hpp"
+#include "wire/handshake.hpp"
+
+namespace syncopate::mpi {
+namespace {
+
+/// Packets that can come before they are looked at.
+constexpr std::size_t ring_places = 32;
+constexpr std::uint32_t packet_tag = 0;
+
+}  // namespace
+
+Engine::Engine(const std::function<std::unique_ptr<Calls>()>& make) {
+  std::promise<void> started;
+  std::future<void> answer = started.get_future();
+  thread_ = std::thread(
+      [this, &make, started = std::move(started)]() mutable { run(make, std::move(started)); });
+  try {
+    answer.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
+
+Engine::~Engine() {
+  stopping_ = true;
+  bell_.ring();
+  thread_.join();
+}
+
+void Engine::run(const std::function<std::unique_ptr<Calls>()>& make, std::promise<void> started) {
+  pthread_setname_np(pthread_self(), "mpi");
+  try {
+    calls_ = make();
+    await_packets();
+  } catch (...) {
+    started.set_exception(std::current_exception());
+    return;
+  }
+  started.set_value();
+  loop();
+  try {
+    end();
+  } catch (const std::exception& error) {
+    log::warn("MPI does not end well: {}", error.what());
+  }
+}
+
+void Engine::loop() {
+  Pace pace(bell_, alone_);
+  while (!stopping_) {
+    if (look() || bell_.has_rung()) {
+      pace.restart();
+    } else {
+      pace.pause();
+    }
+  }
+}
+
+bool Engine::look() {
+  turn_.lock_last();
+  const Lock turn(turn_, std::adopt_lock);
+  try {
+    return failed_ == nullptr && poll();
+  } catch (const std::exception& error) {
+    log::warn("the transport failed: {}", error.what());
+    fail(std::current_exception());
+    return false;
+  }
+}
+
+void Engine::fail(const std::exception_ptr& why) {
+  failed_ = why;
+  for (const auto& [slot, party] : parties_) {
+    party->fail(why);
+  }
+}
+
+/// What was posted still leaves; receives of packets are withdrawn.
+void Engine::end() {
+  const Lock turn(turn_);
+  while (!operations_.empty()) {
+    test_operations();
+  }
+  for (Place& place : ring_) {
+    calls_->cancel(place.request);
+    while (!calls_->test(place.request)) {
+    }
+  }
+  calls_->finalize();
+}
+
+void Engine::await(Calls::Request request, TimePoint deadline, bool busy,
+                   const std::function<void()>& check) {
+  Bell quiet;
+  Pace pace(quiet, alone_);
+  while (true) {
+    turn_.lock_last();
+    {
+      const Lock turn(turn_, std::adopt_lock);
+      if (calls_->test(request)) {
+        return;
+      }
+      if (check) {
+        check();
+      }
+      if (failed_) {
+        std::rethrow_exception(failed_);
+      }
+      if (!busy && poll()) {
+        pace.restart();
+      }
+    }
+    if (steady_now() >= deadline) {
+      throw TimedOut("not all ranks came before the deadline");
+    }
+    if (!busy) {
+      pace.pause();
+    } else if (!alone_) {
+      ::sched_yield();
+    }
+  }
+}
+
+std::uint16_t Engine::add(Party& party, bool is_hub) {
+  if (is_hub && (calls_->rank() != hub.rank || parties_.contains(hub.slot))) {
+    throw InternalError("node 0 of a job is on rank 0, one at a time");
+  }
+  if (failed_) {
+    std::rethrow_exception(failed_);
+  }
+  const std::uint16_t slot = is_hub ? hub.slot : ++slots_;
+  parties_[slot] = &party;
+  if (is_hub) {
+    hub_was_here_ = true;
+    for (const Stranger& stranger : std::exchange(early_, {})) {
+      party.arrived(stranger.from, stranger.head, stranger.payload);
+    }
+  }
+  return slot;
+}
+
+void Engine::remove(std::uint16_t slot) {
+  parties_.erase(slot);
+}
+
+std::uint32_t Engine::next_transfer() {
+  transfers_ = transfers_ == calls_->greatest_tag() ? 0 : transfers_ + 1;
+  return transfers_;
+}
+
+void Engine::send(const Site& to, const PacketHead& head, std::span<const std::byte> payload) {
+  Operation operation;
+  operation.owned.resize(sizeof head + payload.size());
+  std::memcpy(operation.owned.data(), &head, sizeof head);
+  std::copy(payload.begin(), payload.end(), operation.owned.begin() + sizeof head);
+  operation.request = calls_->send(Calls::Channel::packets, to.rank, packet_tag, operation.owned);
+  if (!calls_->test(operation.request)) {
+    keep(std::move(operation));
+  }
+}
+
+OperationHandle Engine::send_piece(std::uint32_t to, std::uint32_t transfer,
+                                   std::span<const std::byte> bytes,
+                                   std::function<void(const Calls::Done&)> done) {
+  return keep({.request = calls_->send(Calls::Channel::pieces, to, transfer, bytes),
+               .done = std::move(done)});
+}
+
+OperationHandle Engine::receive_piece(std::uint32_t from, std::uint32_t transfer,
+                                      std::span<std::byte> into,
+                                      std::function<void(const Calls::Done&)> done) {
+  return keep({.request = calls_->receive(Calls::Channel::pieces, from, transfer, into),
+               .done = std::move(done)});
+}
+
+OperationHandle Engine::keep(Operation operation) {
+  operations_.push_back(std::make_shared<Operation>(std::move(operation)));
+  return operations_.back();
+}
+
+bool Engine::poll() {
+  bool moved = false;
+  while (take_packet()) {
+    moved = true;
+  }
+  moved |= test_operations();
+  for (const auto& [slot, party] : parties_) {
+    moved |= party->work();
+  }
+  return moved;
+}
+
+void Engine::await_packets() {
+  ring_.resize(ring_places);
+  for (std::size_t place = 0; place < ring_places; ++place) {
+    ring_[place].bytes.resize(packet_limit);
+    post_receive(place);
+  }
+}
+
+void Engine::post_receive(std::size_t place) {
+  ring_[place].request =
+      calls_->receive(Calls::Channel::packets, std::nullopt, packet_tag, ring_[place].bytes);
+}
+
+bool Engine::take_packet() {
+  Place& place = ring_[next_];
+  const auto done = calls_->test(place.request);
+  if (!done) {
+    return false;
+  }
+  PacketHead head;
+  if (done->bytes < sizeof head) {
+    throw ProtocolError(
+        fmt::format("expected a packet, found {} bytes from rank {}", done->bytes, done->from));
+  }
+  std::memcpy(&head, place.bytes.data(), sizeof head);
+  deliver({done->from, head.from_slot}, head,
+          std::span(place.bytes).first(done->bytes).subspan(sizeof head));
+  post_receive(next_);
+  next_ = (next_ + 1) % ring_.size();
+  return true;
+}
+
+void Engine::deliver(const Site& from, const PacketHead& head, std::span<const std::byte> payload) {
+  const auto found = parties_.find(head.to_slot);
+  if (found != parties_.end()) {
+    found->second->arrived(from, head, payload);
+  } else {
+    answer_for_nobody(from, head, payload);
+  }
+}
+
+/// For a node that is not here yet, or no more.
+void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
+                               std::span<const std::byte> payload) {
+  PacketHead answer{.from_slot = head.to_slot, .to_slot = head.from_slot};
+  if (head.kind == PacketKind::hello) {
+    if (head.to_slot == hub.slot && calls_->rank() == hub.rank && !hub_was_here_) {
+      early_.push_back({from, head, {payload.begin(), payload.end()}});
+      return;
+    }
+    wire::Refused refused;
+    refused.set_reason("nobody is there any more");
+    answer.kind = PacketKind::refused;
+    send(from, answer, wire::encode_frame(refused));
+  } else if (head.kind == PacketKind::welcome) {
+    answer.kind = PacketKind::goodbye;
+    send(from, answer);
+  }
+}
+
+bool Engine::test_operations() {
+  bool moved = false;
+  // What is done may begin more, at the end; the rest keeps its order, in which pieces were begun.
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const OperationHandle operation = operations_[i];
+    if (const auto done = calls_->test(operation->request)) {
+      operations_[i] = nullptr;
+      moved = true;
+      if (operation->done) {
+        operation->done(*done);
+      }
+    }
+  }
+  std::erase(operations_, nullptr);
+  return moved;
+}
+
+}  // namespace syncopate::mpi

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/time.hpp"
+
+namespace syncopate::mpi {
+
+/// Wakes those who look now and then, before they would look again. Any thread, under any lock.
+class Bell {
+ public:
+  void ring();
+  /// Sleeps until it rings, at most so long. True where it has rung since it was last asked.
+  bool await(Duration limit);
+  bool has_rung();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;
+};
+
+/// How often to look whether anything has moved: MPI wakes nobody. Awake for as long as an answer takes that is on
+/// its way, then with the core lent to others, then asleep for longer and longer.
+class Pace {
+ public:
+  /// `alone`: there are no more ranks on the host than cores.
+  Pace(Bell& bell, bool alone);
+
+  /// Something has moved: more is likely to follow.
+  void restart();
+  /// Waits until it is time to look again.
+  void pause();
+
+ private:
+  Bell& bell_;
+  const bool alone_;
+  TimePoint quiet_since_;
+  Duration nap_;
+};
+
+}  // namespace syncopate::mpi

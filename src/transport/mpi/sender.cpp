@@ -1,0 +1,158 @@
+#include "transport/mpi/sender.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::mpi {
+
+void Sender::hand_over(Letter letter) {
+  if (refusing_ && !letter.loan) {
+    std::rethrow_exception(refusing_);
+  }
+  if (const std::exception_ptr obstacle = refusing_ ? refusing_ : broken_) {
+    return settle(letter, obstacle);
+  }
+  ++traffic_.messages_sent;
+  traffic_.bytes_sent += letter.size();
+  letters_.push_back(std::move(letter));
+  work();
+}
+
+bool Sender::work() {
+  bool moved = false;
+  while (is_open_ && !letters_.empty() && may_leave(letters_.front())) {
+    Letter letter = std::move(letters_.front());
+    letters_.pop_front();
+    leave(std::move(letter));
+    moved = true;
+  }
+  return moved;
+}
+
+bool Sender::may_leave(const Letter& letter) const {
+  if (letter.payload.size() > small_limit) {
+    return announced_.size() < announced_limit;
+  }
+  return uncredited_ == 0 || uncredited_ + letter.size() <= small_window;
+}
+
+void Sender::leave(Letter letter) {
+  const bool is_small = letter.payload.size() <= small_limit;
+  PacketHead announcement = head(is_small ? PacketKind::small : PacketKind::large);
+  announcement.tag = letter.tag.value;
+  announcement.bytes = letter.payload.size();
+  if (is_small) {
+    uncredited_ += letter.size();
+    engine_.send(there_, announcement, letter.payload);
+    settle(letter, nullptr);
+    return;
+  }
+  announcement.transfer = engine_.next_transfer();
+  engine_.send(there_, announcement);
+  const auto announced = std::make_shared<Announced>();
+  announced->letter = std::move(letter);
+  announced->transfer = announcement.transfer;
+  announced_[announcement.transfer] = announced;
+}
+
+void Sender::granted(std::uint32_t transfer, std::uint64_t upto) {
+  const auto found = announced_.find(transfer);
+  if (found != announced_.end() && !found->second->broken) {
+    found->second->granted = std::min<std::uint64_t>(upto, found->second->letter.payload.size());
+    send_pieces(found->second);
+  }
+}
+
+void Sender::send_pieces(const std::shared_ptr<Announced>& announced) {
+  while (announced->sent < announced->granted) {
+    const std::uint64_t size =
+        std::min<std::uint64_t>(piece_bytes, announced->granted - announced->sent);
+    const auto piece = announced->letter.payload.subspan(announced->sent, size);
+    announced->sent += size;
+    ++announced->flying;
+    engine_.send_piece(there_.rank, announced->transfer, piece,
+                       [this, announced](const Calls::Done&) {
+                         --announced->flying;
+                         finish_if_done(*announced);
+                       });
+  }
+}
+
+void Sender::finish_if_done(Announced& announced) {
+  const bool is_complete = announced.sent == announced.letter.payload.size();
+  if (announced.flying > 0 || (!is_complete && !announced.broken)) {
+    return;
+  }
+  settle(announced.letter, announced.broken);
+  announced_.erase(announced.transfer);
+}
+
+/// The peer has all that it asked for.
+void Sender::dropped(std::uint32_t transfer) {
+  const auto found = announced_.find(transfer);
+  if (found != announced_.end() && !found->second->broken) {
+    const auto announced = found->second;
+    announced->sent = announced->letter.payload.size();
+    finish_if_done(*announced);
+  }
+}
+
+void Sender::credited(std::uint64_t bytes) {
+  uncredited_ -= std::min<std::uint64_t>(bytes, uncredited_);
+}
+
+void Sender::refuse(const std::exception_ptr& why) {
+  if (!refusing_) {
+    refusing_ = why;
+  }
+}
+
+bool Sender::cancel(const std::exception_ptr& why) {
+  refuse(why);
+  for (const Letter& letter : letters_) {
+    if (letter.loan) {
+      settle(letter, why);
+    }
+  }
+  std::erase_if(letters_, [](const Letter& letter) { return letter.loan != nullptr; });
+  return std::any_of(announced_.begin(), announced_.end(),
+                     [](const auto& entry) { return entry.second->letter.loan != nullptr; });
+}
+
+void Sender::break_off(const std::exception_ptr& why) {
+  if (!broken_) {
+    broken_ = why;
+  }
+  for (const Letter& letter : std::exchange(letters_, {})) {
+    settle(letter, why);
+  }
+  const auto all = announced_;
+  for (const auto& [transfer, announced] : all) {
+    if (!announced->broken) {
+      announced->broken = why;
+      finish_if_done(*announced);
+    }
+  }
+}
+
+std::vector<Unfinished> Sender::unfinished() const {
+  std::vector<Unfinished> all;
+  for (const auto& [transfer, announced] : announced_) {
+    all.push_back({.sent = announced->sent, .transfer = transfer});
+  }
+  return all;
+}
+
+PacketHead Sender::head(PacketKind kind) const {
+  return {.kind = kind, .from_slot = here_.slot, .to_slot = there_.slot};
+}
+
+void Sender::settle(const Letter& letter, const std::exception_ptr& error) {
+  if (letter.loan) {
+    letter.loan->done = true;
+    letter.loan->error = error;
+  }
+  engine_.changed().notify_all();
+}
+
+}  // namespace syncopate::mpi

@@ -1,0 +1,110 @@
+#include "transport/mpi/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "base/machine.hpp"
+#include "transport/mpi/node.hpp"
+
+namespace syncopate::mpi {
+namespace {
+
+std::vector<std::uint32_t> numbered(const std::vector<std::uint64_t>& names) {
+  std::map<std::uint64_t, std::uint32_t> known;
+  std::vector<std::uint32_t> numbers;
+  for (const std::uint64_t name : names) {
+    const auto next = static_cast<std::uint32_t>(known.size());
+    numbers.push_back(known.try_emplace(name, next).first->second);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Session::Session(const std::function<std::unique_ptr<Calls>()>& make,
+                 const EndpointOptions& options)
+    : engine_(make) {
+  learn(options);
+}
+
+void Session::learn(const EndpointOptions& options) {
+  const auto turn = engine_.take_turn();
+  Calls& calls = engine_.calls();
+  rank_ = calls.rank();
+  size_ = calls.size();
+  library_ = calls.library();
+  if (size_ != options.expected_size) {
+    throw ConfigError(
+        fmt::format("expected {} ranks, as the launcher has started, found that {} sees {}: the "
+                    "launcher belongs to another "
+                    "MPI; start this with the one of {}, or choose the other library with --mpi",
+                    options.expected_size, library_, size_, library_));
+  }
+  std::vector<std::uint64_t> names(size_);
+  calls.gather(std::hash<std::string>()(machine_identity()), names);
+  hosts_ = numbered(names);
+  if (std::count(hosts_.begin(), hosts_.end(), hosts_[rank_]) >
+      static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) {
+    engine_.be_crowded();
+  }
+  const std::uint32_t summing = calls.form_summing(options.sums);
+  if (options.sums) {
+    sums_ = std::make_unique<Sums>(engine_, summing);
+  }
+  together_ = true;
+}
+
+/// The last barrier is one that burns no core; MPI's own would.
+Session::~Session() {
+  try {
+    if (together_) {
+      barrier(no_deadline);
+    }
+  } catch (const std::exception& error) {
+    log::warn("not all ranks leave together: {}", error.what());
+  }
+}
+
+std::unique_ptr<Transport> Session::listen(const ListenOptions& options) {
+  return std::make_unique<Node>(engine_, Node::Options{.token = options.token,
+                                                       .shares_memory = options.shared_memory,
+                                                       .is_hub = true,
+                                                       .sums = sums_.get()});
+}
+
+std::unique_ptr<Transport> Session::join(const JoinOptions& options) {
+  auto node = std::make_unique<Node>(engine_, Node::Options{.token = options.token,
+                                                            .shares_memory = options.shared_memory,
+                                                            .is_hub = false,
+                                                            .sums = sums_.get()});
+  node->join(options.timeout);
+  return node;
+}
+
+void Session::barrier(TimePoint deadline) {
+  Calls::Request all_are_here;
+  {
+    const auto turn = engine_.take_turn();
+    all_are_here = engine_.calls().barrier(Calls::Ranks::all);
+  }
+  try {
+    engine_.await(all_are_here, deadline, false);
+  } catch (const Error&) {
+    together_ = false;
+    throw;
+  }
+}
+
+void Session::abort(int status) {
+  const auto turn = engine_.take_turn();
+  engine_.calls().abort(status);
+  throw InternalError("MPI_Abort has returned");
+}
+
+}  // namespace syncopate::mpi

@@ -1,0 +1,97 @@
+// Goal:   an endpoint knows its ranks and hosts, sums over those who take part, and refuses who does not belong.
+// Method: what each rank sees is compared with what the launcher started; sums are compared with a closed formula; a
+//         rank that stays away makes the others leave in time.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/errors.hpp"
+#include "tests/mpi/home.hpp"
+#include "transport/mpi/packet.hpp"
+#include "transport/native_allreduce.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::contract {
+namespace {
+
+TimePoint far_away() {
+  return steady_now() + std::chrono::minutes(2);
+}
+
+TEST(MpiSite, IsReadAsItIsWritten) {
+  EXPECT_EQ(mpi::parse_site("mpi:3.1"), (mpi::Site{3, 1}));
+  EXPECT_EQ(mpi::to_string({70'000, 65'535}), "mpi:70000.65535");
+  for (const char* const text : {"", "mpi:", "mpi:3", "mpi:3.", "mpi:.1", "mpi:3.1x", "mpi:3.65536",
+                                 "tcp:3.1", "mpi:-1.0", "127.0.0.1:9091"}) {
+    EXPECT_THROW(mpi::parse_site(text), ConfigError) << text;
+  }
+}
+
+TEST(MpiEndpoint, KnowsItsRanksAndThatTheyShareAHost) {
+  const mpi::Endpoint& endpoint = *home().endpoint;
+  EXPECT_LT(endpoint.rank(), endpoint.size());
+  EXPECT_THAT(endpoint.hosts(), testing::AllOf(testing::SizeIs(endpoint.size()), testing::Each(0)));
+  EXPECT_THAT(endpoint.library(), testing::MatchesRegex("(Open MPI|MPICH) [0-9.]+"));
+}
+
+TEST(MpiEndpoint, SaysWhichModuleIsMissing) {
+  std::string message;
+  try {
+    mpi::start(mpi::Library::mpich, {.expected_size = 1, .sums = false, .modules = "/nowhere"});
+  } catch (const ConfigError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(
+      message,
+      "expected the module for MPICH, syncopate-mpi-mpich.so, in /nowhere, found none: install "
+      "libmpich-dev (Debian's name) and build Syncopate anew");
+}
+
+TEST(MpiEndpoint, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
+  mpi::Endpoint& endpoint = *home().endpoint;
+  std::unique_ptr<Transport> hub;
+  if (endpoint.rank() == 0) {
+    hub = endpoint.listen({.token = "right"});
+    EXPECT_THROW(endpoint.listen({.token = "right"}), InternalError) << "there is one already";
+  } else {
+    EXPECT_THROW(endpoint.listen({.token = "right"}), InternalError);
+  }
+  for (std::uint32_t& joined : home().joined) {
+    ++joined;
+  }
+  EXPECT_THROW(endpoint.join({.token = "wrong"}), ConfigError);
+  endpoint.barrier(far_away());
+}
+
+TEST(MpiSums, AreExactOnEveryRank) {
+  mpi::Endpoint& endpoint = *home().endpoint;
+  std::unique_ptr<Transport> hub = endpoint.rank() == 0 ? endpoint.listen({.token = "t"}) : nullptr;
+  for (std::uint32_t& joined : home().joined) {
+    ++joined;
+  }
+  const auto node = endpoint.join({.token = "t"});
+  NativeAllreduce* const native = node->native_allreduce();
+  ASSERT_NE(native, nullptr);
+  EXPECT_EQ(native->size(), endpoint.size());
+  const auto ranks = static_cast<float>(endpoint.size());
+  for (const std::size_t size : {0, 1, 17, 1000, 300'000, 3'000'000}) {
+    std::vector<float> values(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      values[i] = static_cast<float>((endpoint.rank() + 1) * (i % 97 + 1));
+    }
+    native->sum(values, far_away());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      wrong += values[i] != ranks * (ranks + 1) / 2 * static_cast<float>(i % 97 + 1) ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0) << size;
+  }
+  endpoint.barrier(far_away());
+}
+
+}  // namespace
+}  // namespace syncopate::contract

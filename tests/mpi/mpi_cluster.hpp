@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/real_world.hpp"
+#include "tests/contract/contract_cluster.hpp"
+#include "transport/mpi/endpoint.hpp"
+
+namespace syncopate::contract {
+
+/// What lasts from test to test: MPI starts once in a process.
+struct MpiHome {
+  std::unique_ptr<mpi::Endpoint> endpoint;
+  std::vector<std::uint32_t> joined;  ///< how many nodes of each rank have joined so far
+};
+
+/// Nodes on threads of all ranks, that talk through MPI: node n is on rank n modulo their number. All ranks make
+/// the same clusters in the same order, and meet before bodies begin and when they have ended.
+class MpiCluster : public ContractCluster {
+ public:
+  MpiCluster(MpiHome& home, bool shared_memory) : home_(home), shared_memory_(shared_memory) {}
+
+  void run(std::size_t nodes, Introductions introductions, const Body& body) override;
+  /// Of a node of this rank.
+  void kill(NodeId node) override;
+
+ private:
+  void connect(std::size_t nodes);
+  void introduce_all();
+  void run_node(World& world, const Body& body);
+  std::uint32_t rank_of(std::size_t node) const;
+  bool is_here(std::size_t node) const { return rank_of(node) == home_.endpoint->rank(); }
+  void meet();
+
+  MpiHome& home_;
+  const bool shared_memory_;
+  std::vector<std::string> addresses_;                        ///< of all nodes
+  std::map<std::size_t, std::unique_ptr<RealWorld>> worlds_;  ///< of this rank's
+  std::mutex mutex_;
+  std::set<NodeId> killed_;
+  std::exception_ptr error_;
+};
+
+}  // namespace syncopate::contract
