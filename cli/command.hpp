@@ -23,6 +23,7 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers);
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);
 Command add_compare(CLI::App& root, const Handlers& handlers);
 Command add_bench(CLI::App& root, const Handlers& handlers);
+Command add_doctor(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_version(CLI::App& root);

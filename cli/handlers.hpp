@@ -66,6 +66,7 @@ struct NetworksCommand {
 
 struct CompareCommand;  // cli/compare/comparison.hpp
 struct BenchCommand;    // cli/bench/command.hpp
+struct DoctorCommand;   // cli/doctor/command.hpp
 
 /// What the commands do that start processes or need libtorch. `syncopate` fills these with a jump into
 /// `syncopate-torch`, which fills them with the work itself.
@@ -75,6 +76,7 @@ struct Handlers {
   std::function<int(const JoinCommand&)> join;
   std::function<int(const CompareCommand&)> compare;
   std::function<int(const BenchCommand&)> bench;
+  std::function<int(const DoctorCommand&)> doctor;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
   /// By the optimizer's name; empty where no libtorch is at hand, which leaves the rate open.
   std::function<double(const std::string&)> usual_learning_rate;

@@ -1,5 +1,6 @@
 #include "cli/bench/command.hpp"
 #include "cli/compare/comparison.hpp"
+#include "cli/doctor/command.hpp"
 #include "cli/launch/torch_program.hpp"
 #include "cli/run_cli.hpp"
 
@@ -21,6 +22,9 @@ int main(int argc, char** argv) {
       .compare = compare,
       .bench = [&](const BenchCommand& command) -> int {
         become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
+      },
+      .doctor = [&](const DoctorCommand&) -> int {
+        become_torch_program(argv, 1, syncopate::log::Verbosity::normal);
       },
       .networks =
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {

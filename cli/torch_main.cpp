@@ -1,6 +1,7 @@
 #include "cli/compare/comparison.hpp"
 #include "cli/roles/bench_here.hpp"
 #include "cli/roles/coordinate_here.hpp"
+#include "cli/roles/doctor_here.hpp"
 #include "cli/roles/join_job.hpp"
 #include "cli/roles/train_here.hpp"
 #include "cli/run_cli.hpp"
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
       .join = cli::join_job,
       .compare = cli::compare,
       .bench = cli::bench_here,
+      .doctor = cli::doctor_here,
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;

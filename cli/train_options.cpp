@@ -248,7 +248,8 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   const auto launch = own_launch();
   if (launch) {
     facts.ranks = launch->size;
-    facts.mpi = launch->mpi.has_value();
+    facts.mpi = launch->mpi &&
+                (config.transport == "mpi" || mpi::is_built(*launch->mpi, chosen_mpi_modules()));
   }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());

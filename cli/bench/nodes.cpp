@@ -1,5 +1,8 @@
 #include "cli/bench/nodes.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,8 +21,6 @@
 
 namespace syncopate::cli {
 namespace {
-
-constexpr Duration patience = std::chrono::seconds(20);
 
 /// What the hub is told of each node, and tells all.
 struct Entry {
@@ -72,6 +73,28 @@ Entry entry_of(const Transport& transport, std::uint32_t index) {
   return entry;
 }
 
+std::string absent(std::uint32_t nodes, const std::vector<Entry>& present) {
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t index = 0; index < nodes; ++index) {
+    if (std::none_of(present.begin(), present.end(),
+                     [&](const Entry& entry) { return entry.index == index; })) {
+      missing.push_back(index);
+    }
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry>& present,
+              TimePoint deadline) {
+  try {
+    const auto heard = transport.receive(std::nullopt, tags::to_coordinator, deadline);
+    return unpacked(heard.payload).at(0);
+  } catch (const TimedOut&) {
+    throw TimedOut(fmt::format("{} of {} ranks are here; waiting for {}", present.size(), nodes,
+                               absent(nodes, present)));
+  }
+}
+
 /// The hub hears of all and tells all; the others are numbered as they come, so each also says which
 /// process it is.
 std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
@@ -82,8 +105,7 @@ std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& 
     return unpacked(transport.receive(coordinator_node, tags::from_coordinator, deadline).payload);
   }
   while (entries.size() < nodes) {
-    const auto heard = transport.receive(std::nullopt, tags::to_coordinator, deadline);
-    entries.push_back(unpacked(heard.payload).at(0));
+    entries.push_back(next_of(transport, nodes, entries, deadline));
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.index < b.index; });
@@ -108,13 +130,13 @@ std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-void take_part(const Meeting& meeting, std::uint32_t index,
+void take_part(std::unique_ptr<Transport> carrier, const Attendance& attendance,
                const std::function<void(World&, Group&)>& body) {
-  RealWorld world(make_node(meeting, index));
+  RealWorld world(std::move(carrier));
   Transport& transport = world.transport();
-  const TimePoint deadline = world.now() + patience;
-  const auto entries = meet(transport, meeting.nodes, entry_of(transport, index), deadline);
-  Group::Options options{.members = {}, .self = Rank{index}, .hosts = hosts_of(entries)};
+  const auto entries = meet(transport, attendance.nodes, entry_of(transport, attendance.index),
+                            world.now() + attendance.patience);
+  Group::Options options{.members = {}, .self = Rank{attendance.index}, .hosts = hosts_of(entries)};
   for (const Entry& entry : entries) {
     options.members.push_back(entry.node);
     if (entry.node != transport.self()) {
@@ -124,7 +146,12 @@ void take_part(const Meeting& meeting, std::uint32_t index,
   Group all(world, std::move(options));
   body(world, all);
   barrier(all);
-  transport.close(world.now() + patience);
+  transport.close(world.now() + attendance.patience);
+}
+
+void take_part(const Meeting& meeting, std::uint32_t index,
+               const std::function<void(World&, Group&)>& body) {
+  take_part(make_node(meeting, index), {.nodes = meeting.nodes, .index = index}, body);
 }
 
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,18 @@ struct Meeting {
   std::string address = "127.0.0.1:0";  ///< where another node listens
   std::uint32_t nodes;
 };
+
+/// How many nodes meet, which of them this is, and how long it waits for the others.
+struct Attendance {
+  std::uint32_t nodes;
+  std::uint32_t index;
+  Duration patience = std::chrono::seconds(20);
+};
+
+/// Meets the others over `transport`, runs `body` with the group of all, in the order of their indices, and leaves when all
+/// have come to its end. Errors: TimedOut, which names who has not come; those of transports, and of the body.
+void take_part(std::unique_ptr<Transport> transport, const Attendance& attendance,
+               const std::function<void(World&, Group&)>& body);
 
 /// Lives the life of node `index`: meets the others, runs `body` with the group of all, in the order of their
 /// indices, and leaves when all have come to its end. Errors: those of transports, and of the body.

@@ -14,9 +14,9 @@ struct DoctorCommand {
   std::string data = "fashion-mnist";
   std::filesystem::path data_dir;  ///< empty: the dataset's default place
   std::filesystem::path runs = "runs";
-  std::string transport = "auto";   ///< of a launched job: auto, shm, tcp, mpi
-  std::string join;                 ///< where a coordinator listens; empty: none is asked
-  std::string token;                ///< of its job
+  std::string transport = "auto";  ///< of a launched job: auto, shm, tcp, mpi
+  std::string join;                ///< where a coordinator listens; empty: none is asked
+  std::string token;               ///< of its job
   std::optional<Launch> launch = {};
   Duration patience = std::chrono::seconds(20);  ///< for other ranks
   bool json = false;

@@ -21,6 +21,15 @@ bool says_the_same(const Finding& one, const Finding& other) {
          one.advice == other.advice;
 }
 
+/// What is said of one subject stands together.
+std::vector<Saying>::iterator after_its_like(std::vector<Saying>& sayings,
+                                             const std::string& subject) {
+  const auto last = std::find_if(sayings.rbegin(), sayings.rend(), [&](const Saying& saying) {
+    return saying.finding.subject == subject;
+  });
+  return last == sayings.rend() ? sayings.end() : last.base();
+}
+
 std::vector<Saying> sayings_of(const Findings& findings) {
   std::vector<Saying> sayings;
   for (const Finding& finding : findings) {
@@ -28,7 +37,7 @@ std::vector<Saying> sayings_of(const Findings& findings) {
       return says_the_same(saying.finding, finding);
     });
     if (known == sayings.end()) {
-      known = sayings.insert(sayings.end(), {finding, {}});
+      known = sayings.insert(after_its_like(sayings, finding.subject), {finding, {}});
     }
     if (finding.rank) {
       known->ranks.push_back(*finding.rank);

@@ -11,8 +11,8 @@ namespace syncopate::cli {
 struct Finding {
   std::string subject;  ///< "open files"
   bool ok = true;
-  std::string text;         ///< what was found; of a problem, what was expected, too
-  std::string advice = {};  ///< what to do; a problem has some
+  std::string text;                        ///< what was found; of a problem, what was expected, too
+  std::string advice = {};                 ///< what to do; a problem has some
   std::optional<std::uint32_t> rank = {};  ///< of a launched job; empty: of all
 
   friend bool operator==(const Finding&, const Finding&) = default;

@@ -30,7 +30,7 @@ Finding try_shared_memory();
 Finding try_data(const std::string& name, const std::filesystem::path& folder);
 /// Writes where runs are kept.
 Finding try_run_folder(const std::filesystem::path& folder);
-/// That time passes, and is told by a clock that somebody has set.
+/// That somebody has set the clock.
 Finding try_clock();
 
 /// All of the above but those of the processor's libraries.

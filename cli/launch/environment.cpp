@@ -30,6 +30,11 @@ bool has_all(const std::vector<std::string>& features, std::initializer_list<con
 
 }  // namespace
 
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t threads) {
   const auto features = cpu_features(cpuinfo);
   const auto count = std::to_string(threads);

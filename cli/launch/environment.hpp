@@ -11,6 +11,9 @@ namespace syncopate::cli {
 /// Looks up a variable of the environment; empty where it is not set.
 using Environment = std::function<std::string(const char* name)>;
 
+/// The environment of this process.
+std::string from_environment(const char* name);
+
 struct Variable {
   std::string name;
   std::string value;

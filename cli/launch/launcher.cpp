@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/errors.hpp"
@@ -102,10 +101,11 @@ std::optional<Launch> launch_in(const Environment& environment) {
 }
 
 std::optional<Launch> own_launch() {
-  return launch_in([](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  });
+  return launch_in(from_environment);
+}
+
+std::string chosen_mpi_modules() {
+  return from_environment("SYNCOPATE_MPI_MODULES");
 }
 
 }  // namespace syncopate::cli

@@ -31,4 +31,7 @@ std::optional<Launch> launch_in(const Environment& environment);
 /// The same of this process's own environment.
 std::optional<Launch> own_launch();
 
+/// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
+std::string chosen_mpi_modules();
+
 }  // namespace syncopate::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -61,6 +62,28 @@ Parts train(Replica& replica, const Batch& batch, const Effort& effort) {
   return parts;
 }
 
+/// A replica ready to train on, and a batch for it.
+struct Ready {
+  Batch batch;
+  std::unique_ptr<Replica> replica;
+};
+
+Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
+  Ready ready{.batch = random_batch(setting.samples), .replica = {}};
+  torch_backend::set_threads(threads);
+  ready.replica = torch_backend::make_replica(
+      {.name = setting.network, .input = ready.batch.shape, .classes = classes},
+      {.name = "momentum", .learning_rate = 0.01}, setting.device);
+  ready.replica->initialise(1);
+  train(*ready.replica, ready.batch, {.rounds = warm_up_steps});
+  return ready;
+}
+
+double samples_per_second(std::uint32_t samples, const std::vector<double>& seconds) {
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return static_cast<double>(samples * seconds.size()) / all;
+}
+
 /// Unlike getrusage's, this figure does not include the program that this process was forked from.
 std::uint64_t peak_resident_bytes() {
   std::ifstream status("/proc/self/status");
@@ -74,22 +97,17 @@ std::uint64_t peak_resident_bytes() {
 
 void measure(const BenchCommand& command, Teller& teller) {
   teller.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
-  const Batch batch = random_batch(command.batch_size);
-  torch_backend::set_threads(command.threads);
-  const auto replica = torch_backend::make_replica(
-      {.name = command.network, .input = batch.shape, .classes = classes},
-      {.name = "momentum", .learning_rate = 0.01}, "cpu");
-  replica->initialise(1);
-  train(*replica, batch, {.rounds = warm_up_steps});
-  const Parts parts = train(*replica, batch, command.effort);
+  const Ready ready =
+      get_ready({.network = command.network, .device = "cpu", .samples = command.batch_size},
+                command.threads);
+  const Parts parts = train(*ready.replica, ready.batch, command.effort);
   const auto tell = [&](const std::string& part, const std::vector<double>& seconds) {
     nlohmann::ordered_json result{{"network", command.network},
                                   {"part", part},
                                   {"threads", command.threads},
                                   {"samples", command.batch_size}};
     add_times(result, seconds);
-    const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-    result["samples_per_second"] = static_cast<double>(command.batch_size * seconds.size()) / all;
+    result["samples_per_second"] = samples_per_second(command.batch_size, seconds);
     result["peak_resident_bytes"] = peak_resident_bytes();
     result["rounds"] = seconds.size();
     teller.result(result);
@@ -100,6 +118,12 @@ void measure(const BenchCommand& command, Teller& teller) {
 }
 
 }  // namespace
+
+double training_speed(const StepSetting& setting) {
+  const Ready ready = get_ready(setting, 1);
+  return samples_per_second(setting.samples,
+                            train(*ready.replica, ready.batch, setting.effort).step);
+}
 
 int bench_step(const BenchCommand& command) {
   return run_processes({"replica"}, command.form,

@@ -4,6 +4,17 @@
 
 namespace syncopate::cli {
 
+/// Steps of training on noise, to be timed.
+struct StepSetting {
+  std::string network;
+  std::string device;  ///< as `resolve_device` understands
+  std::uint32_t samples = 64;
+  Effort effort = {};
+};
+
+/// Samples a second that one thread of this process trains with. Errors: ConfigError; those of libtorch.
+double training_speed(const StepSetting& setting);
+
 /// A replica that trains alone on one batch over and over, so that nothing but computing is timed: its
 /// forward and backward pass, its update, and the step that both make.
 ///

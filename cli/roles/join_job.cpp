@@ -92,10 +92,10 @@ int ended(const JoinCommand& command) {
 
 int join_job(const JoinCommand& command) {
   log::set_up("", command.verbosity);
-  return join_job(command, reach_coordinator(command));
+  return join_job_over(reach_coordinator(command), command);
 }
 
-int join_job(const JoinCommand& command, std::unique_ptr<Transport> transport) {
+int join_job_over(std::unique_ptr<Transport> transport, const JoinCommand& command) {
   RealWorld world(std::move(transport));
   const wire::JobDescription description =
       enquire(world.transport(), enquiry_of(command), world.now() + command.gather_limit);

@@ -14,6 +14,6 @@ namespace syncopate::cli {
 int join_job(const JoinCommand& command);
 
 /// The same over a transport that has reached the coordinator.
-int join_job(const JoinCommand& command, std::unique_ptr<Transport> transport);
+int join_job_over(std::unique_ptr<Transport> transport, const JoinCommand& command);
 
 }  // namespace syncopate::cli

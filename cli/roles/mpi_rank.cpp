@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -16,14 +15,6 @@ namespace {
 /// For the ranks of a job that has ended, to end together.
 constexpr Duration farewell = std::chrono::seconds(10);
 
-mpi::EndpointOptions options_of(const TrainCommand& command) {
-  const Part part = part_of(command.launch->rank, command.config.servers);
-  const char* modules = std::getenv("SYNCOPATE_MPI_MODULES");
-  return {.expected_size = command.launch->size,
-          .sums = part.role == Role::worker && command.config.aggregate == "mpi",
-          .modules = modules == nullptr ? "" : modules};
-}
-
 std::vector<std::unique_ptr<Candidate>> members_of(const Job& job) {
   std::vector<std::unique_ptr<Candidate>> members;
   const Part part = part_of(0, job.config().servers);
@@ -36,15 +27,25 @@ std::vector<std::unique_ptr<Candidate>> members_of(const Job& job) {
 }  // namespace
 
 int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Endpoint&)>& body) {
-  const auto endpoint = mpi::start(command.launch->mpi.value(), options_of(command));
+  const Part part = part_of(command.launch->rank, command.config.servers);
+  return run_as_mpi_rank(*command.launch,
+                         part.role == Role::worker && command.config.aggregate == "mpi", body);
+}
+
+int run_as_mpi_rank(const Launch& launch, bool sums,
+                    const std::function<int(mpi::Endpoint&)>& body) {
+  const auto endpoint =
+      mpi::start(launch.mpi.value(),
+                 {.expected_size = launch.size, .sums = sums, .modules = chosen_mpi_modules()});
+  int status = exit_status::success;
   try {
-    const int status = body(*endpoint);
+    status = body(*endpoint);
     endpoint->barrier(steady_now() + farewell);
-    return status;
   } catch (const std::exception& error) {
-    print_error(fmt::format("rank {}: {}", command.launch->rank, error.what()).c_str());
+    print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
     endpoint->abort(status_of(error));
   }
+  return status;
 }
 
 Child leading_rank(const Job& job, const TrainCommand& command, Descriptor events) {

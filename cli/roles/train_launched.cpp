@@ -112,7 +112,7 @@ int follow(const TrainCommand& command) {
   if (command.config.transport == "mpi") {
     log::set_up("", join.verbosity);
     return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
-      return join_job(join, join_hub({.address = {}, .token = {}, .endpoint = &endpoint}));
+      return join_job_over(join_hub({.address = {}, .token = {}, .endpoint = &endpoint}), join);
     });
   }
   const Rendezvous::Place place = Rendezvous(command.launch->job).await(command.gather_limit);

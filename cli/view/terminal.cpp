@@ -29,11 +29,6 @@ bool is_utf8(std::string locale) {
 
 }  // namespace
 
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 bool can_redraw(const Environment& environment) {
   const std::string terminal = environment("TERM");
   return !terminal.empty() && terminal != "dumb";

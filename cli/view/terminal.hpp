@@ -8,9 +8,6 @@
 
 namespace syncopate::cli {
 
-/// The environment of this process.
-std::string from_environment(const char* name);
-
 /// Whether a terminal of this environment can be redrawn in place.
 bool can_redraw(const Environment& environment);
 

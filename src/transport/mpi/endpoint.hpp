@@ -68,6 +68,9 @@ struct EndpointOptions {
       modules{};  ///< the folder of the modules; empty: beside the program, or where it was installed
 };
 
+/// Whether `start` would find the module of this library. `modules`: as in the options.
+bool is_built(Library library, const std::string& modules);
+
 /// Loads the module and starts MPI.
 ///
 /// Errors: ConfigError: there is no module of that library (it says what to install), it cannot be loaded, or the

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "base/errors.hpp"
 #include "transport/mpi/session.hpp"
@@ -31,23 +32,30 @@ std::vector<fs::path> folders(const std::string& chosen) {
   return {here, here.parent_path() / "libexec/syncopate"};
 }
 
-fs::path find(const Module& module, const std::string& chosen) {
-  const std::vector<fs::path> places = folders(chosen);
-  for (const fs::path& folder : places) {
+std::optional<fs::path> find(const Module& module, const std::string& chosen) {
+  for (const fs::path& folder : folders(chosen)) {
     if (fs::exists(folder / module.file)) {
       return folder / module.file;
     }
   }
-  throw ConfigError(
-      fmt::format("expected the module for {}, {}, in {}, found none: install {} (Debian's name) "
-                  "and build Syncopate anew",
-                  module.library, module.file, places.back().string(), module.package));
+  return std::nullopt;
+}
+
+fs::path expect(const Module& module, const std::string& chosen) {
+  const auto found = find(module, chosen);
+  if (!found) {
+    throw ConfigError(
+        fmt::format("expected the module for {}, {}, in {}, found none: install {} (Debian's name) "
+                    "and build Syncopate anew",
+                    module.library, module.file, folders(chosen).back().string(), module.package));
+  }
+  return *found;
 }
 
 /// Its symbols are everybody's: MPI loads parts of its own, which look for them there. It is never unloaded, since what
 /// MPI leaves behind at the end of a process lies in it.
 MakeCalls load(const Module& module, const std::string& chosen) {
-  const fs::path file = find(module, chosen);
+  const fs::path file = expect(module, chosen);
   void* const loaded = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   void* const make = loaded != nullptr ? ::dlsym(loaded, make_calls_name) : nullptr;
   if (make == nullptr) {
@@ -59,6 +67,10 @@ MakeCalls load(const Module& module, const std::string& chosen) {
 }
 
 }  // namespace
+
+bool is_built(Library library, const std::string& modules) {
+  return find(module_of(library), modules).has_value();
+}
 
 std::unique_ptr<Endpoint> start(Library library, const EndpointOptions& options) {
   const Module module = module_of(library);

@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "cli/doctor/command.hpp"
+#include "cli/job_options.hpp"
+#include "train/config_fields.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* examples =
+    R"(Each line says ok, or problem with what to do in the line below. Exit status 1: there is a problem.
+
+Examples:
+  syncopate doctor
+  syncopate doctor --data mnist --data-dir ~/mnist
+  mpirun -n 4 syncopate doctor
+  srun --mpi=pmix -n 4 syncopate doctor --json
+  syncopate doctor --join 127.0.0.1:9091 --secret job.key)";
+
+/// The fields of a job that the doctor asks about, checked as those of a job are.
+TrainConfig fields_of(const CLI::App& app) {
+  TrainConfig config;
+  for (const char* name : {"data", "data-dir", "transport"}) {
+    const std::string option = fmt::format("--{}", name);
+    try {
+      if (const auto text = given(app, option)) {
+        set_field_from_text(*find_field(name), config, *text);
+      }
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", option, error.what()));
+    }
+  }
+  return config;
+}
+
+DoctorCommand command_of(const CLI::App& app) {
+  const TrainConfig fields = fields_of(app);
+  return {.data = fields.data,
+          .data_dir = fields.data_dir,
+          .runs = given(app, "--run-dir").value_or("runs"),
+          .transport = fields.transport,
+          .join = given(app, "--join").value_or(""),
+          .token = secret_of(app),
+          .launch = own_launch(),
+          .json = app.count("--json") > 0};
+}
+
+}  // namespace
+
+Command add_doctor(CLI::App& root, const Handlers& handlers) {
+  CLI::App* app = root.add_subcommand(
+      "doctor", "Examine this host, the ranks of mpirun or srun, and what lies between them.");
+  add_value(*app, "data", "NAME", "the dataset to look for [fashion-mnist]");
+  add_value(*app, "data-dir", "FOLDER", "where it is [its default place]");
+  add_value(*app, "run-dir", "FOLDER", "where runs will be kept [runs]");
+  add_value(*app, "transport", "NAME", "between ranks: auto, shm, tcp, mpi [auto]");
+  add_value(*app, "join", "HOST:PORT", "a coordinator to ask");
+  add_secret(*app);
+  add_switch(*app, "json", "as one JSON object");
+  app->footer(examples);
+  return {app, [app, &handlers] { return handlers.doctor(command_of(*app)); }};
+}
+
+}  // namespace syncopate::cli

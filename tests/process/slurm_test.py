@@ -1,0 +1,105 @@
+"""Goal:   a user of Slurm gets the table of NBSSGD by one sbatch file; ranks of srun train over MPI and over sockets, are
+        brought down together, and go on where they were asked to end.
+Method: a real Slurm of four virtual nodes, which only root can start; real jobs.
+"""
+import json
+import os
+import pathlib
+import re
+import unittest
+
+from jobs import SYNCOPATE, JobTest
+from slurm import Slurm
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SMALL = ["--network", "mlp", "--data", "synthetic"]
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can start a Slurm whose jobs run as root")
+class SlurmTest(JobTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = Slurm()
+        cls.enterClassContext(cls.slurm)
+
+    def srun(self, *options, mpi="pmix", tasks=4, nodes=4, run_dir="run"):
+        return self.slurm.run(
+            "srun", f"--mpi={mpi}", f"--nodes={nodes}", f"--ntasks={tasks}", "--kill-on-bad-exit=1",
+            SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options,
+        )
+
+    def assert_trained(self, done, scheme, workers, run_dir="run"):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.summary(run_dir)
+        self.assertEqual((summary["scheme"], len(summary["workers"])), (scheme, workers))
+        self.assertGreater(summary["accuracy"], 0.5)
+
+    def test_ranks_on_four_nodes_train_by_open_mpi(self):
+        done = self.srun(*SMALL, "--epochs", "2", tasks=4)
+        self.assert_trained(done, "ssgd", 4)
+        self.assertIn("4 ranks of Open MPI", done.stdout + done.stderr)
+
+    def test_ranks_on_four_nodes_train_by_mpich(self):
+        done = self.srun(*SMALL, "--epochs", "2", mpi="pmi2", tasks=4)
+        self.assert_trained(done, "ssgd", 4)
+        self.assertIn("4 ranks of MPICH", done.stdout + done.stderr)
+
+    def test_ranks_of_one_host_train_without_an_mpi(self):
+        done = self.srun(*SMALL, "--epochs", "2", "--scheme", "esync", mpi="none", tasks=4)
+        self.assert_trained(done, "esync", 4)
+        self.assertIn("4 ranks, started by srun", done.stdout + done.stderr)
+
+    def test_the_sbatch_file_gives_the_table_of_nbssgd(self):
+        log = self.folder / "log"
+        done = self.slurm.run(
+            "sbatch", "--parsable", f"--output={log}", f"--chdir={self.folder}", f"--export=ALL,SYNCOPATE={SYNCOPATE}",
+            ROOT / "examples/nbssgd.sbatch", "--network", "mlp", "--data", "synthetic", "--target-accuracy", "0.7",
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        state = self.slurm.await_end(done.stdout.strip(), 240)
+        text = log.read_text()
+        self.assertEqual(state, "COMPLETED", text)
+        rows = re.findall(r"^(nbssgd|asgd|downpour|ssgd|hogwild) +4 +(\S+)", text, re.MULTILINE)
+        self.assertEqual(sorted(scheme for scheme, _ in rows), ["asgd", "downpour", "hogwild", "nbssgd", "ssgd"], text)
+
+    def test_a_killed_rank_ends_the_job_everywhere(self):
+        ready = self.folder / "ready"
+        script = self.folder / "task"
+        script.write_text(
+            f"#!/bin/sh\n[ $SLURM_PROCID != 2 ] || echo $$ > {ready}\n"
+            f"exec {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} --epochs 100000 --eval-every 1s\n"
+        )
+        script.chmod(0o755)
+        job = self.slurm.run("sbatch", "--parsable", "--nodes=4", "--ntasks=4", f"--output={self.folder}/log", "--wrap",
+                             f"srun --mpi=pmix --kill-on-bad-exit=1 {script}").stdout.strip()
+        evaluations = self.folder / "run/evaluations.jsonl"
+        self.slurm.wait_for("the job to train", lambda: evaluations.exists() and evaluations.read_text().count("\n") > 0, 120)
+        os.kill(int(ready.read_text()), 9)
+        self.assertEqual(self.slurm.await_end(job, 60), "FAILED", (self.folder / "log").read_text())
+
+    def test_a_job_that_is_asked_to_end_is_resumed(self):
+        job = self.slurm.run(
+            "sbatch", "--parsable", "--nodes=2", "--ntasks=2", f"--output={self.folder}/log", "--wrap",
+            f"srun --mpi=pmix {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} --epochs 100000 --eval-every 1s",
+        ).stdout.strip()
+        evaluations = self.folder / "run/evaluations.jsonl"
+        self.slurm.wait_for("the job to train", lambda: evaluations.exists() and evaluations.read_text().count("\n") > 0, 120)
+        self.slurm.run("scancel", "--signal=TERM", job)
+        self.slurm.await_end(job, 60)
+        self.assertGreater(len(self.checkpoints()), 0, (self.folder / "log").read_text())
+        before = self.summary()["samples"]
+        again = self.slurm.run("srun", "--mpi=pmix", "--nodes=2", "--ntasks=2", SYNCOPATE, "train", "--resume",
+                               self.folder / "run", "--max-steps", "1")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertGreaterEqual(self.summary()["samples"], before)
+
+    def test_the_doctor_measures_between_nodes(self):
+        done = self.slurm.run("srun", "--mpi=pmix", "--nodes=4", "--ntasks=4", SYNCOPATE, "doctor", "--data", "synthetic",
+                              "--run-dir", self.folder, "--json")
+        found = json.loads(done.stdout)
+        self.assertTrue(found["ok"], found)
+        self.assertEqual([len(row) for row in found["latency_seconds"]], [4, 4, 4, 4])
+
+
+if __name__ == "__main__":
+    unittest.main()
