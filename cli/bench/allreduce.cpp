@@ -119,8 +119,12 @@ void check(const BenchCommand& command) {
           "algorithm butterfly needs a power of two of ranks, found {}; binary-blocks takes any",
           command.ranks));
     }
-    if (algorithm == "shm" && command.transport != "shm") {
-      throw ConfigError("algorithm shm sums in shared memory, which needs --transport shm, found " +
+    if (algorithm == "shm" && command.transport == "tcp") {
+      throw ConfigError(
+          "algorithm shm sums in shared memory, which needs --transport shm or mpi, found tcp");
+    }
+    if (algorithm == "mpi" && command.transport != "mpi") {
+      throw ConfigError("algorithm mpi is MPI's own, which needs --transport mpi, found " +
                         command.transport);
     }
   }

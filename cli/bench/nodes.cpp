@@ -13,6 +13,7 @@
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "base/random.hpp"
+#include "cli/bench/rank.hpp"
 #include "cli/launch/descriptor.hpp"
 #include "cluster/real_world.hpp"
 #include "collective/allgather.hpp"
@@ -32,6 +33,10 @@ struct Entry {
 
 /// Each of `bench_transports`.
 std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
+  if (meeting.endpoint != nullptr) {
+    return index == 0 ? meeting.endpoint->listen({.token = meeting.token})
+                      : meeting.endpoint->join({.token = meeting.token});
+  }
   const bool shared_memory = meeting.transport == "shm";
   if (index == 0) {
     return TcpTransport::listen({.token = meeting.token,
@@ -156,6 +161,19 @@ void take_part(const Meeting& meeting, std::uint32_t index,
 
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body) {
+  if (command.transport == "mpi") {
+    return run_rank(command.form, names, [&](mpi::Endpoint& endpoint, Teller& teller) {
+      const Meeting meeting{.transport = command.transport,
+                            .token = "bench",
+                            .hub = {},
+                            .nodes = endpoint.size(),
+                            .endpoint = &endpoint};
+      take_part(meeting, endpoint.rank(), [&](World& world, Group& all) {
+        Node node{world, all, teller};
+        body(node);
+      });
+    });
+  }
   const Listener listener = listen_on_loopback();
   const Meeting meeting{.transport = command.transport,
                         .token = unguessable_token(),

@@ -10,6 +10,7 @@
 #include "cli/bench/processes.hpp"
 #include "cluster/world.hpp"
 #include "collective/group.hpp"
+#include "transport/mpi/endpoint.hpp"
 
 namespace syncopate::cli {
 
@@ -29,6 +30,7 @@ struct Meeting {
   std::optional<int> listener{};        ///< the socket that does, if there is one
   std::string address = "127.0.0.1:0";  ///< where another node listens
   std::uint32_t nodes;
+  mpi::Endpoint* endpoint = nullptr;  ///< of transport mpi, which needs no addresses
 };
 
 /// How many nodes meet, which of them this is, and how long it waits for the others.
@@ -49,7 +51,8 @@ void take_part(const Meeting& meeting, std::uint32_t index,
                const std::function<void(World&, Group&)>& body);
 
 /// Runs as many nodes as there are names, each introduced to all others over `transport`, one of
-/// `bench_transports`. All come to the end of `body` before any closes. As `run_processes`.
+/// `bench_transports`. All come to the end of `body` before any closes. As `run_processes`; with mpi, this process is
+/// the one of them that its launcher says, of as many.
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body);
 

@@ -88,7 +88,7 @@ class BenchWatcher : public Watcher {
 /// A process that lost another leaves it to that one's end to say why.
 int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
   log::set_up("", log::Verbosity::quiet);
-  Teller teller(descriptor);
+  Teller teller([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
   try {
     body(index, teller);
   } catch (const PeerLost& error) {
@@ -114,11 +114,11 @@ Supervisor::Options job_of(const std::vector<std::string>& names, const ProcessB
 }  // namespace
 
 void Teller::begins(const std::string& what) {
-  write_line(descriptor_, Json{{"begins", what}}.dump());
+  tell_({{"begins", what}});
 }
 
 void Teller::result(const Json& figures) {
-  write_line(descriptor_, Json{{"result", figures}}.dump());
+  tell_({{"result", figures}});
 }
 
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body) {

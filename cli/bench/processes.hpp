@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/bench/report.hpp"
@@ -13,14 +14,16 @@ namespace syncopate::cli {
 /// How the first process of a benchmark tells the one that started it what it does and finds.
 class Teller {
  public:
-  explicit Teller(int descriptor) : descriptor_(descriptor) {}
+  /// A line of `line`, for each thing that it tells.
+  using Tell = std::function<void(const nlohmann::ordered_json& line)>;
+  explicit Teller(Tell tell) : tell_(std::move(tell)) {}
 
   /// `what` is measured from now on. Not to be called while something is timed.
   void begins(const std::string& what);
   void result(const nlohmann::ordered_json& figures);
 
  private:
-  int descriptor_;
+  Tell tell_;
 };
 
 /// What a process of a benchmark does; `index` is its place among the names. Only the first one tells.

@@ -18,6 +18,7 @@ constexpr const char* examples = R"(Examples:
   syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
   syncopate bench push-pull --workers 4 --json
   syncopate bench step --network resnet18-v1 --threads 2
+  mpirun -n 2 syncopate bench allreduce --transport mpi --algorithm auto,mpi
 
 allreduce: sums of vectors over ranks.            push-pull: exchanges with parameter servers.
 latency: messages between two processes.          kernels: additions and update rules, on one core.

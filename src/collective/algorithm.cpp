@@ -9,13 +9,14 @@ namespace {
 
 using Named = std::pair<Algorithm, std::string_view>;
 
-constexpr std::array<Named, 7> names{{{Algorithm::automatic, "auto"},
+constexpr std::array<Named, 8> names{{{Algorithm::automatic, "auto"},
                                       {Algorithm::shm, "shm"},
                                       {Algorithm::ring, "ring"},
                                       {Algorithm::butterfly, "butterfly"},
                                       {Algorithm::binary_blocks, "binary-blocks"},
                                       {Algorithm::tree, "tree"},
-                                      {Algorithm::two_level, "two-level"}}};
+                                      {Algorithm::two_level, "two-level"},
+                                      {Algorithm::mpi, "mpi"}}};
 
 }  // namespace
 

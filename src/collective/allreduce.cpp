@@ -15,6 +15,7 @@
 #include "collective/ring.hpp"
 #include "collective/tree.hpp"
 #include "collective/two_level.hpp"
+#include "transport/native_allreduce.hpp"
 
 namespace syncopate {
 namespace {
@@ -51,6 +52,29 @@ std::string in_words(const Group& group, const Links& links) {
   return "links of " + in_words(on_one_host ? links.within : links.between);
 }
 
+/// That of the library below the transport.
+NativeAllreduce& native_of(Group& group) {
+  NativeAllreduce* const native = group.transport().native_allreduce();
+  if (native == nullptr) {
+    throw ConfigError(
+        "expected transport mpi, to add up by mpi; found another one: choose another way to add "
+        "up, or auto");
+  }
+  if (native->size() != group.size()) {
+    throw ConfigError(
+        fmt::format("to add up by mpi takes all {} ranks that MPI knows to do so; found {}: choose "
+                    "another way to add up, or auto",
+                    native->size(), group.size()));
+  }
+  return *native;
+}
+
+void native_allreduce(Group& group, std::span<float> values, float factor) {
+  scale(values, factor);
+  NativeAllreduce& native = native_of(group);
+  group.await([&](TimePoint deadline) { native.sum(values, deadline); }, group.deadline());
+}
+
 /// The one place where the name of an algorithm becomes its call. `among_firsts`: for the upper of two levels.
 void add_up(Group& group, std::span<float> values, float factor, Algorithm algorithm,
             const std::function<void(Group&, std::span<float>)>& among_firsts = {}) {
@@ -60,6 +84,7 @@ void add_up(Group& group, std::span<float> values, float factor, Algorithm algor
     case Algorithm::binary_blocks: binary_blocks_allreduce(group, values, factor); return;
     case Algorithm::tree: tree_allreduce(group, values, factor); return;
     case Algorithm::two_level: two_level_allreduce(group, values, factor, among_firsts); return;
+    case Algorithm::mpi: native_allreduce(group, values, factor); return;
     case Algorithm::shm:
     case Algorithm::automatic: break;
   }
@@ -121,7 +146,7 @@ Algorithm Allreduce::pick(std::size_t values) {
 
 SumCost Allreduce::cost(std::size_t values) {
   const Algorithm algorithm = pick(values);
-  if (group_.size() == 1 || algorithm == Algorithm::shm) {
+  if (group_.size() == 1 || algorithm == Algorithm::shm || algorithm == Algorithm::mpi) {
     return usual_in_memory;
   }
   const bool chose = options_.algorithm == Algorithm::automatic;

@@ -23,6 +23,8 @@ namespace syncopate {
 /// one is asked for that is much longer than what it measured with, and again when the group has lost
 /// a member. All ranks then have the same figures, and so come to the same choice without a message.
 ///
+/// By MPI it sums where it is told to, and the transport and all its ranks can: else ConfigError.
+///
 /// A group may shrink to a size that is none for a butterfly: binary blocks then take its place.
 ///
 /// Invariant: whatever the algorithm, sums have the same bits on every rank.
@@ -51,7 +53,7 @@ class Allreduce {
 
   /// What sums cost by what is picked for one of so many values, at least one: by the links as measured. Where
   /// the algorithm is the user's choice, who may want runs that repeat to the last bit, by usual ones; in shared
-  /// memory, which has no links, by usual figures, too. The same on every rank. A collective, as `pick` is.
+  /// memory, which has no links, and by MPI, which does not tell them, by usual figures, too. The same on every rank. A collective, as `pick` is.
   SumCost cost(std::size_t values);
 
   /// What it picked for the longest sum so far, and what from: "ring: 4 ranks, 44.7 MB, links of 35 µs

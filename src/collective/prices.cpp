@@ -38,6 +38,7 @@ std::optional<double> Prices::of(Algorithm algorithm, double bytes) const {
   const std::size_t hosts = first_ranks(hosts_).size();
   switch (algorithm) {
     case Algorithm::automatic: return of(cheapest(bytes), bytes);
+    case Algorithm::mpi:                       // as MPI has it
     case Algorithm::shm: return std::nullopt;  // taken unasked, wherever it can be had
     case Algorithm::ring: return ring(bytes);
     case Algorithm::butterfly:

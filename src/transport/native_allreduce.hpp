@@ -22,9 +22,9 @@ class NativeAllreduce {
 
   /// Replaces `values` by their sum over all who take part. Shape: as long on every node.
   ///
-  /// Errors: TimedOut, where not all have come, or what the transport was cancelled with; `values` are
-  ///         untouched then, and nobody can sum any more. From the moment at which all have come it goes
-  ///         on to its end, or to that of the job.
+  /// Errors: TimedOut, where not all have come: `values` are untouched, and it may be called again; what the transport
+  ///         was cancelled with, which nobody can sum after. From the moment at which all have come it goes on to its
+  ///         end, or to that of the job.
   virtual void sum(std::span<float> values, TimePoint deadline) = 0;
 };
 

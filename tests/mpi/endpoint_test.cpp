@@ -22,6 +22,21 @@ TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
+/// When node 0 listens, each rank makes a node.
+void all_will_join() {
+  home().endpoint->barrier(far_away());
+  for (std::uint32_t& joined : home().joined) {
+    ++joined;
+  }
+}
+
+/// When all are done with node 0; the next test has another.
+void leave(std::unique_ptr<Transport> hub) {
+  home().endpoint->barrier(far_away());
+  hub.reset();
+  home().endpoint->barrier(far_away());
+}
+
 TEST(MpiSite, IsReadAsItIsWritten) {
   EXPECT_EQ(mpi::parse_site("mpi:3.1"), (mpi::Site{3, 1}));
   EXPECT_EQ(mpi::to_string({70'000, 65'535}), "mpi:70000.65535");
@@ -60,19 +75,15 @@ TEST(MpiEndpoint, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
   } else {
     EXPECT_THROW(endpoint.listen({.token = "right"}), InternalError);
   }
-  for (std::uint32_t& joined : home().joined) {
-    ++joined;
-  }
+  all_will_join();
   EXPECT_THROW(endpoint.join({.token = "wrong"}), ConfigError);
-  endpoint.barrier(far_away());
+  leave(std::move(hub));
 }
 
 TEST(MpiSums, AreExactOnEveryRank) {
   mpi::Endpoint& endpoint = *home().endpoint;
   std::unique_ptr<Transport> hub = endpoint.rank() == 0 ? endpoint.listen({.token = "t"}) : nullptr;
-  for (std::uint32_t& joined : home().joined) {
-    ++joined;
-  }
+  all_will_join();
   const auto node = endpoint.join({.token = "t"});
   NativeAllreduce* const native = node->native_allreduce();
   ASSERT_NE(native, nullptr);
@@ -90,7 +101,7 @@ TEST(MpiSums, AreExactOnEveryRank) {
     }
     EXPECT_EQ(wrong, 0) << size;
   }
-  endpoint.barrier(far_away());
+  leave(std::move(hub));
 }
 
 }  // namespace

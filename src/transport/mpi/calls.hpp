@@ -10,7 +10,7 @@ namespace syncopate::mpi {
 
 /// What this transport asks of MPI: all that a module holds, so that nothing else is built with an MPI.
 ///
-/// Threads: any, one at a time (`MPI_THREAD_SERIALIZED`); `finalize` from the thread that made it.
+/// Threads: any, one at a time, but for `sum` (`MPI_THREAD_MULTIPLE`); `finalize` from the thread that made it.
 /// Errors:  each call but `abort`: InternalError, with MPI's own words.
 class Calls {
  public:
@@ -48,14 +48,14 @@ class Calls {
   virtual Request receive(Channel channel, std::optional<std::uint32_t> from, std::uint32_t tag,
                           std::span<std::byte> into) = 0;
   virtual Request barrier(Ranks ranks) = 0;
-  /// In place, over `Ranks::summing`.
-  /// As long on every rank; at most 2³⁰.
-  virtual Request sum(std::span<float> values) = 0;
-
   /// Moves what is under way; empty as long as this is.
   virtual std::optional<Done> test(Request& request) = 0;
   /// Asks a receive to end that nothing has arrived for; `test` says how it ended.
   virtual void cancel(Request& request) = 0;
+
+  /// Blocks until all of `Ranks::summing` have the sum, in place. As long on every rank; at most 2³⁰. Any thread, beside
+  /// all other calls: MPI's blocking sums are faster than those that it lets one test for.
+  virtual void sum(std::span<float> values) = 0;
 
   virtual void finalize() = 0;
   virtual void abort(int status) noexcept = 0;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstring>
@@ -103,8 +102,7 @@ void Engine::end() {
   calls_->finalize();
 }
 
-void Engine::await(Calls::Request request, TimePoint deadline, bool busy,
-                   const std::function<void()>& check) {
+void Engine::await(Calls::Request request, TimePoint deadline, const std::function<void()>& check) {
   Bell quiet;
   Pace pace(quiet, alone_);
   while (true) {
@@ -120,18 +118,14 @@ void Engine::await(Calls::Request request, TimePoint deadline, bool busy,
       if (failed_) {
         std::rethrow_exception(failed_);
       }
-      if (!busy && poll()) {
+      if (poll()) {
         pace.restart();
       }
     }
     if (steady_now() >= deadline) {
       throw TimedOut("not all ranks came before the deadline");
     }
-    if (!busy) {
-      pace.pause();
-    } else if (!alone_) {
-      ::sched_yield();
-    }
+    pace.pause();
   }
 }
 

@@ -70,10 +70,9 @@ class Engine {
   /// More ranks share this host than it has cores.
   void be_crowded() { alone_ = false; }
 
-  /// Blocks, without the turn, until a collective operation is done; `check` throws where that is in vain. `busy`: it
-  /// will not take long, and moves only while somebody looks. Errors: TimedOut, and the operation goes on.
-  void await(Calls::Request request, TimePoint deadline, bool busy,
-             const std::function<void()>& check = {});
+  /// Blocks, without the turn, until a collective operation is done; `check` throws where that is in vain.
+  /// Errors: TimedOut, and the operation goes on.
+  void await(Calls::Request request, TimePoint deadline, const std::function<void()>& check = {});
 
   // With the turn.
   bool has_failed() const { return failed_ != nullptr; }

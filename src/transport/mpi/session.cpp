@@ -94,7 +94,7 @@ void Session::barrier(TimePoint deadline) {
     all_are_here = engine_.calls().barrier(Calls::Ranks::all);
   }
   try {
-    engine_.await(all_are_here, deadline, false);
+    engine_.await(all_are_here, deadline);
   } catch (const Error&) {
     together_ = false;
     throw;

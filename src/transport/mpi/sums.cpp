@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/errors.hpp"
-
 namespace syncopate::mpi {
 namespace {
 
@@ -16,25 +14,18 @@ void Sums::sum(std::span<float> values, TimePoint deadline, const std::function<
   Calls::Request all_are_here;
   {
     const auto turn = engine_.take_turn();
-    if (broken_) {
-      throw InternalError("a sum by MPI was left before; no other can follow");
+    if (!all_are_here_) {
+      all_are_here_ = engine_.calls().barrier(Calls::Ranks::summing);
     }
-    broken_ = true;
-    all_are_here = engine_.calls().barrier(Calls::Ranks::summing);
+    all_are_here = *all_are_here_;
   }
-  engine_.await(all_are_here, deadline, false, check);
+  engine_.await(all_are_here, deadline, check);
+  all_are_here_.reset();
   while (!values.empty()) {
     const auto part = values.first(std::min(values.size(), most_values));
-    Calls::Request summing;
-    {
-      const auto turn = engine_.take_turn();
-      summing = engine_.calls().sum(part);
-    }
-    engine_.await(summing, no_deadline, true);
+    engine_.calls().sum(part);
     values = values.subspan(part.size());
   }
-  const auto turn = engine_.take_turn();
-  broken_ = false;
 }
 
 }  // namespace syncopate::mpi

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "transport/mpi/engine.hpp"
 
 namespace syncopate::mpi {
 
-/// `MPI_Iallreduce`, of the ranks that take part.
+/// `MPI_Allreduce`, of the ranks that take part.
 ///
-/// No rank lends MPI its values before all have come, which a barrier tells: who waits for a rank that does not come
-/// can still leave. Who sums also looks after MPI meanwhile, so that no other thread has to be woken.
+/// No rank calls it before all have come, which a barrier tells that can be left: so it never blocks for longer than the
+/// sum takes, and burns no core for a rank that is late. Who waits looks after MPI meanwhile, so that no other thread
+/// has to be woken.
 class Sums {
  public:
   /// `form_summing` has made the group, of so many ranks.
@@ -24,7 +26,7 @@ class Sums {
  private:
   Engine& engine_;
   const std::uint32_t ranks_;
-  bool broken_ = false;  ///< somebody left a sum that others wait in. With the turn
+  std::optional<Calls::Request> all_are_here_;  ///< of a sum that was waited for in vain
 };
 
 }  // namespace syncopate::mpi

@@ -1,0 +1,145 @@
+"""Goal:   ranks that an MPI's launcher has started train the job that `syncopate train` would by itself, over MPI or over
+        sockets; they fail together, and each mistake in how they were started is explained.
+Method: real launchers of Open MPI and MPICH, real jobs, real signals; the identity that synchronous SGD has the same last bits
+        whoever has started its workers.
+"""
+import os
+import signal
+import subprocess
+import unittest
+
+from jobs import LIMIT, SYNCOPATE, JobTest, descendants, read_safetensors, wait_until_gone
+
+LAUNCHERS = {
+    "Open MPI": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
+    "MPICH": ["mpirun.mpich"],
+}
+SMALL = ["--network", "mlp", "--data", "synthetic"]
+ONE_EPOCH = [*SMALL, "--epochs", "1", "--batch-size", "50", "--checkpoint-every", "1epochs"]
+
+
+def through(launcher, ranks, *more):
+    return [*LAUNCHERS[launcher], *more, "-n", str(ranks)]
+
+
+class LaunchersTest(JobTest):
+    def launch(self, launcher, ranks, *options, run_dir="run", more=(), **others):
+        return self.train(*options, run_dir=run_dir, through=through(launcher, ranks, *more), **others)
+
+    def assert_trained(self, done, scheme, workers, run_dir="run"):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.summary(run_dir)
+        self.assertEqual((summary["scheme"], len(summary["workers"])), (scheme, workers))
+
+    def model(self, run_dir):
+        return read_safetensors(self.checkpoints(run_dir)[-1])[1]
+
+    def test_synchronous_training_is_the_same_whoever_starts_it(self):
+        ring = [*ONE_EPOCH, "--aggregate", "ring", "--overlap", "off"]
+        done = self.train(*ring, "--workers", "4", run_dir="alone")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for number, launcher in enumerate(LAUNCHERS):
+            for transport in ("mpi", "tcp"):
+                run_dir = f"{number}-{transport}"
+                with self.subTest(launcher=launcher, transport=transport):
+                    self.assert_trained(
+                        self.launch(launcher, 4, *ring, "--transport", transport, run_dir=run_dir), "ssgd", 4, run_dir)
+                    self.assertEqual(self.model(run_dir), self.model("alone"))
+
+    def test_every_scheme_with_a_server_has_it_on_rank_zero(self):
+        for scheme in ("asgd", "dc-asgd", "ssp", "downpour", "easgd", "backup"):
+            with self.subTest(scheme=scheme):
+                self.assert_trained(self.launch("Open MPI", 4, *ONE_EPOCH, "--scheme", scheme, run_dir=scheme),
+                                    scheme, 3, scheme)
+
+    def test_every_scheme_without_a_server_works_on_every_rank(self):
+        for scheme in ("ssgd", "esync", "nbssgd", "local-sgd", "diloco"):
+            with self.subTest(scheme=scheme):
+                self.assert_trained(self.launch("MPICH", 3, *ONE_EPOCH, "--scheme", scheme, run_dir=scheme),
+                                    scheme, 3, scheme)
+
+    def test_several_servers_are_the_first_ranks(self):
+        done = self.launch("MPICH", 5, *ONE_EPOCH, "--scheme", "nbssgd", "--through", "server", "--servers", "2")
+        self.assert_trained(done, "nbssgd", 3)
+        self.assertIn("server 1", done.stdout)
+
+    def test_messages_need_no_shared_memory(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                run_dir = launcher.replace(" ", "-")
+                done = self.launch(launcher, 3, *ONE_EPOCH, "--transport", "mpi", "--aggregate", "ring", run_dir=run_dir)
+                self.assert_trained(done, "ssgd", 3, run_dir)
+
+    def test_what_contradicts_the_ranks_is_refused_by_each(self):
+        done = self.launch("MPICH", 3, *SMALL, "--workers", "7")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("syncopate: 7 workers do not fit 3 ranks; leave out workers", done.stderr)
+        self.assertIn("syncopate: rank 2: 7 workers do not fit 3 ranks", done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_what_needs_one_process_is_refused(self):
+        self.assertIn("scheme hogwild needs memory that all workers share",
+                      self.launch("MPICH", 2, *SMALL, "--scheme", "hogwild").stderr)
+        self.assertIn("--server-process shared has no effect",
+                      self.launch("MPICH", 2, *SMALL, "--scheme", "asgd", "--server-process", "shared").stderr)
+
+    def test_mpi_without_its_launcher_is_refused(self):
+        self.assert_refused(self.train(*SMALL, "--workers", "2", "--transport", "mpi"), "transport mpi", "mpirun")
+
+    def test_ranks_that_do_not_come_together_are_told_why(self):
+        """A launcher's environment without the launcher, as where a program of another MPI was started."""
+        forged = {**os.environ, "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1"}
+        done = self.train(*SMALL, "--transport", "mpi", env=forged)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("4", done.stderr)
+        self.assertIn("rank", done.stderr)
+
+    def test_a_module_that_is_not_there_is_named(self):
+        nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
+        done = self.launch("MPICH", 2, *SMALL, "--transport", "mpi", env=nowhere)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("syncopate-mpi-mpich.so", done.stderr)
+        self.assertIn("libmpich-dev", done.stderr)
+
+    def test_without_a_module_ranks_of_one_host_meet_over_sockets(self):
+        nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
+        self.assert_trained(self.launch("MPICH", 2, *ONE_EPOCH, env=nowhere), "ssgd", 2)
+
+    def test_a_killed_rank_ends_the_job(self):
+        for launcher in LAUNCHERS:
+            for transport in ("mpi", "tcp"):
+                with self.subTest(launcher=launcher, transport=transport):
+                    self.kill_one_rank(launcher, transport)
+
+    def kill_one_rank(self, launcher, transport):
+        run_dir = self.folder / f"{launcher.replace(' ', '-')}-{transport}"
+        pids = self.folder / f"pids-{run_dir.name}"
+        pids.mkdir()
+        program = self.folder / f"rank-{run_dir.name}"
+        program.write_text(
+            f'#!/bin/sh\necho > {pids}/$$-${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\nexec {SYNCOPATE} "$@"\n')
+        program.chmod(0o755)
+        words = [*through(launcher, 3), program, "train", "--json", "--run-dir", run_dir, *SMALL, "--transport",
+                 transport, "--epochs", "100000"]
+        job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.kill)
+        for line in job.stdout:
+            if '"status"' in line:
+                break
+        all_of_it = descendants(job.pid)
+        victim = next(int(path.name.split("-")[0]) for path in pids.iterdir() if path.name.endswith("-2"))
+        os.kill(victim, signal.SIGKILL)
+        job.communicate(timeout=LIMIT)
+        self.assertNotEqual(job.returncode, 0)
+        wait_until_gone(all_of_it)
+
+    def test_a_rank_without_its_data_says_so_for_all(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        done = self.launch("Open MPI", 2, "--network", "mlp", "--data", "mnist", "--data-dir", empty)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(str(empty), done.stderr + done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
