@@ -128,7 +128,10 @@ void Sender::break_off(const std::exception_ptr& why) {
   }
   const auto all = announced_;
   for (const auto& [transfer, announced] : all) {
-    if (!announced->broken) {
+    // What has left whole may have come whole: a peer that has all it waited for is free to close before MPI
+    // tells this side so.
+    const bool has_left = announced->sent == announced->letter.payload.size();
+    if (!announced->broken && !has_left) {
       announced->broken = why;
       finish_if_done(*announced);
     }
