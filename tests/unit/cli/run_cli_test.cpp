@@ -111,6 +111,7 @@ class RunCliTest : public testing::Test {
             return 0;
           },
       .bench = {},
+      .doctor = {},
       .networks =
           [this](const NetworksCommand& command) {
             networks_ = command;
@@ -159,8 +160,12 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
     }
     const std::string value =
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
-    const bool resolved = value == "auto" && field.name == "outer-optimizer";
-    const std::string text = value.empty() || value == "0" ? "1" : resolved ? "nesterov" : value;
+    const std::map<std::string_view, std::string> never_stays_auto{{"outer-optimizer", "nesterov"},
+                                                                   {"transport", "tcp"}};
+    const auto instead = never_stays_auto.find(field.name);
+    const std::string text = value.empty() || value == "0"       ? "1"
+                             : instead != never_stays_auto.end() ? instead->second
+                                                                 : value;
     std::vector<std::string> options{fmt::format("--{}", field.name), text};
     const std::map<std::string_view, std::vector<std::string>> needs{
         {"schedule-step", {"--schedule", "step"}},
