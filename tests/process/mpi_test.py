@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -36,13 +37,15 @@ class Job:
     def __init__(self, library, body):
         words = [*LAUNCHERS[library], "-n", str(RANKS), RANK, library, str(RANKS), body]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.watch = threading.Timer(LIMIT, self.process.kill)
+        self.watch.start()
         self.lines, self.ranks = [], {}
         while len(self.ranks) < RANKS:
             line = self.process.stdout.readline()
             if not line:
                 break
             self.lines.append(line)
-            if found := re.match(r"rank (\d) of 4 is (\d+)", line):
+            for found in re.finditer(r"rank (\d) of 4 is (\d+)", line):
                 self.ranks[int(found[1])] = int(found[2])
 
     def end(self):
@@ -50,6 +53,7 @@ class Job:
         try:
             printed, _ = self.process.communicate(timeout=LIMIT)
         finally:
+            self.watch.cancel()
             self.process.kill()
         return "".join(self.lines) + printed, self.process.returncode
 
