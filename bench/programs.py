@@ -45,9 +45,10 @@ class Programs:
         )
         return json.loads(done.stdout.splitlines()[-1])
 
-    def bench(self, benchmark, *options):
-        """The results of a benchmark of `syncopate bench`."""
-        return self.last_json([self.bin / "syncopate", "bench", benchmark, "--json", *options])["results"]
+    def bench(self, benchmark, *options, launcher=()):
+        """The results of a benchmark of `syncopate bench`, whose ranks `launcher` starts where there is one."""
+        command = [*launcher, self.bin / "syncopate", "bench", benchmark, "--json", *options]
+        return self.last_json(command)["results"]
 
     def replica(self, network, seconds):
         """Syncopate's replica alone in a process."""

@@ -4,6 +4,7 @@ from concurrent import futures
 
 from allreduce import allreduce, allreduce_tcp
 from measuring import ROOT, Contestant, comparison, interleave, table
+from mpi import mpi
 
 MIB = 2**20
 
@@ -194,7 +195,9 @@ def asynchronous(programs, options):
 
 SUITES = {
     suite.__name__.replace("_", "-"): suite
-    for suite in (local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp)
+    for suite in (
+        local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi
+    )  # fmt: skip
 }
 
 

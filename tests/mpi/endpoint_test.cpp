@@ -104,5 +104,24 @@ TEST(MpiSums, AreExactOnEveryRank) {
   leave(std::move(hub));
 }
 
+TEST(MpiSums, CanBeWaitedForAgainWhenARankIsLate) {
+  mpi::Endpoint& endpoint = *home().endpoint;
+  std::unique_ptr<Transport> hub = endpoint.rank() == 0 ? endpoint.listen({.token = "t"}) : nullptr;
+  all_will_join();
+  const auto node = endpoint.join({.token = "t"});
+  NativeAllreduce& native = *node->native_allreduce();
+  std::vector<float> values(1000, 1.0F);
+  if (endpoint.rank() > 0) {
+    const TimePoint deadline = steady_now() + std::chrono::milliseconds(20);
+    EXPECT_THROW(native.sum(values, deadline), TimedOut);
+    EXPECT_GE(steady_now(), deadline);
+    EXPECT_THAT(values, testing::Each(1.0F)) << "untouched";
+  }
+  endpoint.barrier(far_away());  // rank 0 comes no sooner
+  native.sum(values, far_away());
+  EXPECT_THAT(values, testing::Each(static_cast<float>(endpoint.size())));
+  leave(std::move(hub));
+}
+
 }  // namespace
 }  // namespace syncopate::contract

@@ -16,8 +16,8 @@ constexpr Duration spinning = std::chrono::microseconds(30);
 /// As long as it takes a few threads of a host with more ranks than cores to have their turn.
 constexpr Duration yielding = std::chrono::microseconds(300);
 constexpr Duration first_nap = std::chrono::microseconds(20);
-/// A look takes some 5 µs: an idle rank then costs about one hundredth of a core.
-constexpr Duration longest_nap = std::chrono::microseconds(500);
+/// A look takes some 10 µs: an idle rank then costs about one hundredth of a core.
+constexpr Duration longest_nap = std::chrono::milliseconds(1);
 
 }  // namespace
 

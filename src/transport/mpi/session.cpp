@@ -101,7 +101,9 @@ void Session::barrier(TimePoint deadline) {
   }
 }
 
+/// What this process has said last goes another way to its launcher than the word that ends all.
 void Session::abort(int status) {
+  Bell().await(std::chrono::milliseconds(200));
   const auto turn = engine_.take_turn();
   engine_.calls().abort(status);
   throw InternalError("MPI_Abort has returned");

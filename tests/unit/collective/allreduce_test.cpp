@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/errors.hpp"
 #include "base/random.hpp"
 #include "collective/segments.hpp"
 #include "tests/support/simulated_group.hpp"
@@ -227,6 +228,22 @@ TEST(Allreduce, MeasuresNothingWhereTheUserHasChosen) {
     return group.transport().traffic().messages_sent;
   });
   EXPECT_THAT(sent, testing::Each(4U));
+}
+
+TEST(AllreduceByMpi, IsRefusedWhereTheTransportIsAnother) {
+  const auto answers = on_every_rank<std::string>(group_of({.ranks = 3}), [](Group& group) {
+    Allreduce allreduce(group, {.algorithm = Algorithm::mpi});
+    Values values(10);
+    try {
+      allreduce.sum(values);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("a sum");
+  });
+  EXPECT_THAT(answers,
+              testing::Each("expected transport mpi, to add up by mpi; found another one: choose "
+                            "another way to add up, or auto"));
 }
 
 }  // namespace
