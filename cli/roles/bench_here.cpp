@@ -5,6 +5,7 @@
 
 #include "base/errors.hpp"
 #include "cli/bench/allreduce.hpp"
+#include "cli/bench/codecs.hpp"
 #include "cli/bench/kernels.hpp"
 #include "cli/bench/latency.hpp"
 #include "cli/bench/push_pull.hpp"
@@ -18,6 +19,7 @@ int bench_here(const BenchCommand& command) {
       {"push-pull", bench_push_pull},
       {"latency", bench_latency},
       {"kernels", bench_kernels},
+      {"codecs", bench_codecs},
       {"step", bench_step}};
   const auto found = benchmarks.find(command.benchmark);
   if (found == benchmarks.end()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "compression/compression.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
@@ -205,6 +206,19 @@ const Field fields[] = {
      .help = "shm: shared memory between nodes of one host, sockets to others; tcp: sockets alone",
      .member = &Config::transport,
      .choices = listed<known_transports>},
+    {.name = "compress",
+     .group = meet,
+     .value = "topk:RATIO",
+     .help = "what gradients and deltas become while they travel, with error feedback; topk: the "
+             "greatest, RATIO of them in (0, 1]",
+     .member = &Config::compress,
+     .choices = listed<known_compressions>,
+     .also = is_topk},
+    {.name = "compress-remote",
+     .group = meet,
+     .value = "",
+     .help = "compress only between hosts, each of which adds up by itself first",
+     .member = &Config::compress_remote},
     {.name = "balance",
      .group = meet,
      .value = "",
