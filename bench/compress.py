@@ -7,11 +7,11 @@ import subprocess
 from measuring import ROOT, Contestant, interleave, table, with_spread
 
 CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01")
-BATCH, STEPS = 4, 12
+BATCH, STEPS = 4, 6
 SHAPED = ["root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms"]
 HUB = "10.84.0.1:9092"
 SEEDS = (1, 2, 3)
-EPOCHS = 2
+EPOCHS = 3
 
 
 class Host:
@@ -71,11 +71,12 @@ def steps(programs, hosts, codec):
 
 
 def accuracy(programs, codec):
-    """Of LeNet-5 on Fashion-MNIST after two epochs of ssgd by four workers, in virtual time: real gradients."""
+    """Of LeNet-5 on Fashion-MNIST after some epochs of ssgd by five workers, in virtual time: real gradients."""
     runs = [
         programs.job(
             ["--scheme", "ssgd", "--network", "lenet5", "--cluster", ROOT / "clusters/ratio-1.toml", "--virtual-time",
-             "--epochs", EPOCHS, "--seed", seed, "--compress", codec]
+             "--epochs", EPOCHS, "--schedule", "cosine", "--schedule-factor", 0, "--batch-size", 32, "--seed", seed,
+             "--compress", codec]
         )
         for seed in SEEDS
     ]  # fmt: skip
@@ -112,7 +113,7 @@ def compress(programs, options):
         )
     yield (
         f"Steps: ssgd of ResNet-18, two workers of one thread in network namespaces joined by 100 Mbit/s each way\n"
-        f"(`tc tbf`), {BATCH} samples each, {STEPS} steps a run. Accuracy: LeNet-5, four workers, {EPOCHS} epochs, "
+        f"(`tc tbf`), {BATCH} samples each, {STEPS} steps a run. Accuracy: LeNet-5, five workers of 32 samples each,\n{EPOCHS} epochs with a cosine schedule, "
         f"{len(SEEDS)} seeds,\nmean and standard deviation; error: of what such a job encoded, relative to its norm.\n"
     )
     yield table(["", "steps/s", "relative", "MB sent a step", "accuracy of LeNet-5", "error"], rows)
