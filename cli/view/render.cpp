@@ -279,8 +279,8 @@ std::string compression_text(const Json& summary) {
     }
   }
   return least_ratio > 0
-             ? fmt::format("{}: {:.3g} to 1, relative error {}", summary.value("compress", "-"),
-                           least_ratio, percent_text(greatest_error))
+             ? fmt::format("{}: {:.3g} to 1, relative error {:.2g} %",
+                           summary.value("compress", "-"), least_ratio, 100 * greatest_error)
              : "";
 }
 
