@@ -19,8 +19,8 @@ namespace syncopate {
 /// Each rank remembers one error a value: in the slices of others what its own part lost; in its own slice what the
 /// sums lost, which it owes to all. Both are added to what it brings next time.
 ///
-/// Cost:   of n bytes that become n / ρ: 2 α + 2 (P − 1)/P · n/ρ β, and three passes over the vector a rank to encode
-///         and decode, P − 2 more over its slice.
+/// Cost:   of n bytes that become n / ρ: 2 α + 2 (P − 1)/P · n/ρ β; each rank encodes n and decodes about 3 n, a third
+///         of them to know what was lost.
 /// Thread: one at a time; `stats` likewise.
 class CompressedSums {
  public:

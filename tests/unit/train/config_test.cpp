@@ -258,26 +258,34 @@ TEST(CheckGivenTest, RefusesOptionsWithoutEffect) {
   EXPECT_THAT(refusal([&] { check_given(config, {"data-dir"}); }), HasSubstr("--data"));
 }
 
+TrainConfig compressing(const std::string& scheme, const std::string& compress) {
+  TrainConfig config;
+  config.scheme = scheme;
+  config.workers = scheme == "local" ? 1 : 2;
+  config.compress = compress;
+  return config;
+}
+
 TEST(Config, RefusesToCompressWhereNothingTravelsThatCouldBe) {
   for (const std::string scheme : {"local", "easgd", "hogwild"}) {
     EXPECT_THAT(
-        refusal([&] { check_config({.scheme = scheme, .workers = 1, .compress = "int8"}); }),
+        refusal([&] { check_config(compressing(scheme, "int8")); }),
         AllOf(HasSubstr("compress int8 needs a scheme"), HasSubstr("found scheme " + scheme)));
   }
-  TrainConfig racy{.scheme = "nbssgd", .workers = 2, .commit = "racy"};
-  racy.compress = "bf16";
+  TrainConfig racy = compressing("nbssgd", "bf16");
+  racy.commit = "racy";
   EXPECT_THAT(refusal([&] { check_config(racy); }), HasSubstr("compress bf16 needs a scheme"));
-  TrainConfig ring{.workers = 2, .aggregate = "ring"};
-  ring.compress = "topk:0.1";
+  TrainConfig ring = compressing("ssgd", "topk:0.1");
+  ring.aggregate = "ring";
   EXPECT_THAT(refusal([&] { check_config(ring); }),
               AllOf(HasSubstr("compress topk:0.1"), HasSubstr("found aggregate ring")));
-  for (const std::string scheme :
-       {"ssgd", "local-sgd", "diloco", "esync", "nbssgd", "asgd", "dc-asgd", "ssp", "downpour"}) {
-    EXPECT_NO_THROW(check_config({.scheme = scheme, .workers = 2, .compress = "onebit"}));
+  for (const std::string scheme : {"ssgd", "local-sgd", "diloco", "esync", "nbssgd", "asgd",
+                                   "dc-asgd", "ssp", "backup", "downpour"}) {
+    EXPECT_NO_THROW(check_config(compressing(scheme, "onebit"))) << scheme;
   }
   EXPECT_THAT(refusal([&] { check_given({}, {"compress-remote"}); }),
               HasSubstr("--compress-remote has no effect without --compress"));
-  EXPECT_THAT(refusal([&] { check_given({.scheme = "easgd"}, {"compress"}); }),
+  EXPECT_THAT(refusal([&] { check_given(compressing("easgd", "none"), {"compress"}); }),
               HasSubstr("--compress has no effect without ssgd, local-sgd"));
 }
 
