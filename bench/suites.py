@@ -3,6 +3,7 @@ import statistics
 from concurrent import futures
 
 from allreduce import allreduce, allreduce_tcp
+from compress import compress
 from measuring import ROOT, Contestant, comparison, interleave, table
 from mpi import mpi
 
@@ -196,7 +197,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi
+        local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi,
+        compress,
     )  # fmt: skip
 }
 

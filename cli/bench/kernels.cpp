@@ -10,39 +10,23 @@
 #include <vector>
 
 #include "cli/bench/processes.hpp"
-#include "cli/bench/timing.hpp"
+#include "cli/bench/turns.hpp"
 #include "collective/reduce.hpp"
 #include "server/update_rule.hpp"
-#include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-/// Two vectors of these lie in the second-level cache of any CPU of this decade.
-constexpr std::size_t cached_values = 24 * 1024;
-/// So many passes over them take long enough to be timed together.
-constexpr int cached_passes = 100;
-
 constexpr double learning_rate = 1e-3;
 
 /// One line of the table.
-struct Case {
-  std::string kernel;
-  std::string from;
-  std::size_t values;
-  int passes;
-  std::function<void()> pass;
-  std::vector<double> seconds = {};  ///< of a pass, by round
-
-  void round() {
-    pass();  // what took its turn before has the cache
-    const TimePoint begun = steady_now();
-    for (int i = 0; i < passes; ++i) {
-      pass();
-    }
-    seconds.push_back(to_seconds(steady_now() - begun) / passes);
-  }
-};
+Case case_of(const std::string& kernel, const std::string& from, std::size_t values, int passes,
+             std::function<void()> pass) {
+  return {.names = {{"kernel", kernel}, {"target", kernel_target()}, {"from", from}},
+          .bytes = values * sizeof(float),
+          .passes = passes,
+          .pass = std::move(pass)};
+}
 
 /// The vectors that the cases work on.
 struct Vectors {
@@ -56,7 +40,7 @@ void add_reduce_kernels(std::vector<Case>& cases, Vectors& vectors, std::size_t 
   const std::span<const float> from = std::span(vectors.from).first(values);
   const int passes = place == "L2" ? cached_passes : 1;
   const auto with = [&](const std::string& kernel, std::function<void()> pass) {
-    cases.push_back({kernel, place, values, passes, std::move(pass)});
+    cases.push_back(case_of(kernel, place, values, passes, std::move(pass)));
   };
   // Nothing grows without bound, or shrinks to numbers that are slow to calculate with.
   with("add", [into, from] { add(into, from); });
@@ -71,35 +55,11 @@ void add_update_rules(std::vector<Case>& cases, Vectors& vectors) {
     // Parameters of its own each, as they would be on a server.
     const auto params = std::make_shared<std::vector<float>>(vectors.from);
     const std::shared_ptr<UpdateRule> update = make_update_rule({.name = rule}, params->size());
-    cases.push_back({"update " + rule, "memory", params->size(), 1, [=] {
-                       update->begin_step(learning_rate);
-                       update->apply(0, *params, gradient, 1);
-                     }});
+    cases.push_back(case_of("update " + rule, "memory", params->size(), 1, [=] {
+      update->begin_step(learning_rate);
+      update->apply(0, *params, gradient, 1);
+    }));
   }
-}
-
-void take_turns(std::vector<Case>& cases, const Effort& effort) {
-  const TimePoint begun = steady_now();
-  const double all_seconds = effort.seconds * static_cast<double>(cases.size());
-  const auto goes_on = [&](std::uint64_t done) {
-    return effort.rounds ? done < *effort.rounds
-                         : done < fewest_rounds || to_seconds(steady_now() - begun) < all_seconds;
-  };
-  for (std::uint64_t done = 0; goes_on(done); ++done) {
-    for (Case& each : cases) {
-      each.round();
-    }
-  }
-}
-
-nlohmann::ordered_json figures(const Case& done) {
-  const std::size_t bytes = done.values * sizeof(float);
-  nlohmann::ordered_json result{
-      {"kernel", done.kernel}, {"target", kernel_target()}, {"from", done.from}, {"bytes", bytes}};
-  add_times(result, done.seconds);
-  result["bytes_per_second"] = static_cast<double>(bytes) / result["median_seconds"].get<double>();
-  result["rounds"] = done.seconds.size();
-  return result;
 }
 
 void measure(std::size_t values, const Effort& effort, Teller& teller) {

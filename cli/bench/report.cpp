@@ -52,7 +52,7 @@ std::string cell_of(const std::string& name, const Json& value) {
   if (name == "bytes" || name.ends_with("_bytes")) {
     return bytes_text(number);
   }
-  return name.ends_with("_per_second") ? fmt::format("{:.4g}", number) : value.dump();
+  return value.is_number_float() ? fmt::format("{:.4g}", number) : value.dump();
 }
 
 Table table_of(const Results& results) {

@@ -22,7 +22,7 @@ constexpr const char* examples = R"(Examples:
 
 allreduce: sums of vectors over ranks.            push-pull: exchanges with parameter servers.
 latency: messages between two processes.          kernels: additions and update rules, on one core.
-step: a replica that trains alone.)";
+step: a replica that trains alone.                codecs: what --compress does, on one core.)";
 
 /// Those that every benchmark takes.
 constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
@@ -43,6 +43,7 @@ const std::vector<Kind>& kinds() {
       {"push-pull", "44701480", sizeof(float), {"transport", "servers", "workers", "bytes"}},
       {"latency", "64,1KB,64KiB,1MB,44.7MB", 1, {"transport", "bytes"}},
       {"kernels", "44701480", sizeof(float), {"bytes"}},
+      {"codecs", "44701480", sizeof(float), {"bytes"}},
       {"step", "", 1, {"network", "batch-size", "threads"}}};
   return all;
 }

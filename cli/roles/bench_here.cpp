@@ -5,6 +5,7 @@
 
 #include "base/errors.hpp"
 #include "cli/bench/allreduce.hpp"
+#include "cli/bench/codecs.hpp"
 #include "cli/bench/kernels.hpp"
 #include "cli/bench/latency.hpp"
 #include "cli/bench/push_pull.hpp"
@@ -14,11 +15,8 @@ namespace syncopate::cli {
 
 int bench_here(const BenchCommand& command) {
   const std::map<std::string, int (*)(const BenchCommand&)> benchmarks{
-      {"allreduce", bench_allreduce},
-      {"push-pull", bench_push_pull},
-      {"latency", bench_latency},
-      {"kernels", bench_kernels},
-      {"step", bench_step}};
+      {"allreduce", bench_allreduce}, {"push-pull", bench_push_pull}, {"latency", bench_latency},
+      {"kernels", bench_kernels},     {"codecs", bench_codecs},       {"step", bench_step}};
   const auto found = benchmarks.find(command.benchmark);
   if (found == benchmarks.end()) {
     throw InternalError("no benchmark is called " + command.benchmark);

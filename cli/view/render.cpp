@@ -266,6 +266,24 @@ std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json
   return facts;
 }
 
+/// Empty, where nothing was compressed. Of several workers the least ratio and the greatest error count.
+std::string compression_text(const Json& summary) {
+  double least_ratio = 0;
+  double greatest_error = 0;
+  for (const Json& worker : summary.value("workers", Json::array())) {
+    const Json compression = worker.value("compression", Json());
+    if (compression.is_object()) {
+      const double ratio = compression.value("ratio", 0.0);
+      least_ratio = least_ratio > 0 ? std::min(least_ratio, ratio) : ratio;
+      greatest_error = std::max(greatest_error, compression.value("relative_error", 0.0));
+    }
+  }
+  return least_ratio > 0
+             ? fmt::format("{}: {:.3g} to 1, relative error {:.2g} %",
+                           summary.value("compress", "-"), least_ratio, 100 * greatest_error)
+             : "";
+}
+
 std::string time_to_target(const Json& summary) {
   const std::string time = cell(summary, "time_to_target_seconds", seconds_text);
   return time == "-" ? "not reached" : time;
@@ -328,6 +346,9 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   add("traffic", cell(summary, "traffic_bytes", bytes_text));
   if (summary.value("local_bytes", 0.0) > 0) {
     add("in shared memory", cell(summary, "local_bytes", bytes_text));
+  }
+  if (const std::string compression = compression_text(summary); !compression.empty()) {
+    add("compression", compression);
   }
   for (const auto& [name, figure] : facts_of_going_apart(summary)) {
     add(name, figure);

@@ -15,6 +15,7 @@
 #include "collective/ring.hpp"
 #include "collective/tree.hpp"
 #include "collective/two_level.hpp"
+#include "compression/frame.hpp"
 #include "transport/native_allreduce.hpp"
 
 namespace syncopate {
@@ -27,6 +28,9 @@ constexpr Links usual_links{.within = {.latency = 20e-6, .seconds_per_byte = 1 /
 /// Of sums in shared memory: two meetings, of tasks that have to be woken on processors that are busy; and a pass
 /// over memory to read, and one to write.
 constexpr SumCost usual_in_memory{.fixed = 200e-6, .seconds_per_byte = 1 / 10e9};
+
+/// To encode and decode, with error feedback, on a core.
+constexpr double usual_seconds_per_coded_byte = 1 / 1.5e9;
 
 /// Enough to tell a bandwidth, little enough to be over soon.
 constexpr std::size_t longest_probe = 256 * 1024;
@@ -93,6 +97,14 @@ void add_up(Group& group, std::span<float> values, float factor, Algorithm algor
 
 }  // namespace
 
+Allreduce::Allreduce(Group& group, const Options& options) : group_(group), options_(options) {
+  if (options.compression) {
+    using Commits = CompressedSums::Commits;
+    compressed_.emplace(options.compression,
+                        group.losses() ? Commits::when_told : Commits::at_once);
+  }
+}
+
 void Allreduce::sum(std::span<float> values) {
   run(values, 1);
 }
@@ -105,6 +117,56 @@ void Allreduce::weighted_mean(std::span<float> values, double weight, double tot
     std::fill(values.begin(), values.end(), 0.0F);
   }
   run(values, static_cast<float>(weight == 0 ? 1 : weight / total_weight));
+}
+
+void Allreduce::compressed_mean(std::span<float> values, std::size_t first, double weight,
+                                double total_weight) {
+  if (!compresses() || values.empty()) {
+    weighted_mean(values, weight, total_weight);
+    return;
+  }
+  if (weight == 0) {
+    std::fill(values.begin(), values.end(), 0.0F);
+  }
+  const auto factor = static_cast<float>(weight == 0 ? 1 : weight / total_weight);
+  if (options_.compress_remote && spans_hosts(group_)) {
+    two_level_allreduce(group_, values, factor, [&](Group& firsts, std::span<float> slice) {
+      const auto place = static_cast<std::size_t>(slice.data() - values.data());
+      compressed_->run(firsts, slice, 1, first + place);
+    });
+  } else {
+    compressed_->run(group_, values, factor, first);
+  }
+  const std::scoped_lock lock(mutex_);
+  compression_stats_ = compressed_->stats();
+}
+
+void Allreduce::commit() {
+  if (compressed_) {
+    compressed_->commit();
+  }
+}
+
+bool Allreduce::compresses() const {
+  const bool is_remote = first_ranks(group_.hosts()).size() > 1;
+  return compressed_ && group_.size() > 1 && (is_remote || !options_.compress_remote);
+}
+
+CompressionStats Allreduce::compression() const {
+  const std::scoped_lock lock(mutex_);
+  return compression_stats_;
+}
+
+void Allreduce::prepare(std::size_t values) {
+  if (!compresses() || values == 0) {
+    pick(values);
+    return;
+  }
+  const std::size_t bytes = values * sizeof(float);
+  measure(bytes);
+  const bool by_hosts = options_.compress_remote && spans_hosts(group_);
+  describe(to_string(options_.compression) + (by_hosts ? " between hosts" : ""), bytes,
+           in_words(group_, links_));
 }
 
 void Allreduce::run(std::span<float> values, float factor) {
@@ -145,6 +207,10 @@ Algorithm Allreduce::pick(std::size_t values) {
 }
 
 SumCost Allreduce::cost(std::size_t values) {
+  if (compresses()) {
+    prepare(values);
+    return cost_compressed(values * sizeof(float));
+  }
   const Algorithm algorithm = pick(values);
   if (group_.size() == 1 || algorithm == Algorithm::shm || algorithm == Algorithm::mpi) {
     return usual_in_memory;
@@ -154,6 +220,18 @@ SumCost Allreduce::cost(std::size_t values) {
   const auto bytes = static_cast<double>(values * sizeof(float));
   const double fixed = *prices.of(algorithm, 0);
   return {.fixed = fixed, .seconds_per_byte = (*prices.of(algorithm, bytes) - fixed) / bytes};
+}
+
+SumCost Allreduce::cost_compressed(std::size_t bytes) {
+  const bool on_one_host = first_ranks(group_.hosts()).size() == 1;
+  const Link& link = on_one_host ? links_.within : links_.between;
+  const auto codec = make_codec(options_.compression);
+  const double smaller =
+      static_cast<double>(frame_bytes(*codec, bytes / sizeof(float))) / static_cast<double>(bytes);
+  const double share = 2.0 * (group_.size() - 1) / group_.size();
+  return {
+      .fixed = 2 * link.latency,
+      .seconds_per_byte = share * smaller * link.seconds_per_byte + usual_seconds_per_coded_byte};
 }
 
 /// Whether sums are made in shared memory: what is asked for, or what nothing else comes near. All ranks
@@ -206,16 +284,19 @@ Algorithm Allreduce::cheapest_among_firsts(std::size_t bytes) {
 }
 
 void Allreduce::describe(Algorithm algorithm, std::size_t bytes) {
+  describe(name_of(algorithm), bytes,
+           algorithm == Algorithm::shm                  ? "one host"
+           : options_.algorithm == Algorithm::automatic ? in_words(group_, links_)
+                                                        : "as the configuration says");
+}
+
+void Allreduce::describe(std::string_view by, std::size_t bytes, const std::string& why) {
   if (bytes <= longest_ && described_in_ == group_.generation()) {
     return;
   }
   longest_ = bytes;
   described_in_ = group_.generation();
-  const std::string why = algorithm == Algorithm::shm ? "one host"
-                          : options_.algorithm == Algorithm::automatic
-                              ? in_words(group_, links_)
-                              : "as the configuration says";
-  std::string text = fmt::format("{}: {} ranks, {:.3g} MB, {}", name_of(algorithm), group_.size(),
+  std::string text = fmt::format("{}: {} ranks, {:.3g} MB, {}", by, group_.size(),
                                  static_cast<double>(bytes) * 1e-6, why);
   const std::scoped_lock lock(mutex_);
   description_ = std::move(text);

@@ -8,8 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "collective/algorithm.hpp"
+#include "collective/compressed_sums.hpp"
 #include "collective/group.hpp"
 #include "collective/prices.hpp"
 #include "collective/shared_allreduce.hpp"
@@ -28,16 +30,18 @@ namespace syncopate {
 /// A group may shrink to a size that is none for a butterfly: binary blocks then take its place.
 ///
 /// Invariant: whatever the algorithm, sums have the same bits on every rank.
-/// Thread:    one collective at a time per group; `description` any.
+/// Thread:    one collective at a time per group; `description` and `compression` any.
 /// Errors:    PeerLost (values are then unspecified), RanksMissing, TimedOut, ViewChanged, ProtocolError.
 class Allreduce {
  public:
   struct Options {
     Algorithm algorithm = Algorithm::automatic;
+    Compression compression{};     ///< of `compressed_mean`, whose sums then go a way of their own
+    bool compress_remote = false;  ///< only between hosts: each adds up by itself first
   };
 
   /// `group` outlives this. Says nothing to others yet.
-  Allreduce(Group& group, const Options& options) : group_(group), options_(options) {}
+  Allreduce(Group& group, const Options& options);
 
   /// Replaces `values` by their sum over all ranks. Shape: as long on every rank.
   void sum(std::span<float> values);
@@ -47,11 +51,29 @@ class Allreduce {
   /// whatever its values are. The values of a group of one are their mean.
   void weighted_mean(std::span<float> values, double weight, double total_weight);
 
+  /// The same of values that may lose something on their way, if the options say so, and have what they lost added
+  /// the next time: `CompressedSums`. They begin at `first` of a whole whose mean is taken in parts.
+  void compressed_mean(std::span<float> values, std::size_t first, double weight,
+                       double total_weight);
+
+  /// The mean that was last taken has ended well, here or elsewhere. To be called after each one, in a group that may
+  /// lose members.
+  void commit();
+
+  /// Makes ready for compressed means of so many values: measures what `cost` and `description` tell. A
+  /// collective. Where nothing is compressed it is `pick`.
+  void prepare(std::size_t values);
+
+  /// Whether means are compressed in this group, as it is now.
+  bool compresses() const;
+
+  CompressionStats compression() const;
+
   /// What a sum of so many values is made by. It is a collective, too: what has to be measured for it
   /// is, so that the sum itself takes no longer than later ones.
   Algorithm pick(std::size_t values);
 
-  /// What sums cost by what is picked for one of so many values, at least one: by the links as measured. Where
+  /// What compressed means cost, or sums by what is picked for one of so many values, at least one: by the links as measured. Where
   /// the algorithm is the user's choice, who may want runs that repeat to the last bit, by usual ones; in shared
   /// memory, which has no links, and by MPI, which does not tell them, by usual figures, too. The same on every rank. A collective, as `pick` is.
   SumCost cost(std::size_t values);
@@ -66,7 +88,9 @@ class Allreduce {
   void measure(std::size_t bytes);
   Algorithm cheapest(std::size_t bytes);
   Algorithm cheapest_among_firsts(std::size_t bytes);
+  SumCost cost_compressed(std::size_t bytes);
   void describe(Algorithm algorithm, std::size_t bytes);
+  void describe(std::string_view by, std::size_t bytes, const std::string& why);
 
   Group& group_;
   Options options_;
@@ -79,8 +103,11 @@ class Allreduce {
   std::uint32_t measured_in_ = 0;                         ///< the generation
   std::size_t measured_with_ = 0;                         ///< bytes of the long messages
 
+  std::optional<CompressedSums> compressed_;
+
   mutable std::mutex mutex_;  // guards what it says of itself
   std::string description_;
+  CompressionStats compression_stats_;
   std::uint32_t described_in_ = 0;  ///< the generation
   std::size_t longest_ = 0;         ///< bytes, in it
 };

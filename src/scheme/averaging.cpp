@@ -15,7 +15,9 @@ Averaging::Averaging(Group& group, const Options& options)
     : group_(group),
       options_(options),
       adding_(beside(group, options)),
-      allreduce_(adding_ ? *adding_ : group, {.algorithm = options.algorithm}) {
+      allreduce_(adding_ ? *adding_ : group, {.algorithm = options.algorithm,
+                                              .compression = options.compression,
+                                              .compress_remote = options.compress_remote}) {
   if (group.losses() && !options.server) {
     recovery_.emplace(group);
   }
@@ -67,6 +69,7 @@ Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
     result.table.waited = clock.now() - begun - result.communicated;
   }
   recovery_->keep(result.table.meeting, values);
+  allreduce_.commit();
   return result;
 }
 
@@ -90,7 +93,7 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   } else if (buckets_) {
     buckets_->weighted_mean(values.model, weight, total);
   } else {
-    allreduce_.weighted_mean(values.model, weight, total);
+    allreduce_.compressed_mean(values.model, 0, weight, total);
   }
   allreduce_.weighted_mean(values.buffers, weight, total);
   return {.table = std::move(table), .communicated = clock.now() - met};
@@ -101,7 +104,7 @@ void Averaging::prepare(std::size_t values) {
   if (buckets_) {
     buckets_->settle(values);
   } else if (!options_.server) {
-    allreduce_.pick(values);
+    allreduce_.prepare(values);
   }
 }
 

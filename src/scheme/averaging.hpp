@@ -25,12 +25,14 @@ enum class Weights {
 /// allreduce, or by a server that adds. Without a server, a meeting of a group that knows its losses goes on
 /// without those who are lost (`Recovery`).
 ///
-/// Thread: one meeting at a time; `aggregate` any.
+/// Thread: one meeting at a time; `aggregate` and `compression` any.
 class Averaging {
  public:
   struct Options {
     Weights weights = Weights::samples;
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
+    Compression compression{};  ///< of the model's values, by the allreduce; buffers travel whole
+    bool compress_remote = false;  ///< only between hosts
     ServerClient* server =
         nullptr;  ///< adds what is as long as the model; null: the allreduce does
     /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
@@ -67,6 +69,9 @@ class Averaging {
 
   /// What adds up, and why, as `Allreduce::description` says it; "server".
   std::string aggregate() const;
+
+  /// What compressing has come to; nothing of nothing.
+  CompressionStats compression() const { return allreduce_.compression(); }
 
  private:
   double weight_of(std::uint64_t samples) const;

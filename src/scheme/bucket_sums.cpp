@@ -79,7 +79,7 @@ double BucketSums::total_of(double weight) {
 void BucketSums::add_bucket(std::size_t i, std::span<float> values, double weight,
                             double total_weight) {
   const auto [begin, end] = book_->bucket(i);
-  allreduce_.weighted_mean(values.subspan(begin, end - begin), weight, total_weight);
+  allreduce_.compressed_mean(values.subspan(begin, end - begin), begin, weight, total_weight);
 }
 
 /// False, where the step is given up.
@@ -102,7 +102,8 @@ void BucketSums::settle(std::size_t values) {
   const SumCost cost = allreduce_.cost(values);
   const auto bytes = static_cast<double>(values * sizeof(float));
   const std::size_t buckets = options_.buckets.value_or(best_buckets(cost, bytes, least_bytes));
-  const bool pays = options_.in_memory || allreduce_.pick(values) != Algorithm::shm;
+  const bool pays =
+      options_.in_memory || allreduce_.compresses() || allreduce_.pick(values) != Algorithm::shm;
   const auto willing = said_by_all<std::uint8_t>(group_, willing_ && pays ? 1 : 0);
   overlaps_ = buckets > 1 && std::find(willing.begin(), willing.end(), 0) == willing.end();
   const std::scoped_lock lock(mutex_);

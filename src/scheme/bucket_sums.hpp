@@ -17,7 +17,7 @@
 
 namespace syncopate {
 
-/// The weighted mean of a gradient over all workers, bucket by bucket: with overlap while the rest of it is still
+/// The weighted mean of a gradient over all workers, compressed where the allreduce compresses, bucket by bucket: with overlap while the rest of it is still
 /// being computed, in a task of its own; else afterwards. Either way the same buckets are added in the same order, so
 /// a mean has the same bits.
 ///

@@ -54,6 +54,7 @@ class LocalRounds : public Scheme {
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
   std::string aggregate() const override { return averaging_.aggregate(); }
+  CompressionStats compression() const override { return averaging_.compression(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

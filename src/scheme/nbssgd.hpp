@@ -43,6 +43,7 @@ class Nbssgd : public Scheme {
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   std::string aggregate() const override { return averaging_.aggregate(); }
+  CompressionStats compression() const override { return averaging_.compression(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

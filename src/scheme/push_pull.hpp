@@ -30,6 +30,7 @@ class PushPull : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  CompressionStats compression() const override { return server_.compression(); }
   std::optional<Meeting> leave(Replica& /*replica*/) override {
     server_.leave();
     return std::nullopt;

@@ -75,6 +75,8 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
   const Averaging::Options averaging{.weights = options.weights,
                                      .algorithm = options.algorithm,
+                                     .compression = options.compression,
+                                     .compress_remote = options.compress_remote,
                                      .server = where.server,
                                      .samples_to_do = options.samples_to_do,
                                      .ahead = options.overlap};

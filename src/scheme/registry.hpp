@@ -28,6 +28,8 @@ struct SchemeOptions {
   std::string name;
   Weights weights = Weights::samples;
   Algorithm algorithm = Algorithm::automatic;  ///< where workers add up without a server
+  Compression compression{};                   ///< likewise, of gradients and of rounds' deltas
+  bool compress_remote = false;                ///< only between hosts
   Round done{};      ///< rounds that came before, in a run that is resumed
   float weight = 1;  ///< this worker's batch size over the mean one
   std::uint32_t push_every = 1;

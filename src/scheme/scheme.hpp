@@ -9,6 +9,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "compression/error_feedback.hpp"
 #include "scheme/replica.hpp"
 
 namespace syncopate {
@@ -103,6 +104,9 @@ class Scheme {
   /// What adds up where all workers meet, and why; empty where nothing does, or has not yet. Thread: that
   /// of `after_backward`.
   virtual std::string aggregate() const { return {}; }
+
+  /// What compressing has come to, of what this worker has sent. Thread: that of `after_backward`.
+  virtual CompressionStats compression() const { return {}; }
 
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
   /// that go on. Returns the meeting at which all did so, if there was one.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "compression/frame.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 
@@ -23,7 +24,8 @@ ParameterServer::ParameterServer(World& world, ShardStore& store, Consistency& c
       store_(store),
       consistency_(consistency),
       options_(std::move(options)),
-      lines_(options_.workers.size()) {
+      lines_(options_.workers.size()),
+      codec_(options_.compression ? make_codec(options_.compression) : nullptr) {
   for (std::uint32_t rank = 0; rank < lines_.size(); ++rank) {
     expect_push(Rank{rank});
   }
@@ -101,12 +103,12 @@ ParameterServer::Asked ParameterServer::handle_server(const Request& request) {
 }
 
 void ParameterServer::upload(Rank worker) {
-  Line& line = lines_[worker.value];
-  line.arriving->wait(world_.now() + options_.wait_limit);
-  receive_buffers(worker);
   Desk& desk = store_.desk(worker);
-  store_.load(desk.in, std::vector<float>(desk.buffers));
-  expect_push(worker);
+  std::vector<float> params(desk.own_in.size());
+  receive_into(world_.transport(), options_.workers[worker.value], tags::server_values,
+               std::as_writable_bytes(std::span(params)), world_.now() + options_.wait_limit);
+  receive_buffers(worker);
+  store_.load(params, std::vector<float>(desk.buffers));
   for (const Rank starter : std::exchange(starters_, {})) {
     answer_start(starter);
   }
@@ -124,7 +126,11 @@ void ParameterServer::answer_start(Rank worker) {
   started_.insert(worker);
   store_.read(worker);
   Reply reply = reply_to(worker);
-  send_out(worker);
+  const std::span<const float> params = store_.desk(worker).own_out;
+  if (codec_) {
+    lines_[worker.value].shadow.reset(params);
+  }
+  send_values(worker, std::as_bytes(params));
   const auto buffers = std::as_bytes(std::span(store_.desk(worker).buffers));
   world_.transport().post(options_.workers[worker.value], tags::server_reply, encode(reply));
   world_.transport().post(options_.workers[worker.value], tags::server_buffers,
@@ -149,11 +155,15 @@ void ParameterServer::work(Rank worker, const Request& request) {
 }
 
 void ParameterServer::take_push(Rank worker, const Request& request) {
+  Desk& desk = store_.desk(worker);
   if (!request.push_place) {
-    lines_[worker.value].arriving->wait(world_.now() + options_.wait_limit);
+    Line& line = lines_[worker.value];
+    line.arriving->wait(world_.now() + options_.wait_limit);
+    if (codec_) {
+      decode_frame(*codec_, line.frame, desk.own_in);
+    }
   }
   receive_buffers(worker);
-  Desk& desk = store_.desk(worker);
   if (request.step > desk.steps) {
     desk.facts = {.step = request.step,
                   .samples = request.samples,
@@ -228,9 +238,12 @@ void ParameterServer::show_clock(Duration training, Duration paused) {
 
 /// A receive that waits before its message comes saves a copy.
 void ParameterServer::expect_push(Rank worker) {
-  lines_[worker.value].arriving = world_.transport().start_receive(
+  Line& line = lines_[worker.value];
+  const std::span<float> values = store_.desk(worker).own_in;
+  line.frame.resize(codec_ ? frame_bytes(*codec_, values.size()) : 0);
+  line.arriving = world_.transport().start_receive(
       options_.workers[worker.value], tags::server_push,
-      std::as_writable_bytes(std::span(store_.desk(worker).own_in)));
+      codec_ ? std::span(line.frame) : std::as_writable_bytes(values));
 }
 
 void ParameterServer::receive_buffers(Rank worker) {
@@ -276,12 +289,17 @@ void ParameterServer::say_held(Rank worker) {
 }
 
 void ParameterServer::send_out(Rank worker) {
+  const std::span<float> values = store_.desk(worker).own_out;
+  send_values(worker,
+              codec_ ? lines_[worker.value].shadow.bring(*codec_, values) : std::as_bytes(values));
+}
+
+void ParameterServer::send_values(Rank worker, std::span<const std::byte> values) {
   // What was sent before has arrived, since the worker asks again only then.
   auto& leaving = lines_[worker.value].leaving;
   leaving.clear();
   leaving.push_back(
-      world_.transport().start_send(options_.workers[worker.value], tags::server_values,
-                                    std::as_bytes(std::span(store_.desk(worker).own_out))));
+      world_.transport().start_send(options_.workers[worker.value], tags::server_values, values));
 }
 
 Reply ParameterServer::reply_to(Rank worker) {

@@ -10,6 +10,7 @@
 #include "cluster/world.hpp"
 #include "server/consistency.hpp"
 #include "server/messages.hpp"
+#include "server/shadow.hpp"
 #include "server/shard_store.hpp"
 #include "telemetry/histogram.hpp"
 
@@ -25,6 +26,7 @@ class ParameterServer {
     std::vector<NodeId> workers;                     ///< by rank
     std::vector<NodeId> servers;                     ///< by shard, this one included
     Duration wait_limit = std::chrono::seconds(60);  ///< for values that a request has announced
+    Compression compression{};                       ///< as the workers'
   };
 
   /// What was asked for that those above have to answer.
@@ -57,7 +59,9 @@ class ParameterServer {
  private:
   /// What is under way to and from one worker.
   struct Line {
-    std::unique_ptr<Transfer> arriving;              ///< into its desk
+    std::unique_ptr<Transfer> arriving;              ///< into its desk, or the frame
+    std::vector<std::byte> frame;                    ///< of a push that travels compressed
+    Shadow shadow;                                   ///< what the worker has, where pulls do
     std::vector<std::unique_ptr<Transfer>> leaving;  ///< out of its desk
     bool pushed = false;                             ///< of its last request
     bool pulls = false;
@@ -86,6 +90,7 @@ class ParameterServer {
   void answer_start(Rank worker);
   void say_held(Rank worker);
   void send_out(Rank worker);
+  void send_values(Rank worker, std::span<const std::byte> values);
   Reply reply_to(Rank worker);
   std::optional<Rank> rank_of(NodeId node) const;
 
@@ -93,7 +98,8 @@ class ParameterServer {
   ShardStore& store_;
   Consistency& consistency_;
   Options options_;
-  std::vector<Line> lines_;  ///< by rank
+  std::vector<Line> lines_;       ///< by rank
+  std::unique_ptr<Codec> codec_;  ///< null where values travel whole
   std::deque<Message> requests_;
   std::set<Rank> starters_;  ///< that wait for a model
   std::set<Rank> started_;

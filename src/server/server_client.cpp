@@ -7,6 +7,7 @@
 
 #include "base/errors.hpp"
 #include "cluster/member_link.hpp"
+#include "compression/frame.hpp"
 #include "server/shard_ranges.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
@@ -17,26 +18,42 @@ ServerClient::ServerClient(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       waits_({.floor = options_.wait_limit}),
-      reaches_memory_(options_.servers.size(), false) {}
+      reaches_memory_(options_.servers.size(), false),
+      push_frames_(options_.servers.size()),
+      shadows_(options_.servers.size()) {
+  if (options_.compression) {
+    feedback_.emplace(options_.compression);
+  }
+}
 
 void ServerClient::upload(std::span<const float> params, std::span<const float> buffers) {
-  const std::vector<Request> uploads(options_.servers.size());
-  const Transfers sent = begin_push({.push = params, .buffers = buffers}, uploads);
-  for (const NodeId shard : options_.servers) {
-    ask(shard, {.kind = Request::Kind::upload});
+  Transfers sent;
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    const NodeId node = options_.servers[shard];
+    sent.push_back(world_.transport().start_send(node, tags::server_values,
+                                                 std::as_bytes(part_of(params, shard))));
+    send_buffers(part_of(buffers, shard), node, sent);
+    ask(node, {.kind = Request::Kind::upload});
   }
   finish(sent);
 }
 
 Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
-  const Transfers pulled = begin_pull(params, std::vector<Request>(options_.servers.size()));
-  for (const NodeId shard : options_.servers) {
-    ask(shard, {.kind = Request::Kind::start});
+  Transfers pulled;
+  for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+    const auto values = std::as_writable_bytes(part_of(params, shard));
+    bytes_received_ += values.size();
+    pulled.push_back(
+        world_.transport().start_receive(options_.servers[shard], tags::server_values, values));
+    ask(options_.servers[shard], {.kind = Request::Kind::start});
   }
   await_answers();
   finish(pulled);
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
     receive_buffers(shard, part_of(buffers, shard));
+    if (feedback_) {
+      shadows_[shard].reset(part_of(params, shard));
+    }
   }
   return last_;
 }
@@ -60,6 +77,7 @@ ServerClient::Result ServerClient::work(const Work& work) {
   }
   finish(pushed);
   finish(pulled);
+  take_pulled(work.pull, requests);
   return {
       .reply = last_, .owed = owed, .communicated = world_.now() - begun - held_, .waited = held_};
 }
@@ -81,6 +99,11 @@ void ServerClient::ask(NodeId shard, const Request& request) {
   world_.transport().post(shard, tags::server_request, encode(request));
 }
 
+/// What is lent is neither copied nor compressed.
+bool ServerClient::lends_memory(std::size_t shard) const {
+  return reaches_memory_[shard] && (!options_.compression || options_.compress_remote);
+}
+
 /// Memory is handed over where the answer is waited for: until then the values stay as they are.
 Request ServerClient::request_for(std::size_t shard, const Work& work) const {
   Request request{.kind = Request::Kind::work,
@@ -90,7 +113,7 @@ Request ServerClient::request_for(std::size_t shard, const Work& work) const {
                   .samples = work.facts.samples,
                   .loss_sum = work.facts.loss_sum,
                   .weight = work.facts.weight};
-  if (request.pull && reaches_memory_[shard]) {
+  if (request.pull && lends_memory(shard)) {
     const SharedMemory& memory = *world_.transport().shared_memory();
     request.pull_place = memory.place_of(std::as_bytes(part_of(work.pull, shard)));
     if (request.push) {
@@ -110,12 +133,24 @@ ServerClient::Transfers ServerClient::begin_pull(std::span<float> into,
     if (requests[shard].pull_place) {
       continue;
     }
-    const auto values = std::as_writable_bytes(part_of(into, shard));
+    const std::span<std::byte> values = expected(shard, part_of(into, shard));
     bytes_received_ += values.size();
     transfers.push_back(
         world_.transport().start_receive(options_.servers[shard], tags::server_values, values));
   }
   return transfers;
+}
+
+std::span<std::byte> ServerClient::expected(std::size_t shard, std::span<float> part) {
+  return feedback_ ? shadows_[shard].expect(feedback_->codec()) : std::as_writable_bytes(part);
+}
+
+void ServerClient::take_pulled(std::span<float> into, const std::vector<Request>& requests) {
+  for (std::size_t shard = 0; !into.empty() && shard < options_.servers.size(); ++shard) {
+    if (feedback_ && !requests[shard].pull_place) {
+      shadows_[shard].take(feedback_->codec(), part_of(into, shard));
+    }
+  }
 }
 
 ServerClient::Transfers ServerClient::begin_push(const Work& work,
@@ -124,16 +159,32 @@ ServerClient::Transfers ServerClient::begin_push(const Work& work,
   for (std::size_t shard = 0; !work.push.empty() && shard < options_.servers.size(); ++shard) {
     const NodeId node = options_.servers[shard];
     if (!requests[shard].push_place) {
-      transfers.push_back(world_.transport().start_send(node, tags::server_push,
-                                                        std::as_bytes(part_of(work.push, shard))));
-    }
-    const auto buffers = part_of(work.buffers, shard);
-    if (!buffers.empty()) {
       transfers.push_back(
-          world_.transport().start_send(node, tags::server_buffers, std::as_bytes(buffers)));
+          world_.transport().start_send(node, tags::server_push, encoded(work.push, shard)));
     }
+    send_buffers(part_of(work.buffers, shard), node, transfers);
   }
   return transfers;
+}
+
+/// What a push is on its way: its own values, or a frame that is kept until the next.
+std::span<const std::byte> ServerClient::encoded(std::span<const float> push, std::size_t shard) {
+  const std::span<const float> part = part_of(push, shard);
+  if (!feedback_) {
+    return std::as_bytes(part);
+  }
+  feedback_->reserve(push.size());
+  std::vector<std::byte>& frame = push_frames_[shard];
+  frame.resize(frame_bytes(feedback_->codec(), part.size()));
+  feedback_->encode(part, 1, static_cast<std::size_t>(part.data() - push.data()), frame);
+  return frame;
+}
+
+void ServerClient::send_buffers(std::span<const float> buffers, NodeId node, Transfers& transfers) {
+  if (!buffers.empty()) {
+    transfers.push_back(
+        world_.transport().start_send(node, tags::server_buffers, std::as_bytes(buffers)));
+  }
 }
 
 void ServerClient::receive_buffers(std::size_t shard, std::span<float> into) {

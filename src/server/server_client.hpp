@@ -8,7 +8,9 @@
 
 #include "cluster/adaptive_limit.hpp"
 #include "cluster/world.hpp"
+#include "compression/error_feedback.hpp"
 #include "server/messages.hpp"
+#include "server/shadow.hpp"
 #include "server/shard_store.hpp"
 
 namespace syncopate {
@@ -21,6 +23,9 @@ class ServerClient {
   struct Options {
     std::vector<NodeId> servers;                     ///< by shard
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
+    /// Of pushes, with error feedback, and of pulls, as differences to what the worker has. The servers' is the same.
+    Compression compression{};
+    bool compress_remote = false;  ///< what a shard reaches in shared memory stays there whole
   };
 
   /// One exchange with every shard: a push, a pull or both.
@@ -55,6 +60,11 @@ class ServerClient {
   ///         cancelled with.
   Result work(const Work& work);
 
+  /// Of what was pushed.
+  CompressionStats compression() const {
+    return feedback_ ? feedback_->stats() : CompressionStats{};
+  }
+
   /// This worker will not push any more.
   void leave();
 
@@ -68,8 +78,13 @@ class ServerClient {
   std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
   void ask(NodeId shard, const Request& request);
   Request request_for(std::size_t shard, const Work& work) const;
+  bool lends_memory(std::size_t shard) const;
   Transfers begin_pull(std::span<float> into, const std::vector<Request>& requests);
+  std::span<std::byte> expected(std::size_t shard, std::span<float> part);
+  void take_pulled(std::span<float> into, const std::vector<Request>& requests);
+  std::span<const std::byte> encoded(std::span<const float> push, std::size_t shard);
   Transfers begin_push(const Work& work, const std::vector<Request>& requests);
+  void send_buffers(std::span<const float> buffers, NodeId node, Transfers& transfers);
   void receive_buffers(std::size_t shard, std::span<float> into);
   std::optional<Reply> await_owed();
   void await_answers();
@@ -81,7 +96,10 @@ class ServerClient {
   World& world_;
   Options options_;
   AdaptiveLimit waits_;
-  std::vector<bool> reaches_memory_;  ///< each shard, this worker's
+  std::vector<bool> reaches_memory_;                 ///< each shard, this worker's
+  std::optional<ErrorFeedback> feedback_;            ///< of pushes; empty where they travel whole
+  std::vector<std::vector<std::byte>> push_frames_;  ///< by shard
+  std::vector<Shadow> shadows_;                      ///< likewise
   Reply last_{};
   bool owes_answers_ = false;  ///< to a push alone
   Duration held_{};            ///< of the exchange under way

@@ -82,6 +82,10 @@ bool counts_local_steps(const TrainConfig& config) {
   return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
 }
 
+constexpr std::string_view compressible =
+    "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
+    "downpour";
+
 /// Options that only some values of another option give a meaning to.
 struct Dependence {
   std::string_view option;
@@ -111,6 +115,9 @@ constexpr Dependence dependences[] = {
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
      "--scheme diloco or esync, and an outer optimizer other than sgd"},
     {"global-lr", has_local_rounds, "--scheme local-sgd, diloco or esync"},
+    {"compress", may_compress, compressible},
+    {"compress-remote", [](const TrainConfig& config) { return config.compress != "none"; },
+     "--compress"},
     {"balance", [](const TrainConfig& config) { return config.scheme == "ssgd"; }, "--scheme ssgd"},
     {"pacing", is_paced, "--scheme esync"},
     {"round-time",
@@ -139,6 +146,24 @@ constexpr Dependence dependences[] = {
     {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
      "--data fashion-mnist or mnist"},
 };
+
+/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
+void check_compression(const TrainConfig& config) {
+  if (config.compress == "none") {
+    return;
+  }
+  if (!may_compress(config)) {
+    throw ConfigError(
+        fmt::format("compress {} needs a scheme whose workers send gradients or deltas: {}; found "
+                    "scheme {}; leave out compress",
+                    config.compress, compressible, config.scheme));
+  }
+  if (chooses_aggregate(config) && config.aggregate != "auto") {
+    throw ConfigError(fmt::format(
+        "compress {} adds up in a way of its own, found aggregate {}; leave one of them out",
+        config.compress, config.aggregate));
+  }
+}
 
 /// How many updates of the model an update shares its place with: where each gradient is an update of
 /// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
@@ -325,6 +350,13 @@ bool has_server(const TrainConfig& config) {
          (chooses_through(config) && config.through == "server");
 }
 
+bool may_compress(const TrainConfig& config) {
+  if (scheme_info(config.scheme).through == SchemeInfo::Through::server) {
+    return config.scheme != "easgd";  // whose workers send their parameters
+  }
+  return meets_each_other(config) && !is_racy(config) && !has_server(config);
+}
+
 bool meets_in_shared_memory(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory ||
          is_racy(config);
@@ -341,6 +373,7 @@ void check_config(const TrainConfig& config) {
         "--cluster");
   }
   check_aggregate(config);
+  check_compression(config);
   if (config.scheme == "backup" && config.backup_workers >= config.workers) {
     throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
                                   config.backup_workers, config.workers));

@@ -55,10 +55,12 @@ struct TrainConfig {
   std::uint64_t seed = 1;
 
   // How replicas meet
-  std::string transport = "auto";        ///< what carries between nodes: auto, shm, tcp, mpi
-  std::string aggregate = "auto";        ///< where all workers meet: an allreduce, server
-  bool balance = false;                  ///< of ssgd: batch sizes follow the devices' speeds
-  std::uint32_t local_steps = 10;        ///< of local-sgd, diloco, easgd: between two meetings
+  std::string transport = "auto";  ///< what carries between nodes: auto, shm, tcp, mpi
+  std::string aggregate = "auto";  ///< where all workers meet: an allreduce, server
+  std::string compress = "none";   ///< of what travels: none, bf16, fp16, int8, onebit, topk:RATIO
+  bool compress_remote = false;    ///< only between hosts
+  bool balance = false;            ///< of ssgd: batch sizes follow the devices' speeds
+  std::uint32_t local_steps = 10;  ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;
   std::optional<double> global_lr;    ///< of the outer optimizer; empty: its usual one
@@ -106,6 +108,8 @@ bool has_local_rounds(const TrainConfig& config);
 bool is_paced(const TrainConfig& config);
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
+/// Whether what travels between its workers may be compressed.
+bool may_compress(const TrainConfig& config);
 /// Whether its workers have to be on one host, started together.
 bool meets_in_shared_memory(const TrainConfig& config);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "compression/compression.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
@@ -207,6 +208,19 @@ const Field fields[] = {
              "shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm",
      .member = &Config::transport,
      .choices = listed<known_transports>},
+    {.name = "compress",
+     .group = meet,
+     .value = "topk:RATIO",
+     .help = "what gradients and deltas become while they travel, with error feedback; topk: the "
+             "greatest, RATIO of them in (0, 1]",
+     .member = &Config::compress,
+     .choices = listed<known_compressions>,
+     .also = is_topk},
+    {.name = "compress-remote",
+     .group = meet,
+     .value = "",
+     .help = "compress only between hosts, each of which adds up by itself first",
+     .member = &Config::compress_remote},
     {.name = "balance",
      .group = meet,
      .value = "",

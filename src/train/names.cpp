@@ -23,6 +23,7 @@ constexpr std::array<Name, 2> server_processes{"own", "shared"};
 constexpr std::array<Name, 7> aggregates{"auto",          "shm",  "ring",  "butterfly",
                                          "binary-blocks", "tree", "server"};
 constexpr std::array<Name, 4> transports{"auto", "shm", "tcp", "mpi"};
+constexpr std::array<Name, 5> compressions{"none", "bf16", "fp16", "int8", "onebit"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 3> overlaps{"auto", "on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};
@@ -98,6 +99,10 @@ std::span<const Name> known_aggregates() {
 
 std::span<const Name> known_transports() {
   return transports;
+}
+
+std::span<const Name> known_compressions() {
+  return compressions;
 }
 
 std::span<const Name> known_pacings() {

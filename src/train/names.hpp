@@ -25,6 +25,8 @@ std::span<const std::string_view> known_server_processes();
 /// What adds up where all workers meet: an algorithm of `collective/algorithm.hpp`, or a server.
 std::span<const std::string_view> known_aggregates();
 std::span<const std::string_view> known_transports();
+/// What values become while they travel, but for topk:RATIO.
+std::span<const std::string_view> known_compressions();
 /// What a round of `esync` is as long as: its sums want it, or the slowest takes for a mini-batch.
 std::span<const std::string_view> known_pacings();
 /// Whether sums travel while workers compute; `auto`: where it pays.

@@ -91,7 +91,8 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
       server_(world, store_, *consistency_,
               {.workers = link.view().nodes(Role::worker),
                .servers = servers_,
-               .wait_limit = from_seconds(config_.wait_limit)}),
+               .wait_limit = from_seconds(config_.wait_limit),
+               .compression = Compression::parse(config_.compress)}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
       checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
   if (first() && options.plan.server_keeps_model()) {

@@ -25,6 +25,19 @@ Json with_buckets(const Histogram& histogram) {
           {"buckets", std::move(buckets)}};
 }
 
+/// Of a worker that has compressed what it sent; else null.
+Json compression_of(const wire::Heartbeat& worker) {
+  if (worker.compressed_bytes() == 0) {
+    return nullptr;
+  }
+  const std::uint64_t before = worker.compressed_values() * sizeof(float);
+  return {
+      {"bytes_before", before},
+      {"bytes_after", worker.compressed_bytes()},
+      {"ratio", ratio(static_cast<double>(before), static_cast<double>(worker.compressed_bytes()))},
+      {"relative_error", worker.compression_error()}};
+}
+
 Json summary_of_worker(const Member& member, const MembersSaid& members) {
   const wire::Heartbeat& worker = members.workers.at(member.rank);
   const double session = worker.session_seconds();
@@ -42,6 +55,7 @@ Json summary_of_worker(const Member& member, const MembersSaid& members) {
       {"traffic_bytes", worker.bytes_sent()},
       {"local_bytes", worker.bytes_handed_over()},
       {"received_bytes", worker.bytes_received()},
+      {"compression", compression_of(worker)},
       {"pace_overruns", worker.overruns()},
       {"dropped_gradients", worker.dropped()},
       {"skipped_batches", worker.skipped()},
@@ -152,6 +166,7 @@ Json make_summary(const RunResult& result) {
           {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
           {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
           {"aggregate", job.aggregate().empty() ? Json(nullptr) : Json(job.aggregate())},
+          {"compress", result.config.compress},
           {"traffic_bytes", workers.traffic},
           {"local_bytes", workers.local},
           {"dropped_gradients", workers.dropped},

@@ -380,6 +380,10 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_dropped(dropped_);
   status.set_skipped(skipped_);
   status.set_aggregate(scheme_.aggregate());
+  const CompressionStats compression = scheme_.compression();
+  status.set_compressed_values(compression.values);
+  status.set_compressed_bytes(compression.encoded_bytes);
+  status.set_compression_error(compression.error());
   return status;
 }
 

@@ -89,8 +89,11 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
       pacer_(link),
       workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
-    server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
-                                                 .wait_limit = from_seconds(config().wait_limit)});
+    server_.emplace(world,
+                    ServerClient::Options{.servers = link.view().nodes(Role::server),
+                                          .wait_limit = from_seconds(config().wait_limit),
+                                          .compression = Compression::parse(config().compress),
+                                          .compress_remote = config().compress_remote});
   }
   lend(replica_, world.transport().shared_memory());
   progress_ = begin();
@@ -166,6 +169,8 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
       {.name = config().scheme,
        .weights = weights_of(config()),
        .algorithm = algorithm_of(config()),
+       .compression = Compression::parse(config().compress),
+       .compress_remote = config().compress_remote,
        .done = Round{progress_.round},
        .weight = options_.plan.gradient_weight(options_.rank),
        .push_every = config().push_every,

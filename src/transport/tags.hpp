@@ -18,7 +18,7 @@ inline constexpr Tag links{22};       ///< by which an allreduce measures what l
 inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
 inline constexpr Tag server_reply{25};    ///< small: what it answers
 inline constexpr Tag server_push{26};     ///< values of a push
-inline constexpr Tag server_values{27};   ///< values of a pull
+inline constexpr Tag server_values{27};   ///< values of a pull; the other way those of an upload
 inline constexpr Tag server_buffers{28};  ///< both ways
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator

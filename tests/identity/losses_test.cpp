@@ -35,8 +35,11 @@ struct Meetings {
   std::string rule = "timed";
   std::string overlap = "on";
   std::string aggregate = "auto";
+  std::string compress = "none";
 
-  std::string to_string() const { return rule + ", overlap " + overlap + ", " + aggregate; }
+  std::string to_string() const {
+    return rule + ", overlap " + overlap + ", " + aggregate + ", " + compress;
+  }
 };
 
 TrainConfig config_of(const Meetings& meetings) {
@@ -47,6 +50,7 @@ TrainConfig config_of(const Meetings& meetings) {
   config.pacing = meetings.rule;
   config.overlap = meetings.overlap;
   config.aggregate = meetings.aggregate;
+  config.compress = meetings.compress;
   config.round_time = 1.0;
   config.cluster = cluster_of(config.run_dir, devices);
   return config;
@@ -110,6 +114,10 @@ std::vector<Meetings> every_way() {
       ways.push_back({"timed", overlap, aggregate});
       ways.push_back({"paper", overlap, aggregate});
     }
+  }
+  for (const std::string compress : {"int8", "topk:0.1"}) {
+    ways.push_back({"timed", "on", "auto", compress});
+    ways.push_back({"paper", "off", "auto", compress});
   }
   return ways;
 }

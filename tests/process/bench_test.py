@@ -77,6 +77,17 @@ class Bench(JobTest):
         self.assertEqual(len({result["target"] for result in results}), 1)
         self.assertTrue(results[0]["target"])
 
+    def test_codecs(self):
+        results = self.results("codecs", "--bytes", "1MB", "--rounds", 2)
+        names = ["bf16", "fp16", "int8", "onebit", "topk:0.01"]
+        self.assertEqual(
+            {(result["codec"], result["does"], result["from"]) for result in results},
+            {(name, does, place) for name in names for does in ("encode", "decode") for place in ("L2", "memory")},
+        )
+        smaller = {result["codec"]: result["ratio"] for result in results}
+        self.assertEqual(sorted(smaller, key=smaller.get), ["bf16", "fp16", "int8", "onebit", "topk:0.01"])
+        self.assertLess(abs(smaller["bf16"] - 2), 0.01)
+
     def test_step(self):
         results = self.results("step", "--network", "mlp", "--batch-size", 8, "--rounds", 3)
         self.assertEqual([result["part"] for result in results], ["backward", "update", "step"])
@@ -107,7 +118,7 @@ class Bench(JobTest):
         self.assertTrue(shown.endswith("\r\x1b[K"), shown)
 
     def test_refuses_mistakes(self):
-        self.assert_refused(bench(), "expected one of allreduce, push-pull, latency, kernels, step")
+        self.assert_refused(bench(), "expected one of allreduce, push-pull, latency, kernels, codecs, step")
         self.assert_refused(bench("allreduce", "--bytes", "much"), "--bytes", "44.7MB", "'much'")
         self.assert_refused(bench("allreduce", "--algorithm", "star"), "--algorithm", "ring")
         self.assert_refused(bench("allreduce", "--algorithm", "butterfly", "--ranks", 3), "power of two", "found 3")

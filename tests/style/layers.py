@@ -8,8 +8,8 @@ import re
 import source
 
 # Low to high. Each folder of src/ may include itself and those before it.
-SRC = ["base", "wire", "telemetry", "data", "transport", "cluster", "collective", "server", "scheme",
-       "train"]
+SRC = ["base", "wire", "telemetry", "data", "compression", "transport", "cluster", "collective", "server",
+       "scheme", "train"]
 
 # What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the
 # composer of worlds may see the simulator: other code cannot know which world it runs in.
@@ -32,7 +32,7 @@ HOMES = {
     "asio": ["transport"],
     "mpi.h": ["transport"],
     "boost/context": ["sim"],
-    "hwy/": ["collective", "server"],
+    "hwy/": ["compression", "collective", "server"],
     "spdlog/": ["base"],
     "CLI/": ["cli"],
     "zlib.h": ["data"],

@@ -94,7 +94,8 @@ TEST_F(BenchCommandTest, MeasuresUsualSizesUnlessTold) {
 
 TEST_F(BenchCommandTest, RefusesMistakes) {
   EXPECT_EQ(refusal({"alreduce"}),
-            "syncopate: bench: expected one of allreduce, push-pull, latency, kernels, step, found "
+            "syncopate: bench: expected one of allreduce, push-pull, latency, kernels, codecs, "
+            "step, found "
             "'alreduce'; did you mean 'allreduce'?\n");
   EXPECT_THAT(refusal({}), HasSubstr("expected one of allreduce"));
   const auto allreduce = [&](const std::string& option, const std::string& value) {

@@ -14,6 +14,7 @@
 #include "server/shard_ranges.hpp"
 #include "sim/simulation.hpp"
 #include "transport/shared_values.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
@@ -29,6 +30,8 @@ struct Cluster {
   sim::NetworkProfile network{};
   bool shared_memory = false;
   std::optional<DelayCompensation::Options> compensation{};
+  std::string compress = "none";
+  bool compress_remote = false;
 };
 
 /// Servers are nodes 0 to S − 1, workers follow.
@@ -94,7 +97,8 @@ class ServerRun {
     const auto consistency = make_consistency(store, options);
     ParameterServer server(world, store, *consistency,
                            {.workers = nodes(cluster_.servers, cluster_.workers),
-                            .servers = nodes(0, cluster_.servers)});
+                            .servers = nodes(0, cluster_.servers),
+                            .compression = Compression::parse(cluster_.compress)});
     told = &server;
     while (!server.deserted()) {
       server.serve(world.now() + 10ms);
@@ -108,7 +112,9 @@ class ServerRun {
 
   void work(World& world, Rank rank) {
     meet(world);
-    ServerClient client(world, {.servers = nodes(0, cluster_.servers)});
+    ServerClient client(world, {.servers = nodes(0, cluster_.servers),
+                                .compression = Compression::parse(cluster_.compress),
+                                .compress_remote = cluster_.compress_remote});
     std::vector<float> params(cluster_.values);
     if (rank == Rank{0}) {
       client.upload(params, {});
@@ -149,6 +155,53 @@ TEST(ParameterServer, AppliesEveryPushOfEveryWorkerWhole) {
   EXPECT_THAT(run.versions(), Each(50U));
 }
 
+TEST(ParameterServer, TakesCompressedPushesAndAnswersAlike) {
+  // Small whole numbers are bfloat16 themselves.
+  const Cluster cluster{.workers = 3, .servers = 2, .values = 70'001, .compress = "bf16"};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    const std::uint64_t before = world.transport().traffic().bytes_sent;
+    exchange(world, client, 10, (1 + rank.value) * 7ms, cluster.values);
+    const std::uint64_t sent = world.transport().traffic().bytes_sent - before;
+    EXPECT_NEAR(static_cast<double>(sent), 10 * 2.0 * 70'001, 5000);
+    EXPECT_NEAR(client.compression().ratio(), 2, 0.01);
+  });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-30.0F));
+}
+
+TEST(ParameterServer, WhatAPullLeavesOutComesWithLaterOnes) {
+  // All of a push of 1000 values enters, a tenth at a time; likewise all of it comes back.
+  const Cluster cluster{.workers = 1, .servers = 1, .values = 1000, .compress = "topk:0.1"};
+  ServerRun run(cluster, [&](World&, ServerClient& client, Rank) {
+    std::vector<float> gradient(1000, 2.0F);
+    std::vector<float> params(1000);
+    for (std::uint64_t step = 1; step <= 30; ++step) {
+      client.work({.push = gradient, .pull = params, .facts = {.step = step, .samples = 1}});
+      std::fill(gradient.begin(), gradient.end(), 0.0F);
+    }
+    EXPECT_THAT(params, Each(-2.0F));
+  });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-2.0F));
+}
+
+TEST(ParameterServer, RefusesADamagedPush) {
+  const Cluster cluster{.workers = 1, .values = 100, .compress = "int8"};
+  ServerRun run(cluster, [&](World& world, ServerClient&, Rank) {
+    const std::vector<std::byte> zeros(16 + 4 + 100);  // as long as a frame, without its head
+    send(world.transport(), NodeId{0}, tags::server_push, zeros, world.now() + 1s);
+    const Request request{.kind = Request::Kind::work, .push = true, .step = 1, .samples = 1};
+    world.transport().post(NodeId{0}, tags::server_request, encode(request));
+    world.sleep_for(1s);
+  });
+  try {
+    run.run();
+    ADD_FAILURE() << "the push was taken";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("expected a frame of 100 values"));
+  }
+}
+
 /// Ten exchanges of a gradient of ones from shared memory; all but the first hand it over.
 void exchange_in_shared_memory(World& world, ServerClient& client, std::size_t values) {
   const auto gradient = make_values(world.transport().shared_memory(), values);
@@ -179,6 +232,21 @@ TEST(ParameterServer, ReadsAndWritesTheMemoryOfWorkersOfItsHost) {
     EXPECT_THAT(run.params(), Each(-30.0F));
     EXPECT_THAT(run.versions(), Each(30U));
   }
+}
+
+TEST(ParameterServer, HandsOverMemoryWholeWhereOnlyLinksCompress) {
+  Cluster cluster{.workers = 3,
+                  .servers = 2,
+                  .values = 1001,
+                  .shared_memory = true,
+                  .compress = "onebit",
+                  .compress_remote = true};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank) {
+    exchange_in_shared_memory(world, client, cluster.values);
+    EXPECT_EQ(client.compression().values, 0U);
+  });
+  run.run();
+  EXPECT_THAT(run.params(), Each(-30.0F));
 }
 
 TEST(ParameterServer, SumsInTheMemoryOfWorkersOfItsHost) {

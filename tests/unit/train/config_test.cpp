@@ -258,6 +258,49 @@ TEST(CheckGivenTest, RefusesOptionsWithoutEffect) {
   EXPECT_THAT(refusal([&] { check_given(config, {"data-dir"}); }), HasSubstr("--data"));
 }
 
+TrainConfig compressing(const std::string& scheme, const std::string& compress) {
+  TrainConfig config;
+  config.scheme = scheme;
+  config.workers = scheme == "local" ? 1 : 2;
+  config.compress = compress;
+  return config;
+}
+
+TEST(Config, RefusesToCompressWhereNothingTravelsThatCouldBe) {
+  for (const std::string scheme : {"local", "easgd", "hogwild"}) {
+    EXPECT_THAT(
+        refusal([&] { check_config(compressing(scheme, "int8")); }),
+        AllOf(HasSubstr("compress int8 needs a scheme"), HasSubstr("found scheme " + scheme)));
+  }
+  TrainConfig racy = compressing("nbssgd", "bf16");
+  racy.commit = "racy";
+  EXPECT_THAT(refusal([&] { check_config(racy); }), HasSubstr("compress bf16 needs a scheme"));
+  TrainConfig ring = compressing("ssgd", "topk:0.1");
+  ring.aggregate = "ring";
+  EXPECT_THAT(refusal([&] { check_config(ring); }),
+              AllOf(HasSubstr("compress topk:0.1"), HasSubstr("found aggregate ring")));
+  for (const std::string scheme : {"ssgd", "local-sgd", "diloco", "esync", "nbssgd", "asgd",
+                                   "dc-asgd", "ssp", "backup", "downpour"}) {
+    EXPECT_NO_THROW(check_config(compressing(scheme, "onebit"))) << scheme;
+  }
+  EXPECT_THAT(refusal([&] { check_given({}, {"compress-remote"}); }),
+              HasSubstr("--compress-remote has no effect without --compress"));
+  EXPECT_THAT(refusal([&] { check_given(compressing("easgd", "none"), {"compress"}); }),
+              HasSubstr("--compress has no effect without ssgd, local-sgd"));
+}
+
+TEST(Config, ReadsWhatToCompressBy) {
+  TrainConfig config;
+  const Field& compress = *find_field("compress");
+  set_field_from_text(compress, config, "topk:0.25");
+  EXPECT_EQ(config.compress, "topk:0.25");
+  for (const std::string wrong : {"topk", "topk:0", "topk:2", "zip"}) {
+    EXPECT_THAT(refusal([&] { set_field_from_text(compress, config, wrong); }),
+                AllOf(HasSubstr("one of none, bf16, fp16, int8, onebit, topk:RATIO"),
+                      HasSubstr("found '" + wrong + "'")));
+  }
+}
+
 ConfigFacts facts(std::optional<std::uint32_t> devices) {
   return {
       .devices = devices,

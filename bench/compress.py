@@ -1,0 +1,119 @@
+"""The suite of what travels compressed: steps of ResNet-18 over a slow link, and what compressing costs in accuracy."""
+import json
+import shutil
+import statistics
+import subprocess
+
+from measuring import ROOT, Contestant, interleave, table, with_spread
+
+CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01")
+BATCH, STEPS = 4, 6
+SHAPED = ["root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms"]
+HUB = "10.84.0.1:9092"
+SEEDS = (1, 2, 3)
+EPOCHS = 3
+
+
+class Host:
+    """A network of its own, for as long as a process that only waits for its end."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        if self.process.stdout.readline() != b"ready\n":
+            raise SystemExit("compress: no namespace of network could be made; it takes root")
+
+    def words(self, *command):
+        return ["nsenter", "--net", f"--target={self.process.pid}", *map(str, command)]
+
+    def do(self, *command):
+        subprocess.run(self.words(*command), check=True)
+
+    def end(self):
+        self.process.communicate()  # the end of its input
+
+
+def two_hosts():
+    """Joined by a link of 100 Mbit/s each way."""
+    missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
+    if missing:
+        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs what there is")
+    hosts = [Host(), Host()]
+    hosts[0].do("ip", "link", "add", "card", "type", "veth", "peer", "name", "card", "netns", hosts[1].process.pid)
+    for number, host in enumerate(hosts, 1):
+        host.do("tc", "qdisc", "add", "dev", "card", *SHAPED)
+        host.do("ip", "address", "add", f"10.84.0.{number}/24", "dev", "card")
+        host.do("ip", "link", "set", "card", "up")
+        host.do("ip", "link", "set", "lo", "up")
+    return hosts
+
+
+def steps(programs, hosts, codec):
+    """Of two workers, one a host: steps a second, and megabytes that each sends for one."""
+    workers = []
+    for rank, host in enumerate(hosts):
+        own = f"10.84.0.{rank + 1}:0"
+        command = [programs.bin / "compress_rank", rank, len(hosts), HUB, own, "resnet18-v1", BATCH, codec, STEPS]
+        workers.append(
+            subprocess.Popen(
+                host.words(*command), stdout=subprocess.PIPE, text=True, env=programs.environment
+            )
+        )
+    told = [worker.communicate()[0] for worker in workers]
+    if any(worker.returncode for worker in workers):
+        raise SystemExit(f"compress: a worker of {codec} has failed")
+    result = json.loads(told[0])
+    return {
+        "steps/s": STEPS / sum(result["seconds"]),
+        "MB": result["bytes_sent"] / STEPS / 1e6,
+    }
+
+
+def accuracy(programs, codec):
+    """Of LeNet-5 on Fashion-MNIST after some epochs of ssgd by five workers, in virtual time: real gradients."""
+    runs = [
+        programs.job(
+            ["--scheme", "ssgd", "--network", "lenet5", "--cluster", ROOT / "clusters/ratio-1.toml", "--virtual-time",
+             "--epochs", EPOCHS, "--schedule", "cosine", "--schedule-factor", 0, "--batch-size", 32, "--seed", seed,
+             "--compress", codec]
+        )
+        for seed in SEEDS
+    ]  # fmt: skip
+    for seed, run in zip(SEEDS, runs):
+        print(f"  {codec}, seed {seed}: accuracy {run['accuracy']:.4f}")
+    return runs
+
+
+def compress(programs, options):
+    """Compressed gradients: two workers of ResNet-18 over 100 Mbit/s, and accuracy of LeNet-5 after equal samples."""
+    hosts = two_hosts()
+    try:
+        results = interleave(
+            [Contestant(codec, lambda codec=codec: steps(programs, hosts, codec)) for codec in CODECS], options.rounds
+        )
+    finally:
+        for host in hosts:
+            host.end()
+    baseline = statistics.median(results["none"]["steps/s"])
+    rows = []
+    for codec in CODECS:
+        runs = accuracy(programs, codec)
+        accuracies = [run["accuracy"] for run in runs]
+        of_worker = runs[0]["workers"][0]["compression"]
+        rows.append(
+            [
+                codec,
+                with_spread(results[codec]["steps/s"]),
+                f"{statistics.median(results[codec]['steps/s']) / baseline:.1f}",
+                with_spread(results[codec]["MB"]),
+                f"{statistics.mean(accuracies):.4f} ± {statistics.stdev(accuracies):.4f}",
+                f"{100 * of_worker['relative_error']:.2g} %" if of_worker else "0",
+            ]
+        )
+    yield (
+        f"Steps: ssgd of ResNet-18, two workers of one thread in network namespaces joined by 100 Mbit/s each way\n"
+        f"(`tc tbf`), {BATCH} samples each, {STEPS} steps a run. Accuracy: LeNet-5, five workers of 32 samples each,\n{EPOCHS} epochs with a cosine schedule, "
+        f"{len(SEEDS)} seeds,\nmean and standard deviation; error: of what such a job encoded, relative to its norm.\n"
+    )
+    yield table(["", "steps/s", "relative", "MB sent a step", "accuracy of LeNet-5", "error"], rows)

@@ -1,0 +1,102 @@
+#include "cli/bench/codecs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "cli/bench/processes.hpp"
+#include "cli/bench/turns.hpp"
+#include "compression/frame.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr std::array<std::string_view, 5> codec_names{"bf16", "fp16", "int8", "onebit",
+                                                      "topk:0.01"};
+
+/// What one codec works on.
+struct Bench {
+  std::string name;
+  std::unique_ptr<Codec> codec;
+  std::vector<float> values;
+  std::vector<float> decoded;
+  std::vector<std::byte> frame;
+
+  void encode() { encode_frame(*codec, values, frame); }
+  void decode() { decode_frame(*codec, frame, decoded); }
+};
+
+/// Values as gradients are: of both signs, most of them small.
+std::vector<float> normal_values(std::size_t count) {
+  Random random(1);
+  std::vector<float> some(std::min<std::size_t>(count, 10'007));
+  for (float& value : some) {
+    value = static_cast<float>(random.normal());
+  }
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = some[i % some.size()];
+  }
+  return values;
+}
+
+std::shared_ptr<Bench> bench_of(std::string_view name, std::size_t count) {
+  auto bench = std::make_shared<Bench>();
+  bench->name = name;
+  bench->codec = make_codec(Compression::parse(name));
+  bench->values = normal_values(count);
+  bench->decoded.resize(count);
+  bench->frame.resize(frame_bytes(*bench->codec, count));
+  bench->encode();
+  return bench;
+}
+
+void add_cases(std::vector<Case>& cases, const std::string& place, std::size_t values) {
+  for (const std::string_view name : codec_names) {
+    const std::shared_ptr<Bench> bench = bench_of(name, values);
+    const std::size_t bytes = values * sizeof(float);
+    const auto add = [&](const std::string& does, std::function<void()> pass) {
+      cases.push_back({.names = {{"codec", bench->name},
+                                 {"does", does},
+                                 {"from", place},
+                                 {"ratio", static_cast<double>(bytes) /
+                                               static_cast<double>(bench->frame.size())}},
+                       .bytes = bytes,
+                       .passes = place == "L2" ? cached_passes : 1,
+                       .pass = std::move(pass)});
+    };
+    add("encode", [bench] { bench->encode(); });
+    add("decode", [bench] { bench->decode(); });
+  }
+}
+
+void measure(std::size_t values, const Effort& effort, Teller& teller) {
+  std::vector<Case> cases;
+  add_cases(cases, "L2", cached_values);
+  add_cases(cases, "memory", values);
+  teller.begins(fmt::format("{} codecs on one core", codec_names.size()));
+  take_turns(cases, effort);
+  for (const Case& done : cases) {
+    teller.result(figures(done));
+  }
+}
+
+}  // namespace
+
+int bench_codecs(const BenchCommand& command) {
+  return run_processes({"codecs"}, command.form, [&](std::uint32_t, Teller& teller) {
+    for (const std::size_t bytes : command.bytes) {
+      measure(bytes / sizeof(float), command.effort, teller);
+    }
+  });
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,127 @@
+#include "collective/compressed_sums.hpp"
+
+#include <algorithm>
+
+#include "collective/reduce.hpp"
+#include "compression/frame.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+
+/// One sum under way on one rank.
+class CompressedSums::Pass {
+ public:
+  Pass(CompressedSums& sums, Group& group, std::span<float> values, std::size_t first)
+      : sums_(sums), group_(group), values_(values), first_(first), own_(group.rank().value) {}
+
+  void run(float factor) {
+    expect();
+    send_parts(factor);
+    add_parts(factor);
+    send_sums();
+    take_sums();
+    for (const auto& transfer : sending_) {
+      transfer->wait(group_.deadline());
+    }
+  }
+
+ private:
+  std::size_t begin_of(std::uint32_t rank) const { return values_.size() * rank / group_.size(); }
+
+  std::span<float> slice(std::uint32_t rank) const {
+    return values_.subspan(begin_of(rank), begin_of(rank + 1) - begin_of(rank));
+  }
+
+  /// The others, the next in the ring first, so that not all send to the same one at once.
+  std::uint32_t other(std::uint32_t step) const { return group_.neighbour(step).value; }
+
+  std::span<std::byte> made(Frame& frame, std::uint32_t slice_of) const {
+    frame.resize(frame_bytes(sums_.feedback_.codec(), slice(slice_of).size()));
+    return frame;
+  }
+
+  void send(std::uint32_t to, Tag tag, std::span<const std::byte> frame) {
+    sending_.push_back(
+        group_.transport().start_send(group_.node(Rank{to}), group_.tag(tag), frame));
+  }
+
+  std::unique_ptr<Transfer> receive(std::uint32_t from, Tag tag, std::span<std::byte> frame) {
+    return group_.transport().start_receive(group_.node(Rank{from}), group_.tag(tag), frame);
+  }
+
+  /// Both sides know how long slices are: none sends one of no values.
+  void expect() {
+    parts_.resize(group_.size());
+    arriving_sums_.resize(group_.size());
+    for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+      if (rank != own_ && !slice(own_).empty()) {
+        parts_[rank] = receive(rank, tags::parts, made(sums_.parts_in_[rank], own_));
+      }
+      if (rank != own_ && !slice(rank).empty()) {
+        arriving_sums_[rank] = receive(rank, tags::sums, made(sums_.sums_[rank], rank));
+      }
+    }
+  }
+
+  void send_parts(float factor) {
+    for (std::uint32_t step = 1; step < group_.size(); ++step) {
+      const std::uint32_t rank = other(step);
+      if (!slice(rank).empty()) {
+        const std::span<std::byte> frame = made(sums_.parts_out_[rank], rank);
+        sums_.feedback_.encode(slice(rank), factor, first_ + begin_of(rank), frame);
+        send(rank, tags::parts, frame);
+      }
+    }
+  }
+
+  void add_parts(float factor) {
+    scale(slice(own_), factor);
+    for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+      if (parts_[rank]) {
+        group_.await(*parts_[rank], group_.deadline());
+        add_frame(sums_.feedback_.codec(), sums_.parts_in_[rank], slice(own_), sums_.scratch_);
+      }
+    }
+  }
+
+  void send_sums() {
+    const std::span<float> mine = slice(own_);
+    if (mine.empty()) {
+      return;
+    }
+    const std::span<std::byte> frame = made(sums_.sums_[own_], own_);
+    sums_.feedback_.encode(mine, 1, first_ + begin_of(own_), frame, mine);
+    for (std::uint32_t step = 1; step < group_.size(); ++step) {
+      send(other(step), tags::sums, frame);
+    }
+  }
+
+  void take_sums() {
+    for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
+      if (arriving_sums_[rank]) {
+        group_.await(*arriving_sums_[rank], group_.deadline());
+        decode_frame(sums_.feedback_.codec(), sums_.sums_[rank], slice(rank));
+      }
+    }
+  }
+
+  CompressedSums& sums_;
+  Group& group_;
+  std::span<float> values_;
+  std::size_t first_;
+  std::uint32_t own_;
+  std::vector<std::unique_ptr<Transfer>> parts_;          ///< by rank; null where none comes
+  std::vector<std::unique_ptr<Transfer>> arriving_sums_;  ///< likewise
+  std::vector<std::unique_ptr<Transfer>> sending_;
+};
+
+void CompressedSums::run(Group& group, std::span<float> values, float factor, std::size_t first) {
+  feedback_.reserve(first + values.size());
+  scratch_.resize(Codec::block_values);
+  for (std::vector<Frame>* const frames : {&parts_out_, &parts_in_, &sums_}) {
+    frames->resize(std::max<std::size_t>(frames->size(), group.size()));
+  }
+  Pass(*this, group, values, first).run(factor);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,104 @@
+// Goal:   a job whose workers compress what they send comes to the loss and accuracy of one that does not, in every
+//         scheme in which they meet or push to a server, and where they meet all its ranks hold the same bits; and it says what it
+//         saved and lost.
+// Method: whole jobs of logistic regression, a convex problem, in the simulator, for each scheme and codec, compared
+//         with the same job without compression.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/relative_distance.hpp"
+#include "tests/support/toy_job.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using testing::Eq;
+using testing::StartsWith;
+
+TrainConfig config_of(const std::string& scheme, const std::string& compress) {
+  std::string folder = "compression-" + scheme + "-" + compress;
+  std::replace(folder.begin(), folder.end(), ':', '-');
+  TrainConfig config = toy_config(fresh_folder(folder));
+  config.scheme = scheme;
+  config.compress = compress;
+  config.epochs = 30;
+  config.learning_rate = 0.01;
+  config.optimizer = "sgd";
+  config.outer_momentum = 0.5;
+  config.server_optimizer = "sgd";  // of downpour
+  config.server_learning_rate = config.learning_rate;
+  config.local_steps = 3;
+  config.cluster = cluster_of(config.run_dir,
+                              "name = \"even\"\nbatch_samples = 16\n[[devices]]\n"
+                              "name = \"any\"\nseconds_per_batch = 1.0\ncount = 3\n");
+  return config;
+}
+
+struct Case {
+  std::string scheme;
+  std::string compress;
+};
+
+class Compressed : public testing::TestWithParam<Case> {};
+
+double last_loss(const SimulatedJob& job) {
+  return job.summary().at("evaluations").back().at("loss").get<double>();
+}
+
+TEST_P(Compressed, ComesToTheUncompressedLoss) {
+  SimulatedJob plain = toy_job(config_of(GetParam().scheme, "none"));
+  plain.run();
+  ASSERT_EQ(plain.failure(), nullptr);
+  SimulatedJob job = toy_job(config_of(GetParam().scheme, GetParam().compress));
+  job.run();
+  ASSERT_EQ(job.failure(), nullptr);
+  EXPECT_LT(last_loss(job), 1.05 * last_loss(plain));
+  EXPECT_GE(job.summary().at("accuracy").get<double>(),
+            plain.summary().at("accuracy").get<double>() - 0.02);
+  if (GetParam().scheme == "ssgd" || GetParam().scheme == "local-sgd") {
+    EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+    EXPECT_NE(job.params()[0], plain.params()[0]);
+  }
+  EXPECT_EQ(job.summary().at("compress"), GetParam().compress);
+  if (!has_server(config_of(GetParam().scheme, "none"))) {
+    EXPECT_THAT(job.summary().at("aggregate").get<std::string>(), StartsWith(GetParam().compress));
+  }
+  for (const auto& worker : job.summary().at("workers")) {
+    EXPECT_GT(worker.at("compression").at("ratio"), 1.5);
+    EXPECT_GT(worker.at("compression").at("relative_error"), 0);
+    EXPECT_LT(worker.at("compression").at("relative_error"), 1);
+  }
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string scheme : {"ssgd", "local-sgd", "diloco", "esync", "nbssgd", "asgd",
+                                   "dc-asgd", "ssp", "backup", "downpour"}) {
+    for (const std::string compress : {"bf16", "fp16", "int8", "onebit", "topk:0.1"}) {
+      cases.push_back({scheme, compress});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, Compressed, testing::ValuesIn(all_cases()), [](const auto& info) {
+  std::string name = info.param.scheme + "_" + info.param.compress.substr(0, 4);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(CompressedJob, RepeatsItselfToTheLastBit) {
+  const auto trained = [] {
+    SimulatedJob job = toy_job(config_of("ssgd", "topk:0.05"));
+    job.run();
+    return job.params()[0];
+  };
+  EXPECT_EQ(trained(), trained());
+}
+
+}  // namespace
+}  // namespace syncopate
