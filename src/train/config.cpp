@@ -281,6 +281,9 @@ void check_aggregate(const TrainConfig& config) {
     throw ConfigError(
         "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
   }
+  if (config.aggregate == "mpi" && config.transport != "mpi") {
+    throw ConfigError("aggregate mpi needs transport mpi, found " + config.transport);
+  }
   if (config.aggregate == "server" && !may_add_by_server(config)) {
     throw ConfigError(
         "with scheme nbssgd a server adds up by --through server; leave out aggregate");

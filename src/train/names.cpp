@@ -20,8 +20,8 @@ constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
 constexpr std::array<Name, 2> inits{"broadcast", "independent"};
 constexpr std::array<Name, 2> weights{"samples", "uniform"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
-constexpr std::array<Name, 7> aggregates{"auto",          "shm",  "ring",  "butterfly",
-                                         "binary-blocks", "tree", "server"};
+constexpr std::array<Name, 8> aggregates{"auto",          "shm",  "ring", "butterfly",
+                                         "binary-blocks", "tree", "mpi",  "server"};
 constexpr std::array<Name, 4> transports{"auto", "shm", "tcp", "mpi"};
 constexpr std::array<Name, 5> compressions{"none", "bf16", "fp16", "int8", "onebit"};
 constexpr std::array<Name, 2> pacings{"timed", "paper"};

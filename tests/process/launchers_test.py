@@ -58,6 +58,15 @@ class LaunchersTest(JobTest):
                 self.assert_trained(self.launch("MPICH", 3, *ONE_EPOCH, "--scheme", scheme, run_dir=scheme),
                                     scheme, 3, scheme)
 
+    def test_mpi_may_add_up_itself(self):
+        for number, launcher in enumerate(LAUNCHERS):
+            for scheme in ("ssgd", "esync"):
+                with self.subTest(launcher=launcher, scheme=scheme):
+                    run_dir = f"{scheme}-{number}"
+                    done = self.launch(launcher, 3, *ONE_EPOCH, "--scheme", scheme, "--aggregate", "mpi", run_dir=run_dir)
+                    self.assert_trained(done, scheme, 3, run_dir)
+                    self.assertIn("mpi", self.summary(run_dir)["aggregate"])
+
     def test_several_servers_are_the_first_ranks(self):
         done = self.launch("MPICH", 5, *ONE_EPOCH, "--scheme", "nbssgd", "--through", "server", "--servers", "2")
         self.assert_trained(done, "nbssgd", 3)
@@ -85,6 +94,7 @@ class LaunchersTest(JobTest):
 
     def test_mpi_without_its_launcher_is_refused(self):
         self.assert_refused(self.train(*SMALL, "--workers", "2", "--transport", "mpi"), "transport mpi", "mpirun")
+        self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "transport mpi")
 
     def test_ranks_that_do_not_come_together_are_told_why(self):
         """A launcher's environment without the launcher, as where a program of another MPI was started."""
