@@ -2,53 +2,39 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/launch/launcher.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-struct Launched {
-  mpi::Library library;
-  std::uint32_t ranks;
-};
-
-/// By what launchers tell their processes.
-Launched launched() {
-  const std::pair<const char*, mpi::Library> signs[] = {
-      {"OMPI_COMM_WORLD_SIZE", mpi::Library::open_mpi}, {"PMI_SIZE", mpi::Library::mpich}};
-  for (const auto& [name, library] : signs) {
-    if (const char* const size = std::getenv(name)) {
-      return {library, static_cast<std::uint32_t>(std::strtoul(size, nullptr, 10))};
-    }
+Launch launched() {
+  const auto launch = own_launch();
+  if (!launch || !launch->mpi) {
+    throw ConfigError(
+        "expected a launcher of MPI, for --transport mpi; found none: start it as mpirun -n N "
+        "syncopate bench …");
   }
-  throw ConfigError(
-      "expected a launcher of MPI, for --transport mpi; found none: start it as mpirun -n N "
-      "syncopate bench …");
-}
-
-std::string modules() {
-  const char* const folder = std::getenv("SYNCOPATE_MPI_MODULES");
-  return folder == nullptr ? "" : folder;
+  return *launch;
 }
 
 }  // namespace
 
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body) {
-  const Launched by = launched();
-  if (by.ranks != names.size()) {
+  const Launch by = launched();
+  if (by.size != names.size()) {
     throw ConfigError(
         fmt::format("expected {} ranks, as the options say; found that {} were started",
-                    names.size(), by.ranks));
+                    names.size(), by.size));
   }
   log::set_up("", log::Verbosity::quiet);
-  const auto endpoint =
-      mpi::start(by.library, {.expected_size = by.ranks, .sums = true, .modules = modules()});
+  const auto endpoint = mpi::start(
+      *by.mpi, {.expected_size = by.size, .sums = true, .modules = chosen_mpi_modules()});
   Results results;
   Teller teller([&](const nlohmann::ordered_json& line) {
     if (const auto result = line.find("result"); result != line.end()) {

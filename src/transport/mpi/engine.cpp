@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace {
 /// Packets that can come before they are looked at.
 constexpr std::size_t ring_places = 32;
 constexpr std::uint32_t packet_tag = 0;
+/// For what is still under way when all ranks have come to their end.
+constexpr Duration farewell = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -91,7 +94,8 @@ void Engine::fail(const std::exception_ptr& why) {
 /// What was posted still leaves; receives of packets are withdrawn.
 void Engine::end() {
   const Lock turn(turn_);
-  while (!operations_.empty()) {
+  const TimePoint patience = steady_now() + farewell;
+  while (!operations_.empty() && steady_now() < patience) {
     test_operations();
   }
   for (Place& place : ring_) {

@@ -42,8 +42,9 @@ void Session::learn(const EndpointOptions& options) {
   if (size_ != options.expected_size) {
     throw ConfigError(
         fmt::format("expected {} ranks, as the launcher has started, found that {} sees {}: the "
-                    "launcher belongs to another "
-                    "MPI; start this with the one of {}, or choose the other library with --mpi",
+                    "launcher is another MPI's, and "
+                    "every process takes itself for the only one; start this with the mpirun of "
+                    "{}, or with srun --mpi=pmix",
                     options.expected_size, library_, size_, library_));
   }
   std::vector<std::uint64_t> names(size_);
