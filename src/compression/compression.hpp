@@ -14,7 +14,7 @@ struct Compression {
     bf16 = 1,    ///< the upper half of each float32
     fp16 = 2,    ///< IEEE 754 half precision
     int8 = 3,    ///< whole numbers from −127 to 127, a scale for every 256 values
-    onebit = 4,  ///< signs, and two means for every 2048 values
+    onebit = 4,  ///< signs, and two means for every 256 values
     topk = 5,    ///< the greatest of every 65,536 values
   };
 

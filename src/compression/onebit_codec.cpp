@@ -78,7 +78,7 @@ float mean(float sum, size_t count) {
   return count > 0 ? sum / static_cast<float>(count) : 0.0F;
 }
 
-constexpr size_t group = 2048;
+constexpr size_t group = 256;
 
 /// `means`: two a group.
 void encode_onebit(const float* from, float* means, uint32_t* into, size_t count) {
