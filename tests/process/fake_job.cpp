@@ -219,6 +219,7 @@ int main(int argc, char** argv) {
        .join = [](const auto&) { return 0; },
        .compare = [](const auto&) { return 0; },
        .bench = [](const auto&) { return 0; },
+       .doctor = {},
        .networks = [](const auto&) { return std::vector<torch_backend::NetworkFacts>{}; },
        .usual_learning_rate = [](const std::string&) { return 0.1; }});
 }
