@@ -34,7 +34,7 @@ class Schemes(JobTest):
                     self.assertGreaterEqual(server["queue_length"]["mean"], 1)
                 before = summary["samples"]
                 again = subprocess.run(
-                    [SYNCOPATE, "train", "--quiet", "--resume", self.folder / scheme, "--epochs", "1.5"],
+                    [SYNCOPATE, "train", "--quiet", "--resume", self.folder / scheme, "--epochs", "4"],
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
                 )
                 self.assertEqual(again.returncode, 0, again.stderr)
