@@ -319,7 +319,7 @@ TEST(Topk, IsRightWhereTheGuessIsWrong) {
   const auto codec = make_codec(Compression::parse("topk:0.01"));
   Values values = normal_values(65'536);
   for (std::size_t i = 0; i < values.size(); i += 31) {
-    values[i] += i % 93 == 0 ? 1000 : 0;
+    values[i] += i % 93 == 0 ? 1000.0F : 0.0F;
   }
   const Values made = round_trip(*codec, values);
   EXPECT_EQ(std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }), 656);
