@@ -1,3 +1,4 @@
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 
 #include "sim/sanitizer/switch_notes.hpp"
@@ -8,6 +9,11 @@ SwitchNotes::SwitchNotes() = default;
 SwitchNotes::~SwitchNotes() = default;
 
 void SwitchNotes::entering(const void* bottom, std::size_t size) {
+  const bool is_first = outer_bottom_ == nullptr;
+  if (is_first) {
+    // What an earlier fiber left behind here, whose last frames never returned, is nobody's any more.
+    __asan_unpoison_memory_region(bottom, size);
+  }
   __sanitizer_start_switch_fiber(&outer_, bottom, size);
 }
 
