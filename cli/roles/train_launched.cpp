@@ -95,12 +95,14 @@ log::Verbosity verbosity_of(const TrainCommand& command) {
 
 JoinCommand joining(const TrainCommand& command) {
   const Part part = part_of(command.launch->rank, command.config.servers);
+  GivenOptions given = command.given;
+  given.erase("transport");  // every rank has found the same, from the same launcher
   return {.role = part.role,
           .hub = "rank 0",
           .token = {},
           .index = part.index,
           .gather_limit = command.gather_limit,
-          .given = command.given,
+          .given = std::move(given),
           .threads = command.config.threads,
           .verbosity = verbosity_of(command),
           .launched = true};

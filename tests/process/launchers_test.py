@@ -67,6 +67,9 @@ class LaunchersTest(JobTest):
                     self.assert_trained(done, scheme, 3, run_dir)
                     self.assertIn("mpi", self.summary(run_dir)["aggregate"])
 
+    def test_the_usual_transport_may_be_named(self):
+        self.assert_trained(self.launch("MPICH", 2, *ONE_EPOCH, "--transport", "auto"), "ssgd", 2)
+
     def test_several_servers_are_the_first_ranks(self):
         done = self.launch("MPICH", 5, *ONE_EPOCH, "--scheme", "nbssgd", "--through", "server", "--servers", "2")
         self.assert_trained(done, "nbssgd", 3)
