@@ -204,8 +204,7 @@ const Field fields[] = {
      .group = meet,
      .value = "NAME",
      .help = "shm: shared memory between nodes of one host, sockets to others; tcp: sockets alone; "
-             "mpi: as "
-             "shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm",
+             "mpi: as shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm",
      .member = &Config::transport,
      .choices = listed<known_transports>},
     {.name = "compress",
