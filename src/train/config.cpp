@@ -297,7 +297,8 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
   if (config.transport == "mpi" && !facts.mpi) {
     throw ConfigError(
-        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with --mpi=pmix "
+        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
+        "--mpi=pmix "
         "or --mpi=pmi2");
   }
 }
