@@ -72,7 +72,7 @@ HostMemory::HostMemory(Check check)
 
 void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
   const std::lock_guard lock(mutex_);
-  lenders_.try_emplace(node, Lender{.address = address});
+  lenders_.try_emplace(node, Lender{.address = address, .own = address == this->address()});
   crowded_ = lenders_.size() > std::thread::hardware_concurrency();
 }
 
@@ -87,7 +87,7 @@ std::span<std::byte> HostMemory::memory_of(NodeId node) {
     return {};
   }
   Lender& lender = found->second;
-  if (lender.address == address()) {
+  if (lender.own) {
     return own_->segment.bytes();
   }
   if (!std::exchange(lender.tried, true)) {

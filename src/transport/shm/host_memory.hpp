@@ -52,6 +52,7 @@ class HostMemory final : public SharedMemory {
   };
   struct Lender {
     SegmentAddress address;
+    bool own = false;  ///< this node's: found out once, since it takes the system's word
     bool tried = false;
     std::optional<Segment> segment{};  ///< mapped, once it could be
   };
