@@ -56,7 +56,7 @@ class SharedAllreduce {
 
  private:
   /// Values of a round this long at most are laid on the desk.
-  static constexpr std::size_t short_values = 4096;
+  static constexpr std::size_t short_values = 1024;
   static constexpr std::size_t segment_values = 32 * 1024;
 
   struct Offer {

@@ -86,7 +86,7 @@ TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
     const auto results = on_every_rank<std::vector<Values>>(sharing(size), [&](Group& group) {
       const auto shared = SharedAllreduce::make(group);
       std::vector<Values> sums;
-      for (const std::size_t length : {0, 1, 2, 17, 4096, 4097, 5001, 3 * 32 * 1024 * 3 + 5}) {
+      for (const std::size_t length : {0, 1, 2, 17, 1024, 1025, 5001, 3 * 32 * 1024 * 3 + 5}) {
         const Vector vector(group, where, length);
         fill(group, vector.values());
         shared->run(vector.values(), 1);
