@@ -7,6 +7,9 @@
 
 namespace syncopate {
 
+/// That one rank expects at a time: what comes before it is expected waits in memory that nobody has touched.
+constexpr std::size_t segments_ahead = 4;
+
 std::vector<std::span<float>> segments_of(std::span<float> values) {
   std::vector<std::span<float>> segments;
   for (std::size_t at = 0; at < values.size(); at += segment_values) {
@@ -53,9 +56,9 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
                      const AtSegment& at) {
   const auto segments = segments_of(into);
   const std::size_t longest = std::min(segment_values, into.size());
-  const std::span<float> scratch = group.scratch(2 * longest);
+  const std::span<float> scratch = group.scratch(segments_ahead * longest);
   const auto place = [&](std::size_t i) {
-    return scratch.subspan(i % 2 * longest, segments[i].size());
+    return scratch.subspan(i % segments_ahead * longest, segments[i].size());
   };
   std::deque<std::unique_ptr<Transfer>> arriving;
   const auto expect = [&](std::size_t i) {
@@ -64,8 +67,9 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
                                                          std::as_writable_bytes(place(i))));
     }
   };
-  expect(0);
-  expect(1);
+  for (std::size_t i = 0; i < segments_ahead; ++i) {
+    expect(i);
+  }
   for (std::size_t i = 0; i < segments.size(); ++i) {
     group.await(*arriving.front(), group.deadline());
     arriving.pop_front();
@@ -76,7 +80,7 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
     if (at.after) {
       at.after(segments[i]);
     }
-    expect(i + 2);
+    expect(i + segments_ahead);
   }
 }
 

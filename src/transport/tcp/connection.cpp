@@ -8,7 +8,7 @@ namespace syncopate::tcp {
 namespace {
 
 /// Reads in a row, before other streams of the node have their turn.
-constexpr int reads_in_a_row = 8;
+constexpr int reads_in_a_row = 2;
 
 }  // namespace
 
@@ -19,6 +19,9 @@ Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Op
       options_(std::move(options)),
       reader_(options_.peer, mailbox, options_.message_limit) {
   set_no_delay(stream_.socket());
+  if (is_on_this_host(stream_.socket())) {
+    set_short_buffers(stream_.socket());
+  }
 }
 
 void Connection::start() {

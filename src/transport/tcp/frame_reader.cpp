@@ -15,6 +15,7 @@ namespace {
 /// loopback.
 constexpr std::size_t chunk = 256 * 1024;
 constexpr std::size_t input_bytes = 64 * 1024;
+constexpr std::size_t header_bytes_ahead = 1024;
 
 }  // namespace
 
@@ -31,10 +32,17 @@ std::array<asio::mutable_buffer, 2> FrameReader::space() {
     const std::span<std::byte> rest = mailbox_.borrow(*arrival_);
     direct_ = rest.first(std::min(rest.size(), chunk));
   }
-  // A read that may go on past the end of a message also fetches what follows it.
-  const bool to_the_end = !arrival_ || direct_.size() == arrival_->missing() || direct_.empty();
-  const std::size_t room = to_the_end ? input_.size() - end_ : 0;
+  const std::size_t room = std::min(input_.size() - end_, read_past());
   return {asio::buffer(direct_.data(), direct_.size()), asio::buffer(input_.data() + end_, room)};
+}
+
+/// Bytes that one read may fetch besides those for the place of a message. A read that may go on past the end of a message
+/// also fetches what follows it, but not much of it, since another long one would have to be copied to its place.
+std::size_t FrameReader::read_past() const {
+  if (!arrival_ || direct_.empty()) {
+    return input_bytes;
+  }
+  return direct_.size() == arrival_->missing() ? header_bytes_ahead : 0;
 }
 
 void FrameReader::received(std::size_t bytes) {

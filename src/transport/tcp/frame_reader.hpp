@@ -35,6 +35,7 @@ class FrameReader {
 
  private:
   std::size_t buffered() const { return end_ - begin_; }
+  std::size_t read_past() const;
   void parse();
   void begin_message();
   void fill_from_input();

@@ -27,6 +27,12 @@ Socket accept_from(Acceptor& acceptor, asio::io_context& io, asio::error_code& e
 /// Sends small messages at once instead of waiting for more.
 void set_no_delay(Socket& socket);
 
+/// Whether the other end is a process of this host, as far as the kernel still knows.
+bool is_on_this_host(const Socket& socket);
+
+/// Keeps what is under way to a process of this host in the cache.
+void set_short_buffers(Socket& socket);
+
 /// Who is at the other end, as far as the kernel still knows.
 std::string remote_name(const Socket& socket);
 
