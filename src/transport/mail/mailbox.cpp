@@ -43,10 +43,6 @@ std::exception_ptr fill(Waiter& waiter, const Message& message) {
   return nullptr;
 }
 
-bool wait_for_release(Waiter& waiter, Lock& lock, TimePoint deadline) {
-  return waiter.changed.wait_until(lock, to_steady(deadline), [&] { return waiter.is_released(); });
-}
-
 }  // namespace
 
 /// A receive in a lent buffer.
@@ -65,8 +61,8 @@ class Receiving final : public Transfer {
   std::shared_ptr<Waiter> waiter_;
 };
 
-Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume)
-    : unclaimed_limit_(unclaimed_limit), resume_(std::move(resume)) {}
+Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help)
+    : unclaimed_limit_(unclaimed_limit), resume_(std::move(resume)), help_(std::move(help)) {}
 
 std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span<std::byte> into) {
   auto waiter = std::make_shared<Waiter>();
@@ -121,6 +117,20 @@ void Mailbox::await(Waiter& waiter, TimePoint deadline) {
   if (waiter.error) {
     std::rethrow_exception(waiter.error);
   }
+}
+
+/// False at the deadline.
+bool Mailbox::wait_for_release(Waiter& waiter, Lock& lock, TimePoint deadline) {
+  if (help_ && !waiter.is_released()) {
+    lock.unlock();
+    const auto released = [&] {
+      const Lock looking(mutex_);
+      return waiter.is_released();
+    };
+    help_(released, deadline);
+    lock.lock();
+  }
+  return waiter.changed.wait_until(lock, to_steady(deadline), [&] { return waiter.is_released(); });
 }
 
 void Mailbox::withdraw(Waiter& waiter) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/mail/help.hpp"
 #include "transport/mail/waiter.hpp"
 #include "transport/transport.hpp"
 
@@ -42,8 +43,9 @@ struct Arrival {
 /// Invariant: no message is kept while a receive waits that it could serve.
 class Mailbox {
  public:
-  /// `resume` is called, from any thread, when a peer that `may_read` held back may go on.
-  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume);
+  /// `resume` is called, from any thread, when a peer that `may_read` held back may go on; `help`, where the engine
+  /// can be helped, by each thread that is about to wait.
+  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help = {});
 
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into);
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
@@ -85,10 +87,12 @@ class Mailbox {
 
   friend class Receiving;
   void await(Waiter& waiter, TimePoint deadline);
+  bool wait_for_release(Waiter& waiter, std::unique_lock<std::mutex>& lock, TimePoint deadline);
   void withdraw(Waiter& waiter);
 
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
+  const Help help_;
 
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began

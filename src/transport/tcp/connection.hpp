@@ -12,7 +12,7 @@
 namespace syncopate::tcp {
 
 /// One stream to a peer, past its handshake: moves bytes between it, the peer's outbox and the mailbox.
-/// Of the io thread alone.
+/// Of the engine alone.
 ///
 /// The end of a stream shows where it is read, so that what the peer had sent is received first.
 class Connection {
@@ -23,7 +23,7 @@ class Connection {
     std::function<void(const std::string& reason)> lost;  ///< called once, when the stream ended
   };
 
-  /// The mailbox, the outbox and the connection itself outlive the io thread.
+  /// The mailbox, the outbox and the connection itself outlive the engine.
   Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Options options);
 
   void start();

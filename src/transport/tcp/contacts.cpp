@@ -1,4 +1,4 @@
-// How a node meets its peers and loses them: the part of Node that runs on its io thread.
+// How a node meets its peers and loses them: the part of Node that its engine runs.
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@ namespace syncopate::tcp {
 
 /// A socket that writes and reads the single frames of a handshake until a deadline.
 ///
-/// Owned by its handlers: it lives while something is under way. Of the io thread alone.
+/// Owned by its handlers: it lives while something is under way. Of the engine alone.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   /// What follows when something has gone well. An Error that it throws counts as gone wrong.

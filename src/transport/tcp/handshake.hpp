@@ -10,7 +10,7 @@
 #include "wire/handshake.hpp"
 
 /// The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
-/// Everything here runs on the io thread, and every call returns at once.
+/// The engine runs everything here, and every call returns at once.
 namespace syncopate::tcp {
 
 class Exchange;

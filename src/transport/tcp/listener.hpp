@@ -9,7 +9,7 @@
 namespace syncopate::tcp {
 
 /// Accepts streams for as long as it is open. Where the system refuses one (no descriptors left, a
-/// stream gone before it was taken), it warns once and goes on. Of the io thread alone.
+/// stream gone before it was taken), it warns once and goes on. Of the engine alone.
 class Listener {
  public:
   using Accepted = std::function<void(Socket)>;

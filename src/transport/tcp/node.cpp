@@ -1,7 +1,6 @@
 #include "transport/tcp/node.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <asio/post.hpp>
 #include <future>
@@ -31,8 +30,11 @@ Node::Node(Options options)
       network_(options.network),
       memory_(options.shares_memory ? make_memory([this](NodeId peer) { check(peer); }) : nullptr),
       work_(asio::make_work_guard(io_)),
-      mailbox_(options.limits.unclaimed_limit,
-               [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); }) {}
+      mailbox_(
+          options.limits.unclaimed_limit,
+          [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); },
+          [this](const auto& done, TimePoint until) { driver_.help(done, until); }),
+      driver_(io_, [this](const std::exception& error) { fail(error); }) {}
 
 Node::~Node() {
   close(steady_now());
@@ -45,14 +47,14 @@ void Node::listen(const ListenOptions& options) {
   if (memory_) {
     memory_->introduce(self_, memory_->address());
   }
-  start();
+  driver_.start();
   asio::post(io_, [this] { accept(); });
 }
 
 void Node::join(const JoinOptions& options) {
   const Endpoint hub = parse_address(options.hub, network_);
   listener_.emplace(io_, open_listener(io_, parse_address(options.address, network_)));
-  start();
+  driver_.start();
   // Owned by the handler as well, which may still be in it when this function has the answer.
   const auto answered = std::make_shared<std::promise<Contact>>();
   std::unique_ptr<shm::Duplex> rings = make_rings();
@@ -80,21 +82,10 @@ void Node::join(const JoinOptions& options) {
   });
 }
 
-void Node::start() {
-  io_thread_ = std::thread([this] { run(); });
-}
-
-void Node::run() {
-  pthread_setname_np(pthread_self(), "tcp");
-  while (true) {
-    try {
-      io_.run();
-      return;
-    } catch (const std::exception& error) {
-      log::warn("the transport failed: {}", error.what());
-      cancel(std::current_exception());
-    }
-  }
+/// While `error` is being handled.
+void Node::fail(const std::exception& error) {
+  log::warn("the transport failed: {}", error.what());
+  cancel(std::current_exception());
 }
 
 void Node::introduce(NodeId peer, const std::string& address) {
@@ -164,12 +155,12 @@ void Node::cancel(std::exception_ptr why) noexcept {
 void Node::close(TimePoint deadline) noexcept {
   stop(std::make_exception_ptr(Cancelled("this node's transport was closed")));
   const std::lock_guard lock(closing_);
-  if (!io_thread_.joinable()) {
+  if (!driver_.is_started()) {
     return;
   }
   say_goodbye(deadline);
   asio::post(io_, [this] { disconnect(); });
-  io_thread_.join();
+  driver_.join();
 }
 
 /// Nothing begins any more; what is waited for ends with `why`. What was sent still leaves.
@@ -223,6 +214,7 @@ Peer& Node::add(NodeId peer, const std::string& address) {
   const Outbox::Engine engine{
       [this, peer] { asio::post(io_, [this, peer] { flush(find(peer)); }); },
       [this, peer] { asio::post(io_, [this, peer] { cut(find(peer)); }); },
+      [this](const auto& done, TimePoint until) { driver_.help(done, until); },
   };
   Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, address, engine));
   if (stopped_) {

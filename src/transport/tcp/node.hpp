@@ -9,12 +9,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
 #include "transport/shm/host_memory.hpp"
 #include "transport/tcp/connection.hpp"
+#include "transport/tcp/driver.hpp"
 #include "transport/tcp/handshake.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
@@ -32,18 +32,18 @@ struct Peer {
   Outbox outbox;
   std::exception_ptr lost_by{};  ///< guarded by the node's mutex
 
-  // Of the io thread alone.
+  // Of the engine alone.
   bool in_contact = false;                 ///< its handshake was accepted
   std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
   bool lost = false;                       ///< for good: nobody comes back under its number
-  std::unique_ptr<Connection> connection;  ///< kept until the io thread has ended
+  std::unique_ptr<Connection> connection;  ///< kept until the engine has ended
 };
 
 /// The engine of a `TcpTransport`: who the peers are, and how streams to them begin and end.
 ///
 /// Threads: callers only touch the mailbox, outboxes and the table of peers, each under its mutex;
-///          everything with a socket is posted to the io thread. Its handlers refer to peers and
-///          connections by address: neither is destroyed before that thread has ended.
+///          everything with a socket is posted to the engine (`Driver`). Its handlers refer to peers and
+///          connections by address: neither is destroyed before it has ended.
 class Node final : public TcpTransport {
  public:
   struct Options {
@@ -80,13 +80,12 @@ class Node final : public TcpTransport {
   Peer& find(NodeId peer) const;
   Peer& add(NodeId peer, const std::string& address);  ///< under the mutex
   std::vector<Peer*> peers() const;
-  void start();
-  void run();
+  void fail(const std::exception& error);
   void stop(const std::exception_ptr& why);
   void say_goodbye(TimePoint deadline);
   void check(NodeId peer) const;
 
-  // In contacts.cpp, for the io thread.
+  // In contacts.cpp, for the engine.
   void accept();
   wire::Welcome judge(const wire::Hello& hello);
   NodeId number_of(const wire::Hello& hello);
@@ -103,7 +102,7 @@ class Node final : public TcpTransport {
   void disconnect();
   wire::Hello hello(shm::Duplex* rings) const;
 
-  // In sharing.cpp, for the io thread.
+  // In sharing.cpp, for the engine.
   std::unique_ptr<shm::Duplex> make_rings() const;
   void accept_sharing(Peer& peer, const wire::Hello& hello, wire::Welcome& welcome);
   void conclude_sharing(Peer& peer, const wire::Welcome& welcome);
@@ -127,13 +126,13 @@ class Node final : public TcpTransport {
   std::exception_ptr stopped_;   ///< cancelled or closed: nothing begins any more
   std::size_t connections_ = 0;  ///< that are open
 
-  // Of the io thread alone.
+  // Of the engine alone.
   std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is the hub
   bool leaving_ = false;         ///< what is still shaking hands comes too late
   std::vector<UnderWay> handshakes_;
 
-  std::mutex closing_;     ///< held by the thread that closes, for as long as it takes
-  std::thread io_thread_;  ///< last: it uses everything above
+  std::mutex closing_;  ///< held by the thread that closes, for as long as it takes
+  Driver driver_;       ///< last: its thread uses everything above
 };
 
 }  // namespace syncopate::tcp

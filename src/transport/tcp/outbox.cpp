@@ -210,6 +210,7 @@ void Outbox::break_off(const std::exception_ptr& why) {
 }
 
 void Outbox::await(Loan& loan, TimePoint deadline) {
+  engine_.help([&] { return is_done(loan); }, deadline);
   Lock lock(mutex_);
   if (!changed_.wait_until(lock, to_steady(deadline), [&] { return loan.done; })) {
     break_off(std::make_exception_ptr(PeerLost(
@@ -222,6 +223,11 @@ void Outbox::await(Loan& loan, TimePoint deadline) {
   if (loan.error) {
     std::rethrow_exception(loan.error);
   }
+}
+
+bool Outbox::is_done(const Loan& loan) const {
+  const Lock lock(mutex_);
+  return loan.done;
 }
 
 void Outbox::await_release(Loan& loan) {

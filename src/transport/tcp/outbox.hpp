@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "transport/mail/help.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 #include "wire/frame.hpp"
@@ -20,18 +21,19 @@ namespace syncopate::tcp {
 
 /// Messages on their way to one peer, before and after there is a stream to it.
 ///
-/// The thread that sends also writes, as far as one write gets; the rest is the io thread's, and as
+/// The thread that sends also writes, as far as one write gets; the rest is the engine's, and as
 /// long as it has some, whoever sends only lines up. So a lone small message wakes no other thread,
 /// and many of them leave in one write.
 ///
-/// Threads:   any, but `attach`, `write`, `fail` and `detach`: the io thread.
+/// Threads:   any, but `attach`, `write`, `fail` and `detach`: the engine.
 /// Invariant: letters leave whole and in order; at most the front one is half written.
 class Outbox {
  public:
-  /// What the outbox asks of its owner, from any thread. Neither may call back at once.
+  /// What the outbox asks of its owner, from any thread. None of the first two may call back at once.
   struct Engine {
     std::function<void()> flush;  ///< call `write` until it is idle
     std::function<void()> cut;    ///< break the stream, in which a message will stay unfinished
+    mail::Help help;              ///< called without a lock
   };
 
   enum class Progress {
@@ -85,6 +87,7 @@ class Outbox {
   void settle(Letter& letter, const std::exception_ptr& error);
   void break_off(const std::exception_ptr& why);
   void await(Loan& loan, TimePoint deadline);
+  bool is_done(const Loan& loan) const;
   void await_release(Loan& loan);
 
   const NodeId to_;
@@ -96,7 +99,7 @@ class Outbox {
   std::size_t written_ = 0;  ///< bytes of the front letter that have left
   std::vector<asio::const_buffer> buffers_;
   Stream* stream_ = nullptr;
-  bool flushing_ = false;        ///< the io thread has been asked to write
+  bool flushing_ = false;        ///< the engine has been asked to write
   std::exception_ptr broken_;    ///< no letter will leave any more
   std::exception_ptr refusing_;  ///< no letter is taken any more
   Traffic traffic_;

@@ -14,7 +14,7 @@ namespace syncopate::tcp {
 /// both have mapped. Then the socket is the bell, one byte of any value to wake the other side, and its
 /// end tells of the other's death, after which what the ring still holds can be read.
 ///
-/// Threads: `write_some` under the outbox's mutex; the rest on the io thread.
+/// Threads: `write_some` under the outbox's mutex; the rest the engine.
 class Stream {
  public:
   Stream(Socket socket, std::unique_ptr<shm::Duplex> rings)
