@@ -52,14 +52,13 @@ std::uint64_t address(const std::byte* memory) {
 std::shared_ptr<std::byte> SimMemory::allocate(std::size_t bytes) {
   auto memory =
       std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1) + alignof(SharedWord));
-  const std::uintptr_t begin =
-      (address(memory.get()) + alignof(SharedWord) - 1) / alignof(SharedWord) * alignof(SharedWord);
-  host_->lent.emplace(begin, SimHost::Lent{node_.id(), bytes});
-  return {reinterpret_cast<std::byte*>(begin),
-          [host = std::weak_ptr(host_), owned = std::shared_ptr<std::byte[]>(std::move(memory)),
-           begin](std::byte*) {
+  std::byte* const begin =
+      memory.get() + alignof(SharedWord) - address(memory.get()) % alignof(SharedWord);
+  host_->lent.emplace(address(begin), SimHost::Lent{node_.id(), {begin, bytes}});
+  return {begin, [host = std::weak_ptr(host_),
+                  owned = std::shared_ptr<std::byte[]>(std::move(memory))](std::byte* lent) {
             if (const auto there = host.lock()) {
-              there->lent.erase(begin);
+              there->lent.erase(address(lent));
             }
           }};
 }
@@ -81,7 +80,7 @@ std::span<std::byte> SimMemory::at(NodeId peer, std::uint64_t place, std::size_t
     throw ProtocolError(
         fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, place));
   }
-  return {reinterpret_cast<std::byte*>(place), bytes};
+  return lent->memory.subspan(place - address(lent->memory.data()), bytes);
 }
 
 const SimHost::Lent* SimMemory::lender_of(std::uint64_t place, std::size_t bytes) const {
@@ -90,7 +89,7 @@ const SimHost::Lent* SimMemory::lender_of(std::uint64_t place, std::size_t bytes
     return nullptr;
   }
   const auto& [begin, lent] = *std::prev(after);
-  return place + bytes <= begin + lent.bytes ? &lent : nullptr;
+  return place + bytes <= begin + lent.memory.size() ? &lent : nullptr;
 }
 
 void SimMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {

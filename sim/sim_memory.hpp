@@ -14,7 +14,7 @@ namespace syncopate::sim {
 struct SimHost {
   struct Lent {
     NodeId by;
-    std::size_t bytes = 0;
+    std::span<std::byte> memory;
   };
   std::map<std::uint64_t, Lent> lent;  ///< by place, which is the address
   std::vector<std::shared_ptr<std::byte>> for_good;

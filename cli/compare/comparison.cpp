@@ -71,7 +71,7 @@ class Comparison {
   std::vector<RunFigures> carry_out(const std::vector<Run>& runs);
   ChosenRates choose_rates();
   void conclude(const std::vector<Run>& finals, const std::vector<RunFigures>& figures);
-  void keep(const std::vector<TitledTable>& tables, Json json);
+  void keep(const std::vector<TitledTable>& tables, const Json& json);
   Provenance provenance() const;
 
   const CompareCommand& command_;
@@ -207,7 +207,7 @@ void Comparison::conclude(const std::vector<Run>& finals, const std::vector<RunF
        {{"contestants", std::move(list)}, {"runs", std::move(runs)}, {"tried", tried_}});
 }
 
-void Comparison::keep(const std::vector<TitledTable>& tables, Json json) {
+void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) {
   const Provenance made = provenance();
   Json whole{{"agreement", agreement_of(plan_, cluster_text_)},
              {"command", made.command},

@@ -81,12 +81,12 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
 
 /// An option for all has to have an effect on one of them.
 void check_common(const std::vector<Contestant>& contestants, const GivenOptions& given) {
-  for (const auto& [name, text] : given) {
+  for (const auto& option : given) {
     std::optional<ConfigError> objection;
     const bool means_something =
         std::any_of(contestants.begin(), contestants.end(), [&](const Contestant& contestant) {
           try {
-            check_given(contestant.config, {name});
+            check_given(contestant.config, {option.first});
             return true;
           } catch (const ConfigError& error) {
             objection.emplace(error);

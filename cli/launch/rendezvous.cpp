@@ -62,7 +62,7 @@ std::optional<Rendezvous::Place> place_in(const fs::path& file) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(fs::path folder, const std::string& job) : file_(folder / job) {
+Rendezvous::Rendezvous(const fs::path& folder, const std::string& job) : file_(folder / job) {
   make_own(folder);
 }
 

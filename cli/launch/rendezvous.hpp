@@ -20,7 +20,7 @@ class Rendezvous {
 
   /// `job` names the file, in `folder`, which is made where it is not there.
   /// Errors: DataError, where the folder cannot be made, or is another user's.
-  Rendezvous(std::filesystem::path folder, const std::string& job);
+  Rendezvous(const std::filesystem::path& folder, const std::string& job);
 
   /// In the system's folder for temporary files.
   explicit Rendezvous(const std::string& job);

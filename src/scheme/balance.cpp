@@ -11,26 +11,36 @@
 namespace syncopate {
 namespace {
 
+/// What is left to those parts that get more than the least.
+struct Rest {
+  double weight = 0;
+  std::uint32_t samples = 0;
+
+  double share_of(double part) const { return samples * part / weight; }
+};
+
+Rest rest_beside(const std::vector<bool>& is_least, std::uint32_t whole,
+                 std::span<const double> weights, std::uint32_t least) {
+  Rest rest{.samples = whole};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    rest.weight += is_least[i] ? 0 : weights[i];
+    rest.samples -= is_least[i] ? least : 0;
+  }
+  return rest;
+}
+
 /// Parts that get `least`, because their share is not above it. Taking what they need from the others
 /// makes those smaller, so that another may fall below; no more than one does so in each turn.
 std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weights,
                               std::uint32_t least) {
   std::vector<bool> is_least(weights.size(), false);
-  for (std::size_t turn = 0; turn < weights.size(); ++turn) {
-    double weight = 0;
-    std::uint32_t left = whole;
+  for (bool changed = true; changed;) {
+    const Rest rest = rest_beside(is_least, whole, weights, least);
+    changed = false;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      weight += is_least[i] ? 0 : weights[i];
-      left -= is_least[i] ? least : 0;
-    }
-    bool changed = false;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if (!is_least[i] && left * weights[i] / weight < least) {
+      if (!is_least[i] && rest.share_of(weights[i]) < least) {
         is_least[i] = changed = true;
       }
-    }
-    if (!changed) {
-      break;
     }
   }
   return is_least;
@@ -41,24 +51,19 @@ std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weigh
 std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
                                   std::uint32_t least) {
   const std::vector<bool> is_least = least_parts(whole, weights, least);
-  double weight = 0;
-  std::uint32_t left = whole;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    weight += is_least[i] ? 0 : weights[i];
-    left -= is_least[i] ? least : 0;
-  }
+  const Rest rest = rest_beside(is_least, whole, weights, least);
   std::vector<std::uint32_t> parts(weights.size(), least);
   std::vector<double> remainders(weights.size(), -1);
   std::uint32_t given = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!is_least[i]) {
-      const double share = left * weights[i] / weight;
+      const double share = rest.share_of(weights[i]);
       parts[i] = static_cast<std::uint32_t>(share);
       remainders[i] = share - std::floor(share);
       given += parts[i];
     }
   }
-  for (; given < left; ++given) {
+  for (; given < rest.samples; ++given) {
     const auto most = std::max_element(remainders.begin(), remainders.end());
     ++parts[static_cast<std::size_t>(most - remainders.begin())];
     *most -= 1;

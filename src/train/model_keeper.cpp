@@ -23,8 +23,7 @@ std::size_t most_waiting(const ModelLayout& layout) {
 }  // namespace
 
 ModelKeeper::ModelKeeper(World& world, MemberLink& link, Options options)
-    : world_(world),
-      link_(link),
+    : link_(link),
       options_(std::move(options)),
       most_waiting_(most_waiting(options_.layout)),
       wanted_(world.make_event()),
@@ -87,7 +86,7 @@ void ModelKeeper::run() {
 
 void ModelKeeper::keep_for_ever() {
   while (auto moment = next()) {
-    keep_now(std::move(*moment));
+    keep_now(*moment);
     {
       const std::scoped_lock lock(mutex_);
       working_ = false;
@@ -114,7 +113,7 @@ std::optional<ModelKeeper::Moment> ModelKeeper::next() {
   }
 }
 
-void ModelKeeper::keep_now(Moment moment) {
+void ModelKeeper::keep_now(const Moment& moment) {
   const KeptModel model = moment.model();
   if (moment.evaluate && snapshots_) {
     snapshots_->send(moment.stamp, model.params, model.buffers);

@@ -62,13 +62,12 @@ class ModelKeeper {
   void run();
   void keep_for_ever();
   std::optional<Moment> next();
-  void keep_now(Moment moment);
+  void keep_now(const Moment& moment);
   void write_down(const Moment& moment, const KeptModel& model);
   void wait_while(bool (ModelKeeper::*condition)() const);
   bool is_full() const { return waiting_.size() >= most_waiting_; }
   bool is_busy() const { return !waiting_.empty() || working_; }
 
-  World& world_;
   MemberLink& link_;
   Options options_;
   std::size_t most_waiting_;

@@ -29,13 +29,13 @@ void check(int status, const char* what) {
 
 Calls::Request wrap(MPI_Request request) {
   Calls::Request wrapped;
-  std::memcpy(&wrapped.value, &request, sizeof request);
+  std::memcpy(&wrapped.value, &request, sizeof(MPI_Request));
   return wrapped;
 }
 
 MPI_Request unwrap(const Calls::Request& wrapped) {
   MPI_Request request;
-  std::memcpy(&request, &wrapped.value, sizeof request);
+  std::memcpy(&request, &wrapped.value, sizeof(MPI_Request));
   return request;
 }
 
