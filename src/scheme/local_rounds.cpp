@@ -38,6 +38,7 @@ LocalRounds::LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options opt
       turns_(std::move(turns)),
       options_(std::move(options)),
       round_(options_.done),
+      mean_(group.transport().shared_memory()),
       meeting_(averaging_) {}
 
 Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
@@ -86,6 +87,7 @@ void LocalRounds::begin_with(Replica& replica) {
   }
   assign(global_, replica.view(Part::params));
   assign(global_buffers_, replica.view(Part::buffers));
+  mean_.resize(global_.size());
   outer_ = make_update_rule(options_.outer, global_.size());
   outer_->load(options_.outer_state);
 }
@@ -103,8 +105,8 @@ void LocalRounds::hold(const StepFacts& facts) {
 Card LocalRounds::depart(Replica& replica) {
   assign(gone_, replica.view(Part::params));
   assign(gone_buffers_, replica.view(Part::buffers));
-  mean_ = gone_;
-  add_scaled(mean_, -1, global_);
+  std::copy(gone_.begin(), gone_.end(), mean_.all().begin());
+  add_scaled(mean_.all(), -1, global_);
   mean_buffers_ = gone_buffers_;
   ++round_.value;
   return std::exchange(held_, {});
@@ -113,7 +115,7 @@ Card LocalRounds::depart(Replica& replica) {
 Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica, Spent& spent) {
   const TimePoint begun = clock_.now();
   outer_->begin_step(options_.outer_rate);
-  outer_->apply(0, global_, mean_, -1);
+  outer_->apply(0, global_, mean_.all(), -1);
   global_buffers_ = mean_buffers_;
   replace(replica.view(Part::params), gone_, global_);
   replace(replica.view(Part::buffers), gone_buffers_, global_buffers_);

@@ -10,6 +10,7 @@
 #include "scheme/scheme.hpp"
 #include "scheme/turns.hpp"
 #include "server/update_rule.hpp"
+#include "transport/shared_values.hpp"
 
 namespace syncopate {
 
@@ -64,7 +65,7 @@ class LocalRounds : public Scheme {
   Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
   Meeting meet_at_once(Replica& replica, Spent& spent);
   Meeting end_meeting(Replica& replica, Spent& spent);
-  Averaging::Values lent() { return {.model = mean_, .buffers = mean_buffers_}; }
+  Averaging::Values lent() { return {.model = mean_.all(), .buffers = mean_buffers_}; }
 
   const Clock& clock_;
   Averaging averaging_;
@@ -81,7 +82,7 @@ class LocalRounds : public Scheme {
   std::vector<float> global_buffers_;  ///< likewise
   std::vector<float> gone_;          ///< the parameters with which the replica went to its meeting
   std::vector<float> gone_buffers_;  ///< likewise
-  std::vector<float> mean_;          ///< Δ_i, and then their mean; lent to the meeting under way
+  SharedValues mean_;                ///< Δ_i, and then their mean; lent to the meeting under way
   std::vector<float> mean_buffers_;  ///< likewise
 
   BackgroundMeeting meeting_;  ///< last: it ends before what it uses

@@ -14,6 +14,7 @@ Nbssgd::Nbssgd(Group& group, const Options& options)
       averaging_(group, options.averaging),
       signals_(group),
       book_(options.batch, options.done),
+      mean_(group.transport().shared_memory()),
       meeting_(averaging_) {}
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -64,7 +65,7 @@ Fate Nbssgd::book(Replica& replica, const StepFacts& facts) {
 /// Makes g_i, and notes down with what the replica goes to its meeting.
 Round Nbssgd::depart(Replica& replica) {
   mean_.resize(replica.view(Part::grads).size());
-  sum_.divided_into(mean_, static_cast<double>(sum_.samples()));
+  sum_.divided_into(mean_.all(), static_cast<double>(sum_.samples()));
   sum_.clear();
   const std::span<const float> buffers = replica.view(Part::buffers);
   gone_buffers_.assign(buffers.begin(), buffers.end());
@@ -89,7 +90,7 @@ Meeting Nbssgd::return_from(const Averaging::Result& met, Replica& replica, Spen
     add(replica.view(Part::buffers), mean_buffers_);
     replica.store(Part::buffers);
     const std::span<float> grads = replica.view(Part::grads);
-    std::copy(mean_.begin(), mean_.end(), grads.begin());
+    std::copy(mean_.all().begin(), mean_.all().end(), grads.begin());
     replica.store(Part::grads);
     replica.local_step();
   }

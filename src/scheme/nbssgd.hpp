@@ -10,6 +10,7 @@
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/signals.hpp"
+#include "transport/shared_values.hpp"
 
 namespace syncopate {
 
@@ -51,7 +52,7 @@ class Nbssgd : public Scheme {
   Round depart(Replica& replica);
   Meeting meet(Replica& replica, Spent& spent);
   Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
-  Averaging::Values lent() { return {.model = mean_, .buffers = mean_buffers_}; }
+  Averaging::Values lent() { return {.model = mean_.all(), .buffers = mean_buffers_}; }
 
   const Clock& clock_;
   Options options_;
@@ -62,7 +63,7 @@ class Nbssgd : public Scheme {
   Card card_;        ///< likewise
   Card gone_;        ///< with which the replica went to its meeting
 
-  std::vector<float> mean_;          ///< g_i, and then their mean; lent to the meeting under way
+  SharedValues mean_;                ///< g_i, and then their mean; lent to the meeting under way
   std::vector<float> gone_buffers_;  ///< with which the replica went to its meeting
   std::vector<float> mean_buffers_;  ///< likewise, and then their mean; lent
 

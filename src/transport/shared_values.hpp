@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "transport/shared_memory.hpp"
 
@@ -18,5 +19,26 @@ inline std::shared_ptr<float> make_values(SharedMemory* memory, std::size_t coun
   auto* const values = reinterpret_cast<float*>(bytes.get());
   return {std::move(bytes), values};
 }
+
+/// Values of `make_values` whose number is told later. `memory` may be null, and outlives this.
+class SharedValues {
+ public:
+  explicit SharedValues(SharedMemory* memory) : memory_(memory) {}
+
+  /// Room for `count` values; where there was for as many, they stay. Errors: as `make_values`.
+  void resize(std::size_t count) {
+    if (count != all_.size()) {
+      values_ = make_values(memory_, count);
+      all_ = {values_.get(), count};
+    }
+  }
+
+  std::span<float> all() const { return all_; }
+
+ private:
+  SharedMemory* memory_;
+  std::shared_ptr<float> values_;
+  std::span<float> all_;
+};
 
 }  // namespace syncopate
