@@ -1,51 +1,21 @@
 """Goal:   ranks that an MPI's launcher has started train the job that `syncopate train` would by itself, over MPI or over
         sockets; they fail together, and each mistake in how they were started is explained.
-Method: real launchers of Open MPI and MPICH, real jobs, real signals; the identity that synchronous SGD has the same last bits
-        whoever has started its workers.
+Method: real launchers of Open MPI and MPICH, real jobs, real signals. What they come to is compared in
+        `launched_identities_test`.
 """
 import os
 import signal
 import subprocess
 import unittest
 
-from jobs import LIMIT, SYNCOPATE, JobTest, descendants, read_safetensors, wait_until_gone
+from jobs import LIMIT, SYNCOPATE, descendants, wait_until_gone
+from launchers import LAUNCHERS, LaunchedTest, through
 
-LAUNCHERS = {
-    "Open MPI": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
-    "MPICH": ["mpirun.mpich"],
-}
 SMALL = ["--network", "mlp", "--data", "synthetic"]
 ONE_EPOCH = [*SMALL, "--epochs", "1", "--batch-size", "50", "--checkpoint-every", "1epochs"]
 
 
-def through(launcher, ranks, *more):
-    return [*LAUNCHERS[launcher], *more, "-n", str(ranks)]
-
-
-class LaunchersTest(JobTest):
-    def launch(self, launcher, ranks, *options, run_dir="run", more=(), **others):
-        return self.train(*options, run_dir=run_dir, through=through(launcher, ranks, *more), **others)
-
-    def assert_trained(self, done, scheme, workers, run_dir="run"):
-        self.assertEqual(done.returncode, 0, done.stderr)
-        summary = self.summary(run_dir)
-        self.assertEqual((summary["scheme"], len(summary["workers"])), (scheme, workers))
-
-    def model(self, run_dir):
-        return read_safetensors(self.checkpoints(run_dir)[-1])[1]
-
-    def test_synchronous_training_is_the_same_whoever_starts_it(self):
-        ring = [*ONE_EPOCH, "--aggregate", "ring", "--overlap", "off"]
-        done = self.train(*ring, "--workers", "4", run_dir="alone")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for number, launcher in enumerate(LAUNCHERS):
-            for transport in ("mpi", "tcp"):
-                run_dir = f"{number}-{transport}"
-                with self.subTest(launcher=launcher, transport=transport):
-                    self.assert_trained(
-                        self.launch(launcher, 4, *ring, "--transport", transport, run_dir=run_dir), "ssgd", 4, run_dir)
-                    self.assertEqual(self.model(run_dir), self.model("alone"))
-
+class LaunchersTest(LaunchedTest):
     def test_every_scheme_with_a_server_has_it_on_rank_zero(self):
         for scheme in ("asgd", "dc-asgd", "ssp", "downpour", "easgd", "backup"):
             with self.subTest(scheme=scheme):
