@@ -52,12 +52,37 @@ class LaunchersTest(LaunchedTest):
                 done = self.launch(launcher, 3, *ONE_EPOCH, "--transport", "mpi", "--aggregate", "ring", run_dir=run_dir)
                 self.assert_trained(done, "ssgd", 3, run_dir)
 
-    def test_what_contradicts_the_ranks_is_refused_by_each(self):
-        done = self.launch("MPICH", 3, *SMALL, "--workers", "7")
+    def assert_said_once(self, done, reason, by="syncopate: "):
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("syncopate: 7 workers do not fit 3 ranks; leave out workers", done.stderr)
-        self.assertIn("syncopate: rank 2: 7 workers do not fit 3 ranks", done.stderr)
-        self.assertFalse((self.folder / "run").exists())
+        told = [line for line in done.stderr.splitlines() if reason in line]
+        self.assertEqual(len(told), 1, done.stderr)
+        self.assertIn(by + reason, told[0])
+
+    def test_what_all_ranks_find_wrong_is_said_once(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                done = self.launch(launcher, 4, *SMALL, "--workers", "7")
+                self.assert_said_once(done, "7 workers do not fit 4 ranks; leave out workers")
+                self.assert_said_once(self.launch(launcher, 4, *SMALL, "--workerz", "7"), "unknown option --workerz")
+                self.assertFalse((self.folder / "run").exists())
+
+    def test_what_one_rank_finds_wrong_is_said_by_it_and_ends_all(self):
+        for number, launcher in enumerate(LAUNCHERS):
+            for transport in ("mpi", "tcp"):
+                with self.subTest(launcher=launcher, transport=transport):
+                    job = [SYNCOPATE, "train", "--run-dir", self.folder / f"{transport}-{number}", *SMALL, "--transport", transport]
+                    words = [*through(launcher, 2), *job, ":", "-n", "1", *job, "--data-dir", "x"]
+                    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
+                    self.assert_said_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
+
+    def test_what_rank_zero_alone_finds_wrong_ends_all(self):
+        (self.folder / "run").mkdir()
+        (self.folder / "run/config.toml").write_text("")
+        for launcher in LAUNCHERS:
+            for transport in ("mpi", "tcp"):
+                with self.subTest(launcher=launcher, transport=transport):
+                    done = self.launch(launcher, 3, *SMALL, "--transport", transport)
+                    self.assert_said_once(done, f"{self.folder}/run already holds a run")
 
     def test_what_needs_one_process_is_refused(self):
         self.assertIn("scheme hogwild needs memory that all workers share",
@@ -80,8 +105,7 @@ class LaunchersTest(LaunchedTest):
     def test_a_module_that_is_not_there_is_named(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
         done = self.launch("MPICH", 2, *SMALL, "--transport", "mpi", env=nowhere)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("syncopate-mpi-mpich.so", done.stderr)
+        self.assert_said_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
         self.assertIn("libmpich-dev", done.stderr)
 
     def test_without_a_module_ranks_of_one_host_meet_over_sockets(self):
