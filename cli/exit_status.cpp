@@ -18,11 +18,11 @@ int status_of(const std::exception& error) {
   return dynamic_cast<const Cancelled*>(&error) ? exit_status::interrupted : exit_status::failure;
 }
 
-int guarded(const std::function<int()>& body, const std::string& who) {
+int guarded(const std::function<int()>& body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    print_error(who.empty() ? error.what() : fmt::format("{}: {}", who, error.what()).c_str());
+    print_error(error.what());
     return status_of(error);
   }
 }

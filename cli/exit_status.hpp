@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <functional>
-#include <string>
 
 namespace syncopate::cli {
 
@@ -19,8 +18,8 @@ inline constexpr int interrupted = 130;  ///< the user ended it
 int status_of(const std::exception& error);
 
 /// Runs `body` and gives its exit status. An error that it throws becomes one line on standard
-/// error, `syncopate: …`, and the status of its kind. `who` tells this process from others that say the same.
-int guarded(const std::function<int()>& body, const std::string& who = {});
+/// error, `syncopate: …`, and the status of its kind.
+int guarded(const std::function<int()>& body);
 
 /// Writes `syncopate: …` and a line end to standard error; line ends within become spaces.
 void print_error(const char* message);

@@ -6,11 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/launch/launcher.hpp"
+#include "cli/launch/rank_end.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -85,13 +86,12 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   return run_parsed(root, commands);
 }
 
-/// "rank 2" where rank 0 says most; empty where this process speaks for itself.
-std::string name_under_launcher() {
+/// Empty, too, where a launcher contradicts itself: the command that wants to know refuses it.
+std::optional<Launch> launch_if_any() {
   try {
-    const auto launch = own_launch();
-    return launch && launch->rank > 0 ? fmt::format("rank {}", launch->rank) : std::string();
+    return own_launch();
   } catch (const ConfigError&) {
-    return {};  // the command that wants to know refuses it
+    return std::nullopt;
   }
 }
 
@@ -105,7 +105,8 @@ int run_cli(int argc, char** argv, const Handlers& handlers) {
     }
     return status;
   };
-  return guarded(run, name_under_launcher());
+  const auto launch = launch_if_any();
+  return launch ? guarded_rank(*launch, run) : guarded(run);
 }
 
 }  // namespace syncopate::cli

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/errors.hpp"
+#include "cli/bench/command.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
 #include "train/config_fields.hpp"
@@ -9,11 +14,35 @@
 namespace syncopate::cli {
 namespace {
 
+using Names = std::vector<std::string_view>;
+
+/// The values of options that are no field of a job, or take fewer values than the field of their name.
+Names own_values(const CLI::App& command, const std::string& option) {
+  const std::string where = command.get_name() + " " + option;
+  if (where == "bench transport") {
+    return {bench_transports.begin(), bench_transports.end()};
+  }
+  if (where == "bench algorithm") {
+    return {bench_algorithms.begin(), bench_algorithms.end()};
+  }
+  if (where == "compare schemes") {
+    return find_field("scheme")->choices();
+  }
+  return where == "compare grid-in" ? Names{"virtual", "real"} : Names{};
+}
+
+Names values_of_field(const std::string& name) {
+  const Field* field = find_field(name);
+  return field != nullptr && field->choices != nullptr ? field->choices() : Names{};
+}
+
 /// What follows "how=" in the script: `compgen`'s arguments for the values of an option.
-std::string values_of(const CLI::Option& option) {
-  const Field* field = find_field(option.get_lnames().front());
-  if (field != nullptr && field->choices != nullptr) {
-    return fmt::format("(-W '{}')", fmt::join(field->choices(), " "));
+std::string values_of(const CLI::App& command, const CLI::Option& option) {
+  const std::string& name = option.get_lnames().front();
+  const Names own = own_values(command, name);
+  const Names values = own.empty() ? values_of_field(name) : own;
+  if (!values.empty()) {
+    return fmt::format("(-W '{}')", fmt::join(values, " "));
   }
   if (option.get_type_name() == "FILE") {
     return "(-f)";
@@ -44,19 +73,19 @@ std::string branches_of(const CLI::App& command) {
     const std::string& name = option->get_lnames().front();
     words += fmt::format(" --{}", name);
     if (option->get_type_size() != 0) {
-      branches +=
-          fmt::format("    {}:--{}) how={} ;;\n", command.get_name(), name, values_of(*option));
+      branches += fmt::format("    {}:--{}) how={} ;;\n", command.get_name(), name,
+                              values_of(command, *option));
     }
   }
   return branches + fmt::format("    {}:*) how=(-W '{}') ;;\n", command.get_name(), words);
 }
 
-// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three.
+// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three, but no list at its commas.
 constexpr std::string_view frame =
     R"(# bash completion for syncopate, made by: syncopate completion bash
 
 _syncopate() {{
-  local word=$2 before=$3 command=${{COMP_WORDS[1]}} how=()
+  local word=$2 before=$3 command=${{COMP_WORDS[1]}} how=() list=""
   if [[ $word == "=" ]]; then
     word=""
   elif [[ $before == "=" ]]; then
@@ -69,8 +98,12 @@ _syncopate() {{
     :*) how=(-W '{commands} --help --version') ;;
 {branches}  esac
   COMPREPLY=()
+  if [[ ${{how[0]}} == -W && $word == *,* ]]; then
+    list=${{word%,*}},
+    word=${{word##*,}}
+  fi
   if ((${{#how[@]}} > 0)); then
-    mapfile -t COMPREPLY < <(compgen "${{how[@]}}" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -P "$list" "${{how[@]}}" -- "$word")
   fi
 }}
 complete -o filenames -F _syncopate syncopate

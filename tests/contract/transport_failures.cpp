@@ -178,6 +178,9 @@ TEST_P(TransportContract, TheLossOfAPeerEndsWhatIsUnderWay) {
       });
 }
 
+/// By its nature no test of nodes in several processes: `kill` closes the transport of the node that it ends, which only
+/// that one's process can do. Another process could but ask for it, which would be that body's own `kill` over again, as in
+/// the tests before; or end it by a signal, with which MPI ends everybody.
 TEST_P(TransportContract, ABodyMayBeKilledFromAnotherNode) {
   run_pair(
       [this](World& world) {

@@ -132,6 +132,17 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("syncopate", "completion", "b"), ["bash"])
         self.assertEqual(self.complete("syncopate", "bench", "al"), ["allreduce"])
         self.assertEqual(self.complete("syncopate", "coordinator", "--network", "len"), ["lenet5"])
+        self.assertEqual(self.complete("syncopate", "compare", "--grid-in", ""), ["virtual", "real"])
+
+    def test_values_of_an_option_that_differ_between_commands(self):
+        for command, transports in (("train", ["auto", "shm", "tcp", "mpi"]), ("doctor", ["auto", "shm", "tcp", "mpi"]),
+                                    ("bench", ["shm", "tcp", "mpi"])):
+            self.assertEqual(self.complete("syncopate", command, "--transport", ""), transports, command)
+
+    def test_lists(self):
+        self.assertEqual(self.complete("syncopate", "bench", "--algorithm", "b"), ["butterfly", "binary-blocks"])
+        self.assertEqual(self.complete("syncopate", "bench", "--algorithm", "ring,tree,m"), ["ring,tree,mpi"])
+        self.assertEqual(self.complete("syncopate", "compare", "--schemes", "ssgd,es"), ["ssgd,esync"])
 
     def test_nothing_where_anything_goes(self):
         self.assertEqual(self.complete("syncopate", "train", "--seed", ""), [])

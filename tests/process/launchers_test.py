@@ -1,51 +1,21 @@
 """Goal:   ranks that an MPI's launcher has started train the job that `syncopate train` would by itself, over MPI or over
         sockets; they fail together, and each mistake in how they were started is explained.
-Method: real launchers of Open MPI and MPICH, real jobs, real signals; the identity that synchronous SGD has the same last bits
-        whoever has started its workers.
+Method: real launchers of Open MPI and MPICH, real jobs, real signals. What they come to is compared in
+        `launched_identities_test`.
 """
 import os
 import signal
 import subprocess
 import unittest
 
-from jobs import LIMIT, SYNCOPATE, JobTest, descendants, read_safetensors, wait_until_gone
+from jobs import LIMIT, SYNCOPATE, descendants, wait_until_gone
+from launchers import LAUNCHERS, LaunchedTest, through
 
-LAUNCHERS = {
-    "Open MPI": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
-    "MPICH": ["mpirun.mpich"],
-}
 SMALL = ["--network", "mlp", "--data", "synthetic"]
 ONE_EPOCH = [*SMALL, "--epochs", "1", "--batch-size", "50", "--checkpoint-every", "1epochs"]
 
 
-def through(launcher, ranks, *more):
-    return [*LAUNCHERS[launcher], *more, "-n", str(ranks)]
-
-
-class LaunchersTest(JobTest):
-    def launch(self, launcher, ranks, *options, run_dir="run", more=(), **others):
-        return self.train(*options, run_dir=run_dir, through=through(launcher, ranks, *more), **others)
-
-    def assert_trained(self, done, scheme, workers, run_dir="run"):
-        self.assertEqual(done.returncode, 0, done.stderr)
-        summary = self.summary(run_dir)
-        self.assertEqual((summary["scheme"], len(summary["workers"])), (scheme, workers))
-
-    def model(self, run_dir):
-        return read_safetensors(self.checkpoints(run_dir)[-1])[1]
-
-    def test_synchronous_training_is_the_same_whoever_starts_it(self):
-        ring = [*ONE_EPOCH, "--aggregate", "ring", "--overlap", "off"]
-        done = self.train(*ring, "--workers", "4", run_dir="alone")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for number, launcher in enumerate(LAUNCHERS):
-            for transport in ("mpi", "tcp"):
-                run_dir = f"{number}-{transport}"
-                with self.subTest(launcher=launcher, transport=transport):
-                    self.assert_trained(
-                        self.launch(launcher, 4, *ring, "--transport", transport, run_dir=run_dir), "ssgd", 4, run_dir)
-                    self.assertEqual(self.model(run_dir), self.model("alone"))
-
+class LaunchersTest(LaunchedTest):
     def test_every_scheme_with_a_server_has_it_on_rank_zero(self):
         for scheme in ("asgd", "dc-asgd", "ssp", "downpour", "easgd", "backup"):
             with self.subTest(scheme=scheme):
@@ -82,12 +52,37 @@ class LaunchersTest(JobTest):
                 done = self.launch(launcher, 3, *ONE_EPOCH, "--transport", "mpi", "--aggregate", "ring", run_dir=run_dir)
                 self.assert_trained(done, "ssgd", 3, run_dir)
 
-    def test_what_contradicts_the_ranks_is_refused_by_each(self):
-        done = self.launch("MPICH", 3, *SMALL, "--workers", "7")
+    def assert_said_once(self, done, reason, by="syncopate: "):
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("syncopate: 7 workers do not fit 3 ranks; leave out workers", done.stderr)
-        self.assertIn("syncopate: rank 2: 7 workers do not fit 3 ranks", done.stderr)
-        self.assertFalse((self.folder / "run").exists())
+        told = [line for line in done.stderr.splitlines() if reason in line]
+        self.assertEqual(len(told), 1, done.stderr)
+        self.assertIn(by + reason, told[0])
+
+    def test_what_all_ranks_find_wrong_is_said_once(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                done = self.launch(launcher, 4, *SMALL, "--workers", "7")
+                self.assert_said_once(done, "7 workers do not fit 4 ranks; leave out workers")
+                self.assert_said_once(self.launch(launcher, 4, *SMALL, "--workerz", "7"), "unknown option --workerz")
+                self.assertFalse((self.folder / "run").exists())
+
+    def test_what_one_rank_finds_wrong_is_said_by_it_and_ends_all(self):
+        for number, launcher in enumerate(LAUNCHERS):
+            for transport in ("mpi", "tcp"):
+                with self.subTest(launcher=launcher, transport=transport):
+                    job = [SYNCOPATE, "train", "--run-dir", self.folder / f"{transport}-{number}", *SMALL, "--transport", transport]
+                    words = [*through(launcher, 2), *job, ":", "-n", "1", *job, "--data-dir", "x"]
+                    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
+                    self.assert_said_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
+
+    def test_what_rank_zero_alone_finds_wrong_ends_all(self):
+        (self.folder / "run").mkdir()
+        (self.folder / "run/config.toml").write_text("")
+        for launcher in LAUNCHERS:
+            for transport in ("mpi", "tcp"):
+                with self.subTest(launcher=launcher, transport=transport):
+                    done = self.launch(launcher, 3, *SMALL, "--transport", transport)
+                    self.assert_said_once(done, f"{self.folder}/run already holds a run")
 
     def test_what_needs_one_process_is_refused(self):
         self.assertIn("scheme hogwild needs memory that all workers share",
@@ -110,8 +105,7 @@ class LaunchersTest(JobTest):
     def test_a_module_that_is_not_there_is_named(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
         done = self.launch("MPICH", 2, *SMALL, "--transport", "mpi", env=nowhere)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("syncopate-mpi-mpich.so", done.stderr)
+        self.assert_said_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
         self.assertIn("libmpich-dev", done.stderr)
 
     def test_without_a_module_ranks_of_one_host_meet_over_sockets(self):

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import unittest
 
 from jobs import SYNCOPATE, JobTest
@@ -49,18 +50,43 @@ class SlurmTest(JobTest):
         self.assert_trained(done, "esync", 4)
         self.assertIn("4 ranks, started by srun", done.stdout + done.stderr)
 
-    def test_the_sbatch_file_gives_the_table_of_nbssgd(self):
+    def experiment(self, *options, mpi="pmix"):
+        """Runs examples/nbssgd.sbatch; gives how the job ended, its log, and the schemes that the table has."""
         log = self.folder / "log"
         done = self.slurm.run(
-            "sbatch", "--parsable", f"--output={log}", f"--chdir={self.folder}", f"--export=ALL,SYNCOPATE={SYNCOPATE}",
-            ROOT / "examples/nbssgd.sbatch", "--network", "mlp", "--data", "synthetic", "--target-accuracy", "0.7",
+            "sbatch", "--parsable", f"--output={log}", f"--chdir={self.folder}", *options,
+            f"--export=ALL,SYNCOPATE={SYNCOPATE},MPI={mpi}", ROOT / "examples/nbssgd.sbatch", "--network", "mlp", "--data",
+            "synthetic", "--target-accuracy", "0.7", "--epochs", "2",
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         state = self.slurm.await_end(done.stdout.strip(), 240)
         text = log.read_text()
+        rows = re.findall(r"^(nbssgd|asgd|downpour|ssgd|hogwild) +4 +", text, re.MULTILINE)
+        return state, text, sorted(rows)
+
+    def assert_whole_table(self, *options, **how):
+        state, text, schemes = self.experiment(*options, **how)
         self.assertEqual(state, "COMPLETED", text)
-        rows = re.findall(r"^(nbssgd|asgd|downpour|ssgd|hogwild) +4 +(\S+)", text, re.MULTILINE)
-        self.assertEqual(sorted(scheme for scheme, _ in rows), ["asgd", "downpour", "hogwild", "nbssgd", "ssgd"], text)
+        self.assertEqual(schemes, ["asgd", "downpour", "hogwild", "nbssgd", "ssgd"], text)
+        return text
+
+    def test_the_sbatch_file_gives_the_table_of_nbssgd(self):
+        self.assert_whole_table()
+
+    def test_the_sbatch_file_needs_no_mpi_on_one_node(self):
+        text = self.assert_whole_table("--nodes=1", mpi="none")
+        self.assertEqual(text.count("5 ranks, started by srun"), 4, text)
+
+    def test_the_sbatch_file_spreads_over_nodes_what_can_be_spread(self):
+        state, text, schemes = self.experiment("--nodes=4", mpi="pmi2")
+        self.assertEqual(state, "FAILED", text)
+        self.assertEqual(schemes, ["asgd", "downpour", "nbssgd", "ssgd"], text)
+        self.assertIn("hogwild is left out: it needs 4 processors of one node, found 2", text)
+        self.assertEqual(text.count("5 ranks of MPICH"), 4, text)
+
+    def test_the_sbatch_file_finds_processors_of_one_node_for_hogwild(self):
+        text = self.assert_whole_table("--nodes=4", "--cpus-per-task=4")
+        self.assertEqual(text.count("5 ranks of Open MPI"), 4, text)
 
     def test_a_killed_rank_ends_the_job_everywhere(self):
         ready = self.folder / "ready"

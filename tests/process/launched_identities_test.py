@@ -1,0 +1,146 @@
+"""Goal:   under the launchers of Open MPI and MPICH, with four ranks, every scheme is the simpler one that it has to coincide
+        with.
+Method: whole jobs of a small network. One side is launched; the other is a job of `syncopate train` alone, of synchronous or
+        of sequential SGD. Parameters of the last checkpoints are compared: the same bits where both add in the same order,
+        else 1e-5 of their norm, after few enough steps that rounding does not grow. Where workers of a server would race,
+        three ranks of the four are shards and one is a worker. Ranks are kept from sharing memory, so that all that they
+        exchange goes through MPI's messages.
+"""
+import math
+import resource
+import struct
+import unittest
+
+from jobs import read_safetensors
+from launchers import LAUNCHERS, LaunchedTest
+
+RANKS = 4
+STEPS = 15  # of each worker
+RATE = 0.05
+BATCH = 50
+JOB = ["--network", "mlp", "--data", "synthetic", "--batch-size", BATCH, "--max-steps", STEPS, "--eval-every", "never",
+       "--checkpoint-every", "1epochs"]
+PLAIN = ["--optimizer", "sgd", "--learning-rate", RATE]
+TOLERANCE = 1e-5
+OPTIMIZERS = ("optimizer.", "outer.", "server.")  # what keeps their memory in a checkpoint is called
+
+# A step takes so long on each that what the pacer says of a round comes before the round's first step has ended.
+EVEN_DEVICES = f"""\
+name = "even"
+batch_samples = {BATCH}
+[[devices]]
+name = "any"
+seconds_per_batch = 0.2
+count = {RANKS}
+"""
+
+
+def without_shared_memory():
+    """Less than a node's shared memory is long, and more than any file that an MPI or a job writes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
+
+
+def parameters(tensors):
+    """Without the memory of optimizers, which schemes keep in places of their own."""
+    return [
+        value
+        for name, (_, data) in sorted(tensors.items())
+        if not name.startswith(OPTIMIZERS)
+        for value in struct.unpack(f"<{len(data) // 4}f", data)
+    ]
+
+
+def relative_distance(tensors, others):
+    mine, theirs = parameters(tensors), parameters(others)
+    return math.dist(mine, theirs) / math.hypot(*theirs)
+
+
+class LaunchedIdentities(LaunchedTest):
+    def model(self, run_dir):
+        return read_safetensors(self.checkpoints(run_dir)[-1])[1]
+
+    def alone(self, *options):
+        """What a job of one `syncopate train` comes to."""
+        done = self.train(*JOB, *options, run_dir="alone")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.model("alone")
+
+    def launched(self, launcher, scheme, *options, ranks=RANKS, workers=RANKS, transport="mpi"):
+        run_dir = f"{len(list(self.folder.iterdir()))}-{launcher.replace(' ', '-')}"
+        done = self.launch(launcher, ranks, *JOB, "--scheme", scheme, "--transport", transport, *options, run_dir=run_dir,
+                           preexec_fn=without_shared_memory)
+        self.assert_trained(done, scheme, workers, run_dir)
+        summary = self.summary(run_dir)
+        self.assertEqual(summary["samples"], STEPS * BATCH * workers)
+        return summary, self.model(run_dir)
+
+    def assert_is(self, other, scheme, *options, tolerance=TOLERANCE, transports=("mpi",), **how):
+        """Under each launcher `scheme` comes to the model `other`."""
+        for launcher in LAUNCHERS:
+            for transport in transports:
+                with self.subTest(launcher=launcher, transport=transport):
+                    summary, model = self.launched(launcher, scheme, *options, transport=transport, **how)
+                    self.assertEqual(summary["local_bytes"], 0, "all that ranks exchange is messages")
+                    self.assertGreater(summary["traffic_bytes"], 0)
+                    if tolerance == 0:
+                        self.assertTrue(model == other, "to the last bit")  # unittest would compare megabytes as text
+                    else:
+                        self.assertLess(relative_distance(model, other), tolerance)
+
+    def test_ssgd_has_the_same_bits_whoever_starts_it(self):
+        ring = ["--aggregate", "ring", "--overlap", "off"]
+        self.assert_is(self.alone(*ring, "--workers", RANKS), "ssgd", *ring, tolerance=0, transports=("mpi", "tcp"))
+
+    def test_local_sgd_of_one_step_a_round_is_ssgd(self):
+        self.assert_is(self.alone("--workers", RANKS), "local-sgd", "--local-steps", 1)
+
+    def test_diloco_of_one_step_a_round_with_a_plain_outer_step_is_ssgd(self):
+        self.assert_is(self.alone("--workers", RANKS), "diloco", "--local-steps", 1, "--outer-optimizer", "sgd")
+
+    def test_esync_of_the_paper_on_even_devices_is_ssgd(self):
+        cluster = self.folder / "even.toml"
+        cluster.write_text(EVEN_DEVICES)
+        self.assert_is(self.alone("--workers", RANKS), "esync", "--pacing", "paper", "--overlap", "off", "--cluster", cluster)
+
+    def test_nbssgd_of_whole_batches_is_ssgd(self):
+        self.assert_is(self.alone("--workers", RANKS), "nbssgd", "--mini-batches", 1, "--commit", "barrier")
+
+    def test_backup_without_backups_is_ssgd(self):
+        self.assert_is(self.alone("--workers", RANKS - 1), "backup", "--backup-workers", 0, workers=RANKS - 1)
+
+    def test_ssp_without_slack_is_ssgd(self):
+        """Each gradient is a step of its own there, and counts as one of a mean here."""
+        self.assert_is(self.alone("--workers", RANKS - 1, *PLAIN), "ssp", "--slack", 0, "--optimizer", "sgd",
+                       "--learning-rate", RATE / (RANKS - 1), workers=RANKS - 1)
+
+    def assert_is_sequential_through_shards(self, scheme, *options, like=(), transports=("mpi",)):
+        self.assert_is(self.alone("--scheme", "local", *like), scheme, "--servers", RANKS - 1, *options, workers=1,
+                       transports=transports)
+
+    def test_asgd_of_one_worker_is_sequential(self):
+        self.assert_is_sequential_through_shards("asgd", transports=("mpi", "tcp"))
+
+    def test_dc_asgd_of_one_worker_has_no_delay_to_compensate(self):
+        self.assert_is_sequential_through_shards("dc-asgd", "--lambda", 2)
+
+    def test_downpour_of_one_worker_and_every_step_is_sequential(self):
+        self.assert_is_sequential_through_shards(
+            "downpour", "--push-every", 1, "--fetch-every", 1, *PLAIN, "--server-optimizer", "sgd",
+            "--server-learning-rate", RATE, like=PLAIN)
+
+    def test_easgd_of_one_worker_that_meets_its_centre_halfway_is_sequential_at_half_the_rate(self):
+        """At α = 1/2 worker and centre both come to their mean after each step, which half of the step has moved."""
+        self.assert_is_sequential_through_shards(
+            "easgd", "--local-steps", 1, "--moving-rate", 0.5, "--optimizer", "sgd", "--learning-rate", 2 * RATE, like=PLAIN)
+
+    def test_hogwild_is_one_rank_whose_one_worker_is_sequential(self):
+        """More ranks are refused: `launchers_test`."""
+        sequential = self.alone("--scheme", "local")
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                _, model = self.launched(launcher, "hogwild", ranks=1, workers=1, transport="shm")
+                self.assertLess(relative_distance(model, sequential), TOLERANCE)
+
+
+if __name__ == "__main__":
+    unittest.main()
