@@ -11,7 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
@@ -21,20 +26,27 @@
 namespace syncopate {
 namespace {
 
+using namespace std::chrono_literals;
 using Values = std::vector<float>;
 
 SimulatedGroup sharing(std::uint32_t size) {
   return {.size = size, .shared_memory = true};
 }
 
-/// Of a job that would go on without those who are lost, of whom there are none.
-class NoLosses final : public Losses {
+/// Losses that are looked up as a test likes, and take as long.
+class LossesAsTold : public Losses {
  public:
-  std::vector<Rank> lost() const override { return {}; }
+  using Look = std::function<std::vector<Rank>()>;
+  explicit LossesAsTold(Look look) : look_(std::move(look)) {}
+
+  std::vector<Rank> lost() const override { return look_(); }
   void report(const wire::Missing&) override {}
   void finished() override {}
   bool all_finished() const override { return false; }
   bool await_more(std::size_t, TimePoint) override { return false; }
+
+ private:
+  Look look_;
 };
 
 /// The same group, as one that may lose members.
@@ -108,7 +120,7 @@ TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<Values>(sharing(size), [&](Group& group) {
-      NoLosses none;
+      LossesAsTold none([] { return std::vector<Rank>(); });
       Group shrinking = that_may_shrink(group, none);
       const auto shared = SharedAllreduce::make(shrinking);
       const Vector vector(group, where, 300'007);
@@ -200,6 +212,41 @@ TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
     EXPECT_EQ(named.size(), size - 1);
     EXPECT_THAT(named, testing::Contains(victim));
   }
+}
+
+/// Rank 0 has all sums at 5 s, as soon as rank 2 has made its own, and waits for rank 1, which is slow. At 7 s it hears of a
+/// loss, leaves, and uses its vector for something else. What rank 1 then reads there at 13 s is no sum.
+TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
+  constexpr std::array<std::chrono::seconds, 3> looks_until{0s, 13s, 5s};
+  const auto ends = on_every_rank<std::string>(sharing(3), [&](Group& group) -> std::string {
+    World& world = group.world();
+    const std::uint32_t rank = group.rank().value;
+    const LossesAsTold::Look look = [&]() -> std::vector<Rank> {
+      world.sleep_for(std::max(Duration::zero(), TimePoint(looks_until[rank]) - world.now()));
+      return rank == 0 && world.now() >= TimePoint(7s) ? std::vector{Rank{2}} : std::vector<Rank>();
+    };
+    LossesAsTold losses(look);
+    Group shrinking = that_may_shrink(group, losses);
+    const auto shared = SharedAllreduce::make(shrinking);
+    const Vector vector(group, Where::shared_memory, 50'000);
+    fill(group, vector.values());
+    if (rank == 1) {
+      world.sleep_for(
+          550ms);  // rank 2 waits for it, looks for losses meanwhile, and is the last to sum
+    }
+    try {
+      shared->run(vector.values(), 1);
+      return "a sum";
+    } catch (const PeerLost& loss) {
+      return loss.what();
+    } catch (const ViewChanged&) {
+      std::fill(vector.values().begin(), vector.values().end(), -1.0F);
+      world.sleep_for(1min);
+      return "another view";
+    }
+  });
+  EXPECT_THAT(ends, testing::ElementsAre("another view", "worker 0 has left a sum before its end",
+                                         "worker 0 has left a sum before its end"));
 }
 
 TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
