@@ -100,8 +100,8 @@ void add_up(Group& group, std::span<float> values, float factor, Algorithm algor
 Allreduce::Allreduce(Group& group, const Options& options) : group_(group), options_(options) {
   if (options.compression) {
     using Commits = CompressedSums::Commits;
-    compressed_.emplace(options.compression,
-                        group.losses() ? Commits::when_told : Commits::at_once);
+    compressed_.emplace(options.compression, group.losses() ? Commits::when_told : Commits::at_once,
+                        options.momentum);
   }
 }
 

@@ -20,10 +20,10 @@ namespace syncopate {
 
 /// Sums over all ranks of a group, by the algorithm that the user names or the one that is cheapest.
 ///
-/// On one host whose ranks share memory it sums there, and says nothing of links. Else, where the choice is
-/// its own, it measures the links when it is first asked for a sum, again when
-/// one is asked for that is much longer than what it measured with, and again when the group has lost
-/// a member. All ranks then have the same figures, and so come to the same choice without a message.
+/// On one host whose ranks share memory it sums there, and says nothing of links. Else, where the choice is its own, it
+/// measures the links when it is first asked for a sum, again when one is asked for that is much longer than what it
+/// measured with, and again when the group has lost a member. All ranks then have the same figures, and so come to the
+/// same choice without a message.
 ///
 /// By MPI it sums where it is told to, and the transport and all its ranks can: else ConfigError.
 ///
@@ -38,6 +38,7 @@ class Allreduce {
     Algorithm algorithm = Algorithm::automatic;
     Compression compression{};     ///< of `compressed_mean`, whose sums then go a way of their own
     bool compress_remote = false;  ///< only between hosts: each adds up by itself first
+    double momentum = 0;  ///< of optimizers that get compressed means: see `CompressedSums`
   };
 
   /// `group` outlives this. Says nothing to others yet.
@@ -73,9 +74,10 @@ class Allreduce {
   /// is, so that the sum itself takes no longer than later ones.
   Algorithm pick(std::size_t values);
 
-  /// What compressed means cost, or sums by what is picked for one of so many values, at least one: by the links as measured. Where
-  /// the algorithm is the user's choice, who may want runs that repeat to the last bit, by usual ones; in shared
-  /// memory, which has no links, and by MPI, which does not tell them, by usual figures, too. The same on every rank. A collective, as `pick` is.
+  /// What compressed means cost, or sums by what is picked for one of so many values, at least one: by the links as
+  /// measured. Where the algorithm is the user's choice, who may want runs that repeat to the last bit, by usual ones; in
+  /// shared memory, which has no links, and by MPI, which does not tell them, by usual figures, too. The same on every
+  /// rank. A collective, as `pick` is.
   SumCost cost(std::size_t values);
 
   /// What it picked for the longest sum so far, and what from: "ring: 4 ranks, 44.7 MB, links of 35 µs

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/errors.hpp"
 #include "collective/reduce.hpp"
 #include "compression/frame.hpp"
 #include "transport/tags.hpp"
@@ -115,7 +116,30 @@ class CompressedSums::Pass {
   std::vector<std::unique_ptr<Transfer>> sending_;
 };
 
+CompressedSums::CompressedSums(const Compression& compression, Commits commits, double momentum)
+    : feedback_(compression, commits) {
+  if (momentum > 0) {
+    if (commits == Commits::when_told) {
+      throw InternalError("a sum of velocities cannot be tried again");
+    }
+    momentum_.emplace(
+        MomentumCorrection::Options{.momentum = momentum, .ahead = part_ahead(compression)});
+  }
+}
+
 void CompressedSums::run(Group& group, std::span<float> values, float factor, std::size_t first) {
+  if (!momentum_) {
+    add_up(group, values, factor, first);
+    return;
+  }
+  momentum_->reserve(first + values.size());
+  momentum_->to_velocity(values, factor, first);
+  add_up(group, values, 1, first);
+  momentum_->to_gradient(values, first);
+}
+
+void CompressedSums::add_up(Group& group, std::span<float> values, float factor,
+                            std::size_t first) {
   feedback_.reserve(first + values.size());
   scratch_.resize(Codec::block_values);
   for (std::vector<Frame>* const frames : {&parts_out_, &parts_in_, &sums_}) {

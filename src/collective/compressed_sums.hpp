@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "collective/group.hpp"
 #include "compression/error_feedback.hpp"
+#include "compression/momentum_correction.hpp"
 
 namespace syncopate {
 
@@ -20,16 +22,18 @@ namespace syncopate {
 /// sums lost, which it owes to all. Both are added to what it brings next time.
 ///
 /// Cost:   of n bytes that become n / ρ: 2 α + 2 (P − 1)/P · n/ρ β; each rank encodes n and decodes about 3 n, a third
-///         of them to know what was lost.
+///         of them to know what was lost. Velocities take two passes more.
 /// Thread: one at a time; `stats` likewise.
 class CompressedSums {
  public:
   using Commits = ErrorFeedback::Commits;
 
-  CompressedSums(const Compression& compression, Commits commits)
-      : feedback_(compression, commits) {}
+  /// With a `momentum` above 0, that of the optimizers for which these are gradients, velocities are summed
+  /// (`MomentumCorrection`). Errors: InternalError, where sums wait for commits, too.
+  CompressedSums(const Compression& compression, Commits commits, double momentum = 0);
 
-  /// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, which may be a part of a larger one.
+  /// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, which may be a part of a larger one;
+  /// of velocities, by the gradient that makes of them what was summed.
   /// Errors are remembered by place: `values` begin at `first` of a whole that is summed in parts.
   /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError, for a frame that is damaged.
   void run(Group& group, std::span<float> values, float factor, std::size_t first);
@@ -43,7 +47,10 @@ class CompressedSums {
   using Frame = std::vector<std::byte>;
   class Pass;
 
+  void add_up(Group& group, std::span<float> values, float factor, std::size_t first);
+
   ErrorFeedback feedback_;
+  std::optional<MomentumCorrection> momentum_;
   // By rank; kept from call to call, since first touches are slow.
   std::vector<Frame> parts_out_;
   std::vector<Frame> parts_in_;

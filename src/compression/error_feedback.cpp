@@ -37,36 +37,48 @@ void correct(const float* values, float factor, const float* residual, float* in
   }
 }
 
-/// residual = wanted − made, where that is finite, else 0. Sums go by lanes, so that float32 is enough.
+/// Sums of squares go by lanes, so that float32 is enough.
 template <class Tag>
-HWY_INLINE void settle_lanes(Tag tag, const float* wanted, const float* made, float* residual,
-                             hn::Vec<Tag>& sum, hn::Vec<Tag>& sum_lost) {
+struct Norms {
+  hn::Vec<Tag> wanted;
+  hn::Vec<Tag> lost;
+
+  void add_to(double* norms) const {
+    norms[0] += hn::GetLane(hn::SumOfLanes(Tag(), wanted));
+    norms[1] += hn::GetLane(hn::SumOfLanes(Tag(), lost));
+  }
+};
+
+/// residual = wanted − made, where that is finite, else 0.
+template <class Tag>
+HWY_INLINE void settle_lanes(const float* wanted, const float* made, float* residual,
+                             Norms<Tag>& norms) {
+  const Tag tag;
   const auto x = hn::LoadU(tag, wanted);
   const auto difference = hn::Sub(x, hn::LoadU(tag, made));
   const auto lost = hn::IfThenElseZero(hn::IsFinite(difference), difference);
   hn::StoreU(lost, tag, residual);
-  sum = hn::Add(sum, hn::Mul(x, x));
-  sum_lost = hn::Add(sum_lost, hn::Mul(lost, lost));
+  norms.wanted = hn::Add(norms.wanted, hn::Mul(x, x));
+  norms.lost = hn::Add(norms.lost, hn::Mul(lost, lost));
 }
 
 /// `norms`: ‖wanted‖² and ‖residual‖².
 void settle(const float* wanted, const float* made, float* residual, size_t count, double* norms) {
-  const hn::ScalableTag<float> lanes;
-  const size_t width = hn::Lanes(lanes);
-  auto sum = hn::Zero(lanes);
-  auto sum_lost = hn::Zero(lanes);
+  using Wide = hn::ScalableTag<float>;
+  using One = hn::CappedTag<float, 1>;
+  const size_t width = hn::Lanes(Wide());
+  Norms<Wide> most{hn::Zero(Wide()), hn::Zero(Wide())};
   size_t i = 0;
   for (; i + width <= count; i += width) {
-    settle_lanes(lanes, wanted + i, made + i, residual + i, sum, sum_lost);
+    settle_lanes(wanted + i, made + i, residual + i, most);
   }
-  const hn::CappedTag<float, 1> one;
-  auto rest = hn::Zero(one);
-  auto rest_lost = hn::Zero(one);
+  Norms<One> rest{hn::Zero(One()), hn::Zero(One())};
   for (; i < count; ++i) {
-    settle_lanes(one, wanted + i, made + i, residual + i, rest, rest_lost);
+    settle_lanes(wanted + i, made + i, residual + i, rest);
   }
-  norms[0] = hn::GetLane(hn::SumOfLanes(lanes, sum)) + hn::GetLane(rest);
-  norms[1] = hn::GetLane(hn::SumOfLanes(lanes, sum_lost)) + hn::GetLane(rest_lost);
+  norms[0] = norms[1] = 0;
+  most.add_to(norms);
+  rest.add_to(norms);
 }
 
 }  // namespace syncopate::HWY_NAMESPACE
@@ -133,7 +145,7 @@ void ErrorFeedback::encode(std::span<const float> values, float factor, std::siz
     wanted += norms[0];
     lost += norms[1];
     if (!decoded.empty()) {
-      std::copy(made.begin(), made.end(), decoded.begin() + block.first);
+      std::copy(made.begin(), made.end(), decoded.subspan(block.first).begin());
     }
   }
   stats_.values += values.size();

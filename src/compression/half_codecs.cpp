@@ -179,21 +179,26 @@ const std::uint16_t* halves(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void Bf16Codec::encode(std::span<const float> block, std::span<std::byte> into) {
-  HWY_DYNAMIC_DISPATCH(encode_bf16)(block.data(), halves(into), block.size());
+template <Compression::Kind which>
+void HalfCodec<which>::encode(std::span<const float> block, std::span<std::byte> into) {
+  if constexpr (which == Compression::Kind::bf16) {
+    HWY_DYNAMIC_DISPATCH(encode_bf16)(block.data(), halves(into), block.size());
+  } else {
+    HWY_DYNAMIC_DISPATCH(encode_fp16)(block.data(), halves(into), block.size());
+  }
 }
 
-void Bf16Codec::decode(std::span<const std::byte> from, std::span<float> block) const {
-  HWY_DYNAMIC_DISPATCH(decode_bf16)(halves(from), block.data(), block.size());
+template <Compression::Kind which>
+void HalfCodec<which>::decode(std::span<const std::byte> from, std::span<float> block) const {
+  if constexpr (which == Compression::Kind::bf16) {
+    HWY_DYNAMIC_DISPATCH(decode_bf16)(halves(from), block.data(), block.size());
+  } else {
+    HWY_DYNAMIC_DISPATCH(decode_fp16)(halves(from), block.data(), block.size());
+  }
 }
 
-void Fp16Codec::encode(std::span<const float> block, std::span<std::byte> into) {
-  HWY_DYNAMIC_DISPATCH(encode_fp16)(block.data(), halves(into), block.size());
-}
-
-void Fp16Codec::decode(std::span<const std::byte> from, std::span<float> block) const {
-  HWY_DYNAMIC_DISPATCH(decode_fp16)(halves(from), block.data(), block.size());
-}
+template class HalfCodec<Compression::Kind::bf16>;
+template class HalfCodec<Compression::Kind::fp16>;
 
 std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

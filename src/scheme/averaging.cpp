@@ -17,7 +17,8 @@ Averaging::Averaging(Group& group, const Options& options)
       adding_(beside(group, options)),
       allreduce_(adding_ ? *adding_ : group, {.algorithm = options.algorithm,
                                               .compression = options.compression,
-                                              .compress_remote = options.compress_remote}) {
+                                              .compress_remote = options.compress_remote,
+                                              .momentum = options.momentum}) {
   if (group.losses() && !options.server) {
     recovery_.emplace(group);
   }

@@ -33,6 +33,7 @@ class Averaging {
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
     Compression compression{};  ///< of the model's values, by the allreduce; buffers travel whole
     bool compress_remote = false;  ///< only between hosts
+    double momentum = 0;  ///< of optimizers that get the model's values as gradients, and have one
     ServerClient* server =
         nullptr;  ///< adds what is as long as the model; null: the allreduce does
     /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.

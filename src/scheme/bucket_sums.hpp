@@ -17,9 +17,9 @@
 
 namespace syncopate {
 
-/// The weighted mean of a gradient over all workers, compressed where the allreduce compresses, bucket by bucket: with overlap while the rest of it is still
-/// being computed, in a task of its own; else afterwards. Either way the same buckets are added in the same order, so
-/// a mean has the same bits.
+/// The weighted mean of a gradient over all workers, compressed where the allreduce compresses, bucket by bucket: with
+/// overlap while the rest of it is still being computed, in a task of its own; else afterwards. Either way the same
+/// buckets are added in the same order, so a mean has the same bits.
 ///
 /// Buckets are as many as is best by the cost of sums (`best_buckets`); they, and whether there is overlap, are
 /// settled at the first mean, which has none. With a single bucket there is nothing to overlap, and no task.

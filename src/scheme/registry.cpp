@@ -80,11 +80,13 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
                                      .server = where.server,
                                      .samples_to_do = options.samples_to_do,
                                      .ahead = options.overlap};
+  Averaging::Options of_gradients = averaging;
+  of_gradients.momentum = options.momentum;
   if (options.name == "nbssgd") {
-    return make_nbssgd(where, options, averaging);
+    return make_nbssgd(where, options, of_gradients);
   }
   if (options.name == "ssgd") {
-    Ssgd::Options ssgd{.averaging = averaging, .done = options.done};
+    Ssgd::Options ssgd{.averaging = of_gradients, .done = options.done};
     ssgd.averaging.buckets = options.buckets;
     if (!options.balanced.empty()) {
       ssgd.balance = {.batch_sizes = options.balanced, .least = options.least_step};

@@ -30,6 +30,7 @@ struct SchemeOptions {
   Algorithm algorithm = Algorithm::automatic;  ///< where workers add up without a server
   Compression compression{};                   ///< likewise, of gradients and of rounds' deltas
   bool compress_remote = false;                ///< only between hosts
+  double momentum = 0;                         ///< of the replica's optimizer; 0 where it has none
   Round done{};      ///< rounds that came before, in a run that is resumed
   float weight = 1;  ///< this worker's batch size over the mean one
   std::uint32_t push_every = 1;

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
+#include "train/names.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {
@@ -171,6 +172,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .algorithm = algorithm_of(config()),
        .compression = Compression::parse(config().compress),
        .compress_remote = config().compress_remote,
+       .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
        .done = Round{progress_.round},
        .weight = options_.plan.gradient_weight(options_.rank),
        .push_every = config().push_every,

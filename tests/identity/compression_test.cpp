@@ -19,15 +19,17 @@ using testing::Each;
 using testing::Eq;
 using testing::StartsWith;
 
-TrainConfig config_of(const std::string& scheme, const std::string& compress) {
-  std::string folder = "compression-" + scheme + "-" + compress;
+TrainConfig config_of(const std::string& scheme, const std::string& compress,
+                      const std::string& optimizer = "sgd") {
+  std::string folder = "compression-" + scheme + "-" + compress + "-" + optimizer;
   std::replace(folder.begin(), folder.end(), ':', '-');
   TrainConfig config = toy_config(fresh_folder(folder));
   config.scheme = scheme;
   config.compress = compress;
   config.epochs = 30;
-  config.learning_rate = 0.01;
-  config.optimizer = "sgd";
+  // With momentum one that is too much for error feedback before momentum.
+  config.learning_rate = optimizer == "sgd" ? 0.01 : 0.065;
+  config.optimizer = optimizer;
   config.outer_momentum = 0.5;
   config.server_optimizer = "sgd";  // of downpour
   config.server_learning_rate = config.learning_rate;
@@ -41,6 +43,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& compress) {
 struct Case {
   std::string scheme;
   std::string compress;
+  std::string optimizer = "sgd";
 };
 
 class Compressed : public testing::TestWithParam<Case> {};
@@ -50,10 +53,11 @@ double last_loss(const SimulatedJob& job) {
 }
 
 TEST_P(Compressed, ComesToTheUncompressedLoss) {
-  SimulatedJob plain = toy_job(config_of(GetParam().scheme, "none"));
+  SimulatedJob plain = toy_job(config_of(GetParam().scheme, "none", GetParam().optimizer));
   plain.run();
   ASSERT_EQ(plain.failure(), nullptr);
-  SimulatedJob job = toy_job(config_of(GetParam().scheme, GetParam().compress));
+  SimulatedJob job =
+      toy_job(config_of(GetParam().scheme, GetParam().compress, GetParam().optimizer));
   job.run();
   ASSERT_EQ(job.failure(), nullptr);
   EXPECT_LT(last_loss(job), 1.05 * last_loss(plain));
@@ -82,12 +86,18 @@ std::vector<Case> all_cases() {
       cases.push_back({scheme, compress});
     }
   }
+  for (const std::string scheme : {"ssgd", "nbssgd"}) {
+    for (const std::string compress : {"int8", "onebit", "topk:0.1"}) {
+      cases.push_back({scheme, compress, "momentum"});
+    }
+  }
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, Compressed, testing::ValuesIn(all_cases()), [](const auto& info) {
-  std::string name = info.param.scheme + "_" + info.param.compress.substr(0, 4);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::string name = info.param.scheme + "_" + info.param.compress + "_" + info.param.optimizer;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 });
 
