@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "base/random.hpp"
 #include "cli/bench/nodes.hpp"
+#include "cli/bench/random_batch.hpp"
 #include "scheme/ssgd.hpp"
 #include "torch/factory.hpp"
 
@@ -24,7 +24,6 @@ namespace {
 using namespace syncopate;
 
 constexpr int warm_up_steps = 3;
-constexpr std::uint32_t classes = 10;
 
 struct Orders {
   cli::Meeting meeting;
@@ -53,19 +52,6 @@ Orders read_orders(const std::vector<std::string>& words) {
           .steps = std::stoi(words[7])};
 }
 
-Batch random_batch(std::uint32_t samples, std::uint32_t rank) {
-  Random random = Random(1).fork("batch", rank);
-  Batch batch;
-  batch.shape = {1, 28, 28};
-  for (std::size_t i = 0; i < samples * batch.shape.values(); ++i) {
-    batch.features.push_back(static_cast<float>(random.normal()));
-  }
-  for (std::uint32_t i = 0; i < samples; ++i) {
-    batch.labels.push_back(static_cast<std::int64_t>(random.below(classes)));
-  }
-  return batch;
-}
-
 void take_step(Ssgd& ssgd, Replica& replica, const Batch& batch) {
   const auto samples = static_cast<std::uint32_t>(batch.samples());
   GradientSink* const sink = ssgd.before_backward(replica, samples);
@@ -74,10 +60,10 @@ void take_step(Ssgd& ssgd, Replica& replica, const Batch& batch) {
 }
 
 void train(const Orders& orders, World& world, Group& group) {
-  const Batch batch = random_batch(orders.batch, orders.index);
+  const Batch batch = cli::random_batch(orders.batch, Random(1).fork("batch", orders.index));
   torch_backend::set_threads(1);
   const auto replica = torch_backend::make_replica(
-      {.name = orders.network, .input = batch.shape, .classes = classes},
+      {.name = orders.network, .input = batch.shape, .classes = cli::random_batch_classes},
       {.name = "momentum", .learning_rate = 0.01}, "cpu");
   replica->initialise(1);
   Ssgd ssgd(group,

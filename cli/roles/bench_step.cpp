@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.hpp"
 #include "cli/bench/processes.hpp"
+#include "cli/bench/random_batch.hpp"
 #include "cli/bench/timing.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
@@ -18,20 +18,6 @@ namespace syncopate::cli {
 namespace {
 
 constexpr int warm_up_steps = 5;
-constexpr std::uint32_t classes = 10;
-
-Batch random_batch(std::uint32_t samples) {
-  Random random(1);
-  Batch batch;
-  batch.shape = {1, 28, 28};
-  for (std::size_t i = 0; i < samples * batch.shape.values(); ++i) {
-    batch.features.push_back(static_cast<float>(random.normal()));
-  }
-  for (std::uint32_t i = 0; i < samples; ++i) {
-    batch.labels.push_back(static_cast<std::int64_t>(random.below(classes)));
-  }
-  return batch;
-}
 
 /// Seconds of each step.
 struct Parts {
@@ -69,10 +55,10 @@ struct Ready {
 };
 
 Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
-  Ready ready{.batch = random_batch(setting.samples), .replica = {}};
+  Ready ready{.batch = random_batch(setting.samples, Random(1)), .replica = {}};
   torch_backend::set_threads(threads);
   ready.replica = torch_backend::make_replica(
-      {.name = setting.network, .input = ready.batch.shape, .classes = classes},
+      {.name = setting.network, .input = ready.batch.shape, .classes = random_batch_classes},
       {.name = "momentum", .learning_rate = 0.01}, setting.device);
   ready.replica->initialise(1);
   train(*ready.replica, ready.batch, {.rounds = warm_up_steps});
