@@ -17,7 +17,7 @@ constexpr Duration patience = std::chrono::milliseconds(1);
 constexpr Duration awake = std::chrono::microseconds(50);
 /// How long after the last of those who wait the thread of its own comes back: longer than most sums pause between two
 /// messages, short beside the time that a peer needs to notice.
-constexpr Duration absence = std::chrono::microseconds(200);
+constexpr Duration absence = std::chrono::microseconds(500);
 
 }  // namespace
 
