@@ -8,7 +8,7 @@ namespace syncopate::tcp {
 namespace {
 
 /// Reads in a row, before other streams of the node have their turn.
-constexpr int reads_in_a_row = 2;
+constexpr int reads_in_a_row = 8;
 
 }  // namespace
 
