@@ -31,7 +31,7 @@ class ServerRole {
   ServerRole(World& world, MemberLink& link, const ServerOptions& options);
 
   void run();
-  wire::Heartbeat status(const std::string& phase) const;
+  wire::Heartbeat status(const std::string& phase);
 
  private:
   ValueRange range(const std::vector<TensorInfo>& layout) const;
@@ -45,6 +45,7 @@ class ServerRole {
   void keep(bool evaluate, bool checkpoint);
   void keep_the_last();
   void tell_status();
+  void take_loss();
   bool first() const { return options_.shard == Rank{0}; }
   /// Another shard's state may still be asked for, until the first says that it will not be.
   bool awaits_first_shard() const {
@@ -255,15 +256,20 @@ void ServerRole::tell_status() {
     return;
   }
   next_status_ = world_.now() + tick;
+  link_.set_status(status("serving"));
+}
+
+/// Of what has come since the last status; where nothing has, that one's loss stands.
+void ServerRole::take_loss() {
   const std::uint64_t samples = store_.samples() - std::exchange(status_samples_, store_.samples());
   const double loss = store_.loss_sum() - std::exchange(status_loss_, store_.loss_sum());
   if (samples > 0) {
     loss_ = loss / static_cast<double>(samples);
   }
-  link_.set_status(status("serving"));
 }
 
-wire::Heartbeat ServerRole::status(const std::string& phase) const {
+wire::Heartbeat ServerRole::status(const std::string& phase) {
+  take_loss();
   const Progress now = progress();
   wire::Heartbeat status;
   status.set_phase(phase);

@@ -46,6 +46,18 @@ TEST(ServerIdentity, AsgdOfOneWorkerIsSequential) {
   EXPECT_EQ(trained(alone(config_of("asgd", "asgd"))), sequential);
 }
 
+/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its last status, here none.
+TEST(ServerIdentity, TheLossOfAJobThatEndsBeforeAnyStatusIsTold) {
+  const auto loss_of = [](const std::string& scheme) {
+    TrainConfig config = alone(config_of(scheme, scheme));
+    config.max_steps = 1;
+    SimulatedJob job = toy_job(config);
+    job.run();
+    return job.summary().at("loss").get<double>();
+  };
+  EXPECT_DOUBLE_EQ(loss_of("asgd"), loss_of("local"));
+}
+
 TEST(ServerIdentity, ShardsMakeNoDifference) {
   TrainConfig config = alone(config_of("asgd", "shards"));
   config.servers = 3;
