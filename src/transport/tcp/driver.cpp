@@ -15,8 +15,8 @@ namespace {
 constexpr Duration patience = std::chrono::milliseconds(1);
 /// Of that, how long without a rest: about as long as it takes to be woken. The core is offered to others between looks.
 constexpr Duration awake = std::chrono::microseconds(50);
-/// How long after the last of those who wait the thread of its own comes back: longer than most sums pause between two
-/// messages, short beside the time that a peer needs to notice.
+/// How long at least, and at most twice as long, after the last of those who wait the thread of its own comes back: longer
+/// than most sums pause between two messages, short beside the time that a peer needs to notice.
 constexpr Duration absence = std::chrono::microseconds(500);
 
 }  // namespace

@@ -118,8 +118,8 @@ bool is_on_this_host(const Socket& socket) {
 }
 
 /// By themselves buffers grow to many megabytes, which is what a long way needs; on a short one it takes what is in them out
-/// of the cache. Measured: with 256 KiB a sum of 1 MB takes twice as long as with 1 MiB, for which both sides must wait
-/// more often; without a limit one of 44.7 MB takes a quarter longer.
+/// of the cache. Shorter ones than these make both sides wait more often: measured, with 256 KiB a sum of 1 MB takes twice
+/// as long.
 void set_short_buffers(Socket& socket) {
   constexpr int bytes = 1024 * 1024;
   asio::error_code ignored;  // as above
