@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr Duration tick = std::chrono::milliseconds(100);
 constexpr Duration farewell = std::chrono::seconds(2);
+/// A worker is told its share of the speed again when it has changed by more than this part of it.
+constexpr double share_tolerance = 0.02;
 
 }  // namespace
 
@@ -43,8 +47,10 @@ void Coordinator::run() {
 
 Decisions Coordinator::next_event() {
   try {
+    const TimePoint now = world_.now();
+    const TimePoint until = next_tick_ > now ? std::min(next_tick_, now + tick) : now + tick;
     const Message message =
-        world_.transport().receive(std::nullopt, tags::to_coordinator, world_.now() + tick);
+        world_.transport().receive(std::nullopt, tags::to_coordinator, until);
     return understand(message);
   } catch (const TimedOut&) {
     return {};  // the tick
@@ -71,8 +77,7 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
         observer_.heard(*member, message.heartbeat());
       }
       return membership_.heard(from, message.heartbeat(), world_.now());
-    case wire::ToCoordinator::kArrived:
-      return membership_.arrived(from, message.arrived().barrier());
+    case wire::ToCoordinator::kArrived: return handle_arrival(from, message.arrived());
     case wire::ToCoordinator::kMissing:
       return membership_.missing(from, message.missing(), world_.now());
     case wire::ToCoordinator::kAbort: return membership_.failed(from, message.abort());
@@ -87,6 +92,11 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
       }
       return membership_.left(from);
     case wire::ToCoordinator::kStepped: return handle_step(from, message.stepped());
+    case wire::ToCoordinator::kComplete:
+      if (member) {
+        stop_when_complete();
+      }
+      return {};
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
@@ -110,14 +120,51 @@ Decisions Coordinator::handle_step(NodeId from, const wire::Stepped& stepped) {
   return {};
 }
 
+Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived) {
+  if (arrived.restarts()) {
+    restart_barrier_ = std::max(restart_barrier_, arrived.barrier());
+  }
+  if (pacer_ && arrived.has_pacer()) {
+    try {
+      pacer_->load(arrived.pacer());
+    } catch (const ConfigError& error) {
+      return membership_.refused(error.what());
+    }
+  }
+  return membership_.arrived(from, arrived.barrier());
+}
+
+/// What the pacer decides depends on reports, and on ticks that begin at the restart: on nothing that
+/// differs in a run that is resumed there.
+void Coordinator::restart_pace() {
+  next_tick_ = world_.now() + tick;
+  shares_told_.clear();
+  carry_out(pacer_->restart(world_.now()));
+}
+
 void Coordinator::keep_pace() {
-  if (!pacer_ || !membership_.view()) {
+  if (!pacer_ || !membership_.view() || world_.now() < next_tick_) {
     return;
   }
+  next_tick_ = world_.now() + tick;
   carry_out(pacer_->time_passed(world_.now()));
-  if (world_.now() >= next_paced_) {
-    next_paced_ = world_.now() + tick;
-    observer_.paced(pacer_->state());
+  const PacerState state = pacer_->state();
+  observer_.paced(state);
+  tell_speed_shares(state);
+}
+
+void Coordinator::tell_speed_shares(const PacerState& state) {
+  const std::vector<double> shares = speed_shares(state);
+  shares_told_.resize(shares.size());
+  for (std::uint32_t rank = 0; rank < shares.size(); ++rank) {
+    const double change = std::abs(shares[rank] - shares_told_[rank]);
+    if (shares[rank] == 0 || change <= share_tolerance * shares[rank]) {
+      continue;
+    }
+    shares_told_[rank] = shares[rank];
+    wire::FromCoordinator message;
+    message.mutable_speed_share()->set_share(shares[rank]);
+    tell(membership_.view()->find(Role::worker, Rank{rank})->node, message);
   }
 }
 
@@ -185,9 +232,17 @@ void Coordinator::act(const InstallView& install) {
 }
 
 void Coordinator::act(const ReleaseBarrier& release) {
+  const bool restarts = release.barrier == restart_barrier_;
   wire::FromCoordinator message;
   message.mutable_released()->set_barrier(release.barrier);
+  message.mutable_released()->set_restarts(restarts);
+  if (restarts && pacer_) {
+    *message.mutable_released()->mutable_pacer() = pacer_->memory();
+  }
   tell_everyone(message);
+  if (restarts && pacer_) {
+    restart_pace();
+  }
 }
 
 void Coordinator::act(const DropWorker& drop) {
@@ -226,6 +281,18 @@ void Coordinator::stop_if_wanted() {
   stopping_ = true;
   wire::FromCoordinator message;
   message.mutable_stop()->set_reason(*reason);
+  tell_everyone(message);
+}
+
+/// The samples of the job are complete: every worker stops at once, and what is in flight is cancelled.
+void Coordinator::stop_when_complete() {
+  if (complete_ || !membership_.view()) {
+    return;
+  }
+  complete_ = true;
+  wire::FromCoordinator message;
+  message.mutable_stop()->set_reason("every epoch is done");
+  message.mutable_stop()->set_complete(true);
   tell_everyone(message);
 }
 

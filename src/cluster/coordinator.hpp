@@ -69,10 +69,14 @@ class Coordinator {
   void act(const DropWorker& drop);
   [[noreturn]] void act(const EndJob& end);
   void act(const JobDone& done);
+  Decisions handle_arrival(NodeId from, const wire::Arrived& arrived);
+  void restart_pace();
   void keep_pace();
   void carry_out(const Paces& paces);
+  void tell_speed_shares(const PacerState& state);
   void no_longer_pace(NodeId node);
   void stop_if_wanted();
+  void stop_when_complete();
   void tell(NodeId node, const wire::FromCoordinator& message);
   void tell_everyone(const wire::FromCoordinator& message);
 
@@ -80,9 +84,12 @@ class Coordinator {
   JobObserver& observer_;
   Membership membership_;
   std::optional<Pacer> pacer_;
-  TimePoint next_paced_{};  ///< when the observer hears of the pace again
+  TimePoint next_tick_{};  ///< when time next passes for the pacer, and the observer hears of it
+  std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
+  std::vector<double> shares_told_;  ///< of the workers' speeds, by rank
   const wire::JobDescription description_;
   bool stopping_ = false;
+  bool complete_ = false;  ///< the samples of the job
   bool done_ = false;
 };
 

@@ -46,7 +46,8 @@ MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       changed_(world.make_event()),
-      beat_now_(world.make_event()) {
+      beat_now_(world.make_event()),
+      stop_asked_(world.make_event()) {
   options_.join.set_address(world.transport().address());
 }
 
@@ -88,6 +89,29 @@ std::optional<std::string> MemberLink::stop_reason() const {
   return stop_reason_;
 }
 
+bool MemberLink::job_is_complete() const {
+  const std::scoped_lock lock(mutex_);
+  return complete_;
+}
+
+bool MemberLink::sleep_unless_stopped(TimePoint when) {
+  while (world_.now() < when && !stop_reason()) {
+    stop_asked_->wait(when);
+  }
+  return !stop_reason();
+}
+
+void MemberLink::report_complete() {
+  wire::ToCoordinator message;
+  message.mutable_complete();
+  tell(message);
+}
+
+std::optional<double> MemberLink::speed_share() const {
+  const std::scoped_lock lock(mutex_);
+  return speed_share_;
+}
+
 void MemberLink::check() const {
   const std::scoped_lock lock(mutex_);
   if (ended_) {
@@ -106,8 +130,27 @@ void MemberLink::barrier() {
   wait_until([this, mine] { return released_ >= mine; });
 }
 
-std::uint64_t MemberLink::arrive() {
+wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pacer,
+                                      const std::function<void()>& on_loss) {
+  wire::Arrived arrived;
+  arrived.set_restarts(true);
+  if (pacer) {
+    *arrived.mutable_pacer() = *pacer;
+  }
+  const std::uint64_t mine = arrive(arrived);
+  std::size_t known = 0;
+  do {
+    known = lost().size();
+    on_loss();
+    wait_until([&] { return released_ >= mine || dropped_.size() > known; });
+  } while (lost().size() > known);
+  const std::scoped_lock lock(mutex_);
+  return released_pacer_;
+}
+
+std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
   wire::ToCoordinator message;
+  *message.mutable_arrived() = arrived;
   message.mutable_arrived()->set_barrier(++barriers_);
   tell(message);
   return barriers_;
@@ -295,9 +338,15 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     const std::scoped_lock lock(mutex_);
     switch (message.body_case()) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
-      case wire::FromCoordinator::kReleased: released_ = message.released().barrier(); break;
+      case wire::FromCoordinator::kReleased: pass(message.released()); break;
       case wire::FromCoordinator::kPace: follow(message.pace()); break;
-      case wire::FromCoordinator::kStop: stop_reason_ = message.stop().reason(); break;
+      case wire::FromCoordinator::kSpeedShare:
+        speed_share_ = message.speed_share().share();
+        break;
+      case wire::FromCoordinator::kStop:
+        stop_reason_ = message.stop().reason();
+        complete_ = complete_ || message.stop().complete();
+        break;
       case wire::FromCoordinator::kAbort:
         ended_ = to_error(message.abort());
         world_.cancel(ended_);
@@ -314,6 +363,21 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     }
   }
   changed_->notify();
+  if (message.released().restarts()) {
+    beat_now_->notify();  // from here on as in a run that is resumed
+  }
+  if (message.has_stop()) {
+    stop_asked_->notify();
+  }
+}
+
+/// What was said of the pace before a restart is not said in a run that is resumed there.
+void MemberLink::pass(const wire::Released& released) {
+  released_ = released.barrier();
+  if (released.restarts()) {
+    released_pacer_ = released.pacer();
+    speed_share_.reset();
+  }
 }
 
 void MemberLink::tell(const wire::ToCoordinator& message) {

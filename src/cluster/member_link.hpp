@@ -67,6 +67,15 @@ class MemberLink : public PaceLine, public Losses {
   void set_status(const wire::Heartbeat& status);
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
   std::optional<std::string> stop_reason() const;
+  /// The job asked to stop because its samples are complete.
+  bool job_is_complete() const;
+  /// Sleeps until `when`, or until the coordinator asks to stop. Returns false in the second case.
+  /// Thread: one. Errors: what ended the job.
+  bool sleep_unless_stopped(TimePoint when);
+  /// Tells the coordinator that the samples of the job are complete. It asks every worker to stop.
+  void report_complete();
+  /// This worker's share of the speed of all, as the pacer expects it; empty where it is not known.
+  std::optional<double> speed_share() const;
   /// Throws what ended the job, once something has. For those who go on after a TimedOut or a PeerLost:
   /// with the job ended, every blocking call throws such an error, and does so for ever.
   void check() const;
@@ -76,6 +85,14 @@ class MemberLink : public PaceLine, public Losses {
 
   /// Blocks until every worker that is still there has called it as many times as this node.
   void barrier();
+  /// A barrier at which all workers go on at one moment, and with them the pacer's times: at the start
+  /// of a job, and at a round at which replicas agree. What happens after it is the same in a run that
+  /// is resumed there. `pacer`: what a checkpoint says of it, from the worker that has read one.
+  /// `on_loss` is called first, and whenever a worker has been dropped meanwhile: for the members of a
+  /// group that has to agree on its last synchronization again.
+  /// Returns what the pacer goes on with; nothing in a job that is not paced.
+  wire::PacerMemory restart(const std::optional<wire::PacerMemory>& pacer = {},
+                            const std::function<void()>& on_loss = [] {});
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);
 
@@ -101,9 +118,10 @@ class MemberLink : public PaceLine, public Losses {
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& gone);
   void follow(const wire::Pace& pace);
+  void pass(const wire::Released& released);
   void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
-  std::uint64_t arrive();
+  std::uint64_t arrive(const wire::Arrived& arrived = {});
   void end_tasks();
   /// Blocks until `ready`, which is asked under the mutex.
   void wait_until(const std::function<bool()>& ready);
@@ -117,17 +135,21 @@ class MemberLink : public PaceLine, public Losses {
   wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
+  bool complete_ = false;
+  std::optional<double> speed_share_;
   PaceOrder order_;
   bool introduced_ = false;             ///< the transport knows the members of the view
   std::vector<wire::Dropped> dropped_;  ///< all of them
   std::size_t taken_ = 0;               ///< of these, by `take_dropped`
   std::uint64_t released_ = 0;
+  wire::PacerMemory released_pacer_;
   std::optional<std::uint64_t> last_barrier_;  ///< at which those arrive who have finished
   bool leaving_ = false;
   std::exception_ptr ended_;  ///< why the job did
 
   std::unique_ptr<Event> changed_;   // something arrived for the owner
   std::unique_ptr<Event> beat_now_;  // ends the pause between heartbeats
+  std::unique_ptr<Event> stop_asked_;
   std::unique_ptr<Task> heart_;
   std::unique_ptr<Task> ear_;
 };

@@ -22,6 +22,22 @@ FirstPace first_pace(PaceRule rule, std::uint32_t batch_size) {
   return {.step_samples = probe_samples(batch_size), .meet_after = std::nullopt};
 }
 
+std::vector<double> speed_shares(const PacerState& state) {
+  std::vector<double> speeds;
+  double all = 0;
+  for (const PacerState::Worker& worker : state.workers) {
+    if (worker.present && worker.sample_seconds <= 0) {
+      return {};
+    }
+    speeds.push_back(worker.present ? 1 / worker.sample_seconds : 0);
+    all += speeds.back();
+  }
+  for (double& speed : speeds) {
+    speed /= all;
+  }
+  return all > 0 ? speeds : std::vector<double>();
+}
+
 std::uint32_t probe_samples(std::uint32_t batch_size) {
   return std::max(batch_size / 16, std::min(batch_size, 2U));
 }

@@ -85,4 +85,8 @@ struct PacerState {
   std::vector<Worker> workers = {};  ///< by rank
 };
 
+/// The share of each worker's speed in that of all, by rank: 0 for one that is gone. Empty until the
+/// speed of every worker present is known.
+std::vector<double> speed_shares(const PacerState& state);
+
 }  // namespace syncopate

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/time.hpp"
+#include "wire/control.pb.h"
 
 namespace syncopate {
 
@@ -25,6 +26,10 @@ class PaceEstimate {
   Duration step_time(std::uint32_t samples) const { return from_seconds(mean_ * samples); }
   /// ε: two standard deviations of a step of `samples`, at least 1 ms.
   Duration margin(std::uint32_t samples) const;
+
+  /// All that it has learnt.
+  wire::PacerMemory::Estimate memory() const;
+  void load(const wire::PacerMemory::Estimate& memory);
 
  private:
   double median() const;

@@ -85,6 +85,53 @@ Paces Pacer::time_passed(TimePoint now) {
   return decide();
 }
 
+Paces Pacer::restart(TimePoint now) {
+  see(now);
+  base_.reset();
+  end_.reset();
+  for (Worker& worker : workers_) {
+    worker.round = round_;
+    worker.steps = 0;
+    worker.begun = now_;
+    worker.in_hand = worker.step_samples;
+    if (worker.heard) {
+      worker.told.reset();
+    }
+  }
+  return decide();
+}
+
+wire::PacerMemory Pacer::memory() const {
+  wire::PacerMemory memory;
+  for (const Worker& worker : workers_) {
+    wire::PacerMemory::Worker& kept = *memory.add_workers();
+    kept.set_heard(worker.heard);
+    kept.set_step_samples(worker.step_samples);
+    *kept.mutable_estimate() = worker.estimate.memory();
+  }
+  *memory.mutable_synchronization() = meetings_.memory();
+  memory.set_round_time(round_time_.value_or(Duration::zero()).count());
+  return memory;
+}
+
+void Pacer::load(const wire::PacerMemory& memory) {
+  if (static_cast<std::size_t>(memory.workers_size()) != workers_.size()) {
+    throw ConfigError(fmt::format("the checkpoint is of {} paced workers, but this job has {}",
+                                  memory.workers_size(), workers_.size()));
+  }
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    const wire::PacerMemory::Worker& kept = memory.workers(static_cast<int>(rank));
+    Worker& worker = workers_[rank];
+    worker.heard = kept.heard();
+    worker.step_samples = kept.step_samples();
+    worker.estimate.load(kept.estimate());
+  }
+  meetings_.load(memory.synchronization());
+  if (memory.round_time() > 0 && !options_.round_time) {
+    round_time_ = Duration(memory.round_time());
+  }
+}
+
 void Pacer::see(TimePoint now) {
   now_ = std::max(now_, now);
 }

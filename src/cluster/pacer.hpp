@@ -66,6 +66,15 @@ class Pacer {
   /// To be called now and then: the estimates may turn out too short without any report.
   Paces time_passed(TimePoint now);
 
+  /// Every worker present has entered the synchronization of the round before and goes on at this
+  /// moment, at which the next round begins.
+  Paces restart(TimePoint now);
+
+  /// What it has learnt of the devices, and a pacer that is to go on with that: before `restart`, of as
+  /// many workers. Errors: ConfigError, for another number of workers.
+  wire::PacerMemory memory() const;
+  void load(const wire::PacerMemory& memory);
+
   /// As of the last call.
   PacerState state() const;
 
