@@ -157,6 +157,10 @@ CompressionStats Allreduce::compression() const {
   return compression_stats_;
 }
 
+void Allreduce::forget_links() {
+  prices_.reset();
+}
+
 void Allreduce::prepare(std::size_t values) {
   if (!compresses() || values == 0) {
     pick(values);

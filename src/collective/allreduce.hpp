@@ -70,6 +70,13 @@ class Allreduce {
 
   CompressionStats compression() const;
 
+  /// Null where nothing is compressed. No collective is under way.
+  CompressedSums* compressed() { return compressed_ ? &*compressed_ : nullptr; }
+  const CompressedSums* compressed() const { return compressed_ ? &*compressed_ : nullptr; }
+
+  /// Links are measured again when a choice is next made.
+  void forget_links();
+
   /// What a sum of so many values is made by. It is a collective, too: what has to be measured for it
   /// is, so that the sum itself takes no longer than later ones.
   Algorithm pick(std::size_t values);

@@ -127,6 +127,28 @@ CompressedSums::CompressedSums(const Compression& compression, Commits commits, 
   }
 }
 
+CompressedSums::Memory CompressedSums::memory() const {
+  const auto copy = [](std::span<const float> values) {
+    return std::vector<float>(values.begin(), values.end());
+  };
+  Memory memory{.residual = copy(feedback_.residual()), .own_velocity = {}, .velocity_of_all = {}};
+  if (momentum_) {
+    memory.own_velocity = copy(momentum_->own_velocity());
+    memory.velocity_of_all = copy(momentum_->velocity_of_all());
+  }
+  return memory;
+}
+
+void CompressedSums::load(const Memory& memory) {
+  if (memory.own_velocity.size() != memory.velocity_of_all.size()) {
+    throw DataError("the velocities of a compressed allreduce are of different lengths");
+  }
+  feedback_.load(memory.residual);
+  if (momentum_) {
+    momentum_->load(memory.own_velocity, memory.velocity_of_all);
+  }
+}
+
 void CompressedSums::run(Group& group, std::span<float> values, float factor, std::size_t first) {
   if (!momentum_) {
     add_up(group, values, factor, first);

@@ -43,6 +43,16 @@ class CompressedSums {
 
   const CompressionStats& stats() const { return feedback_.stats(); }
 
+  /// What this rank remembers: the errors, and the velocities where there are any. Nothing is under way.
+  struct Memory {
+    std::vector<float> residual;
+    std::vector<float> own_velocity;
+    std::vector<float> velocity_of_all;
+  };
+  Memory memory() const;
+  /// Errors: DataError, when velocities are not as long as each other.
+  void load(const Memory& memory);
+
  private:
   using Frame = std::vector<std::byte>;
   class Pass;

@@ -46,6 +46,14 @@ class MomentumCorrection {
   /// remembered.
   void to_velocity(std::span<float> values, float factor, std::size_t first);
 
+  /// u and b. Thread: as `to_velocity`.
+  std::span<const float> own_velocity() const { return own_; }
+  std::span<const float> velocity_of_all() const { return all_; }
+  void load(std::span<const float> own, std::span<const float> all) {
+    own_.assign(own.begin(), own.end());
+    all_.assign(all.begin(), all.end());
+  }
+
   /// Replaces d by x, likewise.
   void to_gradient(std::span<float> values, std::size_t first);
 

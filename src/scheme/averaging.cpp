@@ -1,8 +1,12 @@
 #include "scheme/averaging.hpp"
 
+#include <utility>
+
 namespace syncopate {
 
 namespace {
+
+constexpr const char* compression_state = "compression";
 
 std::optional<Group> beside(const Group& group, const Averaging::Options& options) {
   const bool in_buckets = options.buckets && !options.server && !group.losses();
@@ -121,6 +125,40 @@ std::string Averaging::aggregate() const {
     return "server";
   }
   return buckets_ ? buckets_->description() : allreduce_.description();
+}
+
+std::map<std::string, OptimizerState> Averaging::worker_states() const {
+  const CompressedSums* const compressed = allreduce_.compressed();
+  if (!compressed) {
+    return {};
+  }
+  CompressedSums::Memory memory = compressed->memory();
+  return {{compression_state,
+           {.slots = {{"residual", std::move(memory.residual)},
+                      {"own_velocity", std::move(memory.own_velocity)},
+                      {"velocity_of_all", std::move(memory.velocity_of_all)}},
+            .counters = {}}}};
+}
+
+void Averaging::load_worker_states(const std::map<std::string, OptimizerState>& states) {
+  CompressedSums* const compressed = allreduce_.compressed();
+  const auto found = states.find(compression_state);
+  if (!compressed || found == states.end()) {
+    return;
+  }
+  const auto slot = [&](const char* name) {
+    const auto values = found->second.slots.find(name);
+    return values == found->second.slots.end() ? std::vector<float>() : values->second;
+  };
+  compressed->load({.residual = slot("residual"),
+                    .own_velocity = slot("own_velocity"),
+                    .velocity_of_all = slot("velocity_of_all")});
+}
+
+void Averaging::settle_losses() {
+  if (recovery_) {
+    recovery_->settle_losses();
+  }
 }
 
 void Averaging::leave() {

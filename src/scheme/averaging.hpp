@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,9 @@ class Averaging {
   /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
   Result meet(Round round, const Card& card, const Values& values);
 
+  /// Between two meetings: see `Recovery::settle_losses`.
+  void settle_losses();
+
   /// This worker will not come again. Waits for those who may need it yet.
   void leave();
 
@@ -70,6 +74,13 @@ class Averaging {
 
   /// What adds up, and why, as `Allreduce::description` says it; "server".
   std::string aggregate() const;
+
+  /// What this worker's compression remembers, by name; empty where nothing is compressed. No
+  /// synchronization is under way. Errors of `load_states`: DataError.
+  std::map<std::string, OptimizerState> worker_states() const;
+  void load_worker_states(const std::map<std::string, OptimizerState>& states);
+  /// Links are measured again.
+  void restart() { allreduce_.forget_links(); }
 
   /// What compressing has come to; nothing of nothing.
   CompressionStats compression() const { return allreduce_.compression(); }

@@ -20,23 +20,33 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
   if (result.owed) {
-    outcome.fates.push_back({.staleness = result.owed->staleness});
+    outcome.fates.push_back(
+        {.staleness = result.owed->staleness, .dropped = result.owed->dropped});
   }
   if (fetch) {  // the answer to a push alone comes later
     outcome.meeting = meetings_.next(result.reply, facts.wishes);
     if (push) {
-      outcome.fates.push_back({.staleness = result.reply.staleness});
+      outcome.fates.push_back(
+          {.staleness = result.reply.staleness, .dropped = result.reply.dropped});
     }
   }
   return outcome;
 }
 
+std::uint64_t Downpour::discard_pending() {
+  const std::uint64_t discarded = held_steps_;
+  let_go();
+  return discarded;
+}
+
+/// The answer to the last push says how far the job has come.
 std::optional<Meeting> Downpour::leave(Replica& replica) {
+  std::optional<Meeting> last;
   if (held_.samples > 0) {
-    exchange(replica, /*push=*/true, /*fetch=*/false);
+    last = meetings_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
   }
   server_.leave();
-  return std::nullopt;
+  return last;
 }
 
 ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch) {
@@ -62,6 +72,7 @@ void Downpour::hold(std::span<const float> gradient, const StepFacts& facts) {
   sum_.resize(gradient.size());
   add_scaled(sum_, options_.weight, gradient);
   ++held_.step;
+  ++held_steps_;
   held_.samples += facts.samples;
   held_.loss_sum += facts.loss_sum;
 }
@@ -70,6 +81,7 @@ void Downpour::let_go() {
   std::fill(sum_.begin(), sum_.end(), 0.0F);
   held_.samples = 0;
   held_.loss_sum = 0;
+  held_steps_ = 0;
 }
 
 }  // namespace syncopate

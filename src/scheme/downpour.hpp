@@ -33,6 +33,7 @@ class Downpour : public Scheme {
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }
+  std::uint64_t discard_pending() override;
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
@@ -46,6 +47,7 @@ class Downpour : public Scheme {
   ServerMeetings meetings_;
   std::vector<float> sum_;  ///< of the gradients since the last push
   PushFacts held_;          ///< what they add up to
+  std::uint64_t held_steps_ = 0;
 };
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "scheme/easgd.hpp"
 
+#include <utility>
+
 namespace syncopate {
 
 Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -7,6 +9,7 @@ Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   replica.local_step();
   Outcome outcome{.spent = {.update = clock_.now() - begun}};
   ++since_.step;
+  ++steps_since_;
   since_.samples += facts.samples;
   since_.loss_sum += facts.loss_sum;
   if (since_.step % options_.local_steps != 0) {
@@ -16,16 +19,22 @@ Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
   outcome.meeting = meetings_.next(result.reply, facts.wishes);
-  outcome.fates = {{.staleness = result.reply.staleness}};
+  outcome.fates = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
   return outcome;
 }
 
+std::uint64_t Easgd::discard_pending() {
+  since_ = {.step = since_.step};
+  return std::exchange(steps_since_, 0);
+}
+
 std::optional<Meeting> Easgd::leave(Replica& replica) {
+  std::optional<Meeting> last;
   if (since_.samples > 0) {
-    exchange(replica);
+    last = meetings_.next(exchange(replica).reply, {});
   }
   server_.leave();
-  return std::nullopt;
+  return last;
 }
 
 ServerClient::Result Easgd::exchange(Replica& replica) {
@@ -35,6 +44,7 @@ ServerClient::Result Easgd::exchange(Replica& replica) {
       {.push = params, .buffers = replica.view(Part::buffers), .pull = params, .facts = since_});
   replica.store(Part::params);
   since_ = {.step = since_.step};
+  steps_since_ = 0;
   return result;
 }
 

@@ -28,6 +28,7 @@ class Easgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  std::uint64_t discard_pending() override;
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
@@ -38,6 +39,7 @@ class Easgd : public Scheme {
   Options options_;
   ServerMeetings meetings_;
   PushFacts since_;  ///< the last exchange
+  std::uint64_t steps_since_ = 0;
 };
 
 }  // namespace syncopate

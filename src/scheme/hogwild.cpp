@@ -10,6 +10,7 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint stepped = clock_.now();
   model_.add_difference(replica.view(Part::params), before_);
   model_.leave_buffers(options_.self, replica.view(Part::buffers));
+  model_.leave_position(options_.self, {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
   const Fate fate{.staleness = updates - read_at_};
   read_at_ = model_.counts().updates;
@@ -25,7 +26,7 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
 std::optional<Meeting> Hogwild::leave(Replica& replica) {
   read(replica);
   read_mean_buffers(replica);
-  return std::nullopt;
+  return meetings_.next({});
 }
 
 void Hogwild::read(Replica& replica) {

@@ -30,6 +30,7 @@ class Hogwild : public Scheme {
         read_at_(options.start.updates) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::vector<WorkerPosition> positions() const override { return model_.positions(); }
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
   std::optional<Meeting> leave(Replica& replica) override;
 

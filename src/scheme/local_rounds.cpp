@@ -9,6 +9,8 @@
 namespace syncopate {
 namespace {
 
+constexpr const char* state_of_turns = "pace";
+
 void assign(std::vector<float>& into, std::span<const float> from) {
   into.assign(from.begin(), from.end());
 }
@@ -56,12 +58,13 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   if (meeting_.finished() || (meets && meeting_.under_way())) {
     outcome.meeting = end_meeting(replica, outcome.spent);
   }
-  if (meets && options_.overlap && !last_round_) {
+  if (meets && !waits()) {
     const Card card = depart(replica);
     meeting_.begin(round_, card, lent());
   } else if (meets) {
     outcome.meeting = joined(outcome.meeting, meet_at_once(replica, outcome.spent));
     outcome.meeting->agreed.stop |= last_round_;
+    outcome.meeting->agreed.checkpoint |= std::exchange(drains_, false);
   }
   return outcome;
 }
@@ -73,6 +76,19 @@ ModelParts LocalRounds::model(Replica& replica) const {
 
 std::map<std::string, OptimizerState> LocalRounds::states() const {
   return {{state_of_outer, outer_ ? outer_->state() : options_.outer_state}};
+}
+
+std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
+  auto states = averaging_.worker_states();
+  states[state_of_turns] = turns_->state();
+  return states;
+}
+
+void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>& states) {
+  averaging_.load_worker_states(states);
+  if (const auto turns = states.find(state_of_turns); turns != states.end()) {
+    turns_->load(turns->second);
+  }
 }
 
 std::optional<Meeting> LocalRounds::leave(Replica& /*replica*/) {
@@ -124,7 +140,9 @@ Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica,
   const Duration applied = clock_.now() - begun;
   spent.communicate += applied;
   communicated_ = met.communicated + applied;
-  return met.table.meeting;
+  Meeting meeting = met.table.meeting;
+  meeting.own_since = held_.samples;
+  return meeting;
 }
 
 Meeting LocalRounds::meet_at_once(Replica& replica, Spent& spent) {
@@ -145,6 +163,7 @@ Meeting LocalRounds::end_meeting(Replica& replica, Spent& spent) {
   spent.wait += held_up - communicating;
   Meeting meeting = return_from(met, replica, spent);
   last_round_ = std::exchange(meeting.agreed.stop, false);
+  drains_ = std::exchange(meeting.agreed.checkpoint, false);
   return meeting;
 }
 

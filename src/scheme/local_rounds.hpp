@@ -31,7 +31,9 @@ namespace syncopate {
 /// With overlap a replica trains on while the sum travels. When that has come, w_i becomes
 /// w_{t+1} + (w_i − what it was when it went to the meeting): local progress since then is kept, and is
 /// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica.
-/// Once the end is agreed upon, the round under way is the last, and its sum is waited for.
+/// Once the end is agreed upon, the round under way is the last, and its sum is waited for. Likewise, when
+/// a checkpoint is agreed upon, the allreduce of the next round is waited for: replicas then agree, and that
+/// round's meeting says `agreed.checkpoint`.
 ///
 /// Buffers are averaged with the same weights; likewise.
 class LocalRounds : public Scheme {
@@ -54,12 +56,17 @@ class LocalRounds : public Scheme {
   std::uint32_t step_samples() const override { return turns_->step_samples(); }
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
+  std::map<std::string, OptimizerState> worker_states() const override;
+  void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
+  void settle_losses() override { averaging_.settle_losses(); }
+  void restart() override { averaging_.restart(); }
   std::string aggregate() const override { return averaging_.aggregate(); }
   CompressionStats compression() const override { return averaging_.compression(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   void begin_with(Replica& replica);
+  bool waits() const { return !options_.overlap || last_round_ || drains_; }
   void hold(const StepFacts& facts);
   Card depart(Replica& replica);
   Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
@@ -74,6 +81,7 @@ class LocalRounds : public Scheme {
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
   bool last_round_ = false;  ///< the end is agreed upon
+  bool drains_ = false;      ///< a checkpoint is agreed upon, which the next round ends with
   Card held_;                ///< what this replica's next card says
   Duration communicated_{};
 

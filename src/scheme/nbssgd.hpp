@@ -45,6 +45,13 @@ class Nbssgd : public Scheme {
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   std::string aggregate() const override { return averaging_.aggregate(); }
   CompressionStats compression() const override { return averaging_.compression(); }
+  std::map<std::string, OptimizerState> worker_states() const override {
+    return averaging_.worker_states();
+  }
+  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
+    averaging_.load_worker_states(states);
+  }
+  void restart() override { averaging_.restart(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

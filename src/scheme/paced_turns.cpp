@@ -1,6 +1,11 @@
 #include "scheme/paced_turns.hpp"
 
 namespace syncopate {
+namespace {
+
+constexpr const char* step_samples_counter = "step_samples";
+
+}  // namespace
 
 bool PacedTurns::meets_after(const LocalStep& step) {
   ++steps_;
@@ -20,9 +25,25 @@ bool PacedTurns::meets_after(const LocalStep& step) {
 }
 
 std::uint32_t PacedTurns::step_samples() const {
-  const PaceOrder order = line_.order();
-  const std::uint32_t samples = order.step_samples > 0 ? order.step_samples : first_.step_samples;
+  const std::uint32_t samples = told_samples();
   return samples < batch_size_ ? samples : 0;
+}
+
+std::uint32_t PacedTurns::told_samples() const {
+  const PaceOrder order = line_.order();
+  return order.step_samples > 0 ? order.step_samples : first_.step_samples;
+}
+
+OptimizerState PacedTurns::state() const {
+  return {.slots = {}, .counters = {{step_samples_counter, told_samples()}}};
+}
+
+/// The pacer goes on with what it knows, so the first round is like any other.
+void PacedTurns::load(const OptimizerState& state) {
+  const auto samples = state.counters.find(step_samples_counter);
+  if (samples != state.counters.end()) {
+    first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .meet_after = {}};
+  }
 }
 
 bool PacedTurns::is_time() const {

@@ -25,9 +25,12 @@ class PacedTurns : public Turns {
 
   bool meets_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
+  OptimizerState state() const override;
+  void load(const OptimizerState& state) override;
 
  private:
   bool is_time() const;
+  std::uint32_t told_samples() const;
 
   PaceLine& line_;
   FirstPace first_;  ///< what holds until the pacer says otherwise

@@ -61,7 +61,7 @@ std::optional<Meeting> RacyNbssgd::leave(Replica& replica) {
   read(replica);
   model_.read_mean_buffers(replica.view(Part::buffers));
   replica.store(Part::buffers);
-  return std::nullopt;
+  return meetings_.next({});
 }
 
 ModelParts RacyNbssgd::model(Replica& replica) const {

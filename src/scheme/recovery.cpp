@@ -144,6 +144,13 @@ void Recovery::keep(const Meeting& meeting, const MeetingValues& values) {
   ++wanted_.value;
 }
 
+void Recovery::settle_losses() {
+  while (losses_.lost().size() > group_.generation()) {
+    brought_ = {};
+    survives([this] { settle({}); });
+  }
+}
+
 void Recovery::stay() {
   losses_.finished();
   brought_ = {};

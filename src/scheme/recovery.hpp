@@ -51,6 +51,10 @@ class Recovery {
   /// The meeting has ended well, with this result.
   void keep(const Meeting& meeting, const MeetingValues& values);
 
+  /// Between two meetings: where somebody was lost since the last one, settles that for those for whom it
+  /// broke. Errors: as `survives`.
+  void settle_losses();
+
   /// After the last meeting: stays for as long as somebody may want its result.
   /// Errors: what ended the job.
   void stay();

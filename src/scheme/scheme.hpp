@@ -10,6 +10,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "compression/error_feedback.hpp"
+#include "data/data_position.hpp"
 #include "scheme/replica.hpp"
 
 namespace syncopate {
@@ -31,6 +32,8 @@ struct StepFacts {
   Wishes wishes{};
   Duration took{};    ///< data, forward, backward, paced time
   bool last = false;  ///< the last step of every worker, where all are at the same one
+  std::uint64_t step = 0;     ///< of this worker, this one included
+  DataPosition position{};    ///< of this worker, after the step
 };
 
 /// Where the time of one `after_backward` went.
@@ -48,12 +51,22 @@ struct Meeting {
   double loss_sum = 0;        ///< likewise
   Duration paused{};          ///< to be taken off this worker's training clock
   Wishes agreed{};
+  /// Of this worker's samples, those since it contributed: they are not among `samples`.
+  std::uint64_t own_since = 0;
 };
 
 /// What became of the gradient that a worker handed in.
 struct Fate {
   std::uint64_t staleness = 0;  ///< updates of the model between its reading and its application
   bool dropped = false;         ///< left out by design
+};
+
+/// How far a worker has come.
+struct WorkerPosition {
+  std::uint64_t step = 0;
+  DataPosition data{};
+
+  friend bool operator==(const WorkerPosition&, const WorkerPosition&) = default;
 };
 
 /// A model as those see it who test it and write it down.
@@ -98,6 +111,23 @@ class Scheme {
   /// What a scheme remembers beyond the replica, for a checkpoint: by name.
   virtual std::map<std::string, OptimizerState> states() const { return {}; }
 
+  /// How far each worker has come, by rank, where the worker that leads can see what has entered the model;
+  /// empty elsewhere.
+  virtual std::vector<WorkerPosition> positions() const { return {}; }
+
+  /// What this worker's part of a scheme remembers that other workers' parts do not: by name, without
+  /// dots. Asked at a round at which replicas agree (`Meeting::agreed`), where nothing is under way.
+  virtual std::map<std::string, OptimizerState> worker_states() const { return {}; }
+  /// Before the first step of a run that is resumed: what `worker_states` was; a name may be absent.
+  /// Errors: DataError, for what is damaged.
+  virtual void load_worker_states(const std::map<std::string, OptimizerState>& /*states*/) {}
+  /// Called between two synchronizations, where a worker may have been dropped since the last one: helps
+  /// those for whom that one broke. Errors: as `after_backward`.
+  virtual void settle_losses() {}
+  /// All workers go on at one moment, as in a run that is resumed here: what a scheme has measured, and
+  /// does not keep, is measured again.
+  virtual void restart() {}
+
   /// Bytes of others' values and answers that came, as far as a scheme knows.
   virtual std::uint64_t bytes_received() const { return 0; }
 
@@ -107,6 +137,10 @@ class Scheme {
 
   /// What compressing has come to, of what this worker has sent. Thread: that of `after_backward`.
   virtual CompressionStats compression() const { return {}; }
+
+  /// The job's samples are complete: gives up what this worker has trained on and not handed over.
+  /// Returns how many steps that is.
+  virtual std::uint64_t discard_pending() { return 0; }
 
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
   /// that go on. Returns the meeting at which all did so, if there was one.

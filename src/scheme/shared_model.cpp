@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <type_traits>
 
 #include "base/errors.hpp"
 
@@ -15,12 +16,14 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-float relaxed_load(const float& value) {
+template <class Value>
+Value relaxed_load(const Value& value) {
   // atomic_ref wants a mutable value even to load one; nothing is written.
-  return std::atomic_ref(const_cast<float&>(value)).load(std::memory_order_relaxed);
+  return std::atomic_ref(const_cast<Value&>(value)).load(std::memory_order_relaxed);
 }
 
-void relaxed_store(float& value, float stored) {
+template <class Value>
+void relaxed_store(Value& value, std::type_identity_t<Value> stored) {
   std::atomic_ref(value).store(stored, std::memory_order_relaxed);
 }
 
@@ -32,17 +35,24 @@ Value relaxed_add(Value& value, Value added) {
 }  // namespace
 
 struct SharedModel::Head {
+  struct Worker {
+    std::uint64_t has_left_buffers;  ///< 1 or 0
+    std::uint64_t step;
+    std::uint64_t batch;
+    std::uint64_t taken;
+  };
+
   std::uint64_t updates;
   std::uint64_t samples;
   double loss_sum;
-  std::uint64_t buffers_left_by[1];  ///< one for each worker: 1 when it has left buffers
+  Worker workers[1];  ///< one for each
 };
 
 static_assert(std::atomic_ref<float>::is_always_lock_free);
 static_assert(std::atomic_ref<double>::is_always_lock_free);
 
 std::size_t SharedModel::bytes_for(const Size& size) {
-  return aligned(sizeof(Head) + size.workers * sizeof(std::uint64_t)) +
+  return aligned(sizeof(Head) + size.workers * sizeof(Head::Worker)) +
          aligned(size.params * sizeof(float)) + size.workers * size.buffers * sizeof(float);
 }
 
@@ -52,7 +62,7 @@ SharedModel::SharedModel(std::span<std::byte> memory, const Size& size)
     throw InternalError("a shared model does not fit the memory that it was given");
   }
   std::byte* const params =
-      memory.data() + aligned(sizeof(Head) + size.workers * sizeof(std::uint64_t));
+      memory.data() + aligned(sizeof(Head) + size.workers * sizeof(Head::Worker));
   params_ = {reinterpret_cast<float*>(params), size.params};
   buffers_ = {reinterpret_cast<float*>(params + aligned(size.params * sizeof(float))),
               size.workers * size.buffers};
@@ -68,7 +78,7 @@ void SharedModel::load(std::span<const float> params, const Counts& done) {
 }
 
 void SharedModel::read(std::span<float> params) const {
-  std::transform(params_.begin(), params_.end(), params.begin(), relaxed_load);
+  std::transform(params_.begin(), params_.end(), params.begin(), relaxed_load<float>);
 }
 
 void SharedModel::add_difference(std::span<const float> after, std::span<const float> before) {
@@ -82,14 +92,14 @@ void SharedModel::leave_buffers(Rank worker, std::span<const float> buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     relaxed_store(place[i], buffers[i]);
   }
-  std::atomic_ref(head_->buffers_left_by[worker.value]).store(1, std::memory_order_relaxed);
+  relaxed_store(head_->workers[worker.value].has_left_buffers, 1);
 }
 
 void SharedModel::read_mean_buffers(std::span<float> mean) const {
   std::fill(mean.begin(), mean.end(), 0.0F);
   float workers = 0;
   for (std::uint32_t rank = 0; rank < size_.workers; ++rank) {
-    if (std::atomic_ref(head_->buffers_left_by[rank]).load(std::memory_order_relaxed) == 0) {
+    if (relaxed_load(head_->workers[rank].has_left_buffers) == 0) {
       continue;
     }
     ++workers;
@@ -98,6 +108,24 @@ void SharedModel::read_mean_buffers(std::span<float> mean) const {
       mean[i] += (relaxed_load(place[i]) - mean[i]) / workers;
     }
   }
+}
+
+void SharedModel::leave_position(Rank worker, const WorkerPosition& position) {
+  Head::Worker& place = head_->workers[worker.value];
+  relaxed_store(place.step, position.step);
+  relaxed_store(place.batch, position.data.batch);
+  relaxed_store(place.taken, position.data.taken);
+}
+
+std::vector<WorkerPosition> SharedModel::positions() const {
+  std::vector<WorkerPosition> positions;
+  for (std::uint32_t rank = 0; rank < size_.workers; ++rank) {
+    const Head::Worker& place = head_->workers[rank];
+    positions.push_back(
+        {.step = relaxed_load(place.step),
+         .data = {.batch = relaxed_load(place.batch), .taken = relaxed_load(place.taken)}});
+  }
+  return positions;
 }
 
 SharedModel::Counts SharedModel::counts() const {

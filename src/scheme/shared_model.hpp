@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
+#include "scheme/scheme.hpp"
 
 namespace syncopate {
 
@@ -48,6 +50,11 @@ class SharedModel {
   void leave_buffers(Rank worker, std::span<const float> buffers);
   /// Their mean over the workers that have left any.
   void read_mean_buffers(std::span<float> mean) const;
+
+  /// Says how far a worker has come with what it has added.
+  void leave_position(Rank worker, const WorkerPosition& position);
+  /// Of all workers, by rank.
+  std::vector<WorkerPosition> positions() const;
 
   Counts counts() const;
   /// Counts one update; returns how many there were before.

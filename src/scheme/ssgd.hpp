@@ -34,6 +34,12 @@ class Ssgd : public Scheme {
   std::uint32_t step_samples() const override;
   std::string aggregate() const override { return averaging_.aggregate(); }
   CompressionStats compression() const override { return averaging_.compression(); }
+  std::map<std::string, OptimizerState> worker_states() const override {
+    return averaging_.worker_states();
+  }
+  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
+    averaging_.load_worker_states(states);
+  }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:

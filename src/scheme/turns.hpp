@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/time.hpp"
+#include "server/optimizer_state.hpp"
 
 namespace syncopate {
 
@@ -23,6 +24,9 @@ class Turns {
   virtual bool meets_after(const LocalStep& step) = 0;
   /// Of the next step; 0: all that are left of the mini-batch.
   virtual std::uint32_t step_samples() const { return 0; }
+  /// What this worker goes on with after a synchronization, for a checkpoint. Empty: nothing.
+  virtual OptimizerState state() const { return {}; }
+  virtual void load(const OptimizerState& /*state*/) {}
 };
 
 /// Every so many steps, and after the last one.

@@ -93,11 +93,12 @@ std::vector<Rank> BackupSteps::close_as_told() {
 }
 
 std::vector<Rank> BackupSteps::close(const std::vector<Rank>& made_of) {
+  const bool too_late = store_.is_complete();
   store_.apply_mean(made_of);
   const std::set<Rank> waited = std::exchange(waiting_, {});
   for (const Rank worker : waited) {
     store_.desk(worker).dropped =
-        std::find(made_of.begin(), made_of.end(), worker) == made_of.end();
+        too_late || std::find(made_of.begin(), made_of.end(), worker) == made_of.end();
   }
   return answer({waited.begin(), waited.end()});
 }

@@ -86,6 +86,7 @@ ShardStore::ShardStore(const Options& options)
       rule_(make_update_rule(options.rule, options.params)),
       learning_rate_(options.learning_rate),
       desks_(options.workers),
+      samples_to_train_(options.samples_to_train),
       crew_(options.params >= worth_a_crew ? options.hands : 1) {
   if (options.compensation) {
     compensation_.emplace(*options.compensation, options.params);
@@ -118,7 +119,7 @@ void ShardStore::load(std::span<const float> params, std::span<const float> buff
 
 void ShardStore::apply(Rank worker, bool answer) {
   Desk& desk = desks_[worker.value];
-  if (desk.facts.samples == 0) {
+  if (drops(desk) || desk.facts.samples == 0) {
     if (answer) {
       read(worker);
     }
@@ -144,6 +145,10 @@ void ShardStore::apply(Rank worker, bool answer) {
 }
 
 void ShardStore::apply_mean(std::span<const Rank> workers) {
+  if (is_complete()) {
+    ++version_;  // the step is closed, so that nobody waits for it
+    return;
+  }
   std::uint64_t samples = 0;
   for (const Rank worker : workers) {
     samples += desks_[worker.value].facts.samples;
@@ -177,6 +182,10 @@ void ShardStore::step_with_mean(std::span<const Rank> workers, std::uint64_t sam
 
 void ShardStore::exchange(Rank worker, float rate) {
   Desk& desk = desks_[worker.value];
+  if (drops(desk)) {
+    read(worker);
+    return;
+  }
   for_each_block([&](std::size_t first, std::size_t count) {
     const auto replica = block_of(desk.in, first, count);
     elastic_exchange(replica, block_of(params_, first, count), rate);
@@ -268,6 +277,12 @@ void ShardStore::restore(const ShardState& state) {
     desk.buffers = slot(state.rest, prefix + "buffers", desk.buffers.size());
   }
   has_model_ = true;
+}
+
+/// Whether what the worker pushed comes too late, which its answer then says.
+bool ShardStore::drops(Desk& desk) {
+  desk.dropped = is_complete();
+  return desk.dropped;
 }
 
 void ShardStore::count(Desk& desk) {

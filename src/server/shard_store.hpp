@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,6 +64,8 @@ class ShardStore {
     std::function<double(std::uint64_t samples)> learning_rate;
     std::optional<DelayCompensation::Options> compensation{};
     std::uint32_t hands = 1;  ///< threads for an update, if it is a long one
+    /// Of the job: once they are complete, what is pushed is dropped.
+    std::uint64_t samples_to_train = std::numeric_limits<std::uint64_t>::max();
   };
 
   explicit ShardStore(const Options& options);
@@ -79,6 +82,9 @@ class ShardStore {
 
   /// The first model: parameters, and buffers for every worker.
   void load(std::span<const float> params, std::span<const float> buffers);
+
+  /// Whether the samples of the job are complete: a push is then dropped, and changes nothing.
+  bool is_complete() const { return samples_ >= samples_to_train_; }
 
   /// One update with the gradient in the worker's desk; with `answer`, writes the new parameters to
   /// the desk on the way, while they are at hand. A push without samples changes nothing.
@@ -105,6 +111,7 @@ class ShardStore {
  private:
   void step_with_mean(std::span<const Rank> workers, std::uint64_t samples);
   void for_each_block(const std::function<void(std::size_t first, std::size_t count)>& visit);
+  bool drops(Desk& desk);
   void count(Desk& desk);
   void sent(Desk& desk);
 
@@ -113,6 +120,7 @@ class ShardStore {
   std::function<double(std::uint64_t)> learning_rate_;
   std::optional<DelayCompensation> compensation_;
   std::vector<Desk> desks_;  ///< by rank
+  std::uint64_t samples_to_train_;
   std::uint64_t version_ = 0;
   std::uint64_t samples_ = 0;
   double loss_sum_ = 0;
