@@ -1,6 +1,7 @@
 #include "train/batch_cutter.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace syncopate {
 namespace {
@@ -33,11 +34,20 @@ const Batch& BatchCutter::next(std::uint32_t samples) {
   return part_;
 }
 
+DataPosition BatchCutter::position() const {
+  if (!whole_) {
+    return {.batch = batch_, .taken = skipped_};
+  }
+  return left() > 0 ? DataPosition{.batch = batch_, .taken = taken_}
+                    : DataPosition{.batch = batch_ + 1};
+}
+
 void BatchCutter::begin_next() {
   do {
+    batch_ += whole_ ? 1 : 0;
     whole_ = &loader_.next();
   } while (whole_->samples() == 0 && empty_ == Empty::passed_over);
-  taken_ = 0;
+  taken_ = std::min<std::size_t>(std::exchange(skipped_, 0), whole_->samples());
 }
 
 void BatchCutter::append(std::size_t samples) {

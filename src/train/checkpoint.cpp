@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
+constexpr std::string_view any_worker = "worker.";  ///< begins the names of workers' states
 
 std::size_t values_of(const TensorInfo& tensor) {
   return static_cast<std::size_t>(std::accumulate(tensor.shape.begin(), tensor.shape.end(),
@@ -134,6 +136,44 @@ OptimizerState Checkpoint::state(const std::string& name) const {
     }
   }
   return state;
+}
+
+States Checkpoint::states_of(Rank worker) const {
+  const std::string prefix = prefix_of(worker);
+  std::set<std::string> names;
+  const auto note = [&](const std::string& key) {
+    if (key.starts_with(prefix)) {
+      names.insert(key.substr(prefix.size(), key.find('.', prefix.size()) - prefix.size()));
+    }
+  };
+  const std::vector<std::string> tensors = file_.names();
+  std::for_each(tensors.begin(), tensors.end(), note);
+  for (const auto& [key, text] : file_.metadata()) {
+    note(key);
+  }
+  States states;
+  for (const std::string& name : names) {
+    states[name] = state(prefix + name);
+  }
+  return states;
+}
+
+std::string Checkpoint::without_others(Rank worker) const {
+  const std::string own = prefix_of(worker);
+  const auto is_kept = [&](const std::string& key) {
+    return !key.starts_with(any_worker) || key.starts_with(own);
+  };
+  std::vector<std::vector<float>> kept;
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : file_.names()) {
+    if (is_kept(name)) {
+      kept.push_back(file_.values(name));
+      tensors.push_back({name, file_.shape(name), kept.back()});
+    }
+  }
+  Metadata metadata = file_.metadata();
+  std::erase_if(metadata, [&](const auto& entry) { return !is_kept(entry.first); });
+  return encode_safetensors(metadata, tensors);
 }
 
 std::uint64_t Checkpoint::number(const std::string& key) const {

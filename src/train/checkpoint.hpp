@@ -11,6 +11,7 @@
 #include "base/time.hpp"
 #include "scheme/replica.hpp"
 #include "train/safetensors.hpp"
+#include "train/worker_states.hpp"
 
 namespace syncopate {
 
@@ -27,6 +28,8 @@ struct Progress {
 
 /// The name under which a checkpoint keeps the state of a replica's own optimizer.
 inline constexpr const char* state_of_optimizer = "optimizer";
+/// Likewise that of the pacer.
+inline constexpr const char* state_of_pacer = "pacer";
 
 /// Where the tensors of a model lie in its flat vectors.
 struct ModelLayout {
@@ -43,8 +46,9 @@ struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …
-  std::map<std::string, OptimizerState> states{};
+  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …; "pacer"; and
+  /// those of workers (`in_checkpoint`).
+  States states{};
 };
 
 /// Writes parameters and buffers under the module's own names, each state's slots under its name, and
@@ -63,6 +67,10 @@ class Checkpoint {
   /// The flat vector of tensors laid out so. Errors: DataError, when they have other shapes.
   std::vector<float> values(const std::vector<TensorInfo>& layout) const;
   OptimizerState state(const std::string& name) const;
+  /// What a worker remembered, by name; empty where the checkpoint has nothing of it.
+  States states_of(Rank worker) const;
+  /// The bytes of a checkpoint without the states of other workers than this one.
+  std::string without_others(Rank worker) const;
 
  private:
   std::uint64_t number(const std::string& key) const;

@@ -1,6 +1,5 @@
 #include "train/initial_state.hpp"
 
-#include <array>
 #include <cmath>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "collective/reduce.hpp"
 #include "collective/ring.hpp"
 #include "scheme/local_rounds.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
@@ -17,6 +17,24 @@ namespace {
 void share(Group& group, Replica& replica, Part part) {
   broadcast(group, replica.view(part));
   replica.store(part);
+}
+
+/// What a worker needs of a checkpoint, from rank 0, which reads it.
+std::string bytes_of(Group& group, const TrainConfig& config,
+                     const std::filesystem::path& checkpoint) {
+  if (group.rank() != Rank{0}) {
+    const Message message = group.transport().receive(group.node(Rank{0}), tags::worker_states,
+                                                      group.deadline());
+    return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
+  }
+  std::string bytes = read_file(checkpoint);
+  const Checkpoint whole(bytes, checkpoint.string(), config.network);
+  for (std::uint32_t rank = 1; rank < group.size(); ++rank) {
+    const std::string part = whole.without_others(Rank{rank});
+    const auto view = std::as_bytes(std::span(part));
+    group.transport().post(group.node(Rank{rank}), tags::worker_states, {view.begin(), view.end()});
+  }
+  return bytes;
 }
 
 std::uint64_t seed_of_draw(const TrainConfig& config, Rank rank) {
@@ -41,17 +59,20 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
 
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint) {
-  std::string bytes;
-  if (group.rank() == Rank{0}) {
-    bytes = read_file(checkpoint);
-  }
-  std::array<std::uint64_t, 1> length{bytes.size()};
-  broadcast(group, std::as_writable_bytes(std::span(length)));
-  bytes.resize(length[0]);
-  broadcast(group, std::as_writable_bytes(std::span(bytes)));
-  const Checkpoint whole(std::move(bytes), checkpoint.string(), config.network);
+  const Checkpoint whole(bytes_of(group, config, checkpoint), checkpoint.string(), config.network);
   load_checkpoint(whole, replica);
-  return {.progress = whole.progress(), .outer_state = whole.state(LocalRounds::state_of_outer)};
+  Restored restored{.progress = whole.progress(),
+                    .outer_state = whole.state(LocalRounds::state_of_outer),
+                    .own = whole.states_of(group.rank()),
+                    .pacer = whole.state(state_of_pacer)};
+  if (const auto own = restored.own.find(state_of_optimizer); own != restored.own.end()) {
+    replica.load_optimizer_state(own->second);
+  }
+  if (const auto loop = loop_state_in(restored.own)) {
+    restored.progress.step = loop->step;
+    restored.progress.training = loop->training;
+  }
+  return restored;
 }
 
 }  // namespace syncopate

@@ -22,9 +22,12 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
 struct Restored {
   Progress progress;
   OptimizerState outer_state{};  ///< of the optimizer over rounds of local steps
+  States own{};                  ///< of this worker; empty where the checkpoint has none
+  OptimizerState pacer{};        ///< of a job that is paced, on rank 0
 };
 
-/// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have.
+/// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have. Where each
+/// worker had an optimizer of its own, it gets that.
 /// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "base/errors.hpp"
@@ -88,6 +89,11 @@ BatchCut JobPlan::batch_cut(Rank rank) const {
 
 double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
   return static_cast<double>(train_samples) / samples_per_step();
+}
+
+std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
+  const double samples = config_.epochs * static_cast<double>(train_samples);
+  return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
 }
 
 float JobPlan::gradient_weight(Rank rank) const {

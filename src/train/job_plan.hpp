@@ -50,6 +50,8 @@ class JobPlan {
   /// How nbssgd cuts a worker's batch.
   BatchCut batch_cut(Rank rank) const;
   double steps_per_epoch(std::uint64_t train_samples) const;
+  /// Of all workers, in all epochs.
+  std::uint64_t samples_to_train(std::uint64_t train_samples) const;
   /// How much a gradient of this worker counts where each is an update of its own: its batch size
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.
   float gradient_weight(Rank rank) const;

@@ -22,7 +22,7 @@ namespace syncopate {
 struct KeptModel {
   std::vector<float> params;
   std::vector<float> buffers;
-  std::map<std::string, OptimizerState> states{};  ///< as in a `ModelView`
+  States states{};  ///< as in a `ModelView`
 };
 
 /// Hands models to the evaluator and writes them down, in a task of its own, beside the node that

@@ -151,7 +151,8 @@ ShardStore::Options ServerRole::store_options() const {
                                   static_cast<double>(options_.train_samples));
           },
       .compensation = options_.plan.delay_compensation(),
-      .hands = options_.hands};
+      .hands = options_.hands,
+      .samples_to_train = options_.plan.samples_to_train(options_.train_samples)};
   if (!options_.plan.server_keeps_model()) {
     options.buffers = 0;
   }

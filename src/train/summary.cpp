@@ -59,6 +59,7 @@ Json summary_of_worker(const Member& member, const MembersSaid& members) {
       {"pace_overruns", worker.overruns()},
       {"dropped_gradients", worker.dropped()},
       {"skipped_batches", worker.skipped()},
+      {"cancelled_steps", worker.cancelled()},
       {"dropped_because", reason == members.dropped.end() ? Json(nullptr) : Json(reason->second)},
       {"staleness", with_buckets(from_wire(worker.staleness()))}};
 }
@@ -81,6 +82,7 @@ struct Totals {
   std::uint64_t local = 0;
   std::uint64_t dropped = 0;
   std::uint64_t skipped = 0;
+  std::uint64_t cancelled = 0;
   Histogram staleness{};
   Json list = Json::array();
 };
@@ -95,6 +97,7 @@ Totals totals_of_workers(const RunResult& result) {
     totals.local += worker.bytes_handed_over();
     totals.dropped += worker.dropped();
     totals.skipped += worker.skipped();
+    totals.cancelled += worker.cancelled();
     totals.staleness.merge(from_wire(worker.staleness()));
     totals.list.push_back(summary_of_worker(member, result.members));
   }
@@ -171,6 +174,7 @@ Json make_summary(const RunResult& result) {
           {"local_bytes", workers.local},
           {"dropped_gradients", workers.dropped},
           {"skipped_batches", workers.skipped},
+          {"cancelled_steps", workers.cancelled},
           {"staleness", with_buckets(workers.staleness)},
           {"workers", std::move(workers.list)},
           {"servers", std::move(servers)},

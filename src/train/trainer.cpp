@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "collective/finite.hpp"
 #include "train/counts.hpp"
+#include "train/gather_states.hpp"
 
 namespace syncopate {
 namespace {
@@ -33,12 +34,15 @@ double steps_per_epoch(const Trainer::Options& options) {
              : static_cast<double>(train_samples(options)) / options.samples_per_step;
 }
 
-/// Where workers are not in step, each goes on in its part as far as all have come in all the data.
-FeedPosition position_at(const Trainer::Options& options) {
+/// Where a checkpoint does not say how far this worker had come, it had taken a mini-batch a step; or,
+/// where workers are not in step, it goes on as far as all have come in all the data.
+DataPosition position_at(const Trainer::Options& options) {
+  if (options.resumed) {
+    return options.resumed->position;
+  }
   const double steps = static_cast<double>(options.start.samples) / options.samples_per_step;
   const bool in_rounds = options.gait == Gait::in_rounds;
-  return options.feed.position_after(
-      Step{in_rounds ? static_cast<std::uint64_t>(steps) : options.start.step});
+  return {.batch = in_rounds ? static_cast<std::uint64_t>(steps) : options.start.step};
 }
 
 BatchCutter::Empty empty_batches(const Trainer::Options& options) {
@@ -62,14 +66,20 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
       loader_(world,
-              {.dataset = options_.dataset, .feed = options_.feed, .start = position_at(options_)}),
-      batches_(loader_, empty_batches(options_)),
+              {.dataset = options_.dataset,
+               .feed = options_.feed,
+               .start = options_.feed.position_after(Step{position_at(options_).batch})}),
+      batches_(loader_, empty_batches(options_), position_at(options_)),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
       phases_(world),
       clock_(world, options_.start.training),
+      estimate_({.done = options_.start.samples,
+                 .step_share = options_.batch_size / options_.samples_per_step,
+                 .speed_share = options_.resumed ? options_.resumed->speed_share : 0}),
       progress_(options_.start),
       saved_(options_.start.round),
-      asked_(moment()) {
+      asked_to_evaluate_(moment()),
+      asked_for_checkpoint_(asked_to_evaluate_) {
   if (options_.leads) {
     keeper_.emplace(world, link,
                     ModelKeeper::Options{.evaluator = options_.evaluator,
@@ -85,17 +95,45 @@ void Trainer::run() {
   while (!done_) {
     one_step();
   }
-  if (const auto last = scheme_.leave(replica_)) {
-    act_on(*last, schedule_.rate(epoch()));
-  }
+  finish();
   keep_the_last();
   staleness_told_ = to_wire(staleness_);
   log_.flush();
 }
 
+void Trainer::finish() {
+  if (link_.job_is_complete()) {
+    cancelled_ += scheme_.discard_pending();
+  }
+  if (options_.gathers_at_the_end) {
+    enter("waiting for the others");
+    link_.barrier();
+  }
+  if (const auto last = scheme_.leave(replica_)) {
+    act_on(*last, schedule_.rate(epoch()));
+    report_if_complete();
+  }
+}
+
+void Trainer::cancel_step() {
+  ++cancelled_;
+  done_ = true;
+}
+
+void Trainer::report_if_complete() {
+  if (alone() && !reported_complete_ && progress_.samples >= options_.samples_to_train) {
+    reported_complete_ = true;
+    link_.report_complete();
+  }
+}
+
 void Trainer::one_step() {
   Pass pass = compute();
   pace(begun_, pass.result.samples);
+  if (alone() && link_.stop_reason()) {
+    cancel_step();
+    return;
+  }
   if (!admit(pass.result)) {
     ++skipped_;
   }
@@ -103,6 +141,7 @@ void Trainer::one_step() {
   ++progress_.step;
   session_samples_ += pass.result.samples;
   pending_samples_ += pass.result.samples;
+  estimate_.trained(pass.result.samples);
   const Wishes wished = wishes();
   const Duration took = clock_.now() - begun_;
   const Outcome outcome =
@@ -111,15 +150,17 @@ void Trainer::one_step() {
                                         .paused = paused_,
                                         .wishes = wished,
                                         .took = took,
-                                        .last = in_step() && reached_the_end()});
+                                        .last = in_step() && reached_the_end(),
+                                        .step = progress_.step,
+                                        .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
-  if (options_.gait ==
-      Gait::alone) {  // nobody else has to agree, and what the meeting told may be the end
+  if (alone()) {  // nobody else has to agree, and what the meeting told may be the end
     done_ = wished.stop || reached_the_end();
+    report_if_complete();
   }
 }
 
@@ -130,11 +171,23 @@ Trainer::Pass Trainer::compute() {
     const auto scope = phases_.enter(Phase::data);
     batch = &batches_.next(scheme_.step_samples());
   }
-  const double rate = schedule_.rate(epoch());
+  const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
   replica_.set_learning_rate(rate);
   enter("backward");
   const auto scope = phases_.enter(Phase::compute);
   return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
+}
+
+/// That of the moment at which a step of `samples` is taken.
+double Trainer::learning_rate(std::uint32_t samples) {
+  if (in_step()) {
+    return schedule_.rate(epoch());
+  }
+  if (const auto share = link_.speed_share()) {
+    estimate_.expect_share(*share);
+  }
+  const double taken_at = estimate_.when_taken(samples);
+  return schedule_.rate(taken_at / static_cast<double>(train_samples(options_)));
 }
 
 /// Who takes the gradient as it is made. Nobody may, where a batch whose gradient is not finite is to be left out:
@@ -165,24 +218,41 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
   if (late) {
     ++overruns_;
   } else {
+    wait_until(due);
+  }
+}
+
+/// A worker that trains by itself is woken when the job stops.
+void Trainer::wait_until(TimePoint due) {
+  if (alone()) {
+    link_.sleep_unless_stopped(due);
+  } else {
     world_.sleep_until(due);
   }
 }
 
+/// A checkpoint is agreed upon wherever workers synchronize; a test is the leading worker's own decision
+/// where they do so in rounds.
 Wishes Trainer::wishes() {
-  Wishes wishes = options_.gait == Gait::in_rounds ? Wishes{} : due();
+  Wishes wishes{.checkpoint = checkpoint_due()};
+  wishes.evaluate = options_.gait != Gait::in_rounds && evaluation_due();
   const double seconds = to_seconds(moment().training);
   const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
   wishes.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value();
   return wishes;
 }
 
-/// What has become due since this was last asked, of the worker that leads.
-Wishes Trainer::due() {
+/// Whether a test has become due since this was last asked, of the worker that leads.
+bool Trainer::evaluation_due() {
   const Recurrence::Moment after = moment();
-  const Recurrence::Moment before = std::exchange(asked_, after);
-  return {.evaluate = options_.leads && evaluations_.due(before, after),
-          .checkpoint = options_.leads && checkpoints_.due(before, after)};
+  const Recurrence::Moment before = std::exchange(asked_to_evaluate_, after);
+  return options_.leads && evaluations_.due(before, after);
+}
+
+bool Trainer::checkpoint_due() {
+  const Recurrence::Moment after = moment();
+  const Recurrence::Moment before = std::exchange(asked_for_checkpoint_, after);
+  return options_.leads && checkpoints_.due(before, after);
 }
 
 std::uint64_t Trainer::last_step() const {
@@ -197,15 +267,14 @@ bool Trainer::reached_the_end() const {
   if (in_step()) {
     return progress_.step >= last_step();
   }
-  const double samples = options_.config.epochs * static_cast<double>(train_samples(options_));
-  return static_cast<double>(progress_.samples + pending_samples_) >= samples ||
+  return progress_.samples + pending_samples_ >= options_.samples_to_train ||
          progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
 }
 
 /// Where training stands: by this worker's steps, where they are those of all; else by the samples of
 /// all, in steps of every worker.
 Recurrence::Moment Trainer::moment() const {
-  const std::uint64_t pending = options_.gait == Gait::alone ? pending_samples_ : 0;
+  const std::uint64_t pending = alone() ? pending_samples_ : 0;
   const double steps =
       in_step() ? static_cast<double>(progress_.step)
                 : static_cast<double>(progress_.samples + pending) / options_.samples_per_step;
@@ -269,34 +338,99 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
-  pending_samples_ = 0;
+  pending_samples_ = meeting.own_since;
+  estimate_.synchronized(meeting.samples, meeting.own_since);
   progress_.training = clock_.now();
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
   log_round(meeting, learning_rate);
   tell_aggregate();
-  const Wishes now = options_.gait == Gait::in_rounds ? due() : meeting.agreed;
-  if (now.evaluate || now.checkpoint) {
-    const TimePoint start = world_.now();
-    keep(now.evaluate, now.checkpoint);
-    if (options_.gait != Gait::in_rounds) {
-      paused_ = world_.now() - start;
-      begun_ += paused_;
-    }
+  const bool evaluate =
+      options_.gait == Gait::in_rounds ? evaluation_due() : meeting.agreed.evaluate;
+  if (!evaluate && !meeting.agreed.checkpoint) {
+    return;
   }
+  const TimePoint start = world_.now();
+  if (meeting.agreed.checkpoint && !alone()) {
+    checkpoint_with_all(evaluate);
+  } else {
+    keep(evaluate, meeting.agreed.checkpoint);
+  }
+  if (options_.gait != Gait::in_rounds) {
+    paused_ = world_.now() - start;
+    begun_ += paused_;
+  }
+}
+
+void Trainer::checkpoint_with_all(bool evaluate) {
+  enter("checkpoint");
+  KeptModel model = model_with_all_states();
+  if (options_.gait == Gait::in_rounds) {
+    go_on_together(model);
+  }
+  keep(evaluate, /*checkpoint=*/true, std::move(model));
+}
+
+/// Of the worker that leads; the others hand in what they remember.
+KeptModel Trainer::model_with_all_states() {
+  if (!options_.leads) {
+    send_states(world_, link_.view(), own_states());
+    return {};
+  }
+  KeptModel model = copy_of_model();
+  model.states.merge(in_checkpoint(options_.rank, own_states()));
+  model.states.merge(gather_states(world_, link_, from_seconds(options_.config.wait_limit),
+                                   [this] { scheme_.settle_losses(); }));
+  return model;
+}
+
+/// Workers that are paced by time depend on the moments at which they go on. The time until then is off
+/// the training clock, which goes on from what the checkpoint says, as in a run that is resumed here.
+void Trainer::go_on_together(KeptModel& model) {
+  scheme_.restart();
+  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.settle_losses(); });
+  if (pacer.workers_size() > 0) {
+    model.states[state_of_pacer] = to_state(pacer);
+  }
+  clock_.take_off(clock_.now() - progress_.training);
+  begun_ = progress_.training;
+  asked_to_evaluate_ = asked_for_checkpoint_ = moment();
+}
+
+States Trainer::own_states() const {
+  States states = scheme_.worker_states();
+  states[state_of_loop] = to_state({.step = progress_.step,
+                                    .position = batches_.position(),
+                                    .speed_share = estimate_.share(),
+                                    .training = progress_.training});
+  if (options_.own_optimizers) {
+    states[state_of_optimizer] = replica_.optimizer_state();
+  }
+  return states;
 }
 
 /// The model at the end is tested and saved, unless the last round has seen to it.
 void Trainer::keep_the_last() {
   const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
-  keep(wanted(options_.config.eval_every) && tested_ != progress_.round,
-       wanted(options_.config.checkpoint_every) && saved_ != progress_.round);
+  const bool evaluate = wanted(options_.config.eval_every) && tested_ != progress_.round;
+  const bool checkpoint =
+      wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
+  if (checkpoint && !alone()) {
+    keep(evaluate, checkpoint, model_with_all_states());
+  } else {
+    keep(evaluate, checkpoint);
+  }
   if (keeper_) {
     keeper_->finish();
   }
 }
 
 void Trainer::keep(bool evaluate, bool checkpoint) {
+  keep(evaluate, checkpoint,
+       keeper_ && (evaluate || checkpoint) ? copy_of_model() : KeptModel{});
+}
+
+void Trainer::keep(bool evaluate, bool checkpoint, KeptModel model) {
   enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
@@ -313,7 +447,7 @@ void Trainer::keep(bool evaluate, bool checkpoint) {
                    .progress = progress_,
                    .evaluate = evaluate,
                    .checkpoint = checkpoint,
-                   .model = [model = copy_of_model()]() mutable { return std::move(model); }});
+                   .model = [model = std::move(model)]() mutable { return std::move(model); }});
   }
 }
 
@@ -323,6 +457,13 @@ KeptModel Trainer::copy_of_model() {
                  .buffers = {model.buffers.begin(), model.buffers.end()},
                  .states = scheme_.states()};
   copy.states[state_of_optimizer] = replica_.optimizer_state();
+  const std::vector<WorkerPosition> positions = scheme_.positions();
+  for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {
+    copy.states[prefix_of(Rank{rank}) + state_of_loop] =
+        to_state({.step = positions[rank].step,
+                  .position = positions[rank].data,
+                  .training = progress_.training});
+  }
   return copy;
 }
 
@@ -379,6 +520,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   *status.mutable_staleness() = staleness_told_;
   status.set_dropped(dropped_);
   status.set_skipped(skipped_);
+  status.set_cancelled(cancelled_);
   status.set_aggregate(scheme_.aggregate());
   const CompressionStats compression = scheme_.compression();
   status.set_compressed_values(compression.values);

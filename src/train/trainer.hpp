@@ -21,7 +21,9 @@
 #include "train/phase_clock.hpp"
 #include "train/recurrence.hpp"
 #include "train/run_folder.hpp"
+#include "train/sample_estimate.hpp"
 #include "train/schedule.hpp"
+#include "train/worker_states.hpp"
 
 namespace syncopate {
 
@@ -31,6 +33,12 @@ namespace syncopate {
 /// Where all workers are in step, these are agreed upon, and the time that a snapshot or a checkpoint
 /// takes is taken off the training clock of all. Elsewhere the worker that leads decides by itself, and
 /// nothing is taken off: others train on meanwhile.
+///
+/// Where each worker trains by itself, the job ends when its samples are complete: the worker that sees
+/// it tells the coordinator, which stops all of them. A step in flight is then cancelled, and counted.
+///
+/// A checkpoint that all agree upon holds what every worker remembers. Where workers are paced by time, they
+/// go on from it at one moment, so that a run which is resumed there does the same.
 class Trainer {
  public:
   struct Options {
@@ -42,8 +50,13 @@ class Trainer {
     Rank rank;
     Gait gait = Gait::in_step;
     double samples_per_step = 0;      ///< of all workers
+    std::uint32_t batch_size = 0;     ///< of this worker
+    std::uint64_t samples_to_train = 0;  ///< of all workers, what came before a resume included
     Progress start;                   ///< zero, or that of the checkpoint
+    std::optional<LoopState> resumed{};  ///< what this worker goes on from, if a checkpoint says so
+    bool own_optimizers = false;  ///< each worker's optimizer has a state of its own
     bool leads = false;               ///< has the model tested and saved for all
+    bool gathers_at_the_end = false;  ///< the model is complete when every worker has ended
     std::optional<NodeId> evaluator;  ///< whom to have it tested by
   };
 
@@ -63,16 +76,27 @@ class Trainer {
   };
 
   void one_step();
+  void finish();
+  void cancel_step();
+  void report_if_complete();
   Pass compute();
   GradientSink* taker_of(const Batch& batch);
   void pace(Duration begun, std::uint32_t samples);
+  void wait_until(TimePoint due);
+  double learning_rate(std::uint32_t samples);
   Wishes wishes();
   void account(const Outcome& outcome);
   void tell_aggregate();
   void act_on(const Meeting& meeting, double learning_rate);
   void keep_the_last();
-  Wishes due();
+  bool evaluation_due();
+  bool checkpoint_due();
   void keep(bool evaluate, bool checkpoint);
+  void keep(bool evaluate, bool checkpoint, KeptModel model);
+  void checkpoint_with_all(bool evaluate);
+  KeptModel model_with_all_states();
+  void go_on_together(KeptModel& model);
+  States own_states() const;
   KeptModel copy_of_model();
   void log_round(const Meeting& meeting, double learning_rate);
   void enter(const std::string& phase);
@@ -84,6 +108,7 @@ class Trainer {
   bool admit(PassResult& pass);
   bool has_finite_gradient();
   bool in_step() const { return options_.gait == Gait::in_step; }
+  bool alone() const { return options_.gait == Gait::alone; }
 
   World& world_;
   MemberLink& link_;
@@ -100,6 +125,7 @@ class Trainer {
   PhaseClock phases_;
   TrainingClock clock_;
   GradientGate gate_;
+  SampleEstimate estimate_;
 
   Progress progress_;
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
@@ -109,18 +135,21 @@ class Trainer {
   std::uint64_t dropped_ = 0;            ///< gradients left out by design
   std::uint64_t skipped_ = 0;            ///< batches left out because their gradient was not finite
   std::uint64_t skipped_in_a_row_ = 0;
+  std::uint64_t cancelled_ = 0;  ///< steps that were in flight, or not handed over, at the end
   Histogram staleness_;
   wire::Counts staleness_told_;  ///< as of not long ago
   TimePoint next_telling_{};
   std::string aggregate_told_;
   std::uint64_t overruns_ = 0;
   double loss_ = 0;             ///< mean over the last meeting's samples
-  Recurrence::Moment asked_{};  ///< when it last wished
+  Recurrence::Moment asked_to_evaluate_{};    ///< when it last wished
+  Recurrence::Moment asked_for_checkpoint_{};  ///< likewise
   Duration
       begun_{};  ///< the training clock when the step under way began: at the last meeting's end
   Duration last_update_{};
   Duration paused_{};  ///< off the training clock since the last meeting
   bool done_ = false;
+  bool reported_complete_ = false;
 };
 
 }  // namespace syncopate

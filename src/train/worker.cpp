@@ -1,7 +1,6 @@
 #include "train/worker.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -62,6 +61,10 @@ class Beginning {
   Beginning(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
+  /// What a checkpoint says of this worker's loop, and of the pacer.
+  std::optional<LoopState> loop() const { return loop_state_in(own_); }
+  std::optional<wire::PacerMemory> pacer() const;
+  const States& states() const { return own_; }
   std::unique_ptr<Scheme> make_scheme();
 
  private:
@@ -80,6 +83,8 @@ class Beginning {
   std::optional<ServerClient> server_;
   Reply server_start_{};
   OptimizerState outer_state_{};
+  States own_;
+  OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
   Progress progress_;
 };
@@ -98,6 +103,12 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
   }
   lend(replica_, world.transport().shared_memory());
   progress_ = begin();
+}
+
+/// Of the worker that has read the checkpoint.
+std::optional<wire::PacerMemory> Beginning::pacer() const {
+  const bool tells = options_.rank == Rank{0} && !pacer_state_.counters.empty();
+  return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
 }
 
 /// Whether this host has a core that no worker computes on.
@@ -123,6 +134,8 @@ Progress Beginning::begin_together() {
   if (options_.resume_from) {
     Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
     outer_state_ = std::move(restored.outer_state);
+    own_ = std::move(restored.own);
+    pacer_state_ = std::move(restored.pacer);
     return restored.progress;
   }
   draw_initial_state(workers_, replica_, config());
@@ -151,6 +164,11 @@ void Beginning::begin_in_shared_memory() {
   shared_.emplace(options_.shared_memory, SharedModel::Size{.params = values(Part::params),
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
+  const auto resumed = loop();
+  shared_->leave_position(
+      options_.rank,
+      {.step = progress_.step,
+       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {
     shared_->load(replica_.view(Part::params),
                   {.updates = progress_.round, .samples = progress_.samples});
@@ -158,9 +176,7 @@ void Beginning::begin_in_shared_memory() {
 }
 
 std::unique_ptr<Scheme> Beginning::make_scheme() {
-  // BatchNorm, which is what has buffers, needs two samples for a variance.
-  const double samples = config().epochs * static_cast<double>(options_.dataset.train.samples());
-  const auto to_do = static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
+  const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
   return syncopate::make_scheme(
       {.workers = workers_,
        .server = server_ ? &*server_ : nullptr,
@@ -187,6 +203,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .first_pace = options_.plan.first_pace(options_.rank),
        .batch_size = options_.plan.batch_sizes()[options_.rank.value],
        .balanced = config().balance ? options_.plan.batch_sizes() : std::vector<std::uint32_t>(),
+       // BatchNorm, which is what has buffers, needs two samples for a variance.
        .least_step = values(Part::buffers) > 0 ? 2U : 1U,
        .samples_to_do = to_do - std::min(to_do, progress_.samples),
        .batch = options_.plan.batch_cut(options_.rank),
@@ -200,8 +217,9 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
   try {
     Beginning beginning(world, link, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
-    link.barrier();
+    link.restart(beginning.pacer());
     const auto scheme = beginning.make_scheme();
+    scheme->load_worker_states(beginning.states());
     Trainer trainer(world, link, replica, *scheme,
                     {.config = options.plan.config(),
                      .dataset = options.dataset,
@@ -211,8 +229,14 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
                      .rank = options.rank,
                      .gait = options.plan.gait(),
                      .samples_per_step = options.plan.samples_per_step(),
+                     .batch_size = options.plan.batch_sizes()[options.rank.value],
+                     .samples_to_train =
+                         options.plan.samples_to_train(options.dataset.train.samples()),
                      .start = beginning.progress(),
+                     .resumed = beginning.loop(),
+                     .own_optimizers = has_local_rounds(options.plan.config()),
                      .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
+                     .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
                      .evaluator = evaluator_of(view)});
     trainer.run();
     wire::Leave leave;

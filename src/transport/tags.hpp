@@ -23,6 +23,7 @@ inline constexpr Tag server_buffers{28};  ///< both ways
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
+inline constexpr Tag worker_states{34};  ///< for a checkpoint, to worker 0; of one, from it
 
 /// A second conversation of the same kind between the same nodes.
 inline constexpr Tag beside(Tag tag) {

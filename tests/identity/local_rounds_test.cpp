@@ -163,12 +163,21 @@ void expect_busy_devices(const TrainConfig& config, double computing_time_ratio)
 TEST(Esync, KeepsUnequalDevicesBusyWhileTheSumTravels) {
   TrainConfig config = esync_on(unequal_speeds, "overlap");
   config.epochs = 20;
+  config.checkpoint_every = {Every::Unit::epochs, 20};  // for which all wait a round
   expect_busy_devices(config, 0.99);
+}
+
+/// Epochs of 17 s, rounds of 1 s: one round an epoch is waited for.
+TEST(Esync, ACheckpointHoldsNobodyUpForLongerThanARound) {
+  TrainConfig config = esync_on(unequal_speeds, "checkpoints");
+  config.epochs = 20;
+  expect_busy_devices(config, 1 - 1.0 / 17);
 }
 
 TEST(Esync, KeepsUnequalDevicesBusyByThePapersRule) {
   TrainConfig config = esync_on(unequal_speeds, "paper-unequal");
   config.epochs = 20;
+  config.checkpoint_every = {Every::Unit::epochs, 20};
   config.pacing = "paper";
   expect_busy_devices(config, 0.98);  // at the end the others wait for the slow device's last step
 }

@@ -1,0 +1,92 @@
+// Goal:   a job whose workers train by themselves ends when its samples are complete, whatever its
+//         slowest device is in the middle of; what is tested and saved holds what all have done.
+// Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is a
+//         hundred times slower.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr const char* hundredfold =
+    "name = \"hundredfold\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 100.0\n";
+
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder("ends-" + name + "-" + scheme));
+  config.scheme = scheme;
+  config.cluster = cluster_of(config.run_dir, hundredfold);
+  config.server_learning_rate = 0.01;
+  return config;
+}
+
+std::uint64_t samples_of_workers(const SimulatedJob& job) {
+  std::uint64_t samples = 0;
+  for (const auto& worker : job.summary().at("workers")) {
+    samples += worker.at("samples").get<std::uint64_t>();
+  }
+  return samples;
+}
+
+/// 2,400 samples are 75 s of the two fast devices, and a little less with the slow one's help.
+TEST(Ends, WhenTheSamplesAreComplete) {
+  for (const std::string scheme : {"asgd", "dc-asgd", "downpour", "easgd", "hogwild"}) {
+    SCOPED_TRACE(scheme);
+    SimulatedJob job = toy_job(config_of(scheme, "complete"));
+    job.run();
+    const auto& summary = job.summary();
+    EXPECT_EQ(summary.at("ended_because"), "every epoch is done");
+    EXPECT_GE(summary.at("samples"), 2400);
+    // A fast worker may have taken as many steps more as it takes between two exchanges.
+    EXPECT_LE(summary.at("samples"), 2400 + 2 * 10 * 16);
+    EXPECT_LE(summary.at("training_seconds"), 76 + 10) << "of the fast devices' time";
+    EXPECT_GE(summary.at("workers")[2].at("cancelled_steps"), 1);
+    EXPECT_LE(summary.at("workers")[2].at("samples"), 16) << "but its step in flight";
+  }
+}
+
+/// What the slow device hands over after the end is dropped, so the staleness stays that of the job.
+TEST(Ends, NoGradientOfAStepInFlightEntersTheModel) {
+  SimulatedJob job = toy_job(config_of("asgd", "staleness"));
+  job.run();
+  EXPECT_EQ(job.summary().at("samples"), 2400);
+  EXPECT_LE(job.summary().at("staleness").at("max"), 2);
+}
+
+TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
+  SimulatedJob job = toy_job(config_of("asgd", "interrupt"));
+  job.simulation().at(TimePoint(std::chrono::seconds(20)), [&] { job.interrupt(); });
+  job.run();
+  EXPECT_EQ(job.summary().at("ended_because"), "interrupted");
+  EXPECT_LE(job.summary().at("training_seconds"), 21);
+  EXPECT_EQ(job.summary().at("workers")[2].at("cancelled_steps"), 1);
+  EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
+}
+
+/// Worker 0 has done its steps long before the slow device has.
+TEST(Ends, TheModelInSharedMemoryIsSavedWhenAllHaveEnded) {
+  for (const std::string scheme : {"hogwild", "nbssgd"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, "steps");
+    config.commit = "racy";
+    config.max_steps = 8;
+    SimulatedJob job = toy_job(config);
+    job.run();
+    const std::uint64_t samples = samples_of_workers(job);
+    EXPECT_EQ(job.summary().at("samples"), samples);
+    EXPECT_EQ(job.summary().at("evaluations").back().at("samples"), samples);
+    EXPECT_EQ(Checkpoint(read_file(*latest_checkpoint(config.run_dir / "checkpoints")), "it", "toy")
+                  .progress()
+                  .samples,
+              samples);
+    EXPECT_EQ(last_checkpoint(config).values("weight"), job.params()[2]);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

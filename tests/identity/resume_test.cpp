@@ -1,0 +1,185 @@
+// Goal:   a run that goes on from a checkpoint equals one that never stopped: bit for bit where replicas
+//         agree at the round of the checkpoint; elsewhere each worker goes on where it was.
+// Method: a job of logistic regression on unequal devices in the simulator, and a second one that goes
+//         on from a checkpoint of the first.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Three speeds, which jitter. A mini-batch of the slowest is no whole number of those of others.
+constexpr const char* unequal =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"middle\"\nseconds_per_batch = 2.3\n"
+    "jitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 9.0\njitter = 0.05\n";
+
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder("resume-" + name));
+  config.scheme = scheme;
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.schedule = "cosine";
+  config.warm_up = 0.5;
+  return config;
+}
+
+/// A folder that holds the oldest checkpoint that `whole` has left, and nothing after it.
+TrainConfig cut_off(const TrainConfig& whole) {
+  TrainConfig cut = whole;
+  cut.run_dir = fs::path(whole.run_dir.string() + "-cut");
+  fs::remove_all(cut.run_dir);
+  RunFolder(cut.run_dir).create();
+  std::set<fs::path> checkpoints;
+  for (const auto& entry : fs::directory_iterator(whole.run_dir / "checkpoints")) {
+    if (round_of(entry.path()) > 0) {
+      checkpoints.insert(entry.path());
+    }
+  }
+  EXPECT_GE(checkpoints.size(), 2U);
+  fs::copy(*checkpoints.begin(), cut.run_dir / "checkpoints" / checkpoints.begin()->filename());
+  return cut;
+}
+
+/// What a checkpoint counts, but for moments: a run that is resumed measures its links again, and so its
+/// clocks differ by microseconds.
+Metadata counts_of(const Safetensors& checkpoint) {
+  Metadata counts = checkpoint.metadata();
+  std::erase_if(counts, [](const auto& entry) {
+    return entry.first.ends_with("training_ns") || entry.first.starts_with("pacer.");
+  });
+  return counts;
+}
+
+void expect_same_values(const TrainConfig& one_config, const TrainConfig& other_config) {
+  const Safetensors one = last_checkpoint(one_config);
+  const Safetensors other = last_checkpoint(other_config);
+  EXPECT_EQ(counts_of(one), counts_of(other));
+  ASSERT_EQ(one.names(), other.names());
+  for (const std::string& name : one.names()) {
+    EXPECT_TRUE(one.values(name) == other.values(name)) << name;
+  }
+}
+
+/// To the last bit of all that a checkpoint holds.
+void expect_resumes_exactly(const TrainConfig& whole) {
+  SimulatedJob uninterrupted = toy_job(whole);
+  uninterrupted.run();
+  const TrainConfig cut = cut_off(whole);
+  SimulatedJob resumed = toy_job(cut, /*resume=*/true);
+  resumed.run();
+  EXPECT_TRUE(resumed.params() == uninterrupted.params());
+  EXPECT_TRUE(resumed.buffers() == uninterrupted.buffers());
+  for (const char* figure : {"samples", "rounds", "accuracy"}) {
+    EXPECT_EQ(resumed.summary().at(figure), uninterrupted.summary().at(figure)) << figure;
+  }
+  EXPECT_NEAR(resumed.summary().at("training_seconds"),
+              uninterrupted.summary().at("training_seconds"), 0.01);
+  expect_same_values(cut, whole);
+}
+
+TEST(Resume, OfLockstepIsExact) {
+  for (const std::string scheme : {"ssgd", "local-sgd", "diloco"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, scheme);
+    config.local_steps = 4;
+    expect_resumes_exactly(config);
+  }
+}
+
+TEST(Resume, OfCompressedGradientsKeepsWhatIsOwed) {
+  for (const std::string codec : {"int8", "onebit", "topk:0.1"}) {
+    SCOPED_TRACE(codec);
+    TrainConfig config = config_of("ssgd", "compressed");
+    config.compress = codec;
+    expect_resumes_exactly(config);
+  }
+}
+
+TEST(Resume, OfPacedRoundsIsExact) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    for (const std::string pacing : {"timed", "paper"}) {
+      for (const std::string overlap : {"on", "off"}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << " " << pacing << " " << overlap);
+        TrainConfig config = config_of("esync", "esync");
+        config.seed = seed;
+        config.epochs = 8;
+        config.pacing = pacing;
+        config.overlap = overlap;
+        expect_resumes_exactly(config);
+      }
+    }
+  }
+}
+
+TEST(Resume, OfPacedRoundsWithAnOuterOptimizerAndCompressionIsExact) {
+  TrainConfig config = config_of("esync", "esync-outer");
+  config.epochs = 8;
+  config.outer_optimizer = "nesterov";
+  config.global_lr = 0.3;
+  config.compress = "int8";
+  expect_resumes_exactly(config);
+}
+
+TEST(Resume, OfRoundsByAServerIsExact) {
+  TrainConfig config = config_of("esync", "esync-server");
+  config.epochs = 8;
+  config.aggregate = "server";
+  expect_resumes_exactly(config);
+}
+
+TEST(Resume, OfNbssgdIsExact) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    for (const std::string commit : {"barrier", "overlap"}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " " << commit);
+      TrainConfig config = config_of("nbssgd", "nbssgd");
+      config.seed = seed;
+      config.commit = commit;
+      expect_resumes_exactly(config);
+    }
+  }
+}
+
+/// Each worker goes on behind the last step that entered the model.
+void expect_own_positions(const TrainConfig& whole, const std::string& step_of_worker) {
+  toy_job(whole).run();
+  const TrainConfig cut = cut_off(whole);
+  const auto at_start = last_checkpoint(cut).metadata();
+  toy_job(cut, /*resume=*/true).run();
+  std::set<std::uint64_t> positions;
+  for (std::uint32_t rank = 0; rank < whole.workers; ++rank) {
+    const std::uint64_t step = std::stoull(at_start.at(fmt::format(
+        fmt::runtime(step_of_worker), rank)));
+    positions.insert(step);
+    std::istringstream log(read_file(RunFolder(cut.run_dir).worker_log(Rank{rank})));
+    std::string first;
+    ASSERT_TRUE(std::getline(log, first)) << rank;
+    EXPECT_EQ(Recorder::Json::parse(first).at("step"), step + 1) << rank;
+  }
+  EXPECT_GT(positions.size(), 1U) << "unequal devices are at different steps";
+}
+
+TEST(Resume, OfAsynchronousWorkersGoesOnWhereEachWas) {
+  for (const std::string scheme : {"asgd", "dc-asgd"}) {
+    SCOPED_TRACE(scheme);
+    expect_own_positions(config_of(scheme, scheme), "server.0.worker.{}.steps");
+  }
+}
+
+TEST(Resume, OfSharedMemoryGoesOnWhereEachWas) {
+  expect_own_positions(config_of("hogwild", "hogwild"), "worker.{}.loop.step");
+}
+
+}  // namespace
+}  // namespace syncopate
