@@ -49,8 +49,7 @@ Decisions Coordinator::next_event() {
   try {
     const TimePoint now = world_.now();
     const TimePoint until = next_tick_ > now ? std::min(next_tick_, now + tick) : now + tick;
-    const Message message =
-        world_.transport().receive(std::nullopt, tags::to_coordinator, until);
+    const Message message = world_.transport().receive(std::nullopt, tags::to_coordinator, until);
     return understand(message);
   } catch (const TimedOut&) {
     return {};  // the tick

@@ -86,7 +86,7 @@ class Coordinator {
   std::optional<Pacer> pacer_;
   TimePoint next_tick_{};  ///< when time next passes for the pacer, and the observer hears of it
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
-  std::vector<double> shares_told_;  ///< of the workers' speeds, by rank
+  std::vector<double> shares_told_;    ///< of the workers' speeds, by rank
   const wire::JobDescription description_;
   bool stopping_ = false;
   bool complete_ = false;  ///< the samples of the job

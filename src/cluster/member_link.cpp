@@ -340,9 +340,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
       case wire::FromCoordinator::kReleased: pass(message.released()); break;
       case wire::FromCoordinator::kPace: follow(message.pace()); break;
-      case wire::FromCoordinator::kSpeedShare:
-        speed_share_ = message.speed_share().share();
-        break;
+      case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
       case wire::FromCoordinator::kStop:
         stop_reason_ = message.stop().reason();
         complete_ = complete_ || message.stop().complete();

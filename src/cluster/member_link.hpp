@@ -91,8 +91,9 @@ class MemberLink : public PaceLine, public Losses {
   /// `on_loss` is called first, and whenever a worker has been dropped meanwhile: for the members of a
   /// group that has to agree on its last synchronization again.
   /// Returns what the pacer goes on with; nothing in a job that is not paced.
-  wire::PacerMemory restart(const std::optional<wire::PacerMemory>& pacer = {},
-                            const std::function<void()>& on_loss = [] {});
+  wire::PacerMemory restart(
+      const std::optional<wire::PacerMemory>& pacer = {},
+      const std::function<void()>& on_loss = [] {});
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);
 

@@ -30,10 +30,10 @@ struct StepFacts {
   double loss_sum = 0;
   Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
   Wishes wishes{};
-  Duration took{};    ///< data, forward, backward, paced time
-  bool last = false;  ///< the last step of every worker, where all are at the same one
-  std::uint64_t step = 0;     ///< of this worker, this one included
-  DataPosition position{};    ///< of this worker, after the step
+  Duration took{};          ///< data, forward, backward, paced time
+  bool last = false;        ///< the last step of every worker, where all are at the same one
+  std::uint64_t step = 0;   ///< of this worker, this one included
+  DataPosition position{};  ///< of this worker, after the step
 };
 
 /// Where the time of one `after_backward` went.

@@ -23,8 +23,8 @@ void share(Group& group, Replica& replica, Part part) {
 std::string bytes_of(Group& group, const TrainConfig& config,
                      const std::filesystem::path& checkpoint) {
   if (group.rank() != Rank{0}) {
-    const Message message = group.transport().receive(group.node(Rank{0}), tags::worker_states,
-                                                      group.deadline());
+    const Message message =
+        group.transport().receive(group.node(Rank{0}), tags::worker_states, group.deadline());
     return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
   }
   std::string bytes = read_file(checkpoint);

@@ -14,8 +14,7 @@ void SampleEstimate::synchronized(std::uint64_t samples, std::uint64_t since) {
 }
 
 double SampleEstimate::when_taken(std::uint32_t step_samples) const {
-  return synchronized_ + own_ / share_ +
-         step_samples * std::max(0.0, 1 / share_ - 1 / step_share_);
+  return synchronized_ + own_ / share_ + step_samples * std::max(0.0, 1 / share_ - 1 / step_share_);
 }
 
 }  // namespace syncopate

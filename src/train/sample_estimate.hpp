@@ -20,9 +20,9 @@ namespace syncopate {
 class SampleEstimate {
  public:
   struct Options {
-    std::uint64_t done = 0;   ///< before this worker's first step, in a run that is resumed
-    double step_share = 1;    ///< a₀: this worker's samples of a step over those of all
-    double speed_share = 0;   ///< a, in a run that is resumed; 0: unknown
+    std::uint64_t done = 0;  ///< before this worker's first step, in a run that is resumed
+    double step_share = 1;   ///< a₀: this worker's samples of a step over those of all
+    double speed_share = 0;  ///< a, in a run that is resumed; 0: unknown
   };
 
   explicit SampleEstimate(const Options& options)

@@ -65,10 +65,9 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       schedule_(options_.config),
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
-      loader_(world,
-              {.dataset = options_.dataset,
-               .feed = options_.feed,
-               .start = options_.feed.position_after(Step{position_at(options_).batch})}),
+      loader_(world, {.dataset = options_.dataset,
+                      .feed = options_.feed,
+                      .start = options_.feed.position_after(Step{position_at(options_).batch})}),
       batches_(loader_, empty_batches(options_), position_at(options_)),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
       phases_(world),
@@ -144,15 +143,14 @@ void Trainer::one_step() {
   estimate_.trained(pass.result.samples);
   const Wishes wished = wishes();
   const Duration took = clock_.now() - begun_;
-  const Outcome outcome =
-      scheme_.after_backward(replica_, {.samples = pass.result.samples,
-                                        .loss_sum = pass.result.loss_sum,
-                                        .paused = paused_,
-                                        .wishes = wished,
-                                        .took = took,
-                                        .last = in_step() && reached_the_end(),
-                                        .step = progress_.step,
-                                        .position = batches_.position()});
+  const Outcome outcome = scheme_.after_backward(replica_, {.samples = pass.result.samples,
+                                                            .loss_sum = pass.result.loss_sum,
+                                                            .paused = paused_,
+                                                            .wishes = wished,
+                                                            .took = took,
+                                                            .last = in_step() && reached_the_end(),
+                                                            .step = progress_.step,
+                                                            .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
   if (outcome.meeting) {
@@ -413,8 +411,7 @@ States Trainer::own_states() const {
 void Trainer::keep_the_last() {
   const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
   const bool evaluate = wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint =
-      wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
+  const bool checkpoint = wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
   if (checkpoint && !alone()) {
     keep(evaluate, checkpoint, model_with_all_states());
   } else {
@@ -426,8 +423,7 @@ void Trainer::keep_the_last() {
 }
 
 void Trainer::keep(bool evaluate, bool checkpoint) {
-  keep(evaluate, checkpoint,
-       keeper_ && (evaluate || checkpoint) ? copy_of_model() : KeptModel{});
+  keep(evaluate, checkpoint, keeper_ && (evaluate || checkpoint) ? copy_of_model() : KeptModel{});
 }
 
 void Trainer::keep(bool evaluate, bool checkpoint, KeptModel model) {
@@ -459,10 +455,9 @@ KeptModel Trainer::copy_of_model() {
   copy.states[state_of_optimizer] = replica_.optimizer_state();
   const std::vector<WorkerPosition> positions = scheme_.positions();
   for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {
-    copy.states[prefix_of(Rank{rank}) + state_of_loop] =
-        to_state({.step = positions[rank].step,
-                  .position = positions[rank].data,
-                  .training = progress_.training});
+    copy.states[prefix_of(Rank{rank}) + state_of_loop] = to_state({.step = positions[rank].step,
+                                                                   .position = positions[rank].data,
+                                                                   .training = progress_.training});
   }
   return copy;
 }

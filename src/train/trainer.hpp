@@ -49,15 +49,15 @@ class Trainer {
     RunFolder folder;
     Rank rank;
     Gait gait = Gait::in_step;
-    double samples_per_step = 0;      ///< of all workers
-    std::uint32_t batch_size = 0;     ///< of this worker
+    double samples_per_step = 0;         ///< of all workers
+    std::uint32_t batch_size = 0;        ///< of this worker
     std::uint64_t samples_to_train = 0;  ///< of all workers, what came before a resume included
-    Progress start;                   ///< zero, or that of the checkpoint
+    Progress start;                      ///< zero, or that of the checkpoint
     std::optional<LoopState> resumed{};  ///< what this worker goes on from, if a checkpoint says so
-    bool own_optimizers = false;  ///< each worker's optimizer has a state of its own
-    bool leads = false;               ///< has the model tested and saved for all
-    bool gathers_at_the_end = false;  ///< the model is complete when every worker has ended
-    std::optional<NodeId> evaluator;  ///< whom to have it tested by
+    bool own_optimizers = false;         ///< each worker's optimizer has a state of its own
+    bool leads = false;                  ///< has the model tested and saved for all
+    bool gathers_at_the_end = false;     ///< the model is complete when every worker has ended
+    std::optional<NodeId> evaluator;     ///< whom to have it tested by
   };
 
   Trainer(World& world, MemberLink& link, Replica& replica, Scheme& scheme, Options options);
@@ -141,8 +141,8 @@ class Trainer {
   TimePoint next_telling_{};
   std::string aggregate_told_;
   std::uint64_t overruns_ = 0;
-  double loss_ = 0;             ///< mean over the last meeting's samples
-  Recurrence::Moment asked_to_evaluate_{};    ///< when it last wished
+  double loss_ = 0;                            ///< mean over the last meeting's samples
+  Recurrence::Moment asked_to_evaluate_{};     ///< when it last wished
   Recurrence::Moment asked_for_checkpoint_{};  ///< likewise
   Duration
       begun_{};  ///< the training clock when the step under way began: at the last meeting's end

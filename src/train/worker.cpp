@@ -166,9 +166,8 @@ void Beginning::begin_in_shared_memory() {
                                                             .workers = config().workers});
   const auto resumed = loop();
   shared_->leave_position(
-      options_.rank,
-      {.step = progress_.step,
-       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
+      options_.rank, {.step = progress_.step,
+                      .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {
     shared_->load(replica_.view(Part::params),
                   {.updates = progress_.round, .samples = progress_.samples});
@@ -220,24 +219,24 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
     link.restart(beginning.pacer());
     const auto scheme = beginning.make_scheme();
     scheme->load_worker_states(beginning.states());
-    Trainer trainer(world, link, replica, *scheme,
-                    {.config = options.plan.config(),
-                     .dataset = options.dataset,
-                     .feed = options.plan.feed(options.dataset.train, options.rank),
-                     .pacer = options.plan.pacer(options.rank),
-                     .folder = options.folder,
-                     .rank = options.rank,
-                     .gait = options.plan.gait(),
-                     .samples_per_step = options.plan.samples_per_step(),
-                     .batch_size = options.plan.batch_sizes()[options.rank.value],
-                     .samples_to_train =
-                         options.plan.samples_to_train(options.dataset.train.samples()),
-                     .start = beginning.progress(),
-                     .resumed = beginning.loop(),
-                     .own_optimizers = has_local_rounds(options.plan.config()),
-                     .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
-                     .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
-                     .evaluator = evaluator_of(view)});
+    Trainer trainer(
+        world, link, replica, *scheme,
+        {.config = options.plan.config(),
+         .dataset = options.dataset,
+         .feed = options.plan.feed(options.dataset.train, options.rank),
+         .pacer = options.plan.pacer(options.rank),
+         .folder = options.folder,
+         .rank = options.rank,
+         .gait = options.plan.gait(),
+         .samples_per_step = options.plan.samples_per_step(),
+         .batch_size = options.plan.batch_sizes()[options.rank.value],
+         .samples_to_train = options.plan.samples_to_train(options.dataset.train.samples()),
+         .start = beginning.progress(),
+         .resumed = beginning.loop(),
+         .own_optimizers = has_local_rounds(options.plan.config()),
+         .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
+         .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
+         .evaluator = evaluator_of(view)});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");

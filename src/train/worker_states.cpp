@@ -96,9 +96,9 @@ std::optional<LoopState> loop_state_in(const States& states) {
 }
 
 OptimizerState to_state(const wire::PacerMemory& memory) {
-  OptimizerState state{.slots = {},
-                       .counters = {{"workers", memory.workers_size()},
-                                    {"round_time_ns", memory.round_time()}}};
+  OptimizerState state{
+      .slots = {},
+      .counters = {{"workers", memory.workers_size()}, {"round_time_ns", memory.round_time()}}};
   put(state, "synchronization.", memory.synchronization());
   for (int rank = 0; rank < memory.workers_size(); ++rank) {
     const std::string prefix = fmt::format("{}.", rank);

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 /// Three speeds, which jitter. A mini-batch of the slowest is no whole number of those of others.
 constexpr const char* unequal =
     "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\n"
-    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"middle\"\nseconds_per_batch = 2.3\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"middle\"\nseconds_per_batch = "
+    "2.3\n"
     "jitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 9.0\njitter = 0.05\n";
 
 TrainConfig config_of(const std::string& scheme, const std::string& name) {
@@ -159,8 +160,8 @@ void expect_own_positions(const TrainConfig& whole, const std::string& step_of_w
   toy_job(cut, /*resume=*/true).run();
   std::set<std::uint64_t> positions;
   for (std::uint32_t rank = 0; rank < whole.workers; ++rank) {
-    const std::uint64_t step = std::stoull(at_start.at(fmt::format(
-        fmt::runtime(step_of_worker), rank)));
+    const std::uint64_t step =
+        std::stoull(at_start.at(fmt::format(fmt::runtime(step_of_worker), rank)));
     positions.insert(step);
     std::istringstream log(read_file(RunFolder(cut.run_dir).worker_log(Rank{rank})));
     std::string first;

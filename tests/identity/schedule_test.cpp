@@ -1,0 +1,70 @@
+// Goal:   the learning rate follows from the samples that the job has trained on when a step is taken,
+//         whatever the rounds and whoever takes it.
+// Method: jobs of logistic regression on devices of 1 : 1 : 40 with a warm-up over all of training, in
+//         which the rate is the share of the samples that are done; the rates in the workers' logs.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "tests/support/toy_job.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr const char* fortyfold =
+    "name = \"fortyfold\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 40.0\n";
+
+/// Of each worker the largest distance of a logged rate from that of the samples after the round, as a
+/// share of the last rate.
+double largest_error(const std::string& scheme, const std::string& pacing) {
+  TrainConfig config = toy_config(fresh_folder("schedule-" + scheme + pacing));
+  config.scheme = scheme;
+  config.pacing = pacing;
+  config.cluster = cluster_of(config.run_dir, fortyfold);
+  config.epochs = 16;
+  config.warm_up = config.epochs;
+  config.checkpoint_every = {};
+  config.local_steps = 8;
+  config.moving_rate = 0.3;
+  config.server_learning_rate = 0.01;
+  toy_job(config).run();
+  const double samples_in_all = 600 * config.epochs;
+  double largest = 0;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    std::istringstream log(read_file(RunFolder(config.run_dir).worker_log(Rank{rank})));
+    for (std::string line; std::getline(log, line);) {
+      const auto round = Recorder::Json::parse(line);
+      const double expected = round.at("samples").get<double>() / samples_in_all;
+      const double rate = round.at("learning_rate").get<double>() / *config.learning_rate;
+      largest = std::max(largest, std::abs(rate - std::min(1.0, expected)));
+    }
+  }
+  return largest;
+}
+
+/// A round of the paper's is 82 mini-batches, an eighth of training. The first is one of each, from which
+/// nobody knows speeds yet.
+TEST(Schedule, IsNotLateByARound) {
+  EXPECT_LE(largest_error("esync", "paper"), 0.03);
+}
+
+TEST(Schedule, FollowsShortRounds) {
+  EXPECT_LE(largest_error("esync", "timed"), 0.02);
+}
+
+TEST(Schedule, OfLocalStepsBetweenExchangesGoesOn) {
+  for (const std::string scheme : {"easgd", "downpour"}) {
+    EXPECT_LE(largest_error(scheme, "timed"), 0.03) << scheme;
+  }
+}
+
+TEST(Schedule, OfLocalSgdFollowsItsSteps) {
+  EXPECT_LE(largest_error("local-sgd", "timed"), 0.04);
+}
+
+}  // namespace
+}  // namespace syncopate
