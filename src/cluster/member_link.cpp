@@ -252,6 +252,7 @@ void MemberLink::beat() {
         const std::scoped_lock lock(mutex_);
         *message.mutable_heartbeat() = status_;
       }
+      message.mutable_heartbeat()->set_progress(progress_);
       tell(message);
       beat_now_->wait(world_.now() + options_.heartbeat_every);
     }

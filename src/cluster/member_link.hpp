@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -65,6 +66,8 @@ class MemberLink : public PaceLine, public Losses {
 
   /// What the next heartbeats say.
   void set_status(const wire::Heartbeat& status);
+  /// The step in hand makes progress: the next heartbeat says so. Thread: any.
+  void progressed() { ++progress_; }
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
   std::optional<std::string> stop_reason() const;
   /// Throws what ended the job, once something has. For those who go on after a TimedOut or a PeerLost:
@@ -112,6 +115,7 @@ class MemberLink : public PaceLine, public Losses {
   Options options_;
   View view_;
   std::uint64_t barriers_ = 0;
+  std::atomic<std::uint64_t> progress_ = 0;
 
   mutable std::mutex mutex_;  // guards the members below
   wire::Heartbeat status_;

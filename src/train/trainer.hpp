@@ -22,6 +22,7 @@
 #include "train/recurrence.hpp"
 #include "train/run_folder.hpp"
 #include "train/schedule.hpp"
+#include "train/step_forecast.hpp"
 
 namespace syncopate {
 
@@ -66,6 +67,7 @@ class Trainer {
   Pass compute();
   GradientSink* taker_of(const Batch& batch);
   void pace(Duration begun, std::uint32_t samples);
+  Duration expected(std::uint32_t samples) const;
   Wishes wishes();
   void account(const Outcome& outcome);
   void tell_aggregate();
@@ -100,6 +102,7 @@ class Trainer {
   PhaseClock phases_;
   TrainingClock clock_;
   GradientGate gate_;
+  StepForecast forecast_;
 
   Progress progress_;
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
@@ -119,7 +122,8 @@ class Trainer {
   Duration
       begun_{};  ///< the training clock when the step under way began: at the last meeting's end
   Duration last_update_{};
-  Duration paused_{};  ///< off the training clock since the last meeting
+  Duration expected_{};  ///< of the step in hand, at the most; zero: unknown
+  Duration paused_{};    ///< off the training clock since the last meeting
   bool done_ = false;
 };
 
