@@ -4,11 +4,13 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "torch/evaluation_mode.hpp"
+#include "torch/operator_observer.hpp"
 #include "torch/optimizer_state.hpp"
 #include "torch/seeded_draws.hpp"
 #include "transport/shared_values.hpp"
@@ -151,6 +153,8 @@ ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
 }
 
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
+  std::optional<OperatorObserver> observer;
+  if (progressed_) observer.emplace(progressed_);
   grads_.tensor().zero_();
   return teller_.tell(
       sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });

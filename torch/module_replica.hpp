@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "scheme/replica.hpp"
@@ -56,6 +57,9 @@ class ModuleReplica final : public Replica {
   /// device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
   bool tells_gradients() const override { return options_.device.is_cpu(); }
+  void on_progress(std::function<void()> progressed) override {
+    progressed_ = std::move(progressed);
+  }
   /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
@@ -89,6 +93,7 @@ class ModuleReplica final : public Replica {
   FlatVector grads_;
   FlatTensors buffers_;
   GradientTeller teller_;
+  std::function<void()> progressed_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

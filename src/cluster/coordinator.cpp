@@ -260,6 +260,13 @@ void Coordinator::act(const DropWorker& drop) {
   observer_.dropped(drop.member, drop.reason);
 }
 
+void Coordinator::act(const ExtendWait& extension) {
+  wire::FromCoordinator message;
+  message.mutable_more_time()->set_wait(extension.wait);
+  message.mutable_more_time()->set_seconds(to_seconds(extension.more));
+  tell(extension.node, message);
+}
+
 void Coordinator::act(const EndJob& end) {
   wire::FromCoordinator message;
   *message.mutable_abort() = end.abort;

@@ -67,6 +67,7 @@ class Coordinator {
   void act(const InstallView& install);
   void act(const ReleaseBarrier& release);
   void act(const DropWorker& drop);
+  void act(const ExtendWait& extension);
   [[noreturn]] void act(const EndJob& end);
   void act(const JobDone& done);
   Decisions handle_arrival(NodeId from, const wire::Arrived& arrived);

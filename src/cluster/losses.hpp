@@ -19,9 +19,6 @@ class Losses {
   /// Ranks, in the order in which the coordinator dropped them, which is the same for all members.
   virtual std::vector<Rank> lost() const = 0;
 
-  /// Tells the coordinator of ranks that did not come to a meeting. It drops them, or ends the job.
-  virtual void report(const wire::Missing& missing) = 0;
-
   /// Tells the coordinator that this worker's last meeting is over. Once.
   virtual void finished() = 0;
   /// Whether that of every worker is who is still there, so that nobody will ask for anything more.

@@ -1,5 +1,7 @@
 #include "cluster/member_link.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr Duration time_to_explain = std::chrono::seconds(3);
 constexpr Duration farewell = std::chrono::seconds(10);
+constexpr Duration time_to_judge = std::chrono::seconds(60);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -214,14 +217,35 @@ std::vector<Rank> MemberLink::lost() const {
   return ranks;
 }
 
-void MemberLink::report(const wire::Missing& missing) {
+Duration MemberLink::report_wait(const wire::Missing& wait) {
+  const auto report = std::make_shared<WaitReport>(WaitReport{world_.make_event()});
   wire::ToCoordinator message;
-  *message.mutable_missing() = missing;
+  wire::Missing& missing = *message.mutable_missing();
+  missing = wait;
   {
     const std::scoped_lock lock(mutex_);
-    message.mutable_missing()->set_step(status_.step());
+    missing.set_step(status_.step());
+    missing.set_wait(++reports_);
+    unanswered_.emplace(reports_, report);
   }
   tell(message);
+  report->answered->wait(world_.now() + time_to_judge);
+  const std::scoped_lock lock(mutex_);
+  unanswered_.erase(missing.wait());
+  if (!report->more) {
+    throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
+                               to_seconds(time_to_judge), missing.operation()));
+  }
+  return *report->more;
+}
+
+/// To a report that has been given up nothing is to be said.
+void MemberLink::extend(const wire::MoreTime& answer) {
+  const auto report = unanswered_.find(answer.wait());
+  if (report != unanswered_.end()) {
+    report->second->more = from_seconds(answer.seconds());
+    report->second->answered->notify();
+  }
 }
 
 void MemberLink::finished() {
@@ -249,13 +273,9 @@ bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
 void MemberLink::fail(const std::exception& error) {
   const std::exception_ptr original = std::current_exception();
   wire::ToCoordinator message;
-  if (const auto* missing = dynamic_cast<const RanksMissing*>(&error)) {
-    report(missing->report());
-  } else if (!dynamic_cast<const PeerLost*>(&error)) {
-    // Who was lost, and why, the coordinator finds out by itself.
+  // Who was lost, and why, the coordinator finds out by itself.
+  if (!dynamic_cast<const PeerLost*>(&error)) {
     *message.mutable_abort() = to_abort(error);
-  }
-  if (message.body_case() != wire::ToCoordinator::BODY_NOT_SET) {
     tell(message);
   }
   world_.sleep_for(
@@ -295,6 +315,7 @@ void MemberLink::beat() {
         const std::scoped_lock lock(mutex_);
         *message.mutable_heartbeat() = status_;
       }
+      message.mutable_heartbeat()->set_progress(progress_);
       tell(message);
       beat_now_->wait(world_.now() + options_.heartbeat_every);
     }
@@ -345,6 +366,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
         stop_reason_ = message.stop().reason();
         complete_ = complete_ || message.stop().complete();
         break;
+      case wire::FromCoordinator::kMoreTime: extend(message.more_time()); break;
       case wire::FromCoordinator::kAbort:
         ended_ = to_error(message.abort());
         world_.cancel(ended_);

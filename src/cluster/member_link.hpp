@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,21 +15,10 @@
 #include "cluster/losses.hpp"
 #include "cluster/pace_line.hpp"
 #include "cluster/view.hpp"
+#include "cluster/waits.hpp"
 #include "cluster/world.hpp"
 
 namespace syncopate {
-
-/// Ranks that did not come to a meeting before its deadline.
-class RanksMissing : public TimedOut {
- public:
-  RanksMissing(const std::string& message, wire::Missing report)
-      : TimedOut(message), report_(std::move(report)) {}
-  /// Ranks, operation and durations; the step is the caller's to add.
-  const wire::Missing& report() const { return report_; }
-
- private:
-  wire::Missing report_;
-};
 
 /// What a job is, as its coordinator tells it to a node that enquires, before it joins: the
 /// configuration, and the place that the coordinator keeps for the node.
@@ -46,7 +37,7 @@ void decline(World& world, const std::exception& why);
 /// why, so that no task of it waits any longer.
 ///
 /// Thread: one owner; the background tasks are its own.
-class MemberLink : public PaceLine, public Losses {
+class MemberLink : public PaceLine, public Losses, public WaitArbiter {
  public:
   struct Options {
     wire::Join join;  ///< its address is filled in
@@ -65,6 +56,8 @@ class MemberLink : public PaceLine, public Losses {
 
   /// What the next heartbeats say.
   void set_status(const wire::Heartbeat& status);
+  /// The step in hand makes progress: the next heartbeat says so. Thread: any.
+  void progressed() { ++progress_; }
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
   std::optional<std::string> stop_reason() const;
   /// The job asked to stop because its samples are complete.
@@ -101,10 +94,11 @@ class MemberLink : public PaceLine, public Losses {
   PaceOrder order() const override;
 
   std::vector<Rank> lost() const override;
-  void report(const wire::Missing& missing) override;
   void finished() override;
   bool all_finished() const override;
   bool await_more(std::size_t known, TimePoint deadline) override;
+
+  Duration report_wait(const wire::Missing& wait) override;
 
   /// Tells the coordinator why this node cannot go on, gives it a moment to answer with the cause
   /// that it knows of, and throws that, or else `error`.
@@ -114,12 +108,19 @@ class MemberLink : public PaceLine, public Losses {
   void leave(const wire::Leave& leave);
 
  private:
+  /// A report of a wait, until it is answered.
+  struct WaitReport {
+    std::unique_ptr<Event> answered;
+    std::optional<Duration> more{};
+  };
+
   void beat();
   void listen();
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& gone);
   void follow(const wire::Pace& pace);
   void pass(const wire::Released& released);
+  void extend(const wire::MoreTime& answer);
   void end_job(const std::exception_ptr& why);
   void tell(const wire::ToCoordinator& message);
   std::uint64_t arrive(const wire::Arrived& arrived = {});
@@ -131,6 +132,7 @@ class MemberLink : public PaceLine, public Losses {
   Options options_;
   View view_;
   std::uint64_t barriers_ = 0;
+  std::atomic<std::uint64_t> progress_ = 0;
 
   mutable std::mutex mutex_;  // guards the members below
   wire::Heartbeat status_;
@@ -145,6 +147,8 @@ class MemberLink : public PaceLine, public Losses {
   std::uint64_t released_ = 0;
   wire::PacerMemory released_pacer_;
   std::optional<std::uint64_t> last_barrier_;  ///< at which those arrive who have finished
+  std::uint64_t reports_ = 0;                  ///< of waits, so far
+  std::map<std::uint64_t, std::shared_ptr<WaitReport>> unanswered_;
   bool leaving_ = false;
   std::exception_ptr ended_;  ///< why the job did
 

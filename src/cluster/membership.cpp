@@ -42,7 +42,8 @@ Membership::Membership(Options options, TimePoint now)
       reminded_(now),
       places_({.workers = options_.workers,
                .servers = options_.servers,
-               .evaluators = options_.evaluators}) {}
+               .evaluators = options_.evaluators}),
+      judge_(options_.waits) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
   if (ended_ || refused_.contains(node)) {
@@ -76,6 +77,9 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   places_.fill(node);
   joins_.emplace(node, join);
   lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
+  if (join.role() == wire::ROLE_WORKER) {
+    judge_.joined(node, now);
+  }
   if (!places_.all_filled()) {
     return {};
   }
@@ -145,6 +149,7 @@ Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimeP
     life->second.silence.observed(now - life->second.last_heard);
     life->second.last_heard = now;
     life->second.last = heartbeat;
+    judge_.heard(node, heartbeat, now);
   }
   return {};
 }
@@ -185,27 +190,56 @@ bool Membership::is_complete(const std::set<NodeId>& arrived) const {
 }
 
 Decisions Membership::missing(NodeId reporter, const wire::Missing& report, TimePoint now) {
-  if (!is_present(reporter)) {
+  if (ended_ || !is_present(reporter)) {
     return {};
   }
-  std::vector<std::string> signs;
-  std::vector<NodeId> culprits;
+  const WaitJudge::Verdict verdict = judge_.judge({.from = reporter,
+                                                   .awaited = nodes_of(report),
+                                                   .waited = from_seconds(report.waited_seconds()),
+                                                   .limit = from_seconds(report.limit_seconds())},
+                                                  now);
+  if (verdict.more) {
+    return {ExtendWait{reporter, report.wait(), *verdict.more}};
+  }
+  Decisions decisions =
+      go_on_or_end_without(verdict, reason_of(reporter, report, verdict.missing, now));
+  if (!ended_ && is_present(reporter)) {
+    decisions.push_back(ExtendWait{reporter, report.wait(), options_.waits.wait_limit / 2});
+  }
+  return decisions;
+}
+
+std::vector<NodeId> Membership::nodes_of(const wire::Missing& report) const {
+  std::vector<NodeId> nodes;
   for (const auto rank : report.ranks()) {
-    const Member* member = view_ ? view_->find(Role::worker, Rank{rank}) : nullptr;
-    if (member) {
-      culprits.push_back(member->node);
-      signs.push_back(fmt::format("{}, {}", member->to_string(), last_sign_of(member->node, now)));
+    if (const Member* member = view_ ? view_->find(Role::worker, Rank{rank}) : nullptr) {
+      nodes.push_back(member->node);
     }
   }
-  const std::string reason =
-      fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s) for {}", report.step(),
-                  report.operation(), name_of(reporter), report.waited_seconds(),
-                  report.usual_seconds(), fmt::join(signs, "; "));
-  if (!options_.spares_missing || !may_drop(culprits)) {
-    return end(wire::Abort::KIND_TIMED_OUT, reason, culprits.empty() ? NodeId{} : culprits.back());
+  return nodes;
+}
+
+std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
+                                  const std::vector<NodeId>& missing, TimePoint now) const {
+  std::vector<std::string> signs;
+  for (const NodeId node : missing) {
+    signs.push_back(fmt::format("{}, {}", name_of(node), last_sign_of(node, now)));
+  }
+  return fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s){}{}", report.step(),
+                     report.operation(), name_of(reporter), report.waited_seconds(),
+                     report.usual_seconds(), signs.empty() ? "" : " for ", fmt::join(signs, "; "));
+}
+
+/// Where workers do not synchronize with each other, one that is missing without a sign of hanging may be innocent:
+/// the server waits for it, too.
+Decisions Membership::go_on_or_end_without(const WaitJudge::Verdict& verdict,
+                                           const std::string& reason) {
+  const std::vector<NodeId>& missing = verdict.missing;
+  if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
+    return end(wire::Abort::KIND_TIMED_OUT, reason, missing.empty() ? NodeId{} : missing.back());
   }
   Decisions decisions;
-  for (const NodeId culprit : culprits) {
+  for (const NodeId culprit : missing) {
     for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit)) {
       decisions.push_back(std::move(decision));
     }
@@ -277,6 +311,7 @@ Decisions Membership::left(NodeId node) {
 
 Decisions Membership::go_on_without(NodeId node, Standing standing) {
   lives_.at(node).standing = standing;
+  judge_.gone(node);
   if (!view_) {
     return {};
   }
@@ -333,9 +368,15 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
     return "never heard";
   }
   const wire::Heartbeat& last = life->second.last;
-  return fmt::format("last heard {:.1f} s ago, in {} of step {}",
-                     to_seconds(now - life->second.last_heard),
-                     last.phase().empty() ? "start-up" : last.phase(), last.step());
+  const std::string sign = fmt::format(
+      "last heard {:.1f} s ago, in {} of step {}", to_seconds(now - life->second.last_heard),
+      last.phase().empty() ? "start-up" : last.phase(), last.step());
+  const StepWatch* const watch = judge_.watch(node);
+  if (watch == nullptr || !watch->hangs(now)) {
+    return sign;
+  }
+  return fmt::format("{} for {:.1f} s ({:.3g} s expected at the most)", sign,
+                     to_seconds(now - watch->begun()), to_seconds(watch->expected()));
 }
 
 std::string Membership::name_of(NodeId node) const {

@@ -12,6 +12,7 @@
 #include "cluster/adaptive_limit.hpp"
 #include "cluster/places.hpp"
 #include "cluster/view.hpp"
+#include "cluster/wait_judge.hpp"
 
 namespace syncopate {
 
@@ -42,6 +43,12 @@ struct DropWorker {
   Member member;
   std::string reason;
 };
+/// The wait that this node has reported goes on; it is to be reported again after so long.
+struct ExtendWait {
+  NodeId node;
+  std::uint64_t wait = 0;
+  Duration more{};
+};
 /// The job cannot go on.
 struct EndJob {
   wire::Abort abort;
@@ -50,21 +57,21 @@ struct EndJob {
 struct JobDone {};
 
 using Decision = std::variant<AnswerEnquiry, RefuseJoin, NameAbsent, InstallView, ReleaseBarrier,
-                              DropWorker, EndJob, JobDone>;
+                              DropWorker, ExtendWait, EndJob, JobDone>;
 using Decisions = std::vector<Decision>;
 
 /// Who takes part in a job, and whether they are alive: a pure state machine.
 ///
 /// Events with their times go in, decisions come out. A job gathers until every expected member has
 /// joined, works until every one has left, and ends early at the first of: a member lost or silent, a
-/// report that ranks are missing, a member's own failure. A node whose join contradicts the job is
-/// refused, and the job gathers on.
+/// reported wait for workers that are missing (`WaitJudge`), a member's own failure. A node whose join
+/// contradicts the job is refused, and the job gathers on.
 ///
 /// A job that spares workers goes on without one that is lost, silent or failed, once the first
 /// barrier was released, and as long as another is there or has done its work. It ends all the same
 /// where a failure is one of all workers: a bad configuration, bad data, a loss that is no number.
-/// Where workers meet each other, it goes on without those who do not come to a meeting, too, but not
-/// without rank 0, which leads the others.
+/// It goes on without one that hangs, too, and, where workers synchronize with each other, without one that
+/// does not come to a synchronization; but not without rank 0 there, which leads the others.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
 ///             JobDone no further decision; every EndJob names the culprit where there is one.
@@ -82,6 +89,7 @@ class Membership {
     Duration gathering = std::chrono::seconds(60);     ///< from the start until all have joined
     Duration remind_every = std::chrono::seconds(10);  ///< between two NameAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
+    WaitJudge::Options waits{};  ///< how long workers are waited for
 
     /// Whether the job may go on without this worker.
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
@@ -96,6 +104,8 @@ class Membership {
   Decisions heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
   /// Of workers alone; others pass a barrier once it was released.
   Decisions arrived(NodeId node, std::uint64_t barrier);
+  /// A node waits for others, and reports it. Every report of a node that is present is answered by ExtendWait, unless
+  /// the job ends or the node itself is dropped.
   Decisions missing(NodeId reporter, const wire::Missing& report, TimePoint now);
   /// Those who know what the job is for object to it.
   Decisions refused(const std::string& reason);
@@ -128,6 +138,10 @@ class Membership {
   void install_view();
   Decisions gathering_passed(TimePoint now);
 
+  std::vector<NodeId> nodes_of(const wire::Missing& report) const;
+  Decisions go_on_or_end_without(const WaitJudge::Verdict& verdict, const std::string& reason);
+  std::string reason_of(NodeId reporter, const wire::Missing& report,
+                        const std::vector<NodeId>& missing, TimePoint now) const;
   Decisions go_on_or_end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit);
   bool may_drop(NodeId node) const;
   bool may_drop(const std::vector<NodeId>& nodes) const;
@@ -146,6 +160,7 @@ class Membership {
   Places places_;
   std::map<NodeId, wire::Join> joins_;
   std::map<NodeId, Life> lives_;
+  WaitJudge judge_;
   std::set<NodeId> refused_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;

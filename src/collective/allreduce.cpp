@@ -56,6 +56,17 @@ std::string in_words(const Group& group, const Links& links) {
   return "links of " + in_words(on_one_host ? links.within : links.between);
 }
 
+/// All ranks of the job but this one: which of them are late, the library below the transport does not say.
+std::vector<Rank> others_of(const Group& group) {
+  std::vector<Rank> others;
+  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
+    if (Rank{rank} != group.rank()) {
+      others.push_back(group.rank_in_job(Rank{rank}));
+    }
+  }
+  return others;
+}
+
 /// That of the library below the transport.
 NativeAllreduce& native_of(Group& group) {
   NativeAllreduce* const native = group.transport().native_allreduce();
@@ -76,7 +87,8 @@ NativeAllreduce& native_of(Group& group) {
 void native_allreduce(Group& group, std::span<float> values, float factor) {
   scale(values, factor);
   NativeAllreduce& native = native_of(group);
-  group.await([&](TimePoint deadline) { native.sum(values, deadline); }, group.deadline());
+  group.await([&](TimePoint until) { native.sum(values, until); },
+              {.operation = "allreduce", .missing = [&] { return others_of(group); }});
 }
 
 /// The one place where the name of an algorithm becomes its call. `among_firsts`: for the upper of two levels.

@@ -14,7 +14,7 @@ void broadcast(Group& group, std::span<std::byte> bytes) {
     const Rank parent{rank - std::bit_floor(rank)};
     const auto receive =
         group.transport().start_receive(group.node(parent), group.tag(tags::broadcast), bytes);
-    group.await(*receive, group.deadline());
+    group.await(*receive, parent, "broadcast");
   }
   std::vector<std::unique_ptr<Transfer>> sends;
   for (std::uint32_t reach = rank == 0 ? 1 : 2 * std::bit_floor(rank); rank + reach < group.size();

@@ -79,7 +79,7 @@ class CompressedSums::Pass {
     scale(slice(own_), factor);
     for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
       if (parts_[rank]) {
-        group_.await(*parts_[rank], group_.deadline());
+        group_.await(*parts_[rank], Rank{rank});
         add_frame(sums_.feedback_.codec(), sums_.parts_in_[rank], slice(own_), sums_.scratch_);
       }
     }
@@ -100,7 +100,7 @@ class CompressedSums::Pass {
   void take_sums() {
     for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
       if (arriving_sums_[rank]) {
-        group_.await(*arriving_sums_[rank], group_.deadline());
+        group_.await(*arriving_sums_[rank], Rank{rank});
         decode_frame(sums_.feedback_.codec(), sums_.sums_[rank], slice(rank));
       }
     }

@@ -11,7 +11,7 @@ namespace syncopate {
 Group::Group(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
-      waits_({.floor = options_.wait_limit}),
+      waits_({.limit = options_.wait_limit, .arbiter = options_.arbiter}),
       scratch_(std::make_shared<std::vector<float>>()) {
   if (options_.self.value >= options_.members.size()) {
     throw InternalError("a group's own rank is not among its members");
@@ -76,24 +76,17 @@ void Group::leave_out(Rank in_job) {
   options_.self.value -= place < static_cast<std::ptrdiff_t>(rank().value) ? 1 : 0;
 }
 
-void Group::await(Transfer& receive, TimePoint deadline) {
-  await([&](TimePoint until) { receive.wait(until); }, deadline);
+void Group::await(Transfer& receive, Rank from, const char* operation) {
+  await([&](TimePoint until) { receive.wait(until); },
+        {.operation = operation, .missing = [&] { return std::vector{rank_in_job(from)}; }});
 }
 
-void Group::await(const std::function<void(TimePoint)>& wait, TimePoint deadline) {
-  while (options_.losses) {
-    const TimePoint look_up = world_.now() + glance;
-    if (look_up >= deadline) {
-      break;
-    }
-    try {
-      wait(look_up);
-      return;
-    } catch (const TimedOut&) {
-      check();
-    }
+void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
+  if (options_.losses) {
+    waits_.run(world_, wait, awaited, [this] { check(); });
+  } else {
+    waits_.run(world_, wait, awaited);
   }
-  wait(deadline);
 }
 
 void Group::check() const {

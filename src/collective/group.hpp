@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "cluster/adaptive_limit.hpp"
 #include "cluster/losses.hpp"
+#include "cluster/waits.hpp"
 #include "cluster/world.hpp"
 #include "transport/tags.hpp"
 
@@ -34,7 +34,8 @@ class Group {
     std::vector<NodeId> members;  ///< rank r is members[r]
     Rank self;
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
-    Losses* losses = nullptr;  ///< whom the group goes on without; null: nobody
+    WaitArbiter* arbiter = nullptr;  ///< judges longer waits; null: they end at their limit
+    Losses* losses = nullptr;        ///< whom the group goes on without; null: nobody
     /// The host of each rank, numbered anyhow; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
   };
@@ -71,21 +72,20 @@ class Group {
   /// Leaves out those who have been lost since it was last called. No collective is under way.
   void catch_up();
 
-  /// Waits for a message that a member of the group owes.
-  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss.
-  void await(Transfer& receive, TimePoint deadline);
-  /// The same of any wait, which throws TimedOut when the moment that it is given has passed.
-  void await(const std::function<void(TimePoint)>& wait, TimePoint deadline);
-  static constexpr Duration glance = std::chrono::milliseconds(100);
+  /// Waits for a message that `from`, a member of the group, owes. A wait that takes long is the arbiter's to judge.
+  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss; RanksMissing, without an arbiter.
+  void await(Transfer& receive, Rank from, const char* operation = "allreduce");
+  /// The same of any wait. `missing`: the ranks in the job that have not come.
+  void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
+  static constexpr Duration glance = Waits::glance;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }
 
-  /// How long waits of this group have taken, and so how long the next one may.
-  AdaptiveLimit& waits() { return waits_; }
-  TimePoint deadline() const { return world_.now() + std::max(waits_.limit(), allowed_); }
-  /// From now on a wait may take as long as this, whatever waits have taken.
-  void allow(Duration wait) { allowed_ = wait; }
+  /// How long waits of this group have taken, and so how long the next one may where nobody computes.
+  Waits& waits() { return waits_; }
+  /// Of what ends by itself, such as a send.
+  TimePoint deadline() const { return world_.now() + waits_.limit(); }
 
   /// Scratch memory of at least `count` values, kept from call to call: first touches are slow.
   std::span<float> scratch(std::size_t count);
@@ -96,8 +96,7 @@ class Group {
   std::vector<Rank> ranks_in_job_;
   std::uint32_t generation_ = 0;
   bool is_beside_ = false;
-  AdaptiveLimit waits_;
-  Duration allowed_{};
+  Waits waits_;
   std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its parts
 
   void leave_out(Rank in_job);

@@ -63,14 +63,14 @@ class Measurement {
 
   static void pass_on(Group& circle, std::size_t values) {
     const std::span<float> scratch = circle.scratch(2 * values);
-    const NodeId left = circle.node(circle.neighbour(circle.size() - 1));
+    const Rank left = circle.neighbour(circle.size() - 1);
     const NodeId right = circle.node(circle.neighbour(1));
     const Tag tag = circle.tag(tags::links);
-    const auto receive =
-        circle.transport().start_receive(left, tag, std::as_writable_bytes(scratch.first(values)));
+    const auto receive = circle.transport().start_receive(
+        circle.node(left), tag, std::as_writable_bytes(scratch.first(values)));
     const auto send =
         circle.transport().start_send(right, tag, std::as_bytes(scratch.last(values)));
-    circle.await(*receive, circle.deadline());
+    circle.await(*receive, left, "measuring of links");
     send->wait(circle.deadline());
   }
 

@@ -36,15 +36,15 @@ void Sends::finish() {
 void Receives::begin(Rank from, Tag tag, std::span<float> into) {
   std::vector<Arrival>& arrivals = arrivals_.emplace_back();
   for (const auto segment : segments_of(into)) {
-    arrivals.push_back(
-        {segment, group_.transport().start_receive(group_.node(from), group_.tag(tag),
-                                                   std::as_writable_bytes(segment))});
+    arrivals.push_back({from, segment,
+                        group_.transport().start_receive(group_.node(from), group_.tag(tag),
+                                                         std::as_writable_bytes(segment))});
   }
 }
 
 void Receives::finish_next(const std::function<void(std::span<float>)>& arrived) {
   for (const Arrival& arrival : arrivals_.front()) {
-    group_.await(*arrival.transfer, group_.deadline());
+    group_.await(*arrival.transfer, arrival.from);
     if (arrived) {
       arrived(arrival.segment);
     }
@@ -71,7 +71,7 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
     expect(i);
   }
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    group.await(*arriving.front(), group.deadline());
+    group.await(*arriving.front(), from);
     arriving.pop_front();
     if (at.before) {
       at.before(i);

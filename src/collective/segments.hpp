@@ -53,6 +53,7 @@ class Receives {
 
  private:
   struct Arrival {
+    Rank from;
     std::span<float> segment;
     std::unique_ptr<Transfer> transfer;
   };

@@ -269,7 +269,8 @@ void SharedAllreduce::finish() {
 
 void SharedAllreduce::await(std::uint32_t rank, SharedWord& word, std::uint32_t value) {
   group_.await([&](TimePoint until) { memory_.wait(group_.node(Rank{rank}), word, value, until); },
-               group_.deadline());
+               {.operation = "allreduce",
+                .missing = [&] { return std::vector{group_.rank_in_job(Rank{rank})}; }});
 }
 
 template <class Word>

@@ -40,7 +40,7 @@ GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient)
   if (!buckets_) {
     return nullptr;
   }
-  adding_->allow(group_.waits().limit());
+  adding_->waits().allow(group_.waits().limit());
   return buckets_->begin(weight_of(samples), gradient);
 }
 

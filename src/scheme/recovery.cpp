@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "base/errors.hpp"
-#include "cluster/member_link.hpp"
 #include "collective/allgather.hpp"
 
 namespace syncopate {
@@ -59,9 +58,6 @@ bool Recovery::survives(const std::function<void()>& work) {
     error = std::current_exception();
   } catch (const PeerLost&) {
     error = std::current_exception();
-  } catch (const RanksMissing& missing) {
-    error = std::current_exception();
-    losses_.report(missing.report());
   } catch (const TimedOut&) {
     error = std::current_exception();
   }
@@ -88,8 +84,8 @@ std::optional<Meeting> Recovery::settle(const MeetingValues& values) {
   }
   const std::vector<Round> wanted = wanted_by_all();
   const auto latest = std::max_element(wanted.begin(), wanted.end());
-  const NodeId owner = group_.node(Rank{static_cast<std::uint32_t>(latest - wanted.begin())});
-  const bool owns = owner == group_.node(group_.rank());
+  const Rank owner{static_cast<std::uint32_t>(latest - wanted.begin())};
+  const bool owns = owner == group_.rank();
   std::optional<Meeting> meeting;
   if (wanted_ < *latest) {
     meeting = take_over(owner, values);
@@ -120,11 +116,12 @@ void Recovery::hand_over(NodeId to) {
   send(transport, to, tag, std::as_bytes(std::span(kept_.buffers)), group_.deadline());
 }
 
-Meeting Recovery::take_over(NodeId from, const MeetingValues& values) {
+Meeting Recovery::take_over(Rank from, const MeetingValues& values) {
   MeetingBytes meeting{};
   const auto receive = [&](std::span<std::byte> into) {
-    const auto transfer = group_.transport().start_receive(from, group_.tag(tags::handover), into);
-    group_.await(*transfer, group_.deadline());
+    const auto transfer =
+        group_.transport().start_receive(group_.node(from), group_.tag(tags::handover), into);
+    group_.await(*transfer, from, "handover");
   };
   receive(std::as_writable_bytes(std::span(&meeting, 1)));
   receive(std::as_writable_bytes(values.model));
@@ -138,7 +135,7 @@ void Recovery::keep(const Meeting& meeting, const MeetingValues& values) {
     rounds_.observed(now - *ended_);
   }
   ended_ = now;
-  group_.allow(rounds_.limit());
+  group_.waits().allow(rounds_.limit());
   copy(values, kept_);
   kept_meeting_ = meeting;
   ++wanted_.value;

@@ -69,7 +69,7 @@ class Recovery {
   static void copy(const Parts& from, const MeetingValues& to);
   std::vector<Round> wanted_by_all();
   void hand_over(NodeId to);
-  Meeting take_over(NodeId from, const MeetingValues& values);
+  Meeting take_over(Rank from, const MeetingValues& values);
   void await_verdict(const std::exception_ptr& error);
 
   Group& group_;

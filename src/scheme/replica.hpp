@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,10 @@ class Replica {
 
   /// Whether `backward` takes a sink. Such a replica has its gradient in host memory.
   virtual bool tells_gradients() const { return false; }
+
+  /// Calls `progressed` from now on while `backward` makes progress: about once an operator, from the threads of the
+  /// pass. Empty: no longer. A replica whose passes are short need not.
+  virtual void on_progress(std::function<void()> /*progressed*/) {}
 
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
   /// batch gives zero gradients, and so do parameters that the loss does not depend on.

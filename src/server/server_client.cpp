@@ -1,12 +1,9 @@
 #include "server/server_client.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "base/errors.hpp"
-#include "cluster/member_link.hpp"
 #include "compression/frame.hpp"
 #include "server/shard_ranges.hpp"
 #include "transport/shared_memory.hpp"
@@ -17,7 +14,7 @@ namespace syncopate {
 ServerClient::ServerClient(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
-      waits_({.floor = options_.wait_limit}),
+      waits_({.limit = options_.wait_limit, .arbiter = options_.arbiter}),
       reaches_memory_(options_.servers.size(), false),
       push_frames_(options_.servers.size()),
       shadows_(options_.servers.size()) {
@@ -234,21 +231,13 @@ Reply ServerClient::await_answer(NodeId shard) {
 }
 
 Message ServerClient::next_reply(NodeId shard, const std::vector<Rank>& blamed) {
-  const TimePoint begun = world_.now();
-  try {
-    return world_.transport().receive(shard, tags::server_reply, deadline());
-  } catch (const TimedOut&) {
-    wire::Missing report;
-    for (const Rank rank : blamed) {
-      report.add_ranks(rank.value);
-    }
-    report.set_operation("the answer of a parameter server");
-    report.set_waited_seconds(to_seconds(world_.now() - begun));
-    report.set_usual_seconds(to_seconds(waits_.median()));
-    throw RanksMissing(fmt::format("a parameter server (node {}) did not answer for {:.1f} s",
-                                   shard.value, report.waited_seconds()),
-                       report);
-  }
+  Message reply;
+  waits_.run(world_,
+             [&](TimePoint until) {
+               reply = world_.transport().receive(shard, tags::server_reply, until);
+             },
+             {.operation = "the answer of a parameter server", .missing = [&] { return blamed; }});
+  return reply;
 }
 
 void ServerClient::finish(const Transfers& transfers) {

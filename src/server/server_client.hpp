@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/adaptive_limit.hpp"
+#include "cluster/waits.hpp"
 #include "cluster/world.hpp"
 #include "compression/error_feedback.hpp"
 #include "server/messages.hpp"
@@ -23,6 +23,7 @@ class ServerClient {
   struct Options {
     std::vector<NodeId> servers;                     ///< by shard
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
+    WaitArbiter* arbiter = nullptr;                  ///< judges longer waits; null: they end
     /// Of pushes, with error feedback, and of pulls, as differences to what the worker has. The servers' is the same.
     Compression compression{};
     bool compress_remote = false;  ///< what a shard reaches in shared memory stays there whole
@@ -56,8 +57,8 @@ class ServerClient {
   /// ways, by an exchange that waits for its answer.
   /// A push alone returns when its values have been handed over; the answer to it is awaited by the
   /// next call.
-  /// Errors: PeerLost; RanksMissing, which names whom a shard waited for; what the world was
-  ///         cancelled with.
+  /// Errors: PeerLost; what the world was cancelled with; RanksMissing, which names whom a shard waited for, without
+  ///         an arbiter.
   Result work(const Work& work);
 
   /// Of what was pushed.
@@ -95,7 +96,7 @@ class ServerClient {
 
   World& world_;
   Options options_;
-  AdaptiveLimit waits_;
+  Waits waits_;
   std::vector<bool> reaches_memory_;                 ///< each shard, this worker's
   std::optional<ErrorFeedback> feedback_;            ///< of pushes; empty where they travel whole
   std::vector<std::vector<std::byte>> push_frames_;  ///< by shard

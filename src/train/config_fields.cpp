@@ -406,7 +406,9 @@ const Field fields[] = {
     {.name = "wait-limit",
      .group = "When to give up",
      .value = "SECONDS",
-     .help = "the least that a wait for another node may take",
+     .help =
+         "the least that a wait for another node may take; a worker that computes gets 20 times "
+         "the longest of its steps, too",
      .member = &Config::wait_limit,
      .limits = positive,
      .resumable = true},

@@ -70,7 +70,8 @@ Membership::Options JobPlan::membership() const {
           .servers = config_.servers,
           .spares_workers = server_keeps_model() || workers_regroup(),
           .spares_first = server_keeps_model(),
-          .spares_missing = workers_regroup()};
+          .spares_missing = workers_regroup(),
+          .waits = {.wait_limit = from_seconds(config_.wait_limit)}};
 }
 
 Gait JobPlan::gait() const {

@@ -19,6 +19,9 @@ namespace {
 constexpr std::uint64_t hopeless = 100;
 /// To put a histogram into a message costs more than the rest of a status.
 constexpr Duration telling_every = std::chrono::milliseconds(200);
+/// Phases of a step, as heartbeats name them.
+constexpr const char* phase_of_data = "data";
+constexpr const char* phase_of_computing = "backward";
 
 JsonLines::Mode mode_of(const Progress& start) {
   return start == Progress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
@@ -91,9 +94,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
 void Trainer::run() {
   begun_ = clock_.now();
   done_ = reached_the_end();
+  replica_.on_progress([&link = link_] { link.progressed(); });
   while (!done_) {
     one_step();
   }
+  replica_.on_progress({});
   finish();
   keep_the_last();
   staleness_told_ = to_wire(staleness_);
@@ -133,6 +138,7 @@ void Trainer::one_step() {
     cancel_step();
     return;
   }
+  forecast_.took(pass.result.samples, clock_.now() - begun_);
   if (!admit(pass.result)) {
     ++skipped_;
   }
@@ -163,7 +169,7 @@ void Trainer::one_step() {
 }
 
 Trainer::Pass Trainer::compute() {
-  enter("data");
+  enter(phase_of_data);
   const Batch* batch = nullptr;
   {
     const auto scope = phases_.enter(Phase::data);
@@ -171,7 +177,8 @@ Trainer::Pass Trainer::compute() {
   }
   const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
   replica_.set_learning_rate(rate);
-  enter("backward");
+  expected_ = expected(static_cast<std::uint32_t>(batch->samples()));
+  enter(phase_of_computing);
   const auto scope = phases_.enter(Phase::compute);
   return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
 }
@@ -201,6 +208,13 @@ GradientSink* Trainer::taker_of(const Batch& batch) {
   gate_.begin(taker, replica_.view(Part::grads),
               options_.pacer ? GradientGate::Hold::yes : GradientGate::Hold::no);
   return &gate_;
+}
+
+/// What the device's profile and its earlier steps make likely for a step over so many samples.
+Duration Trainer::expected(std::uint32_t samples) const {
+  const Duration by_profile =
+      options_.pacer ? options_.pacer->mean_step_time(samples) : Duration::zero();
+  return std::max(by_profile, forecast_.longest(samples));
 }
 
 void Trainer::pace(Duration begun, std::uint32_t samples) {
@@ -495,6 +509,8 @@ void Trainer::enter(const std::string& phase) {
 wire::Heartbeat Trainer::status(const std::string& phase) const {
   wire::Heartbeat status;
   status.set_phase(phase);
+  status.set_computing(phase == phase_of_data || phase == phase_of_computing);
+  status.set_expected_seconds(to_seconds(expected_));
   status.set_step(progress_.step);
   status.set_round(progress_.round);
   status.set_epoch(epoch());

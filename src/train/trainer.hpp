@@ -23,6 +23,7 @@
 #include "train/run_folder.hpp"
 #include "train/sample_estimate.hpp"
 #include "train/schedule.hpp"
+#include "train/step_forecast.hpp"
 #include "train/worker_states.hpp"
 
 namespace syncopate {
@@ -84,6 +85,7 @@ class Trainer {
   void pace(Duration begun, std::uint32_t samples);
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
+  Duration expected(std::uint32_t samples) const;
   Wishes wishes();
   void account(const Outcome& outcome);
   void tell_aggregate();
@@ -126,6 +128,7 @@ class Trainer {
   TrainingClock clock_;
   GradientGate gate_;
   SampleEstimate estimate_;
+  StepForecast forecast_;
 
   Progress progress_;
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
@@ -147,7 +150,8 @@ class Trainer {
   Duration
       begun_{};  ///< the training clock when the step under way began: at the last meeting's end
   Duration last_update_{};
-  Duration paused_{};  ///< off the training clock since the last meeting
+  Duration expected_{};  ///< of the step in hand, at the most; zero: unknown
+  Duration paused_{};    ///< off the training clock since the last meeting
   bool done_ = false;
   bool reported_complete_ = false;
 };

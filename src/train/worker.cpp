@@ -18,6 +18,7 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
   return Group(world, {.members = link.view().nodes(Role::worker),
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
+                       .arbiter = &link,
                        .losses = options.plan.workers_regroup() ? &link : nullptr,
                        .hosts = link.view().hosts(Role::worker)});
 }
@@ -98,6 +99,7 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
     server_.emplace(world,
                     ServerClient::Options{.servers = link.view().nodes(Role::server),
                                           .wait_limit = from_seconds(config().wait_limit),
+                                          .arbiter = &link,
                                           .compression = Compression::parse(config().compress),
                                           .compress_remote = config().compress_remote});
   }

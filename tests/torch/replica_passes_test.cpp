@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 
+#include <atomic>
+
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
 #include "torch/device.hpp"
@@ -65,6 +67,23 @@ TEST_P(ReplicaPasses, SetTheGradientAnewEachTime) {
   const std::vector<float> once = values_of(watched.replica, Part::grads);
   watched.replica.backward(tiny_batch(1));
   EXPECT_THAT(values_of(watched.replica, Part::grads), Pointwise(FloatNear(tolerance()), once));
+}
+
+TEST_P(ReplicaPasses, ReportTheirProgressWhileTheyAreUnderWay) {
+  Watched<Tiny> watched({.device = device()});
+  std::atomic<int> operators = 0;
+  watched.replica.on_progress([&] { ++operators; });
+  watched.replica.backward(tiny_batch(1));
+  const int once = operators;
+  EXPECT_GT(once, 10) << "a convolution, BatchNorm, a linear layer and their gradients";
+  watched.replica.backward(tiny_batch(1));
+  EXPECT_GT(operators, once);
+  const int twice = operators;
+  watched.replica.evaluate(tiny_batch(1));
+  EXPECT_EQ(operators, twice) << "nobody waits for an evaluation";
+  watched.replica.on_progress({});
+  watched.replica.backward(tiny_batch(1));
+  EXPECT_EQ(operators, twice);
 }
 
 TEST_P(ReplicaPasses, GiveNoGradientForNoSample) {

@@ -245,6 +245,65 @@ TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
   EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
 }
 
+wire::Missing wait_for_worker_1(Duration waited) {
+  wire::Missing wait;
+  wait.add_ranks(1);
+  wait.set_operation("allgather");
+  wait.set_waited_seconds(to_seconds(waited));
+  wait.set_limit_seconds(60);
+  return wait;
+}
+
+TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {
+  coordinate({.workers = 2, .evaluators = 0});
+  std::vector<Duration> more(2);
+  add_worker(0, [&](World& world, MemberLink& link) {
+    world.sleep_for(std::chrono::seconds(100));
+    const auto other = world.spawn(
+        "other", [&] { more[1] = link.report_wait(wait_for_worker_1(std::chrono::seconds(40))); });
+    more[0] = link.report_wait(wait_for_worker_1(std::chrono::seconds(99)));
+    other->join();
+  });
+  add_worker(1, [](World& world, MemberLink& link) {
+    wire::Heartbeat status;
+    status.set_computing(true);
+    status.set_expected_seconds(100);
+    link.set_status(status);
+    world.sleep_for(std::chrono::seconds(200));
+  });
+  simulation_.run();
+  EXPECT_THAT(more, testing::Each(std::chrono::seconds(30)));
+}
+
+TEST_F(CoordinatorTest, EndsAReportedWaitForAWorkerThatMakesNoProgress) {
+  coordinate({.workers = 2, .evaluators = 0});
+  std::string told;
+  add_worker(0, [&](World& world, MemberLink& link) {
+    try {
+      for (;;) {
+        world.sleep_for(link.report_wait(wait_for_worker_1(std::chrono::seconds(60))));
+      }
+    } catch (const TimedOut& error) {
+      told = error.what();
+    }
+  });
+  add_worker(1, [](World& world, MemberLink& link) {
+    wire::Heartbeat status;
+    status.set_phase("backward");
+    status.set_computing(true);
+    link.set_status(status);
+    for (int i = 0; i < 100; ++i) {
+      world.sleep_for(std::chrono::seconds(1));
+      link.progressed();
+    }
+    world.sleep_for(std::chrono::hours(1));
+  });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_THAT(told, HasSubstr("for worker 1 (pid 1 on sim), last heard"));
+  EXPECT_GE(simulation_.now(), TimePoint(std::chrono::seconds(700)));
+  EXPECT_LE(simulation_.now(), TimePoint(std::chrono::seconds(740)));
+}
+
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatFailedAndTellsIt) {
   coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
   std::string told;

@@ -25,7 +25,6 @@ using testing::ElementsAre;
 class ToldByHand : public Losses {
  public:
   std::vector<Rank> lost() const override { return lost_; }
-  void report(const wire::Missing& /*missing*/) override {}
   void finished() override {}
   bool all_finished() const override { return false; }
   bool await_more(std::size_t known, TimePoint /*deadline*/) override {

@@ -40,7 +40,6 @@ class LossesAsTold : public Losses {
   explicit LossesAsTold(Look look) : look_(std::move(look)) {}
 
   std::vector<Rank> lost() const override { return look_(); }
-  void report(const wire::Missing&) override {}
   void finished() override {}
   bool all_finished() const override { return false; }
   bool await_more(std::size_t, TimePoint) override { return false; }
