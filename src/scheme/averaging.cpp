@@ -32,7 +32,8 @@ Averaging::Averaging(Group& group, const Options& options)
 }
 
 double Averaging::weight_of(std::uint64_t samples) const {
-  return options_.weights == Weights::samples ? static_cast<double>(samples) : 1;
+  const bool by_samples = options_.weights == Weights::samples || samples == 0;
+  return by_samples ? static_cast<double>(samples) : 1;
 }
 
 /// Who adds waits for the others' passes, as those do who exchange cards: for as long.
@@ -90,8 +91,10 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   const TimePoint met = clock.now();
   table.waited += met - opened;
   const double weight = weight_of(card.samples);
-  const bool by_samples = options_.weights == Weights::samples;
-  const double total = by_samples ? static_cast<double>(table.meeting.samples) : group_.size();
+  double total = 0;
+  for (const Card& each : table.cards) {
+    total += weight_of(each.samples);
+  }
   if (options_.server) {
     add_by_server(values.model, weight == 0 ? 0 : static_cast<float>(weight / total),
                   {.step = round.value, .samples = card.samples});

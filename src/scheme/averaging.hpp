@@ -19,7 +19,7 @@ namespace syncopate {
 /// How workers are weighted in a mean over them.
 enum class Weights {
   samples,  ///< Σ n_i x_i / N: of gradients, the gradient of the union of the batches
-  uniform,  ///< Σ x_i / P: the papers' mean, right only where all n_i are equal
+  uniform,  ///< Σ x_i over those with samples, by their number: right only where all n_i are equal
 };
 
 /// Meetings at which all workers exchange cards and take the weighted mean of what each brings: by an

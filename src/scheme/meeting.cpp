@@ -20,19 +20,15 @@ struct CardBytes {
   std::uint8_t stop;
   std::uint8_t evaluate;
   std::uint8_t checkpoint;
-  std::uint8_t unused[5];
+  std::uint8_t ready;
+  std::uint8_t unused[4];
   std::int64_t took_ns;
 };
 static_assert(sizeof(CardBytes) == 40 && std::is_trivially_copyable_v<CardBytes>);
 
 CardBytes pack(const Card& card) {
-  return {card.samples,
-          card.loss_sum,
-          card.paused.count(),
-          card.wishes.stop,
-          card.wishes.evaluate,
-          card.wishes.checkpoint,
-          {},
+  return {card.samples,         card.loss_sum,          card.paused.count(), card.wishes.stop,
+          card.wishes.evaluate, card.wishes.checkpoint, card.ready,          {},
           card.took.count()};
 }
 
@@ -43,7 +39,8 @@ Card unpack(const CardBytes& bytes) {
           .wishes = {.stop = bytes.stop != 0,
                      .evaluate = bytes.evaluate != 0,
                      .checkpoint = bytes.checkpoint != 0},
-          .took = Duration(bytes.took_ns)};
+          .took = Duration(bytes.took_ns),
+          .ready = bytes.ready != 0};
 }
 
 }  // namespace

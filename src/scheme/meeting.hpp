@@ -14,7 +14,8 @@ struct Card {
   double loss_sum = 0;
   Duration paused{};
   Wishes wishes{};
-  Duration took{};  ///< the step before, where all are in step
+  Duration took{};     ///< the step before, where all are in step
+  bool ready = false;  ///< for a round after which a checkpoint is written (`RoundDrain`)
 };
 
 /// The card of a worker that meets the others after every step.

@@ -3,100 +3,90 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/reduce.hpp"
-#include "server/kernels.hpp"
-
 namespace syncopate {
+namespace {
+
+/// Rounds of which a worker hears at once: the latest one, with the samples of all.
+Meeting joined(const std::optional<Meeting>& before, Meeting latest) {
+  if (before) {
+    latest.samples += before->samples;
+    latest.loss_sum += before->loss_sum;
+    latest.paused += before->paused;
+    latest.agreed.stop |= before->agreed.stop;
+  }
+  return latest;
+}
+
+}  // namespace
 
 Nbssgd::Nbssgd(Group& group, const Options& options)
     : clock_(group.world()),
       options_(options),
       averaging_(group, options.averaging),
-      signals_(group),
-      book_(options.batch, options.done),
-      mean_(group.transport().shared_memory()),
-      meeting_(averaging_) {}
+      samples_(options.samples_done),
+      rounds_(group, averaging_, options.rounds) {}
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
-  Outcome outcome{.fates = {book(replica, facts)}};
-  if (meeting_.finished()) {
-    outcome.meeting = return_from(meeting_.take(), replica, outcome.spent);
-  }
-  const bool over = outcome.meeting && outcome.meeting->agreed.stop;
-  if (!book_.due() || over) {
-    return outcome;
-  }
-  if (book_.signals()) {
-    signals_.tell(book_.open());
-  }
-  if (options_.overlap) {
-    const Round round = depart(replica);
-    meeting_.begin(round, gone_, lent());
-  } else {
-    outcome.meeting = meet(replica, outcome.spent);
+  Outcome outcome;
+  rounds_.book(replica.view(Part::grads), facts);
+  take_results(replica, outcome);
+  while (rounds_.pauses()) {
+    await_result(replica, outcome);
   }
   return outcome;
 }
 
 std::optional<Meeting> Nbssgd::leave(Replica& replica) {
-  std::optional<Meeting> last;
-  if (options_.overlap) {
-    Spent unused;
-    last = meet(replica, unused);
+  Outcome outcome;
+  rounds_.leave();
+  while (!rounds_.ended()) {
+    await_result(replica, outcome);
   }
   averaging_.leave();
-  return last;
+  return outcome.meeting;
 }
 
-Fate Nbssgd::book(Replica& replica, const StepFacts& facts) {
-  sum_.add(replica.view(Part::grads), facts.samples);
-  card_.samples += facts.samples;
-  card_.loss_sum += facts.loss_sum;
-  card_.paused = facts.paused;
-  card_.wishes.stop |= facts.wishes.stop;
-  const Fate fate{.staleness = book_.finished_mini_batch()};
-  book_.heard(signals_.heard());
-  if (card_.wishes.stop) {
-    book_.hurry();
+void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
+  const TimePoint asked = clock_.now();
+  rounds_.wait();
+  const Duration waited = clock_.now() - asked;
+  const Duration communicating = std::min(waited, take_results(replica, outcome));
+  outcome.spent.communicate += communicating;
+  outcome.spent.wait += waited - communicating;
+}
+
+/// Returns how long the last of them has communicated.
+Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
+  NbssgdRounds::Results results = rounds_.take(replica.view(Part::buffers));
+  if (results.empty()) {
+    return {};
   }
-  return fate;
-}
-
-/// Makes g_i, and notes down with what the replica goes to its meeting.
-Round Nbssgd::depart(Replica& replica) {
-  mean_.resize(replica.view(Part::grads).size());
-  sum_.divided_into(mean_.all(), static_cast<double>(sum_.samples()));
-  sum_.clear();
-  const std::span<const float> buffers = replica.view(Part::buffers);
-  gone_buffers_.assign(buffers.begin(), buffers.end());
-  mean_buffers_ = gone_buffers_;
-  gone_ = std::exchange(card_, {});
-  return book_.contribute().round;
-}
-
-Meeting Nbssgd::meet(Replica& replica, Spent& spent) {
-  const Round round = depart(replica);
-  const Averaging::Result met = averaging_.meet(round, gone_, lent());
-  spent.communicate += met.communicated;
-  spent.wait += met.table.waited;
-  return return_from(met, replica, spent);
+  const TimePoint begun = clock_.now();
+  replica.store(Part::buffers);
+  for (const auto& round : results) {
+    step(replica, *round);
+    outcome.meeting = joined(outcome.meeting, round->meeting);
+    for (const std::uint64_t staleness : round->staleness) {
+      outcome.fates.push_back({.staleness = staleness});
+    }
+  }
+  const Duration communicated = results.back()->communicated;
+  rounds_.give_back(std::move(results));
+  outcome.spent.update += clock_.now() - begun;
+  return communicated;
 }
 
 /// A round without samples moves nothing, not even by momentum.
-Meeting Nbssgd::return_from(const Averaging::Result& met, Replica& replica, Spent& spent) {
-  const TimePoint begun = clock_.now();
-  if (met.table.meeting.samples > 0) {
-    add_scaled(replica.view(Part::buffers), -1, gone_buffers_);
-    add(replica.view(Part::buffers), mean_buffers_);
-    replica.store(Part::buffers);
-    const std::span<float> grads = replica.view(Part::grads);
-    std::copy(mean_.all().begin(), mean_.all().end(), grads.begin());
-    replica.store(Part::grads);
-    replica.local_step();
+void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
+  if (round.meeting.samples == 0) {
+    return;
   }
-  book_.applied();
-  spent.update += clock_.now() - begun;
-  return met.table.meeting;
+  const std::span<const float> mean = round.gradient.all();
+  std::copy(mean.begin(), mean.end(), replica.view(Part::grads).begin());
+  replica.store(Part::grads);
+  replica.set_learning_rate(options_.learning_rate(samples_));
+  replica.local_step();
+  samples_ += round.meeting.samples;
 }
 
 }  // namespace syncopate

@@ -4,30 +4,42 @@
 
 namespace syncopate {
 
-RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const Options& options)
-    : group_(group),
-      model_(model),
-      options_(options),
-      signals_(group),
-      book_(options.batch, Round{}),
-      meetings_(model, options.start),
-      read_at_(options.start.updates) {}
-
-Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
-  sum_.add(replica.view(Part::grads), facts.samples);
+bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
+  sum_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
-  book_.finished_mini_batch();
+  book_.finished_mini_batch(Round{});
   book_.heard(signals_.heard());
   if (facts.wishes.stop) {
     book_.hurry();
   }
   if (!book_.due()) {
-    return {};
+    return false;
   }
   if (book_.signals()) {
     signals_.tell(book_.open());
   }
-  return commit(replica, facts);
+  return true;
+}
+
+std::vector<Fate> RacyContribution::committed(std::uint64_t staleness) {
+  const std::vector<Fate> fates(book_.contribute().staleness.size(), {.staleness = staleness});
+  book_.reduced();  // no round is waited for
+  sum_.clear();
+  loss_sum_ = 0;
+  return fates;
+}
+
+RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& options,
+                       const SharedModel::Counts& start)
+    : group_(group),
+      model_(model),
+      options_(options),
+      contribution_(group, options.batch, options.signal),
+      meetings_(model, start),
+      read_at_(start.updates) {}
+
+Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
+  return contribution_.add(replica.view(Part::grads), facts) ? commit(replica, facts) : Outcome{};
 }
 
 Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
@@ -37,11 +49,9 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   const TimePoint stepped = clock.now();
   model_.add_difference(replica.view(Part::params), before_);
   model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
-  const std::uint64_t updates = model_.count(sum_.samples(), std::exchange(loss_sum_, 0));
-  const std::vector<Fate> fates(book_.contribute().mini_batches, {.staleness = updates - read_at_});
-  sum_.clear();
+  const std::uint64_t updates = model_.count(contribution_.samples(), contribution_.loss_sum());
+  const std::vector<Fate> fates = contribution_.committed(updates - read_at_);
   read(replica);
-  book_.applied();
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
           .meeting = meeting(facts),
           .fates = fates};
@@ -50,9 +60,9 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
 void RacyNbssgd::step(Replica& replica) {
   const std::span<const float> params = replica.view(Part::params);
   before_.assign(params.begin(), params.end());
-  const auto samples = static_cast<double>(sum_.samples());
-  sum_.divided_into(replica.view(Part::grads),
-                    options_.mean_batch > 0 ? options_.mean_batch : samples);
+  const auto samples = static_cast<double>(contribution_.samples());
+  contribution_.divided_into(replica.view(Part::grads),
+                             options_.mean_batch > 0 ? options_.mean_batch : samples);
   replica.store(Part::grads);
   replica.local_step();
 }
@@ -81,6 +91,45 @@ Meeting RacyNbssgd::meeting(const StepFacts& facts) {
   samples_done_ += meeting.samples;
   meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
   return meeting;
+}
+
+RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
+                                   const Reply& start)
+    : server_(server),
+      options_(options),
+      contribution_(group, options.batch, options.signal),
+      meetings_(start),
+      step_(start.steps) {}
+
+Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
+  ++step_;
+  if (!contribution_.add(replica.view(Part::grads), facts)) {
+    return {};
+  }
+  const auto samples = static_cast<double>(contribution_.samples());
+  const std::span<float> gradient = replica.view(Part::grads);
+  contribution_.divided_into(gradient, samples);
+  const double weight = options_.mean_batch > 0 ? samples / options_.mean_batch : 1;
+  const ServerClient::Result result =
+      server_.work({.push = gradient,
+                    .buffers = replica.view(Part::buffers),
+                    .pull = replica.view(Part::params),
+                    .facts = {.step = step_,
+                              .samples = contribution_.samples(),
+                              .loss_sum = contribution_.loss_sum(),
+                              .weight = static_cast<float>(weight)}});
+  replica.store(Part::params);
+  Meeting meeting = meetings_.next(result.reply, facts.wishes);
+  samples_done_ += meeting.samples;
+  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
+  return {.spent = {.communicate = result.communicated, .wait = result.waited},
+          .meeting = meeting,
+          .fates = contribution_.committed(result.reply.staleness)};
+}
+
+std::optional<Meeting> RacyServerNbssgd::leave(Replica& /*replica*/) {
+  server_.leave();
+  return std::nullopt;
 }
 
 }  // namespace syncopate

@@ -8,31 +8,64 @@
 #include "scheme/gradient_sum.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/server_meetings.hpp"
 #include "scheme/shared_meetings.hpp"
 #include "scheme/shared_model.hpp"
 #include "scheme/signals.hpp"
+#include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// NBSSGD without meetings (`--commit racy`; rounds as in `Nbssgd`): what a worker contributes is a
-/// step of its own optimizer, which it adds to one vector of parameters in shared memory as it comes,
-/// value by value and without a lock, and it goes on from what that vector then holds.
+/// The mini-batches that a worker of NBSSGD without synchronization (`--commit racy`) has not yet
+/// contributed. Contributions are due as in `Nbssgd`, but no worker waits for another's.
+class RacyContribution {
+ public:
+  /// `group` outlives this.
+  RacyContribution(Group& group, const BatchCut& batch, SignalRule signal)
+      : signals_(group), book_(batch, Round{}, signal) {}
+
+  /// A mini-batch with mean gradient `gradient`. Returns whether the contribution is due; the others
+  /// have then been signalled.
+  bool add(std::span<const float> gradient, const StepFacts& facts);
+
+  std::uint64_t samples() const { return sum_.samples(); }
+  double loss_sum() const { return loss_sum_; }
+  /// into = Σ n_k g_k / `divisor`.
+  void divided_into(std::span<float> into, double divisor) const {
+    sum_.divided_into(into, divisor);
+  }
+  /// It is in the model, `staleness` updates old: the fates of its mini-batches. The next one is empty.
+  std::vector<Fate> committed(std::uint64_t staleness);
+
+ private:
+  Signals signals_;
+  RoundBook book_;
+  GradientSum sum_;
+  double loss_sum_ = 0;
+};
+
+/// What both kinds of racy NBSSGD are told.
+struct RacyOptions {
+  BatchCut batch{};  ///< this worker's
+  SignalRule signal = SignalRule::contribution;
+  double mean_batch = 64;  ///< b, of all workers; 0: uniform weights
+  /// When that many have entered the model since this worker began, it leaves.
+  std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Racy NBSSGD in shared memory: what a worker contributes is a step of its own optimizer, which it adds
+/// to one vector of parameters as it comes, value by value and without a lock, and it goes on from what
+/// that vector then holds.
 ///
 /// The gradient of a step is Σ n_k g_k / b over its mini-batches, with b the mean batch of all workers:
 /// so every sample counts the same, and a whole batch as much as one of ssgd. With uniform weights it
 /// is their mean, Σ n_k g_k / Σ n_k.
 class RacyNbssgd : public Scheme {
  public:
-  struct Options {
-    BatchCut batch{};             ///< this worker's
-    double mean_batch = 64;       ///< b; 0: uniform weights
-    SharedModel::Counts start{};  ///< when this worker began
-    /// When that many have entered the model since, this worker leaves.
-    std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
-  };
-
-  /// `group` and `model` outlive this. The replica holds the shared parameters already.
-  RacyNbssgd(Group& group, SharedModel& model, const Options& options);
+  /// `group` and `model` outlive this. The replica holds the shared parameters already. `start`: the
+  /// counts when this worker began.
+  RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& options,
+             const SharedModel::Counts& start);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
@@ -49,16 +82,41 @@ class RacyNbssgd : public Scheme {
 
   Group& group_;
   SharedModel& model_;
-  Options options_;
-  Signals signals_;
-  RoundBook book_;
-  GradientSum sum_;
-  double loss_sum_ = 0;  ///< over the same mini-batches
+  RacyOptions options_;
+  RacyContribution contribution_;
   SharedMeetings meetings_;
   std::uint64_t samples_done_ = 0;      ///< of all workers, since this one began
   std::uint64_t read_at_;               ///< updates when the parameters were read
   std::vector<float> before_;           ///< the parameters before a step
   mutable std::vector<float> buffers_;  ///< the mean of all workers'
+};
+
+/// Racy NBSSGD through a parameter server: a worker pushes its contribution, the server applies it at
+/// once with its own optimizer, and the worker goes on from the model that it pulls. No push waits for
+/// another worker's, and none locks a round.
+///
+/// What is pushed is the mean gradient of the contribution, Σ n_k g_k / Σ n_k, with the weight
+/// Σ n_k / b, b the mean batch of all workers: so every sample counts the same. With uniform weights it
+/// weighs 1. Buffers are pushed with it; the server's mean is what is tested and saved.
+class RacyServerNbssgd : public Scheme {
+ public:
+  /// `group` and `server` outlive this. `start`: what the server replied when this worker began.
+  RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
+                   const Reply& start);
+
+  Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::uint32_t step_samples() const override { return options_.batch.size(); }
+  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  CompressionStats compression() const override { return server_.compression(); }
+  std::optional<Meeting> leave(Replica& replica) override;
+
+ private:
+  ServerClient& server_;
+  RacyOptions options_;
+  RacyContribution contribution_;
+  ServerMeetings meetings_;
+  std::uint64_t step_;
+  std::uint64_t samples_done_ = 0;  ///< of all workers, since this one began
 };
 
 }  // namespace syncopate

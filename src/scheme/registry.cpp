@@ -39,24 +39,39 @@ SharedModel& shared_model(const Surroundings& where, const std::string& name) {
   return *where.shared;
 }
 
+Made make_racy(const Surroundings& where, const SchemeOptions& options) {
+  const bool by_samples = options.weights == Weights::samples;
+  const RacyOptions racy{
+      .batch = options.batch,
+      .signal = options.signal,
+      .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0,
+      .samples_to_do = options.samples_to_do};
+  if (where.server) {
+    return std::make_unique<RacyServerNbssgd>(where.workers, *where.server, racy, where.start);
+  }
+  SharedModel& shared = shared_model(where, "--commit racy without --through server");
+  return std::make_unique<RacyNbssgd>(where.workers, shared, racy, shared.counts());
+}
+
 Made make_nbssgd(const Surroundings& where, const SchemeOptions& options,
                  const Averaging::Options& averaging) {
-  if (options.commit != Commit::racy) {
-    return std::make_unique<Nbssgd>(where.workers,
-                                    Nbssgd::Options{.averaging = averaging,
-                                                    .done = options.done,
-                                                    .batch = options.batch,
-                                                    .overlap = options.commit == Commit::overlap});
+  if (options.commit == Commit::racy) {
+    return make_racy(where, options);
   }
-  SharedModel& shared = shared_model(where, "--commit racy");
-  const bool by_samples = options.weights == Weights::samples;
-  return std::make_unique<RacyNbssgd>(
-      where.workers, shared,
-      RacyNbssgd::Options{
-          .batch = options.batch,
-          .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0,
-          .start = shared.counts(),
-          .samples_to_do = options.samples_to_do});
+  if (!where.replica) {
+    throw InternalError("the scheme nbssgd was made without a replica");
+  }
+  const std::span<const float> buffers = where.replica->view(Part::buffers);
+  return std::make_unique<Nbssgd>(
+      where.workers, Nbssgd::Options{.averaging = averaging,
+                                     .rounds = {.batch = options.batch,
+                                                .done = options.done,
+                                                .signal = options.signal,
+                                                .barrier = options.commit == Commit::barrier,
+                                                .params = where.replica->view(Part::params).size(),
+                                                .buffers = {buffers.begin(), buffers.end()}},
+                                     .samples_done = options.samples_done,
+                                     .learning_rate = options.learning_rate});
 }
 
 std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions& options) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -21,7 +22,7 @@ namespace syncopate {
 enum class Commit {
   barrier,  ///< when the sum has come, for which it waits
   overlap,  ///< likewise, but it computes on meanwhile
-  racy,     ///< at once: the contribution is added to shared memory
+  racy,     ///< at once: the contribution is added to shared memory, or applied by a server
 };
 
 struct SchemeOptions {
@@ -47,8 +48,12 @@ struct SchemeOptions {
   std::uint32_t least_step = 1;           ///< samples
   /// Of all workers, from now on.
   std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
-  BatchCut batch{};  ///< this worker's, of nbssgd
+  BatchCut batch{};                              ///< this worker's, of nbssgd
+  SignalRule signal = SignalRule::contribution;  ///< likewise
   Commit commit = Commit::overlap;
+  std::uint64_t samples_done = 0;  ///< by all workers, in a run that is resumed
+  /// Of the replica's optimizer, after so many samples of the job.
+  std::function<double(std::uint64_t samples)> learning_rate{};
 };
 
 /// What a scheme meets in. What it does not need may be null.
@@ -58,6 +63,7 @@ struct Surroundings {
   Reply start{};  ///< what the server said when this worker began
   SharedModel* shared = nullptr;
   PaceLine* pacer = nullptr;
+  Replica* replica = nullptr;  ///< this worker's, before its first step
 };
 
 /// Errors: ConfigError, for an unknown name, or `local` with more than one worker.

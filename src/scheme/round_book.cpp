@@ -9,30 +9,62 @@
 
 namespace syncopate {
 
-std::uint64_t RoundBook::finished_mini_batch() {
-  ++booked_;
+void RoundBook::finished_mini_batch(Round read) {
+  read_.push_back(read);
   of_batch_ = (of_batch_ + 1) % mini_batches_;
   batch_finished_ |= of_batch_ == 0;
-  return last_applied_ ? 0 : 1;
 }
 
 void RoundBook::heard(Round round) {
   signalled_ = std::max(signalled_, round);
 }
 
-bool RoundBook::due() const {
-  return (batch_finished_ || signalled()) && booked_ > 0 && last_applied_;
+bool RoundBook::own_rule_holds() const {
+  return hurried_ || (rule_ == SignalRule::batch ? batch_finished_ : read_.size() >= mini_batches_);
 }
 
 RoundBook::Contribution RoundBook::contribute() {
-  if (!std::exchange(last_applied_, false)) {
-    throw InternalError(
-        fmt::format("a contribution to round {} before the sum of the last came", open_.value));
+  if (!std::exchange(reduced_, false)) {
+    throw InternalError(fmt::format(
+        "a contribution to round {} before the allreduce of the last was complete", open_.value));
   }
-  const Contribution contribution{.round = open_, .mini_batches = std::exchange(booked_, 0)};
+  Contribution contribution{.round = open_, .staleness = {}};
+  for (const Round read : std::exchange(read_, {})) {
+    contribution.staleness.push_back(open_.value - 1 - read.value);
+  }
   open_.value = std::max(open_, signalled_).value + 1;
   batch_finished_ = false;
+  hurried_ = false;
   return contribution;
+}
+
+bool RoundDrain::contributes() {
+  spans_rounds_ = book_.booked() == 0;
+  return paused_ || !spans_rounds_;
+}
+
+bool RoundDrain::reduced(bool requested, bool all_ready) {
+  book_.reduced();
+  pending_ |= requested;
+  const bool checkpoint = pending_ && drains();
+  if (drains()) {
+    paused_ = false;
+    pending_ = false;
+  }
+  drains_ = pending_ && all_ready;
+  if (drains_ && paused_) {
+    book_.hurry();
+  }
+  return checkpoint;
+}
+
+bool RoundDrain::pauses() {
+  const bool begins = !paused_ && (drains() ? book_.due() : pending_ && spans_rounds_);
+  if (begins && !drains()) {
+    book_.hurry();
+  }
+  paused_ |= begins;
+  return paused_;
 }
 
 }  // namespace syncopate

@@ -23,9 +23,9 @@ Round unpack(const Message& message) {
   return round;
 }
 
-std::optional<Message> next(Transport& transport, TimePoint now) {
+std::optional<Message> next(Transport& transport, TimePoint deadline) {
   try {
-    return transport.receive(std::nullopt, tags::round_ends, now);
+    return transport.receive(std::nullopt, tags::round_ends, deadline);
   } catch (const TimedOut&) {
     return std::nullopt;  // there is none
   } catch (const PeerLost&) {
@@ -52,6 +52,11 @@ Round Signals::heard() {
     latest = std::max(latest, unpack(*message));
   }
   return latest;
+}
+
+Round Signals::await(TimePoint deadline) {
+  const auto first = next(group_.transport(), deadline);
+  return first ? std::max(unpack(*first), heard()) : Round{};
 }
 
 }  // namespace syncopate

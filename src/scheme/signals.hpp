@@ -7,7 +7,7 @@ namespace syncopate {
 /// Short words between workers that a round ends, looked for between mini-batches.
 ///
 /// Order:  none is promised between workers: a signal may be of a round that is past.
-/// Thread: one; collectives of the group may go on meanwhile.
+/// Thread: one tells, one hears; collectives of the group may go on meanwhile.
 class Signals {
  public:
   /// `group` outlives this.
@@ -19,6 +19,9 @@ class Signals {
   /// Does not wait. The loss of a worker is no error here: it shows where something is awaited of it.
   /// Errors: ProtocolError; what the world was cancelled with.
   Round heard();
+  /// Waits for a signal until the deadline, and returns the latest round of which one has come.
+  /// Errors: as `heard`.
+  Round await(TimePoint deadline);
 
  private:
   Group& group_;

@@ -52,8 +52,13 @@ bool is_racy(const TrainConfig& config) {
   return config.scheme == "nbssgd" && config.commit == "racy";
 }
 
+bool is_nbssgd(const TrainConfig& config) {
+  return config.scheme == "nbssgd";
+}
+
+/// A racy contribution goes to a server, or else to shared memory, and is in no allreduce.
 bool chooses_through(const TrainConfig& config) {
-  return config.scheme == "nbssgd" && !is_racy(config);
+  return is_nbssgd(config) && (!is_racy(config) || config.through == "server");
 }
 
 /// Of nbssgd `through` decides between an allreduce and a server.
@@ -62,7 +67,8 @@ bool may_add_by_server(const TrainConfig& config) {
 }
 
 bool chooses_aggregate(const TrainConfig& config) {
-  return may_add_by_server(config) || (chooses_through(config) && config.through == "allreduce");
+  return may_add_by_server(config) ||
+         (is_nbssgd(config) && !is_racy(config) && config.through == "allreduce");
 }
 
 bool may_choose_outer(const TrainConfig& config) {
@@ -105,11 +111,10 @@ constexpr Dependence dependences[] = {
      "a scheme that has a server"},
     {"aggregate", chooses_aggregate,
      "a scheme in which all workers meet; with nbssgd, --through allreduce"},
-    {"mini-batches", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
-     "--scheme nbssgd"},
-    {"commit", [](const TrainConfig& config) { return config.scheme == "nbssgd"; },
-     "--scheme nbssgd"},
-    {"through", chooses_through, "--scheme nbssgd without --commit racy"},
+    {"mini-batches", is_nbssgd, "--scheme nbssgd"},
+    {"signal", is_nbssgd, "--scheme nbssgd"},
+    {"commit", is_nbssgd, "--scheme nbssgd"},
+    {"through", chooses_through, "--scheme nbssgd; --commit racy takes --through server alone"},
     {"outer-optimizer", [](const TrainConfig& config) { return may_choose_outer(config); },
      "--scheme diloco or esync"},
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
@@ -175,7 +180,7 @@ std::uint32_t updates_at_once(const TrainConfig& config) {
 }
 
 std::string_view advice_on_servers(const TrainConfig& config) {
-  if (chooses_through(config)) {
+  if (is_nbssgd(config)) {
     return ", or say --through server";
   }
   return may_add_by_server(config) ? ", or say --aggregate server" : "";
@@ -350,11 +355,16 @@ bool is_paced(const TrainConfig& config) {
 bool has_server(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
          (may_add_by_server(config) && config.aggregate == "server") ||
-         (chooses_through(config) && config.through == "server");
+         (is_nbssgd(config) && config.through == "server");
+}
+
+bool server_keeps_model(const TrainConfig& config) {
+  return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
+         (is_racy(config) && config.through == "server");
 }
 
 bool may_compress(const TrainConfig& config) {
-  if (scheme_info(config.scheme).through == SchemeInfo::Through::server) {
+  if (server_keeps_model(config)) {
     return config.scheme != "easgd";  // whose workers send their parameters
   }
   return meets_each_other(config) && !is_racy(config) && !has_server(config);
@@ -362,7 +372,7 @@ bool may_compress(const TrainConfig& config) {
 
 bool meets_in_shared_memory(const TrainConfig& config) {
   return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory ||
-         is_racy(config);
+         (is_racy(config) && config.through != "server");
 }
 
 void check_config(const TrainConfig& config) {

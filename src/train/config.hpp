@@ -63,13 +63,14 @@ struct TrainConfig {
   std::uint32_t local_steps = 10;  ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;
-  std::optional<double> global_lr;    ///< of the outer optimizer; empty: its usual one
-  std::string pacing = "timed";       ///< of esync: timed, paper
-  std::optional<double> round_time;   ///< seconds, of pacing timed; empty: as short as sums allow
-  std::string overlap = "auto";       ///< of ssgd, esync: auto, on, off
-  std::uint32_t mini_batches = 8;     ///< of nbssgd: that make up a batch
-  std::string commit = "overlap";     ///< of nbssgd: barrier, overlap, racy
-  std::string through = "allreduce";  ///< of nbssgd: what adds up: allreduce, server
+  std::optional<double> global_lr;      ///< of the outer optimizer; empty: its usual one
+  std::string pacing = "timed";         ///< of esync: timed, paper
+  std::optional<double> round_time;     ///< seconds, of pacing timed; empty: as short as sums allow
+  std::string overlap = "auto";         ///< of ssgd, esync: auto, on, off
+  std::uint32_t mini_batches = 8;       ///< of nbssgd: that make up a batch
+  std::string signal = "contribution";  ///< of nbssgd: what ends a round: contribution, batch
+  std::string commit = "overlap";       ///< of nbssgd: barrier, overlap, racy
+  std::string through = "allreduce";    ///< of nbssgd: what aggregates: allreduce, server
 
   // What a parameter server does
   std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server
@@ -108,6 +109,8 @@ bool has_local_rounds(const TrainConfig& config);
 bool is_paced(const TrainConfig& config);
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
+/// Whether that server keeps the model, and does not only add.
+bool server_keeps_model(const TrainConfig& config);
 /// Whether what travels between its workers may be compressed.
 bool may_compress(const TrainConfig& config);
 /// Whether its workers have to be on one host, started together.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cluster/waits.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

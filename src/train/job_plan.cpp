@@ -129,7 +129,7 @@ RuleSpec JobPlan::outer_rule() const {
 }
 
 bool JobPlan::server_keeps_model() const {
-  return scheme_info(config_.scheme).through == SchemeInfo::Through::server;
+  return syncopate::server_keeps_model(config_);
 }
 
 bool JobPlan::workers_regroup() const {

@@ -27,6 +27,7 @@ constexpr std::array<Name, 5> compressions{"none", "bf16", "fp16", "int8", "oneb
 constexpr std::array<Name, 2> pacings{"timed", "paper"};
 constexpr std::array<Name, 3> overlaps{"auto", "on", "off"};
 constexpr std::array<Name, 3> commits{"barrier", "overlap", "racy"};
+constexpr std::array<Name, 2> signals{"contribution", "batch"};
 constexpr std::array<Name, 2> throughs{"allreduce", "server"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
 constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
@@ -115,6 +116,10 @@ std::span<const Name> known_overlaps() {
 
 std::span<const Name> known_commits() {
   return commits;
+}
+
+std::span<const Name> known_signals() {
+  return signals;
 }
 
 std::span<const Name> known_throughs() {

@@ -33,6 +33,7 @@ std::span<const std::string_view> known_pacings();
 std::span<const std::string_view> known_overlaps();
 /// When a worker of nbssgd goes on after it has contributed to a round, and what adds the round up.
 std::span<const std::string_view> known_commits();
+std::span<const std::string_view> known_signals();
 std::span<const std::string_view> known_throughs();
 /// Over rounds of local steps; `auto`: that of the scheme.
 std::span<const std::string_view> known_outer_optimizers();

@@ -155,7 +155,7 @@ void Recorder::note_down(const Member& member, const wire::Heartbeat& heartbeat)
 
 /// Where the job stands, as the one says who knows: the keeper of the model.
 const wire::Heartbeat& Recorder::leader() const {
-  const bool served = scheme_info(options_.config.scheme).through == SchemeInfo::Through::server;
+  const bool served = server_keeps_model(options_.config);
   const auto& leaders = served ? members_.servers : members_.workers;
   const auto found = leaders.find(Rank{0});
   return found == leaders.end() ? wire::Heartbeat::default_instance() : found->second;

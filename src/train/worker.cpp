@@ -44,6 +44,10 @@ Commit commit_of(const TrainConfig& config) {
   return config.commit == "barrier" ? Commit::barrier : Commit::overlap;
 }
 
+SignalRule signal_of(const TrainConfig& config) {
+  return config.signal == "batch" ? SignalRule::batch : SignalRule::contribution;
+}
+
 /// What a replica exchanges should be where the others of the host reach it.
 void lend(Replica& replica, SharedMemory* memory) {
   if (memory == nullptr) {
@@ -177,13 +181,15 @@ void Beginning::begin_in_shared_memory() {
 }
 
 std::unique_ptr<Scheme> Beginning::make_scheme() {
+  const auto per_epoch = static_cast<double>(options_.dataset.train.samples());
   const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
   return syncopate::make_scheme(
       {.workers = workers_,
        .server = server_ ? &*server_ : nullptr,
        .start = server_start_,
        .shared = shared_ ? &*shared_ : nullptr,
-       .pacer = &pacer_},
+       .pacer = &pacer_,
+       .replica = &replica_},
       {.name = config().scheme,
        .weights = weights_of(config()),
        .algorithm = algorithm_of(config()),
@@ -208,7 +214,12 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .least_step = values(Part::buffers) > 0 ? 2U : 1U,
        .samples_to_do = to_do - std::min(to_do, progress_.samples),
        .batch = options_.plan.batch_cut(options_.rank),
-       .commit = commit_of(config())});
+       .signal = signal_of(config()),
+       .commit = commit_of(config()),
+       .samples_done = progress_.samples,
+       .learning_rate = [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
+         return schedule.rate(static_cast<double>(done) / per_epoch);
+       }});
 }
 
 }  // namespace

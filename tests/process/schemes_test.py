@@ -40,6 +40,26 @@ class Schemes(JobTest):
                 self.assertEqual(again.returncode, 0, again.stderr)
                 self.assertGreater(self.summary(scheme)["samples"], before)
 
+    def test_racy_nbssgd_through_a_server_trains_and_resumes(self):
+        racy = ["--scheme", "nbssgd", "--commit", "racy", "--through", "server", "--servers", "2"]
+        done = self.train(*SMALL, *racy, "--epochs", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = self.summary()
+        self.assertGreaterEqual(summary["accuracy"], 0.5)
+        self.assertGreaterEqual(summary["epochs"], 0.99)
+        self.assertEqual(len(summary["servers"]), 2)
+        self.assertEqual([server["updates"] for server in summary["servers"]], [summary["rounds"]] * 2)
+        again = subprocess.run(
+            [SYNCOPATE, "train", "--quiet", "--resume", self.folder / "run", "--epochs", "2"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+        )
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertGreater(self.summary()["samples"], summary["samples"])
+
+    def test_racy_nbssgd_refuses_an_allreduce(self):
+        done = self.train(*SMALL, "--scheme", "nbssgd", "--commit", "racy", "--through", "allreduce")
+        self.assert_refused(done, "--through", "--commit racy takes --through server alone")
+
     def test_servers_share_sums_of_ssgd(self):
         done = self.train(*SMALL, "--aggregate", "server", "--servers", "2", "--max-steps", "20")
         self.assertEqual(done.returncode, 0, done.stderr)

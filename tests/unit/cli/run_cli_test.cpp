@@ -188,6 +188,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"round-time", {"--scheme", "esync"}},
         {"overlap", {"--scheme", "ssgd"}},
         {"mini-batches", {"--scheme", "nbssgd"}},
+        {"signal", {"--scheme", "nbssgd"}},
         {"commit", {"--scheme", "nbssgd"}},
         {"through", {"--scheme", "nbssgd"}},
         {"moving-rate", {"--scheme", "easgd"}}};

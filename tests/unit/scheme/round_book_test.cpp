@@ -1,5 +1,7 @@
-// Goal:   every mini-batch enters one round, stale by no more than one update; every round ends, and
-//         where workers wait, they wait for the slowest no longer than for one mini-batch.
+// Goal:   every mini-batch enters one round; every round ends; by the contribution rule rounds hold about
+//         what all workers compute in the time of a batch, whatever the jitter. With a barrier nothing is
+//         stale, and a worker waits for one mini-batch of the slowest at most; with overlap no
+//         contribution waits for a mini-batch, and drained rounds leave all workers alike.
 // Method: hand-made entries; then thousands of clusters of random speeds in a virtual time of their own,
 //         checked against a log of what entered which round.
 
@@ -9,8 +11,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
@@ -27,89 +32,207 @@ TEST(BatchCut, MakesMiniBatchesOfOneSizeButTheLast) {
   EXPECT_EQ((BatchCut{.batch_size = 3, .mini_batches = 8}.count()), 3);
 }
 
-RoundBook book_of(std::uint32_t mini_batches, Round done = {}) {
-  return RoundBook({.batch_size = mini_batches, .mini_batches = mini_batches}, done);
+RoundBook book_of(std::uint32_t mini_batches, Round done = {},
+                  SignalRule rule = SignalRule::contribution) {
+  return RoundBook({.batch_size = mini_batches, .mini_batches = mini_batches}, done, rule);
 }
 
-TEST(RoundBook, IsDueWhenABatchIsFinished) {
-  RoundBook book = book_of(3, Round{6});
-  for (int mini_batch = 0; mini_batch < 3; ++mini_batch) {
+using Staleness = std::vector<std::uint64_t>;
+
+TEST(RoundBook, IsDueWhenABatchIsBooked) {
+  for (const SignalRule rule : {SignalRule::contribution, SignalRule::batch}) {
+    RoundBook book = book_of(3, Round{6}, rule);
+    for (int mini_batch = 0; mini_batch < 3; ++mini_batch) {
+      EXPECT_FALSE(book.due());
+      book.finished_mini_batch(Round{6});
+    }
+    EXPECT_TRUE(book.due());
+    EXPECT_TRUE(book.signals());
+    const auto contribution = book.contribute();
+    EXPECT_EQ(contribution.round.value, 7);
+    EXPECT_EQ(contribution.staleness, Staleness(3, 0));
     EXPECT_FALSE(book.due());
-    EXPECT_EQ(book.finished_mini_batch(), 0);
   }
-  EXPECT_TRUE(book.due());
-  EXPECT_TRUE(book.signals());
-  const auto contribution = book.contribute();
-  EXPECT_EQ(contribution.round.value, 7);
-  EXPECT_EQ(contribution.mini_batches, 3);
-  EXPECT_FALSE(book.due());
 }
 
-TEST(RoundBook, IsDueAfterTheMiniBatchInHandWhenOthersSignal) {
+TEST(RoundBook, IsDueAtOnceWhenOthersSignal) {
   RoundBook book = book_of(3);
+  book.finished_mini_batch(Round{});
+  EXPECT_FALSE(book.due());
   book.heard(Round{1});
-  EXPECT_FALSE(book.due()) << "it has nothing to bring";
-  book.finished_mini_batch();
   EXPECT_TRUE(book.due());
   EXPECT_FALSE(book.signals()) << "they know";
-  EXPECT_EQ(book.contribute().mini_batches, 1);
+  EXPECT_EQ(book.contribute().staleness, Staleness(1, 0));
 }
 
-TEST(RoundBook, GoesOnWithTheRestOfItsBatch) {
+TEST(RoundBook, ContributesNothingWhereNothingIsFinished) {
   RoundBook book = book_of(3);
   book.heard(Round{1});
-  book.finished_mini_batch();
-  book.contribute();
-  book.applied();
-  book.finished_mini_batch();
-  EXPECT_FALSE(book.due()) << "the signal was of the round before";
-  book.finished_mini_batch();
   EXPECT_TRUE(book.due());
-  EXPECT_EQ(book.contribute().mini_batches, 2);
+  EXPECT_EQ(book.contribute().staleness, Staleness{});
+  book.reduced();
+  book.heard(Round{2});
+  book.contribute();
+  book.reduced();
+  book.finished_mini_batch(Round{});
+  book.heard(Round{3});
+  EXPECT_EQ(book.contribute().staleness, Staleness{2}) << "two rounds have passed meanwhile";
 }
 
-TEST(RoundBook, BooksToTheNextRoundWhileTheSumTravels) {
-  RoundBook book = book_of(1);
-  book.finished_mini_batch();
+/// After a round that another worker ended when one mini-batch was booked.
+RoundBook interrupted_book(SignalRule rule) {
+  RoundBook book = book_of(3, {}, rule);
+  book.finished_mini_batch(Round{});
+  book.heard(Round{1});
   book.contribute();
-  EXPECT_EQ(book.finished_mini_batch(), 1);
-  EXPECT_FALSE(book.due()) << "a batch is finished, but the last sum is on its way";
+  book.reduced();
+  book.finished_mini_batch(Round{1});
+  book.finished_mini_batch(Round{1});
+  return book;
+}
+
+TEST(RoundBook, CountsFromTheLastContributionByTheContributionRule) {
+  RoundBook book = interrupted_book(SignalRule::contribution);
+  EXPECT_FALSE(book.due()) << "two mini-batches since the last contribution";
+  book.finished_mini_batch(Round{1});
+  EXPECT_TRUE(book.due());
+  EXPECT_EQ(book.contribute().staleness, Staleness(3, 0));
+}
+
+TEST(RoundBook, GoesOnWithTheRestOfItsBatchByTheBatchRule) {
+  RoundBook book = interrupted_book(SignalRule::batch);
+  EXPECT_TRUE(book.due()) << "the batch of three ends";
+  EXPECT_EQ(book.contribute().staleness, Staleness(2, 0));
+}
+
+TEST(RoundBook, IsNotDueBeforeTheAllreduceIsComplete) {
+  RoundBook book = book_of(1);
+  book.finished_mini_batch(Round{});
+  book.contribute();
+  book.finished_mini_batch(Round{});
+  EXPECT_FALSE(book.due()) << "a batch is booked, but the last allreduce is under way";
   EXPECT_THROW(book.contribute(), InternalError);
-}
-
-TEST(RoundBook, IsDueWhenTheSumHasComeIfABatchWasFinishedMeanwhile) {
-  RoundBook book = book_of(1);
-  book.finished_mini_batch();
-  book.contribute();
-  EXPECT_EQ(book.finished_mini_batch(), 1);
-  book.applied();
+  book.reduced();
   EXPECT_TRUE(book.due());
-  EXPECT_EQ(book.finished_mini_batch(), 0);
-  EXPECT_EQ(book.contribute().mini_batches, 2);
+  EXPECT_EQ(book.contribute().staleness, Staleness{1});
 }
 
 TEST(RoundBook, HandsInWhatItHasWhenTrainingEnds) {
   RoundBook book = book_of(8);
-  book.finished_mini_batch();
+  book.finished_mini_batch(Round{});
   EXPECT_FALSE(book.due());
   book.hurry();
   EXPECT_TRUE(book.due());
 }
 
-/// Workers of random speeds, which compute mini-batches, signal, and meet as their books say. A round's
-/// sum is under way once all have contributed, and arrives `meeting` later.
-class Schedule {
+/// A worker between two mini-batches.
+struct Drained {
+  explicit Drained(bool every_round) : drain(book, every_round) {}
+
+  void compute() { book.finished_mini_batch(Round{}); }
+  /// To the open round, which another worker has ended. Returns whether it is ready.
+  bool contribute() {
+    book.heard(book.open());
+    const bool ready = drain.contributes();
+    book.contribute();
+    return ready;
+  }
+
+  RoundBook book = book_of(8);
+  RoundDrain drain;
+};
+
+TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
+  Drained worker(/*every_round=*/true);
+  worker.compute();
+  EXPECT_FALSE(worker.drain.pauses());
+  worker.book.heard(Round{1});
+  EXPECT_FALSE(worker.drain.may_contribute()) << "it computes";
+  EXPECT_TRUE(worker.drain.pauses());
+  EXPECT_TRUE(worker.drain.may_contribute());
+  EXPECT_TRUE(worker.contribute());
+  EXPECT_TRUE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/true)) << "at once";
+  EXPECT_FALSE(worker.drain.paused());
+  worker.compute();
+  worker.contribute();
+  EXPECT_FALSE(worker.drain.reduced(false, true));
+}
+
+TEST(RoundDrain, DrainsTheRoundAfterARequest) {
+  Drained worker(/*every_round=*/false);
+  worker.compute();
+  EXPECT_TRUE(worker.contribute());
+  EXPECT_FALSE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/true));
+  EXPECT_TRUE(worker.drain.drains());
+  worker.compute();
+  EXPECT_FALSE(worker.drain.pauses());
+  worker.book.heard(Round{2});
+  EXPECT_FALSE(worker.drain.may_contribute()) << "it computes";
+  worker.compute();
+  EXPECT_TRUE(worker.drain.pauses());
+  EXPECT_TRUE(worker.drain.may_contribute());
+  worker.contribute();
+  EXPECT_TRUE(worker.drain.reduced(false, true));
+  EXPECT_FALSE(worker.drain.drains());
+  EXPECT_FALSE(worker.drain.paused());
+}
+
+TEST(RoundDrain, PausesAWorkerWhoseMiniBatchSpansRoundsBeforeTheDrainedOne) {
+  Drained worker(/*every_round=*/false);
+  EXPECT_FALSE(worker.contribute());
+  EXPECT_FALSE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/false));
+  EXPECT_FALSE(worker.drain.drains()) << "the others would wait for its mini-batch";
+  worker.compute();
+  EXPECT_FALSE(worker.book.due());
+  EXPECT_TRUE(worker.drain.pauses());
+  EXPECT_TRUE(worker.book.due()) << "it ends the round";
+  EXPECT_TRUE(worker.contribute()) << "paused, and so ready";
+  EXPECT_FALSE(worker.drain.reduced(false, /*all_ready=*/true));
+  EXPECT_TRUE(worker.drain.drains());
+  EXPECT_TRUE(worker.drain.pauses()) << "it stays where it is";
+  EXPECT_TRUE(worker.drain.may_contribute());
+  EXPECT_TRUE(worker.contribute());
+  EXPECT_TRUE(worker.drain.reduced(false, true));
+  EXPECT_FALSE(worker.drain.paused());
+}
+
+/// Workers of random speeds, which compute mini-batches, signal, and contribute as their books say. A
+/// round's allreduce begins once all have contributed, and takes `allreduce` seconds; a worker applies
+/// its result between two mini-batches.
+class Cluster {
  public:
-  explicit Schedule(std::uint64_t seed)
-      : random_(seed),
-        overlap_(random_.below(2) == 0),
-        mini_batches_(static_cast<std::uint32_t>(1 + random_.below(9))),
-        latency_(0.01 * random_.uniform()),
-        meeting_(0.2 * random_.uniform()) {
-    workers_.reserve(6);
-    for (std::uint64_t left = 1 + random_.below(6); left > 0; --left) {
-      workers_.push_back({.book = book_of(mini_batches_), .seconds = 0.01 + random_.uniform()});
+  struct Options {
+    SignalRule rule = SignalRule::contribution;
+    bool barrier = false;
+    std::uint32_t mini_batches = 8;
+    double latency = 0;
+    double allreduce = 0;
+    double jitter = 0.5;               ///< a mini-batch takes up to so much less of its time
+    double checkpoints = 0;            ///< the share of mini-batches after which one is requested
+    std::vector<double> seconds = {};  ///< of a mini-batch, by worker
+  };
+
+  Cluster(std::uint64_t seed, const Options& options) : random_(seed), options_(options) {
+    for (const double seconds : options.seconds) {
+      workers_.emplace_back(options, seconds);
     }
+  }
+
+  static Options random_options(std::uint64_t seed) {
+    Random random(seed);
+    Options options{
+        .rule = random.below(2) == 0 ? SignalRule::contribution : SignalRule::batch,
+        .barrier = random.below(3) == 0,
+        .mini_batches = static_cast<std::uint32_t>(1 + random.below(9)),
+        .latency = 0.01 * random.uniform(),
+        .allreduce = 0.2 * random.uniform(),
+        .checkpoints = random.below(2) == 0 ? 0.0 : 0.05,
+    };
+    for (std::uint64_t left = 1 + random.below(6); left > 0; --left) {
+      const double slower = random.below(4) == 0 ? 30 : 1;
+      options.seconds.push_back(slower * (0.01 + random.uniform()));
+    }
+    return options;
   }
 
   void run(std::uint64_t rounds) {
@@ -123,100 +246,180 @@ class Schedule {
       event();
     }
     for (const Worker& worker : workers_) {
-      EXPECT_EQ(worker.computed, worker.contributed + worker.booked);
+      EXPECT_EQ(worker.computed, worker.contributed + worker.book.booked());
     }
   }
 
+  /// Over what all workers would contribute, if each computed for the time of a batch of the fastest.
+  double mean_round() const {
+    std::uint64_t contributed = 0;
+    double full = 0;
+    const double fastest = std::ranges::min_element(workers_, {}, &Worker::seconds)->seconds;
+    for (const Worker& worker : workers_) {
+      contributed += worker.contributed;
+      full += options_.mini_batches * fastest / worker.seconds;
+    }
+    return static_cast<double>(contributed) / static_cast<double>(ended_) / full;
+  }
+
+  std::uint64_t checkpoints() const { return checkpoints_; }
+
  private:
   struct Worker {
+    Worker(const Options& options, double mini_batch)
+        : book(book_of(options.mini_batches, {}, options.rule)),
+          drain(book, options.barrier),
+          seconds(mini_batch) {}
+
     RoundBook book;
+    RoundDrain drain;
     double seconds;  ///< that a mini-batch takes
-    std::uint64_t applied = 0;
+    bool computing = false;
+    bool ready = false;
+    std::uint64_t read = 0;         ///< the round of the model that its mini-batch is computed at
+    std::uint64_t results = 0;      ///< rounds that have ended for it
     std::uint64_t computed = 0;     ///< mini-batches
-    std::uint64_t booked = 0;       ///< of the open round
-    std::uint64_t contributed = 0;  ///< of all rounds before
-    double contributed_at = 0;
+    std::uint64_t contributed = 0;  ///< likewise
+    double paused_at = 0;
+    bool wanted = false;  ///< a checkpoint
   };
 
   void after(double seconds, std::function<void()> event) {
     events_.emplace(now_ + seconds, std::move(event));
   }
 
-  void begin(std::size_t worker) {
-    const double takes = workers_[worker].seconds * (0.5 + 0.5 * random_.uniform());
-    after(takes, [this, worker] { finish(worker); });
+  void begin(std::size_t i) {
+    workers_[i].computing = true;
+    workers_[i].read = workers_[i].results;
+    const double takes =
+        workers_[i].seconds * (1 - options_.jitter + options_.jitter * random_.uniform());
+    after(takes, [this, i] { finish(i); });
   }
 
   void finish(std::size_t i) {
     Worker& worker = workers_[i];
+    worker.computing = false;
     ++worker.computed;
-    ++worker.booked;
-    const std::uint64_t staleness = worker.book.finished_mini_batch();
-    ASSERT_EQ(staleness, worker.book.open().value - 1 - worker.applied);
-    ASSERT_LE(staleness, overlap_ ? 1 : 0);
-    contribute_if_due(i);
-    if (overlap_ || !waits(i)) begin(i);
+    worker.wanted |= options_.checkpoints > 0 && random_.uniform() < options_.checkpoints;
+    worker.book.finished_mini_batch(Round{worker.read});
+    compute_on(i);
   }
 
-  bool waits(std::size_t i) const {
-    return workers_[i].applied + 1 < workers_[i].book.open().value;
+  void compute_on(std::size_t i) {
+    Worker& worker = workers_[i];
+    worker.paused_at = now_;
+    if (!worker.drain.pauses()) begin(i);
+    contribute_if_due(i);
   }
 
   void contribute_if_due(std::size_t i) {
     Worker& worker = workers_[i];
-    if (!worker.book.due()) return;
+    if (!worker.drain.may_contribute()) return;
     if (worker.book.signals()) signal(i, worker.book.open());
+    const std::uint64_t mini_batches = worker.book.booked();
+    worker.ready = worker.drain.contributes();
+    requested_in_round_ |= std::exchange(worker.wanted, false);
     const auto contribution = worker.book.contribute();
     ASSERT_EQ(contribution.round.value, ended_ + 1);
-    ASSERT_EQ(contribution.mini_batches, worker.booked);
-    ASSERT_GE(contribution.mini_batches, 1);
-    worker.contributed += std::exchange(worker.booked, 0);
-    worker.contributed_at = now_;
+    ASSERT_EQ(contribution.staleness.size(), mini_batches);
+    for (const std::uint64_t staleness : contribution.staleness) {
+      ASSERT_LE(staleness, options_.barrier ? 0 : ended_);
+    }
+    worker.contributed += mini_batches;
+    first_at_ = here_ == 0 ? now_ : first_at_;
     if (++here_ == workers_.size()) end_round();
   }
 
   void signal(std::size_t from, Round round) {
     for (std::size_t to = 0; to < workers_.size(); ++to) {
-      if (to != from) after(latency_, [this, to, round] { workers_[to].book.heard(round); });
+      if (to == from) continue;
+      after(options_.latency, [this, to, round] {
+        workers_[to].book.heard(round);
+        contribute_if_due(to);
+      });
     }
   }
 
+  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a worker
+  /// that had not paused before.
   void end_round() {
     here_ = 0;
     ++ended_;
-    const auto [first, last] = std::ranges::minmax(workers_, {}, &Worker::contributed_at);
-    const double slowest = std::ranges::max(workers_, {}, &Worker::seconds).seconds;
-    if (!overlap_) {
-      ASSERT_LE(last.contributed_at - first.contributed_at, slowest + latency_ + 1e-9);
+    double slowest = 0;
+    for (const Worker& worker : workers_) {
+      const bool computed = worker.paused_at > drained_since_ || options_.barrier;
+      slowest = std::max(slowest, workers_[0].drain.drains() && computed ? worker.seconds : 0);
     }
-    after(meeting_, [this] {
-      for (std::size_t i = 0; i < workers_.size(); ++i) apply(i);
-    });
+    ASSERT_LE(now_ - first_at_, slowest + options_.latency + 1e-9);
+    after(options_.allreduce, [this] { apply(); });
   }
 
-  void apply(std::size_t i) {
-    ++workers_[i].applied;
-    workers_[i].book.applied();
-    if (!overlap_) begin(i);
+  void apply() {
+    const bool all_ready = std::ranges::all_of(workers_, &Worker::ready);
+    const bool drained = workers_[0].drain.drains();
+    const bool requested = std::exchange(requested_in_round_, false);
+    std::vector<bool> was_paused;
+    std::vector<bool> saves;
+    for (Worker& worker : workers_) {
+      was_paused.push_back(worker.drain.paused());
+      ++worker.results;
+      saves.push_back(worker.drain.reduced(requested, all_ready));
+      ASSERT_EQ(saves.back(), saves.front());
+      ASSERT_EQ(worker.drain.drains(), workers_[0].drain.drains()) << "all come to the same round";
+      if (drained) {
+        ASSERT_EQ(worker.book.booked(), 0);
+        ASSERT_FALSE(worker.computing);
+      }
+    }
+    checkpoints_ += saves.front() ? 1 : 0;
+    drained_since_ = now_;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      if (drained) {
+        begin(i);
+      } else if (was_paused[i]) {
+        ASSERT_TRUE(workers_[i].drain.paused());
+      }
+      contribute_if_due(i);
+    }
   }
 
   Random random_;
-  bool overlap_;
-  std::uint32_t mini_batches_;
-  double latency_;
-  double meeting_;
-  std::vector<Worker> workers_;
+  Options options_;
+  std::deque<Worker> workers_;
   std::multimap<double, std::function<void()>> events_;
   double now_ = 0;
-  std::size_t here_ = 0;     ///< who have contributed to the round under way
-  std::uint64_t ended_ = 0;  ///< rounds
+  double first_at_ = 0;       ///< contribution to the round under way
+  double drained_since_ = 0;  ///< the end of the last round
+  std::size_t here_ = 0;      ///< who have contributed to the round under way
+  std::uint64_t ended_ = 0;   ///< rounds
+  bool requested_in_round_ = false;
+  std::uint64_t checkpoints_ = 0;
 };
 
 TEST(RoundBook, LosesNothingAndEndsEveryRound) {
+  std::uint64_t checkpoints = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Schedule(seed).run(20);
+    Cluster cluster(seed, Cluster::random_options(seed));
+    cluster.run(30);
+    checkpoints += cluster.checkpoints();
     if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GE(checkpoints, 3000);
+}
+
+TEST(RoundBook, KeepsRoundsWholeUnderJitterByTheContributionRule) {
+  for (const bool barrier : {false, true}) {
+    const Cluster::Options options{
+        .barrier = barrier, .jitter = 0.1, .seconds = {0.9, 1.0, 1.0, 1.1}};
+    Cluster by_contribution(1, options);
+    by_contribution.run(500);
+    EXPECT_GE(by_contribution.mean_round(), 0.85) << (barrier ? "barrier" : "overlap");
+    Cluster::Options literal = options;
+    literal.rule = SignalRule::batch;
+    Cluster by_batch(1, literal);
+    by_batch.run(500);
+    EXPECT_LE(by_batch.mean_round(), 0.7) << (barrier ? "barrier" : "overlap");
   }
 }
 

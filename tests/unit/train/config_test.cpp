@@ -407,25 +407,45 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
   config.through = "server";
   EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  EXPECT_FALSE(server_keeps_model(resolve_config(config, facts))) << "it only adds";
+}
+
+TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
+  const ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+  TrainConfig config;
+  config.workers = 4;
+  config.scheme = "nbssgd";
   config.commit = "racy";
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
   EXPECT_TRUE(meets_in_shared_memory(config));
+  EXPECT_FALSE(server_keeps_model(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
+  config.through = "server";
+  EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_TRUE(server_keeps_model(config));
+  EXPECT_TRUE(may_compress(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
 }
 
 TEST(CheckGiven, OptionsOfNbssgdAreItsOwn) {
   TrainConfig config;
   EXPECT_THROW(check_given(config, {"mini-batches"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"signal"}), ConfigError);
   EXPECT_THROW(check_given(config, {"commit"}), ConfigError);
   EXPECT_THROW(check_given(config, {"through"}), ConfigError);
   config.scheme = "nbssgd";
-  EXPECT_NO_THROW(check_given(config, {"mini-batches", "commit", "through"}));
+  EXPECT_NO_THROW(check_given(config, {"mini-batches", "signal", "commit", "through"}));
   EXPECT_NO_THROW(check_given(config, {"aggregate"}));
   config.through = "server";
   EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
   config.through = "allreduce";
   config.commit = "racy";
-  EXPECT_THROW(check_given(config, {"through"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"through"}), ConfigError) << "it goes to shared memory";
+  EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
+  config.through = "server";
+  EXPECT_NO_THROW(check_given(config, {"signal", "through"}));
   EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError);
 }
 

@@ -1,0 +1,277 @@
+#include "scheme/nbssgd_rounds.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "collective/reduce.hpp"
+#include "server/kernels.hpp"
+
+namespace syncopate {
+namespace {
+
+std::size_t results_in(std::size_t bytes, std::size_t params) {
+  const std::size_t bytes_each = sizeof(float) * std::max<std::size_t>(1, params);
+  return std::max<std::size_t>(2, bytes / bytes_each);
+}
+
+/// What a replica's buffers become by a round. In this order buffers that have gained nothing since
+/// they were contributed become the mean to the last bit.
+void enter_round(std::span<float> buffers, const NbssgdRound& round) {
+  if (round.meeting.samples > 0) {
+    add_scaled(buffers, -1, round.brought_buffers);
+    add(buffers, round.buffers);
+  }
+}
+
+}  // namespace
+
+NbssgdRounds::NbssgdRounds(Group& group, Averaging& averaging, const Options& options)
+    : group_(group),
+      averaging_(averaging),
+      options_(options),
+      signals_(group),
+      most_results_(results_in(options.queue_bytes, options.params)),
+      book_(options.batch, options.done, options.signal),
+      drain_(book_, options.barrier),
+      buffers_(options.buffers),
+      taken_(options.done),
+      to_rounds_(group.world().make_event()),
+      to_worker_(group.world().make_event()) {
+  if (group.size() > 1) {
+    receives_signals_ = group.world().spawn("signals", [this] { receive_signals(); });
+  }
+  rounds_ = group.world().spawn("rounds", [this] { run(); });
+}
+
+NbssgdRounds::~NbssgdRounds() {
+  {
+    const std::scoped_lock lock(mutex_);
+    given_up_ = true;
+  }
+  to_rounds_->notify();
+}
+
+void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts) {
+  bool due = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    sum_.add(gradient, facts.samples);
+    book_.finished_mini_batch(taken_);
+    info_.samples += facts.samples;
+    info_.loss_sum += facts.loss_sum;
+    info_.paused = facts.paused;
+    info_.wishes.stop |= facts.wishes.stop;
+    info_.wishes.checkpoint |= facts.wishes.checkpoint;
+    if (info_.wishes.stop) {
+      book_.hurry();
+    }
+    due = may_contribute();
+  }
+  if (due) {
+    to_rounds_->notify();
+  }
+}
+
+NbssgdRounds::Results NbssgdRounds::take(std::span<float> buffers) {
+  const std::scoped_lock lock(mutex_);
+  if (finished_.empty() && failure_) {
+    std::rethrow_exception(failure_);
+  }
+  Results results;
+  while (!finished_.empty() && (results.empty() || !results.back()->meeting.agreed.checkpoint)) {
+    enter_round(buffers, *finished_.front());
+    taken_ = finished_.front()->meeting.round;
+    results.push_back(std::move(finished_.front()));
+    finished_.pop_front();
+  }
+  buffers_.assign(buffers.begin(), buffers.end());
+  for (const auto& round : finished_) {
+    enter_round(buffers_, *round);
+  }
+  return results;
+}
+
+void NbssgdRounds::give_back(Results results) {
+  if (results.empty()) {
+    return;
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= results.size();
+    std::move(results.begin(), results.end(), std::back_inserter(free_));
+  }
+  to_rounds_->notify();
+}
+
+bool NbssgdRounds::pauses() {
+  bool pauses = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    pauses = !ended_ && !last_ && drain_.pauses();
+  }
+  if (pauses) {
+    to_rounds_->notify();
+  }
+  return pauses;
+}
+
+void NbssgdRounds::wait() {
+  for (;;) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ended_ || !finished_.empty()) {
+        return;
+      }
+    }
+    to_worker_->wait(no_deadline);
+  }
+}
+
+void NbssgdRounds::leave() {
+  {
+    const std::scoped_lock lock(mutex_);
+    leaving_ = true;
+    if (!last_) {
+      info_.wishes.stop = true;
+      book_.hurry();
+    }
+  }
+  to_rounds_->notify();
+}
+
+bool NbssgdRounds::ended() {
+  const std::scoped_lock lock(mutex_);
+  return ended_ && finished_.empty() && !failure_;
+}
+
+/// Looks up now and then, since only a message wakes it.
+void NbssgdRounds::receive_signals() {
+  for (;;) {
+    const Round signalled = signals_.await(group_.world().now() + Group::glance);
+    bool due = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ended_ || given_up_) {
+        return;
+      }
+      book_.heard(signalled);
+      due = may_contribute();
+    }
+    if (due) {
+      to_rounds_->notify();
+    }
+  }
+}
+
+void NbssgdRounds::run() noexcept {
+  std::exception_ptr failure;
+  try {
+    run_rounds();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    failure_ = failure;
+  }
+  to_worker_->notify();
+}
+
+void NbssgdRounds::run_rounds() {
+  bool ends = false;
+  while (!ends) {
+    std::unique_ptr<NbssgdRound> round = await_contribution();
+    if (!round) {
+      return;
+    }
+    const Averaging::Result result =
+        averaging_.meet(round->meeting.round, round->info,
+                        {.model = round->gradient.all(), .buffers = round->buffers});
+    ends = conclude(std::move(round), result);
+    to_worker_->notify();
+  }
+}
+
+/// Null, where there will be none.
+std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
+  for (;;) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (given_up_) {
+        return nullptr;
+      }
+      if (may_contribute()) {
+        break;
+      }
+    }
+    to_rounds_->wait(no_deadline);
+  }
+  return contribute();
+}
+
+/// What makes it true is undone by the task alone.
+bool NbssgdRounds::may_contribute() const {
+  if (in_use_ >= most_results_) {
+    return false;
+  }
+  return last_ ? leaving_ : drain_.may_contribute() || (leaving_ && book_.due());
+}
+
+std::unique_ptr<NbssgdRound> NbssgdRounds::room_for_result() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++in_use_;
+    if (!free_.empty()) {
+      std::unique_ptr<NbssgdRound> room = std::move(free_.back());
+      free_.pop_back();
+      return room;
+    }
+  }
+  auto room = std::make_unique<NbssgdRound>(group_.transport().shared_memory());
+  room->gradient.resize(options_.params);
+  return room;
+}
+
+std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
+  std::unique_ptr<NbssgdRound> round = room_for_result();
+  bool signals = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    signals = book_.signals() && !last_;
+    info_.ready = drain_.contributes();
+    RoundBook::Contribution contribution = book_.contribute();
+    round->meeting.round = contribution.round;
+    round->staleness = std::move(contribution.staleness);
+    round->info = std::exchange(info_, {});
+    round->brought_buffers = buffers_;
+    std::swap(sum_, departing_);
+  }
+  if (signals) {
+    signals_.tell(round->meeting.round);
+  }
+  departing_.divided_into(round->gradient.all(), static_cast<double>(departing_.samples()));
+  departing_.clear();
+  round->buffers = round->brought_buffers;
+  return round;
+}
+
+/// Whether that round was the last.
+bool NbssgdRounds::conclude(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result) {
+  const std::vector<Card>& infos = result.table.cards;
+  const bool all_ready =
+      std::all_of(infos.begin(), infos.end(), [](const Card& info) { return info.ready; });
+  round->meeting = result.table.meeting;
+  round->communicated = result.communicated;
+  Wishes& agreed = round->meeting.agreed;
+  const std::scoped_lock lock(mutex_);
+  const bool ends = last_ || (agreed.stop && drain_.drains());
+  last_ = agreed.stop;
+  agreed.checkpoint = drain_.reduced(agreed.checkpoint, all_ready);
+  enter_round(buffers_, *round);
+  finished_.push_back(std::move(round));
+  return ends;
+}
+
+}  // namespace syncopate
