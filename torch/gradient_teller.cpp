@@ -42,6 +42,7 @@ GradientTeller::Telling::Telling(GradientTeller& teller, GradientSink* sink) : t
 }
 
 void GradientTeller::complete(std::size_t tensor) {
+  if (completed_) completed_();
   if (sink_ == nullptr) return;
   if (told_[tensor]) {
     throw ConfigError(fmt::format(

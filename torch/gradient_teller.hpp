@@ -2,7 +2,9 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "torch/flat.hpp"
@@ -23,6 +25,9 @@ class GradientTeller {
   ~GradientTeller();
   GradientTeller(const GradientTeller&) = delete;
   GradientTeller& operator=(const GradientTeller&) = delete;
+
+  /// Calls `completed` from now on whenever the gradient of a parameter is complete; empty: no longer.
+  void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
 
   /// Runs a backward pass, and tells `sink` of each gradient once, if there is one.
   /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it does in a
@@ -64,6 +69,7 @@ class GradientTeller {
   std::vector<Watched> watched_;  ///< by tensor
   std::vector<bool> told_;        ///< by tensor, of the pass under way
   GradientSink* sink_ = nullptr;
+  std::function<void()> completed_;
 };
 
 }  // namespace syncopate::torch_backend

@@ -152,9 +152,14 @@ ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
           torch::from_blob(labels, {samples}, torch::kInt64).to(options_.device)};
 }
 
+void ModuleReplica::on_progress(PassDetail detail, std::function<void()> progressed) {
+  operator_ran_ = detail == PassDetail::operators ? progressed : nullptr;
+  teller_.on_complete(std::move(progressed));
+}
+
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
   std::optional<OperatorObserver> observer;
-  if (progressed_) observer.emplace(progressed_);
+  if (operator_ran_) observer.emplace(operator_ran_);
   grads_.tensor().zero_();
   return teller_.tell(
       sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "scheme/replica.hpp"
@@ -57,9 +56,7 @@ class ModuleReplica final : public Replica {
   /// device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
   bool tells_gradients() const override { return options_.device.is_cpu(); }
-  void on_progress(std::function<void()> progressed) override {
-    progressed_ = std::move(progressed);
-  }
+  void on_progress(PassDetail detail, std::function<void()> progressed) override;
   /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
@@ -93,7 +90,7 @@ class ModuleReplica final : public Replica {
   FlatVector grads_;
   FlatTensors buffers_;
   GradientTeller teller_;
-  std::function<void()> progressed_;
+  std::function<void()> operator_ran_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

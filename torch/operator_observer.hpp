@@ -7,7 +7,7 @@
 namespace syncopate::torch_backend {
 
 /// Calls a function for each operator that libtorch runs in this thread while this lives: the operators of a forward
-/// pass, and, on a CPU, of a backward pass.
+/// pass, and, on a CPU, of a backward pass. It takes about a quarter of a microsecond an operator.
 ///
 /// Thread: one, which destroys it, too; the latest to begin is the first to end.
 class OperatorObserver {

@@ -45,6 +45,12 @@ class GradientSink {
   virtual void ready(std::size_t begin, std::size_t end) = 0;
 };
 
+/// How finely a pass reports its progress.
+enum class PassDetail {
+  gradients,  ///< when the gradient of a parameter is complete
+  operators,  ///< at each operator, too: a pass of a small network takes a tenth longer
+};
+
 /// One copy of the model, on one device, with the user's own optimizer.
 ///
 /// Parameters, gradients and buffers are each one contiguous vector, of which the model's tensors
@@ -71,9 +77,9 @@ class Replica {
   /// Whether `backward` takes a sink. Such a replica has its gradient in host memory.
   virtual bool tells_gradients() const { return false; }
 
-  /// Calls `progressed` from now on while `backward` makes progress: about once an operator, from the threads of the
-  /// pass. Empty: no longer. A replica whose passes are short need not.
-  virtual void on_progress(std::function<void()> /*progressed*/) {}
+  /// Calls `progressed` from now on while `backward` makes progress, from the threads of the pass. Empty: no longer. A
+  /// replica whose passes are short need not.
+  virtual void on_progress(PassDetail /*detail*/, std::function<void()> /*progressed*/) {}
 
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
   /// batch gives zero gradients, and so do parameters that the loss does not depend on.

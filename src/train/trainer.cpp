@@ -94,11 +94,10 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
 void Trainer::run() {
   begun_ = clock_.now();
   done_ = reached_the_end();
-  replica_.on_progress([&link = link_] { link.progressed(); });
   while (!done_) {
     one_step();
   }
-  replica_.on_progress({});
+  replica_.on_progress(PassDetail::gradients, {});
   finish();
   keep_the_last();
   staleness_told_ = to_wire(staleness_);
@@ -177,7 +176,7 @@ Trainer::Pass Trainer::compute() {
   }
   const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
   replica_.set_learning_rate(rate);
-  expected_ = expected(static_cast<std::uint32_t>(batch->samples()));
+  expect(static_cast<std::uint32_t>(batch->samples()));
   enter(phase_of_computing);
   const auto scope = phases_.enter(Phase::compute);
   return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
@@ -210,11 +209,17 @@ GradientSink* Trainer::taker_of(const Batch& batch) {
   return &gate_;
 }
 
-/// What the device's profile and its earlier steps make likely for a step over so many samples.
-Duration Trainer::expected(std::uint32_t samples) const {
+/// What the device's profile and its earlier steps make likely for a step over so many samples. Where that is nothing,
+/// others wait for as long as it makes progress.
+void Trainer::expect(std::uint32_t samples) {
   const Duration by_profile =
       options_.pacer ? options_.pacer->mean_step_time(samples) : Duration::zero();
-  return std::max(by_profile, forecast_.longest(samples));
+  expected_ = std::max(by_profile, forecast_.longest(samples));
+  const bool unknown = expected_ == Duration::zero();
+  if (std::exchange(reports_operators_, unknown) != unknown) {
+    replica_.on_progress(unknown ? PassDetail::operators : PassDetail::gradients,
+                         [&link = link_] { link.progressed(); });
+  }
 }
 
 void Trainer::pace(Duration begun, std::uint32_t samples) {

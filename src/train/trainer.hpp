@@ -85,7 +85,7 @@ class Trainer {
   void pace(Duration begun, std::uint32_t samples);
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
-  Duration expected(std::uint32_t samples) const;
+  void expect(std::uint32_t samples);
   Wishes wishes();
   void account(const Outcome& outcome);
   void tell_aggregate();
@@ -150,8 +150,9 @@ class Trainer {
   Duration
       begun_{};  ///< the training clock when the step under way began: at the last meeting's end
   Duration last_update_{};
-  Duration expected_{};  ///< of the step in hand, at the most; zero: unknown
-  Duration paused_{};    ///< off the training clock since the last meeting
+  Duration expected_{};                    ///< of the step in hand, at the most; zero: unknown
+  std::optional<bool> reports_operators_;  ///< the replica, as the progress of its passes
+  Duration paused_{};                      ///< off the training clock since the last meeting
   bool done_ = false;
   bool reported_complete_ = false;
 };

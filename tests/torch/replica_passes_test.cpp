@@ -72,7 +72,11 @@ TEST_P(ReplicaPasses, SetTheGradientAnewEachTime) {
 TEST_P(ReplicaPasses, ReportTheirProgressWhileTheyAreUnderWay) {
   Watched<Tiny> watched({.device = device()});
   std::atomic<int> operators = 0;
-  watched.replica.on_progress([&] { ++operators; });
+  std::atomic<int> gradients = 0;
+  watched.replica.on_progress(PassDetail::gradients, [&] { ++gradients; });
+  watched.replica.backward(tiny_batch(1));
+  EXPECT_EQ(gradients, 6) << "weights and biases of the three layers";
+  watched.replica.on_progress(PassDetail::operators, [&] { ++operators; });
   watched.replica.backward(tiny_batch(1));
   const int once = operators;
   EXPECT_GT(once, 10) << "a convolution, BatchNorm, a linear layer and their gradients";
@@ -81,9 +85,10 @@ TEST_P(ReplicaPasses, ReportTheirProgressWhileTheyAreUnderWay) {
   const int twice = operators;
   watched.replica.evaluate(tiny_batch(1));
   EXPECT_EQ(operators, twice) << "nobody waits for an evaluation";
-  watched.replica.on_progress({});
+  watched.replica.on_progress(PassDetail::gradients, {});
   watched.replica.backward(tiny_batch(1));
   EXPECT_EQ(operators, twice);
+  EXPECT_EQ(gradients, 6);
 }
 
 TEST_P(ReplicaPasses, GiveNoGradientForNoSample) {
