@@ -240,6 +240,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
   {
     const std::scoped_lock lock(mutex_);
     signals = book_.signals() && !last_;
+    round->of_rest = last_;
     info_.ready = drain_.contributes();
     RoundBook::Contribution contribution = book_.contribute();
     round->meeting.round = contribution.round;

@@ -29,6 +29,7 @@ struct NbssgdRound {
   std::vector<float> brought_buffers{};    ///< of the replica, as they were contributed
   std::vector<float> buffers{};            ///< likewise; after the allreduce their mean
   Meeting meeting{};                       ///< the round, and what followed from it
+  bool of_rest = false;                    ///< of what workers had left when they stopped
   Duration communicated{};
 };
 

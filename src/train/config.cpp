@@ -172,11 +172,12 @@ void check_compression(const TrainConfig& config) {
 
 /// How many updates of the model an update shares its place with: where each gradient is an update of
 /// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
-/// seen it.
+/// seen it; with overlap of nbssgd the one round that may end while a mini-batch is computed.
 std::uint32_t updates_at_once(const TrainConfig& config) {
   const bool one_by_one =
       is_racy(config) || is_one_of(config.scheme, {"asgd", "dc-asgd", "ssp", "hogwild"});
-  return one_by_one ? 2 * config.workers - 1 : 1;
+  const bool delayed = is_nbssgd(config) && config.commit == "overlap" && config.workers > 1;
+  return one_by_one ? 2 * config.workers - 1 : delayed ? 2 : 1;
 }
 
 std::string_view advice_on_servers(const TrainConfig& config) {

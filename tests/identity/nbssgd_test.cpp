@@ -107,7 +107,9 @@ TEST(Nbssgd, RacyThroughAServerIsAsgdOfOneMiniBatch) {
   EXPECT_GT(job.summary().at("staleness").at("max"), 0);
   EXPECT_EQ(job.summary().at("samples"), 3 * 20 * 20);
   toy_job(asgd).run();
-  EXPECT_EQ(last_checkpoint(racy).values("weight"), last_checkpoint(asgd).values("weight"));
+  EXPECT_LE(relative_distance(last_checkpoint(racy).values("weight"),
+                              last_checkpoint(asgd).values("weight")),
+            1e-5);
 }
 
 TEST(Nbssgd, IsAddedByAServerAsByAllreduce) {

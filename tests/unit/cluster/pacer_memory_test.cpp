@@ -153,9 +153,17 @@ TEST(PacerMemory, OfAnotherNumberOfWorkersIsRefused) {
   EXPECT_THROW(three.load(two.memory()), ConfigError);
 }
 
-TEST(SpeedShares, AreThoseOfWorkersPresent) {
+PacerState state_of(const std::vector<double>& sample_seconds) {
   PacerState state;
-  state.workers = {{.sample_seconds = 0.001}, {.sample_seconds = 0.003}, {.present = false}};
+  for (const double seconds : sample_seconds) {
+    state.workers.emplace_back().sample_seconds = seconds;
+  }
+  return state;
+}
+
+TEST(SpeedShares, AreThoseOfWorkersPresent) {
+  PacerState state = state_of({0.001, 0.003, 0});
+  state.workers[2].present = false;
   const std::vector<double> shares = speed_shares(state);
   ASSERT_EQ(shares.size(), 3U);
   EXPECT_DOUBLE_EQ(shares[0], 0.75);
@@ -164,9 +172,7 @@ TEST(SpeedShares, AreThoseOfWorkersPresent) {
 }
 
 TEST(SpeedShares, AreNotKnownUntilEveryWorkerIsHeard) {
-  PacerState state;
-  state.workers = {{.sample_seconds = 0.001}, {}};
-  EXPECT_TRUE(speed_shares(state).empty());
+  EXPECT_TRUE(speed_shares(state_of({0.001, 0})).empty());
   EXPECT_TRUE(speed_shares({}).empty());
 }
 

@@ -404,6 +404,8 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   config.scheme = "nbssgd";
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
   EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.035) << "updates are delayed";
+  config.commit = "barrier";
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
   config.through = "server";
   EXPECT_EQ(resolve_config(config, facts).servers, 1U);
