@@ -21,8 +21,12 @@ bool RacyContribution::add(std::span<const float> gradient, const StepFacts& fac
   return true;
 }
 
-std::vector<Fate> RacyContribution::committed(std::uint64_t staleness) {
-  const std::vector<Fate> fates(book_.contribute().staleness.size(), {.staleness = staleness});
+std::uint64_t RacyContribution::discard() {
+  return committed({}).size();
+}
+
+std::vector<Fate> RacyContribution::committed(const Fate& fate) {
+  const std::vector<Fate> fates(book_.contribute().staleness.size(), fate);
   book_.reduced();  // no round is waited for
   sum_.clear();
   loss_sum_ = 0;
@@ -39,6 +43,7 @@ RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& opti
       read_at_(start.updates) {}
 
 Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
+  position_ = {.step = facts.step, .data = facts.position};
   return contribution_.add(replica.view(Part::grads), facts) ? commit(replica, facts) : Outcome{};
 }
 
@@ -47,14 +52,26 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock.now();
   step(replica);
   const TimePoint stepped = clock.now();
-  model_.add_difference(replica.view(Part::params), before_);
-  model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
-  const std::uint64_t updates = model_.count(contribution_.samples(), contribution_.loss_sum());
-  const std::vector<Fate> fates = contribution_.committed(updates - read_at_);
+  const std::vector<Fate> fates = add_to_model(replica);
   read(replica);
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
           .meeting = meeting(facts),
           .fates = fates};
+}
+
+std::vector<Fate> RacyNbssgd::add_to_model(Replica& replica) {
+  model_.add_difference(replica.view(Part::params), before_);
+  model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
+  model_.leave_position(group_.rank(), position_);
+  const std::uint64_t updates = model_.count(contribution_.samples(), contribution_.loss_sum());
+  return contribution_.committed({.staleness = updates - read_at_});
+}
+
+void RacyNbssgd::hand_in(Replica& replica) {
+  if (contribution_.samples() > 0) {
+    step(replica);
+    add_to_model(replica);
+  }
 }
 
 void RacyNbssgd::step(Replica& replica) {
@@ -103,9 +120,11 @@ RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const Rac
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++step_;
-  if (!contribution_.add(replica.view(Part::grads), facts)) {
-    return {};
-  }
+  const bool due = contribution_.add(replica.view(Part::grads), facts);
+  return due ? push(replica, facts.wishes) : Outcome{};
+}
+
+Outcome RacyServerNbssgd::push(Replica& replica, const Wishes& wishes) {
   const auto samples = static_cast<double>(contribution_.samples());
   const std::span<float> gradient = replica.view(Part::grads);
   contribution_.divided_into(gradient, samples);
@@ -119,17 +138,22 @@ Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& fact
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
-  Meeting meeting = meetings_.next(result.reply, facts.wishes);
+  Meeting meeting = meetings_.next(result.reply, wishes);
   samples_done_ += meeting.samples;
   meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
   return {.spent = {.communicate = result.communicated, .wait = result.waited},
           .meeting = meeting,
-          .fates = contribution_.committed(result.reply.staleness)};
+          .fates = contribution_.committed(
+              {.staleness = result.reply.staleness, .dropped = result.reply.dropped})};
 }
 
-std::optional<Meeting> RacyServerNbssgd::leave(Replica& /*replica*/) {
+std::optional<Meeting> RacyServerNbssgd::leave(Replica& replica) {
+  std::optional<Meeting> last;
+  if (contribution_.samples() > 0) {
+    last = push(replica, {}).meeting;
+  }
   server_.leave();
-  return std::nullopt;
+  return last;
 }
 
 }  // namespace syncopate

@@ -34,8 +34,10 @@ class RacyContribution {
   void divided_into(std::span<float> into, double divisor) const {
     sum_.divided_into(into, divisor);
   }
-  /// It is in the model, `staleness` updates old: the fates of its mini-batches. The next one is empty.
-  std::vector<Fate> committed(std::uint64_t staleness);
+  /// Gives it up. Returns its mini-batches.
+  std::uint64_t discard();
+  /// It has met its fate, and so has each of its mini-batches. The next one is empty.
+  std::vector<Fate> committed(const Fate& fate);
 
  private:
   Signals signals_;
@@ -69,6 +71,9 @@ class RacyNbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
+  std::vector<WorkerPosition> positions() const override { return model_.positions(); }
+  std::uint64_t discard_pending() override { return contribution_.discard(); }
+  void hand_in(Replica& replica) override;
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
   std::optional<Meeting> leave(Replica& replica) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
@@ -76,6 +81,7 @@ class RacyNbssgd : public Scheme {
 
  private:
   Outcome commit(Replica& replica, const StepFacts& facts);
+  std::vector<Fate> add_to_model(Replica& replica);
   void step(Replica& replica);
   void read(Replica& replica);
   Meeting meeting(const StepFacts& facts);
@@ -87,6 +93,7 @@ class RacyNbssgd : public Scheme {
   SharedMeetings meetings_;
   std::uint64_t samples_done_ = 0;      ///< of all workers, since this one began
   std::uint64_t read_at_;               ///< updates when the parameters were read
+  WorkerPosition position_{};           ///< of this worker, after its last step
   std::vector<float> before_;           ///< the parameters before a step
   mutable std::vector<float> buffers_;  ///< the mean of all workers'
 };
@@ -108,9 +115,12 @@ class RacyServerNbssgd : public Scheme {
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }
+  std::uint64_t discard_pending() override { return contribution_.discard(); }
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
+  Outcome push(Replica& replica, const Wishes& wishes);
+
   ServerClient& server_;
   RacyOptions options_;
   RacyContribution contribution_;

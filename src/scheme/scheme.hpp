@@ -142,6 +142,10 @@ class Scheme {
   /// Returns how many steps that is.
   virtual std::uint64_t discard_pending() { return 0; }
 
+  /// Called once, after the last step of a job that is not complete, before workers wait for each other:
+  /// hands in what others are to find in the model when all have ended. Errors: as `after_backward`.
+  virtual void hand_in(Replica& /*replica*/) {}
+
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
   /// that go on. Returns the meeting at which all did so, if there was one.
   /// Errors: as `after_backward`.

@@ -107,6 +107,8 @@ void Trainer::run() {
 void Trainer::finish() {
   if (link_.job_is_complete()) {
     cancelled_ += scheme_.discard_pending();
+  } else {
+    scheme_.hand_in(replica_);
   }
   if (options_.gathers_at_the_end) {
     enter("waiting for the others");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/errors.hpp"
@@ -40,11 +41,12 @@ class Devices {
     }
   }
 
-  /// All begin the next round now, which is the moment 0 from here on.
-  void restart() {
+  /// All begin the next round now, which is the moment 0 from here on, and are told `paces`.
+  void restart(const Paces& paces) {
     for (Device& device : devices_) {
       begin_step(device, 0s);
     }
+    std::for_each(paces.begin(), paces.end(), [this](const Pace& pace) { obey(pace); });
   }
 
  private:
@@ -135,9 +137,9 @@ TEST(PacerMemory, DecidesAsThePacerThatItIsOf) {
     options.done = rounds;
     Pacer resumed(options);
     resumed.load(original.memory());
-    ASSERT_EQ(in_words(resumed.restart(TimePoint(resumed_start))),
-              in_words(original.restart(TimePoint(original_start))));
-    devices.restart();
+    const Paces first = original.restart(TimePoint(original_start));
+    ASSERT_EQ(in_words(resumed.restart(TimePoint(resumed_start))), in_words(first));
+    devices.restart(first);
     devices.run_to(rounds + 4, [&](Rank rank, const StepReport& report, Duration now) {
       const Paces paces = original.stepped(rank, report, TimePoint(original_start + now));
       EXPECT_EQ(in_words(resumed.stepped(rank, report, TimePoint(resumed_start + now))),
