@@ -7,6 +7,9 @@ namespace syncopate {
 bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
   sum_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
+  wishes_.evaluate |= facts.wishes.evaluate;
+  wishes_.checkpoint |= facts.wishes.checkpoint;
+  wishes_.stop |= facts.wishes.stop;
   book_.finished_mini_batch(Round{});
   book_.heard(signals_.heard());
   if (facts.wishes.stop) {
@@ -22,11 +25,16 @@ bool RacyContribution::add(std::span<const float> gradient, const StepFacts& fac
 }
 
 std::vector<Fate> RacyContribution::committed(std::uint64_t staleness) {
-  const std::vector<Fate> fates(book_.contribute().staleness.size(), {.staleness = staleness});
+  return std::vector<Fate>(discard(), {.staleness = staleness});
+}
+
+std::uint64_t RacyContribution::discard() {
+  const std::uint64_t mini_batches = book_.contribute().staleness.size();
   book_.reduced();  // no round is waited for
   sum_.clear();
   loss_sum_ = 0;
-  return fates;
+  wishes_ = {};
+  return mini_batches;
 }
 
 RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& options,
@@ -49,11 +57,14 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   const TimePoint stepped = clock.now();
   model_.add_difference(replica.view(Part::params), before_);
   model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
+  model_.leave_position(group_.rank(), {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(contribution_.samples(), contribution_.loss_sum());
+  const Meeting meeting =
+      meetings_.next({.paused = facts.paused, .wishes = contribution_.wishes()});
   const std::vector<Fate> fates = contribution_.committed(updates - read_at_);
   read(replica);
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
-          .meeting = meeting(facts),
+          .meeting = meeting,
           .fates = fates};
 }
 
@@ -86,13 +97,6 @@ void RacyNbssgd::read(Replica& replica) {
   replica.store(Part::params);
 }
 
-Meeting RacyNbssgd::meeting(const StepFacts& facts) {
-  Meeting meeting = meetings_.next(facts);
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
-  return meeting;
-}
-
 RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
                                    const Reply& start)
     : server_(server),
@@ -103,9 +107,10 @@ RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const Rac
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++step_;
-  if (!contribution_.add(replica.view(Part::grads), facts)) {
-    return {};
-  }
+  return contribution_.add(replica.view(Part::grads), facts) ? commit(replica) : Outcome{};
+}
+
+Outcome RacyServerNbssgd::commit(Replica& replica) {
   const auto samples = static_cast<double>(contribution_.samples());
   const std::span<float> gradient = replica.view(Part::grads);
   contribution_.divided_into(gradient, samples);
@@ -119,11 +124,8 @@ Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& fact
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
-  Meeting meeting = meetings_.next(result.reply, facts.wishes);
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
   return {.spent = {.communicate = result.communicated, .wait = result.waited},
-          .meeting = meeting,
+          .meeting = meetings_.next(result.reply, contribution_.wishes()),
           .fates = contribution_.committed(result.reply.staleness)};
 }
 

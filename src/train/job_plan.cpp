@@ -75,6 +75,9 @@ Membership::Options JobPlan::membership() const {
 }
 
 Gait JobPlan::gait() const {
+  if (server_keeps_model() || meets_in_shared_memory(config_)) {
+    return Gait::alone;
+  }
   // Balanced workers are at the same step, but not at the same place of their parts.
   return config_.balance ? Gait::in_rounds : scheme_info(config_.scheme).gait;
 }
