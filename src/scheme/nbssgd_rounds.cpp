@@ -59,6 +59,7 @@ void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts)
     sum_.add(gradient, facts.samples);
     book_.finished_mini_batch(taken_);
     info_.samples += facts.samples;
+    pending_ += facts.samples;
     info_.loss_sum += facts.loss_sum;
     info_.paused = facts.paused;
     info_.wishes.stop |= facts.wishes.stop;
@@ -82,6 +83,8 @@ NbssgdRounds::Results NbssgdRounds::take(std::span<float> buffers) {
   while (!finished_.empty() && (results.empty() || !results.back()->meeting.agreed.checkpoint)) {
     enter_round(buffers, *finished_.front());
     taken_ = finished_.front()->meeting.round;
+    pending_ -= finished_.front()->info.samples;
+    finished_.front()->meeting.own_since = pending_;
     results.push_back(std::move(finished_.front()));
     finished_.pop_front();
   }

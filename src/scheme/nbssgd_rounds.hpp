@@ -108,6 +108,7 @@ class NbssgdRounds {
   RoundDrain drain_;
   GradientSum sum_;             ///< of the open round
   Card info_;                   ///< likewise
+  std::uint64_t pending_ = 0;   ///< samples booked that are in no result that was taken
   std::vector<float> buffers_;  ///< the replica's, after its last mini-batch and the last round
   Round taken_;                 ///< the last that the worker has taken
   Results finished_;            ///< not taken

@@ -7,6 +7,9 @@ namespace syncopate {
 bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
   sum_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
+  wishes_.evaluate |= facts.wishes.evaluate;
+  wishes_.checkpoint |= facts.wishes.checkpoint;
+  wishes_.stop |= facts.wishes.stop;
   book_.finished_mini_batch(Round{});
   book_.heard(signals_.heard());
   if (facts.wishes.stop) {
@@ -21,16 +24,17 @@ bool RacyContribution::add(std::span<const float> gradient, const StepFacts& fac
   return true;
 }
 
-std::uint64_t RacyContribution::discard() {
-  return committed({}).size();
+std::vector<Fate> RacyContribution::committed(const Fate& fate) {
+  return std::vector<Fate>(discard(), fate);
 }
 
-std::vector<Fate> RacyContribution::committed(const Fate& fate) {
-  const std::vector<Fate> fates(book_.contribute().staleness.size(), fate);
+std::uint64_t RacyContribution::discard() {
+  const std::uint64_t mini_batches = book_.contribute().staleness.size();
   book_.reduced();  // no round is waited for
   sum_.clear();
   loss_sum_ = 0;
-  return fates;
+  wishes_ = {};
+  return mini_batches;
 }
 
 RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& options,
@@ -52,25 +56,29 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock.now();
   step(replica);
   const TimePoint stepped = clock.now();
-  const std::vector<Fate> fates = add_to_model(replica);
+  const std::uint64_t updates = add_to_model(replica);
+  const Meeting meeting =
+      meetings_.next({.paused = facts.paused, .wishes = contribution_.wishes()});
+  const std::vector<Fate> fates = contribution_.committed({.staleness = updates - read_at_});
   read(replica);
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
-          .meeting = meeting(facts),
+          .meeting = meeting,
           .fates = fates};
 }
 
-std::vector<Fate> RacyNbssgd::add_to_model(Replica& replica) {
+/// Returns how many updates there were before.
+std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   model_.add_difference(replica.view(Part::params), before_);
   model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
   model_.leave_position(group_.rank(), position_);
-  const std::uint64_t updates = model_.count(contribution_.samples(), contribution_.loss_sum());
-  return contribution_.committed({.staleness = updates - read_at_});
+  return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
 
 void RacyNbssgd::hand_in(Replica& replica) {
   if (contribution_.samples() > 0) {
     step(replica);
     add_to_model(replica);
+    contribution_.discard();
   }
 }
 
@@ -103,13 +111,6 @@ void RacyNbssgd::read(Replica& replica) {
   replica.store(Part::params);
 }
 
-Meeting RacyNbssgd::meeting(const StepFacts& facts) {
-  Meeting meeting = meetings_.next(facts);
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
-  return meeting;
-}
-
 RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
                                    const Reply& start)
     : server_(server),
@@ -120,11 +121,10 @@ RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const Rac
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++step_;
-  const bool due = contribution_.add(replica.view(Part::grads), facts);
-  return due ? push(replica, facts.wishes) : Outcome{};
+  return contribution_.add(replica.view(Part::grads), facts) ? commit(replica) : Outcome{};
 }
 
-Outcome RacyServerNbssgd::push(Replica& replica, const Wishes& wishes) {
+Outcome RacyServerNbssgd::commit(Replica& replica) {
   const auto samples = static_cast<double>(contribution_.samples());
   const std::span<float> gradient = replica.view(Part::grads);
   contribution_.divided_into(gradient, samples);
@@ -138,11 +138,8 @@ Outcome RacyServerNbssgd::push(Replica& replica, const Wishes& wishes) {
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
-  Meeting meeting = meetings_.next(result.reply, wishes);
-  samples_done_ += meeting.samples;
-  meeting.agreed.stop |= samples_done_ >= options_.samples_to_do;
   return {.spent = {.communicate = result.communicated, .wait = result.waited},
-          .meeting = meeting,
+          .meeting = meetings_.next(result.reply, contribution_.wishes()),
           .fates = contribution_.committed(
               {.staleness = result.reply.staleness, .dropped = result.reply.dropped})};
 }
@@ -150,7 +147,7 @@ Outcome RacyServerNbssgd::push(Replica& replica, const Wishes& wishes) {
 std::optional<Meeting> RacyServerNbssgd::leave(Replica& replica) {
   std::optional<Meeting> last;
   if (contribution_.samples() > 0) {
-    last = push(replica, {}).meeting;
+    last = commit(replica).meeting;
   }
   server_.leave();
   return last;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "collective/group.hpp"
@@ -28,22 +27,26 @@ class RacyContribution {
   /// have then been signalled.
   bool add(std::span<const float> gradient, const StepFacts& facts);
 
+  std::uint64_t mini_batches() const { return book_.booked(); }
   std::uint64_t samples() const { return sum_.samples(); }
   double loss_sum() const { return loss_sum_; }
+  /// Whatever was wished after any of its mini-batches.
+  const Wishes& wishes() const { return wishes_; }
   /// into = Σ n_k g_k / `divisor`.
   void divided_into(std::span<float> into, double divisor) const {
     sum_.divided_into(into, divisor);
   }
-  /// Gives it up. Returns its mini-batches.
-  std::uint64_t discard();
   /// It has met its fate, and so has each of its mini-batches. The next one is empty.
   std::vector<Fate> committed(const Fate& fate);
+  /// Gives it up. Returns how many mini-batches that is.
+  std::uint64_t discard();
 
  private:
   Signals signals_;
   RoundBook book_;
   GradientSum sum_;
   double loss_sum_ = 0;
+  Wishes wishes_;
 };
 
 /// What both kinds of racy NBSSGD are told.
@@ -51,8 +54,6 @@ struct RacyOptions {
   BatchCut batch{};  ///< this worker's
   SignalRule signal = SignalRule::contribution;
   double mean_batch = 64;  ///< b, of all workers; 0: uniform weights
-  /// When that many have entered the model since this worker began, it leaves.
-  std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// Racy NBSSGD in shared memory: what a worker contributes is a step of its own optimizer, which it adds
@@ -71,27 +72,25 @@ class RacyNbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
-  std::vector<WorkerPosition> positions() const override { return model_.positions(); }
-  std::uint64_t discard_pending() override { return contribution_.discard(); }
-  void hand_in(Replica& replica) override;
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
   std::optional<Meeting> leave(Replica& replica) override;
+  std::uint64_t discard_pending() override { return contribution_.discard(); }
+  void hand_in(Replica& replica) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
   ModelParts model(Replica& replica) const override;
+  std::vector<WorkerPosition> positions() const override { return model_.positions(); }
 
  private:
   Outcome commit(Replica& replica, const StepFacts& facts);
-  std::vector<Fate> add_to_model(Replica& replica);
+  std::uint64_t add_to_model(Replica& replica);
   void step(Replica& replica);
   void read(Replica& replica);
-  Meeting meeting(const StepFacts& facts);
 
   Group& group_;
   SharedModel& model_;
   RacyOptions options_;
   RacyContribution contribution_;
   SharedMeetings meetings_;
-  std::uint64_t samples_done_ = 0;      ///< of all workers, since this one began
   std::uint64_t read_at_;               ///< updates when the parameters were read
   WorkerPosition position_{};           ///< of this worker, after its last step
   std::vector<float> before_;           ///< the parameters before a step
@@ -119,14 +118,13 @@ class RacyServerNbssgd : public Scheme {
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
-  Outcome push(Replica& replica, const Wishes& wishes);
+  Outcome commit(Replica& replica);
 
   ServerClient& server_;
   RacyOptions options_;
   RacyContribution contribution_;
   ServerMeetings meetings_;
   std::uint64_t step_;
-  std::uint64_t samples_done_ = 0;  ///< of all workers, since this one began
 };
 
 }  // namespace syncopate

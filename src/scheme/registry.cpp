@@ -44,8 +44,7 @@ Made make_racy(const Surroundings& where, const SchemeOptions& options) {
   const RacyOptions racy{
       .batch = options.batch,
       .signal = options.signal,
-      .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0,
-      .samples_to_do = options.samples_to_do};
+      .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0};
   if (where.server) {
     return std::make_unique<RacyServerNbssgd>(where.workers, *where.server, racy, where.start);
   }

@@ -75,7 +75,7 @@ Membership::Options JobPlan::membership() const {
 }
 
 Gait JobPlan::gait() const {
-  if (config_.scheme == "nbssgd" && config_.commit == "racy") {
+  if (server_keeps_model() || meets_in_shared_memory(config_)) {
     return Gait::alone;
   }
   // Balanced workers are at the same step, but not at the same place of their parts.

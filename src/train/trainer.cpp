@@ -37,15 +37,23 @@ double steps_per_epoch(const Trainer::Options& options) {
              : static_cast<double>(train_samples(options)) / options.samples_per_step;
 }
 
-/// Where a checkpoint does not say how far this worker had come, it had taken a mini-batch a step; or,
-/// where workers are not in step, it goes on as far as all have come in all the data.
-DataPosition position_at(const Trainer::Options& options) {
+/// Where a checkpoint does not say how far this worker had come, it had taken a mini-batch a step, or
+/// `step_samples` of one; or, where workers are not in step, it goes on as far as all have come in all
+/// the data.
+DataPosition position_at(const Trainer::Options& options, std::uint32_t step_samples) {
   if (options.resumed) {
     return options.resumed->position;
   }
-  const double steps = static_cast<double>(options.start.samples) / options.samples_per_step;
-  const bool in_rounds = options.gait == Gait::in_rounds;
-  return {.batch = in_rounds ? static_cast<std::uint64_t>(steps) : options.start.step};
+  if (options.gait == Gait::in_rounds) {
+    const double steps = static_cast<double>(options.start.samples) / options.samples_per_step;
+    return {.batch = static_cast<std::uint64_t>(steps)};
+  }
+  if (step_samples == 0) {
+    return {.batch = options.start.step};
+  }
+  const std::uint64_t steps_each = (options.batch_size + step_samples - 1) / step_samples;
+  return {.batch = options.start.step / steps_each,
+          .taken = options.start.step % steps_each * step_samples};
 }
 
 BatchCutter::Empty empty_batches(const Trainer::Options& options) {
@@ -68,10 +76,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       schedule_(options_.config),
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
+      begins_at_(position_at(options_, scheme.step_samples())),
       loader_(world, {.dataset = options_.dataset,
                       .feed = options_.feed,
-                      .start = options_.feed.position_after(Step{position_at(options_).batch})}),
-      batches_(loader_, empty_batches(options_), position_at(options_)),
+                      .start = options_.feed.position_after(Step{begins_at_.batch})}),
+      batches_(loader_, empty_batches(options_), begins_at_),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
       phases_(world),
       clock_(world, options_.start.training),

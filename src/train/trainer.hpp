@@ -120,6 +120,7 @@ class Trainer {
   Schedule schedule_;
   Recurrence evaluations_;
   Recurrence checkpoints_;
+  DataPosition begins_at_;
   Loader loader_;
   BatchCutter batches_;
   std::optional<ModelKeeper> keeper_;  ///< of the worker that leads

@@ -179,6 +179,21 @@ TEST(Nbssgd, PushesToAServerOnUnequalDevices) {
   EXPECT_EQ(job.summary().at("servers").size(), 1);
 }
 
+TEST(Nbssgd, RacyIsResumed) {
+  for (const std::string through : {"allreduce", "server"}) {
+    SCOPED_TRACE(through);
+    TrainConfig config = on_unequal_devices("racy");
+    config.through = through;
+    config.epochs = 2;
+    toy_job(config).run();
+    config.epochs = 4;
+    SimulatedJob rest = toy_job(config, /*resume=*/true);
+    rest.run();
+    expect_whole_epochs(rest, 1);
+    EXPECT_GT(rest.summary().at("accuracy"), 0.5);
+  }
+}
+
 TEST(Nbssgd, IsResumed) {
   TrainConfig config = on_unequal_devices("overlap");
   config.epochs = 2;

@@ -1,0 +1,48 @@
+"""Goal: nbssgd trains with its defaults, whatever the seed, where every mini-batch may be one update late.
+Method: half an epoch of LeNet-5 on Fashion-MNIST in virtual time, by four equal workers whose devices jitter and whose
+allreduce takes as long as a batch; five seeds. By the literal signal at the usual rate such jobs learn nothing or little."""
+import os
+import pathlib
+import unittest
+
+from jobs import JobTest
+
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+FOUR = """
+name = "four"
+[[devices]]
+name = "equal"
+count = 4
+seconds_per_batch = 0.03
+jitter = 0.05
+[link]
+bandwidth = 3.3e7
+"""
+
+
+@unittest.skipUnless(
+    DATA.exists() or "CI" in os.environ, "Debian's package dataset-fashion-mnist is not installed"
+)
+class Nbssgd(JobTest):
+    def trained(self, seed):
+        cluster = self.folder / "four.toml"
+        cluster.write_text(FOUR)
+        done = self.train(
+            "--scheme", "nbssgd", "--network", "lenet5", "--data", "fashion-mnist", "--cluster", cluster, "--virtual-time",
+            "--epochs", 0.5, "--seed", seed, "--checkpoint-every", "never", run_dir=str(seed),
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.summary(str(seed))
+
+    def test_five_seeds_train_with_defaults(self):
+        for seed in range(1, 6):
+            with self.subTest(seed=seed):
+                summary = self.trained(seed)
+                self.assertGreaterEqual(summary["accuracy"], 0.5)
+                self.assertGreaterEqual(summary["cluster_efficiency"], 0.97)
+                self.assertGreaterEqual(summary["samples"] / summary["rounds"], 200, "as many as with ssgd, 256, or nearly")
+                self.assertGreaterEqual(summary["staleness"]["max"], 1, "updates are late")
+
+
+if __name__ == "__main__":
+    unittest.main()
