@@ -43,10 +43,10 @@ States states_from(World& world, MemberLink& link, const Member& worker, Duratio
         throw_missing(worker, world.now() - begun);
       }
     } catch (const PeerLost&) {
-      link.await_more(link.lost().size(), world.now() + glance);  // the coordinator judges it
       if (world.now() - begun >= limit) {
         throw;
       }
+      world.sleep_for(glance);  // the coordinator soon says what becomes of it
     }
   }
   return {};
