@@ -46,9 +46,8 @@ std::uint64_t samples_of(const SimulatedJob& job, Rank rank) {
   return worker_of(job, rank).at("samples").get<std::uint64_t>();
 }
 
-/// Runs a job to its end: nobody is dropped, and what each worker computed is in the model. Under `hogwild` the summary
-/// counts what was there when worker 0 ended.
-void run_whole(SimulatedJob& job, const std::string& scheme) {
+/// Runs a job to its end: nobody is dropped, and what each worker computed is in the model.
+void run_whole(SimulatedJob& job) {
   job.run();
   ASSERT_EQ(job.failure(), nullptr);
   std::uint64_t samples = 0;
@@ -56,16 +55,14 @@ void run_whole(SimulatedJob& job, const std::string& scheme) {
     EXPECT_TRUE(worker.at("dropped_because").is_null());
     samples += worker.at("samples").get<std::uint64_t>();
   }
-  if (scheme != "hogwild") {
-    EXPECT_EQ(job.summary().at("samples"), samples);
-  }
+  EXPECT_EQ(job.summary().at("samples"), samples);
 }
 
 /// Four steps of each worker: 2,000 s of the slow one.
 void expect_four_steps_of_each(TrainConfig config) {
   config.max_steps = 4;
   SimulatedJob job = toy_job(config);
-  run_whole(job, config.scheme);
+  run_whole(job);
   for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
     EXPECT_EQ(worker_of(job, Rank{rank}).at("steps"), 4);
     EXPECT_EQ(samples_of(job, Rank{rank}), 4 * batch);
@@ -77,7 +74,7 @@ void expect_four_steps_of_each(TrainConfig config) {
 void expect_rounds_with_the_slow_one(TrainConfig config, Duration at_least) {
   config.epochs = config.commit == "barrier" ? 1 : 20;
   SimulatedJob job = toy_job(config);
-  run_whole(job, config.scheme);
+  run_whole(job);
   EXPECT_GE(job.summary().at("samples"), config.epochs * 600);
   EXPECT_GT(samples_of(job, slow), 0U);
   EXPECT_GT(samples_of(job, Rank{0}), 5 * samples_of(job, slow));

@@ -7,52 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/cluster/memberships.hpp"
+
 namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr TimePoint start{};
-
-TimePoint at(double seconds) {
-  return start + from_seconds(seconds);
-}
-
-wire::Join worker(std::uint32_t index, const std::string& agreement = "ssgd") {
-  wire::Join join;
-  join.set_role(wire::ROLE_WORKER);
-  join.set_index(index);
-  join.set_host("host");
-  join.set_pid(100 + index);
-  join.set_machine("machine");
-  join.set_agreement(agreement);
-  return join;
-}
-
-wire::Join evaluator() {
-  wire::Join join = worker(0);
-  join.set_role(wire::ROLE_EVALUATOR);
-  return join;
-}
-
-Membership two_workers() {
-  return Membership({.workers = 2, .evaluators = 1}, start);
-}
-
-Membership gathered() {
-  Membership membership = two_workers();
-  membership.joined(NodeId{1}, worker(1), start);
-  membership.joined(NodeId{2}, evaluator(), start);
-  membership.joined(NodeId{3}, worker(0), start);
-  return membership;
-}
-
-std::string reason_of(const Decisions& decisions) {
-  if (decisions.size() != 1 || !std::holds_alternative<EndJob>(decisions[0])) {
-    return "no end of the job";
-  }
-  return std::get<EndJob>(decisions[0]).abort.reason();
-}
 
 std::string refusal_of(const Decisions& decisions) {
   if (decisions.size() != 1 || !std::holds_alternative<RefuseJoin>(decisions[0])) {
@@ -82,24 +42,6 @@ std::optional<std::uint32_t> place_of(const Decisions& decisions) {
     return std::nullopt;
   }
   return std::get<AnswerEnquiry>(decisions[0]).index;
-}
-
-constexpr Membership::Options all_spared{.workers = 3, .spares_workers = true};
-/// Of workers that meet each other.
-constexpr Membership::Options all_but_first{
-    .workers = 3, .spares_workers = true, .spares_first = false, .spares_missing = true};
-
-/// Workers 0, 1 and 2 as nodes 1, 2 and 3, the evaluator as 4; all have passed the first barrier.
-Membership sparing(const Membership::Options& options = all_spared) {
-  Membership membership(options, start);
-  for (std::uint32_t index = 0; index < 3; ++index) {
-    membership.joined(NodeId{index + 1}, worker(index), start);
-  }
-  membership.joined(NodeId{4}, evaluator(), start);
-  for (std::uint32_t node = 1; node <= 3; ++node) {
-    membership.arrived(NodeId{node}, 1);
-  }
-  return membership;
 }
 
 wire::Abort failure(wire::Abort::Kind kind) {
@@ -308,64 +250,6 @@ TEST(Membership, ReleasesABarrierWhenEveryWorkerHasArrivedOnce) {
   EXPECT_EQ(std::get<ReleaseBarrier>(decisions[0]).barrier, 1U);
 }
 
-wire::Missing missing_at_a_synchronization(const std::vector<std::uint32_t>& ranks) {
-  wire::Missing report;
-  report.mutable_ranks()->Assign(ranks.begin(), ranks.end());
-  report.set_operation("allgather");
-  report.set_step(813);
-  report.set_waited_seconds(60);
-  report.set_usual_seconds(0.4);
-  report.set_limit_seconds(60);
-  report.set_wait(7);
-  return report;
-}
-
-/// In the backward pass of a step that takes half a second.
-wire::Heartbeat computing() {
-  wire::Heartbeat heartbeat;
-  heartbeat.set_phase("backward");
-  heartbeat.set_step(812);
-  heartbeat.set_computing(true);
-  heartbeat.set_expected_seconds(0.5);
-  return heartbeat;
-}
-
-TEST(Membership, AReportOfMissingRanksEndsTheJobWithTheWholeStory) {
-  Membership membership = gathered();
-  wire::Heartbeat heartbeat = computing();
-  heartbeat.set_computing(false);
-  membership.heard(NodeId{1}, heartbeat, at(59));
-  EXPECT_EQ(reason_of(membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(60.2))),
-            "step 813, allgather: worker 0 (pid 100 on host) waited 60.0 s (usually 0.400 s) for "
-            "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812");
-}
-
-TEST(Membership, AWorkerThatHangsEndsTheJobWithTheWholeStory) {
-  Membership membership = gathered();
-  membership.heard(NodeId{1}, computing(), at(10));
-  membership.heard(NodeId{1}, computing(), at(70));
-  EXPECT_EQ(reason_of(membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(71.2))),
-            "step 813, allgather: worker 0 (pid 100 on host) waited 60.0 s (usually 0.400 s) for "
-            "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812 for 61.2 s "
-            "(0.5 s expected at the most)");
-}
-
-TEST(Membership, ExtendsAWaitForAWorkerThatComputes) {
-  Membership membership = gathered();
-  wire::Heartbeat heartbeat = computing();
-  heartbeat.set_expected_seconds(500);
-  membership.heard(NodeId{1}, heartbeat, at(10));
-  for (const double seconds : {70.0, 1000.0, 9900.0}) {
-    const Decisions decisions =
-        membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(seconds));
-    ASSERT_EQ(decisions.size(), 1U);
-    const auto& extension = std::get<ExtendWait>(decisions[0]);
-    EXPECT_EQ(extension.node, NodeId{3});
-    EXPECT_EQ(extension.wait, 7U);
-    EXPECT_EQ(extension.more, std::chrono::seconds(30));
-  }
-}
-
 TEST(Membership, GoesOnWithoutAWorkerThatDied) {
   Membership membership = sparing();
   const Decisions decisions = membership.lost(NodeId{2}, at(1.5));
@@ -403,53 +287,6 @@ TEST(Membership, DoesNotGoOnWithoutTheWorkerThatLeads) {
   Membership membership = sparing(all_but_first);
   EXPECT_TRUE(std::holds_alternative<DropWorker>(membership.lost(NodeId{3}, at(1)).at(0)));
   EXPECT_THAT(reason_of(membership.lost(NodeId{1}, at(1))), HasSubstr("worker 0"));
-}
-
-TEST(Membership, GoesOnWithoutThoseWhoDoNotComeToAMeeting) {
-  Membership membership = sparing(all_but_first);
-  const wire::Missing report = missing_at_a_synchronization({1, 2});
-  const Decisions decisions = membership.missing(NodeId{1}, report, at(61));
-  ASSERT_EQ(decisions.size(), 3U);
-  EXPECT_EQ(std::get<DropWorker>(decisions[0]).member.rank, Rank{1});
-  EXPECT_EQ(std::get<DropWorker>(decisions[1]).member.rank, Rank{2});
-  EXPECT_THAT(std::get<DropWorker>(decisions[0]).reason,
-              HasSubstr("worker 0 (pid 100 on host) waited"));
-  EXPECT_EQ(std::get<ExtendWait>(decisions[2]).node, NodeId{1});
-  const Decisions again = membership.missing(NodeId{1}, report, at(61));
-  ASSERT_EQ(again.size(), 1U) << "they are gone";
-  EXPECT_EQ(std::get<ExtendWait>(again[0]).node, NodeId{1});
-}
-
-TEST(Membership, EndsWhereTheWorkerThatLeadsDoesNotComeToAMeeting) {
-  Membership membership = sparing(all_but_first);
-  EXPECT_THAT(
-      reason_of(membership.missing(NodeId{2}, missing_at_a_synchronization({0, 2}), at(61))),
-      HasSubstr("for worker 0"));
-}
-
-TEST(Membership, EndsWithThoseWhoAreMissingWhereWorkersDoNotMeetEachOther) {
-  Membership membership = sparing();
-  EXPECT_THAT(reason_of(membership.missing(NodeId{1}, missing_at_a_synchronization({2}), at(61))),
-              HasSubstr("for worker 2"));
-}
-
-TEST(Membership, GoesOnWithoutOneThatHangsWhereAServerKeepsTheModel) {
-  Membership membership = sparing();
-  membership.heard(NodeId{3}, computing(), at(1));
-  membership.heard(NodeId{3}, computing(), at(61));
-  const Decisions decisions =
-      membership.missing(NodeId{1}, missing_at_a_synchronization({1}), at(61));
-  ASSERT_EQ(decisions.size(), 2U);
-  EXPECT_EQ(std::get<DropWorker>(decisions[0]).member.rank, Rank{2});
-  EXPECT_THAT(std::get<DropWorker>(decisions[0]).reason, HasSubstr("for worker 2"));
-  EXPECT_EQ(std::get<ExtendWait>(decisions[1]).node, NodeId{1});
-}
-
-TEST(Membership, EndsWhereAServerDoesNotAnswer) {
-  Membership membership = sparing();
-  const std::string reason =
-      reason_of(membership.missing(NodeId{1}, missing_at_a_synchronization({}), at(61)));
-  EXPECT_THAT(reason, testing::EndsWith("waited 60.0 s (usually 0.400 s)"));
 }
 
 TEST(Membership, SparesNobodyUnlessAskedTo) {
