@@ -17,15 +17,10 @@ constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
 constexpr std::string_view any_worker = "worker.";  ///< begins the names of workers' states
 
-std::size_t values_of(const TensorInfo& tensor) {
-  return static_cast<std::size_t>(std::accumulate(tensor.shape.begin(), tensor.shape.end(),
-                                                  std::int64_t{1}, std::multiplies<>()));
-}
-
 void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& layout,
             std::span<const float> flat) {
   for (const TensorInfo& tensor : layout) {
-    tensors.push_back({tensor.name, tensor.shape, flat.subspan(tensor.offset, values_of(tensor))});
+    tensors.push_back({tensor.name, tensor.shape, flat.subspan(tensor.offset, values_in(tensor))});
   }
 }
 
@@ -64,10 +59,15 @@ ModelLayout layout_of(const Replica& replica) {
   return {.params = replica.layout(Part::params), .buffers = replica.layout(Part::buffers)};
 }
 
+std::size_t values_in(const TensorInfo& tensor) {
+  return static_cast<std::size_t>(std::accumulate(tensor.shape.begin(), tensor.shape.end(),
+                                                  std::int64_t{1}, std::multiplies<>()));
+}
+
 std::size_t values_in(const std::vector<TensorInfo>& layout) {
   std::size_t values = 0;
   for (const TensorInfo& tensor : layout) {
-    values = std::max(values, tensor.offset + values_of(tensor));
+    values = std::max(values, tensor.offset + values_in(tensor));
   }
   return values;
 }

@@ -38,6 +38,7 @@ struct ModelLayout {
 };
 
 ModelLayout layout_of(const Replica& replica);
+std::size_t values_in(const TensorInfo& tensor);
 /// As many as a flat vector has that is laid out so.
 std::size_t values_in(const std::vector<TensorInfo>& layout);
 
