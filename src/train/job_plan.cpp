@@ -116,6 +116,9 @@ std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
   if (config_.round_time) {
     options.round_time = from_seconds(*config_.round_time);
   }
+  if (config_.pacing_margin) {
+    options.margin = from_seconds(*config_.pacing_margin);
+  }
   return options;
 }
 
@@ -158,7 +161,11 @@ ConsistencyOptions JobPlan::consistency() const {
 RuleSpec JobPlan::server_rule() const {
   return {.name = config_.scheme == "downpour" ? config_.server_optimizer : config_.optimizer,
           .momentum = config_.momentum,
-          .weight_decay = config_.weight_decay};
+          .weight_decay = config_.weight_decay,
+          .beta1 = config_.beta1,
+          .beta2 = config_.beta2,
+          .alpha = config_.alpha,
+          .epsilon = config_.epsilon};
 }
 
 Schedule JobPlan::server_schedule() const {

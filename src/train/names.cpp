@@ -78,6 +78,18 @@ bool uses_momentum(Name optimizer) {
   return optimizer == "momentum" || optimizer == "nesterov";
 }
 
+bool uses_betas(Name optimizer) {
+  return optimizer == "adam" || optimizer == "adamw";
+}
+
+bool uses_alpha(Name optimizer) {
+  return optimizer == "rmsprop";
+}
+
+bool uses_epsilon(Name optimizer) {
+  return uses_betas(optimizer) || uses_alpha(optimizer) || optimizer == "adagrad";
+}
+
 std::span<const Name> known_schedules() {
   return schedules;
 }

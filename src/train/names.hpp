@@ -13,6 +13,9 @@ std::span<const std::string_view> known_networks();
 std::span<const std::string_view> known_optimizers();
 /// Whether `optimizer` reads `TrainConfig::momentum`.
 bool uses_momentum(std::string_view optimizer);
+bool uses_betas(std::string_view optimizer);
+bool uses_alpha(std::string_view optimizer);
+bool uses_epsilon(std::string_view optimizer);
 
 /// How the learning rate moves: `TrainConfig::schedule`.
 std::span<const std::string_view> known_schedules();
