@@ -90,6 +90,11 @@ class Replica {
   /// Forward alone, in evaluation mode. Changes nothing.
   virtual PassResult evaluate(const Batch& batch) = 0;
 
+  /// Makes running statistics of the inputs of layers (BatchNorm's mean and variance) the mean of those of the
+  /// batches that `next` makes, at the parameters as they are, until it returns false; where it makes none, they stay
+  /// as they are. Other layers compute as in `evaluate`. Changes nothing else.
+  virtual void recompute_statistics(const std::function<bool(Batch& into)>& next) = 0;
+
   /// Draws new parameters from the model's own initial distribution.
   virtual void initialise(std::uint64_t seed) = 0;
 

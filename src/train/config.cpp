@@ -94,6 +94,9 @@ bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
   return uses(config.optimizer) || (config.scheme == "downpour" && uses(config.server_optimizer));
 }
 
+bool evaluates_batch_norm(const TrainConfig& config) {
+  return has_batch_norm(config.network) && config.eval_every.unit != Every::Unit::never;
+}
 
 constexpr std::string_view compressible =
     "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
@@ -117,6 +120,8 @@ constexpr Dependence dependences[] = {
      "--optimizer rmsprop"},
     {"epsilon", [](const TrainConfig& config) { return some_optimizer(config, uses_epsilon); },
      "--optimizer rmsprop, adam, adamw or adagrad"},
+    {"batch-norm", evaluates_batch_norm,
+     "a network with BatchNorm (resnet18-v1), and evaluations of it"},
     {"schedule-step", [](const TrainConfig& config) { return config.schedule == "step"; },
      "--schedule step"},
     {"schedule-factor", [](const TrainConfig& config) { return config.schedule != "constant"; },

@@ -98,6 +98,7 @@ struct TrainConfig {
 
   // What is kept
   Every eval_every{Every::Unit::epochs, 1};
+  std::string batch_norm = "running";  ///< statistics of evaluations: running, recomputed
   Every checkpoint_every{Every::Unit::epochs, 1};
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 

@@ -32,6 +32,7 @@ constexpr std::array<Name, 2> throughs{"allreduce", "server"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
 constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
 constexpr std::array<Name, 2> nan_policies{"stop", "skip"};
+constexpr std::array<Name, 2> batch_norms{"running", "recomputed"};
 
 /// Levenshtein's distance: insertions, deletions and replacements that turn one word into the other.
 std::size_t edit_distance(Name from, Name to) {
@@ -72,6 +73,10 @@ std::span<const Name> known_networks() {
 
 std::span<const Name> known_optimizers() {
   return optimizers;
+}
+
+bool has_batch_norm(Name network) {
+  return network == "resnet18-v1";
 }
 
 bool uses_momentum(Name optimizer) {
@@ -148,6 +153,10 @@ std::span<const Name> known_compensations() {
 
 std::span<const Name> known_nan_policies() {
   return nan_policies;
+}
+
+std::span<const Name> known_batch_norms() {
+  return batch_norms;
 }
 
 Name nearest_name(Name word, std::span<const Name> candidates) {

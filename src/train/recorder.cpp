@@ -18,15 +18,6 @@ using Json = Recorder::Json;
 
 constexpr Duration status_every = std::chrono::milliseconds(200);
 
-EvaluationResult evaluation_in(const Json& line) {
-  return {.round = line.at("round"),
-          .samples = line.at("samples"),
-          .epoch = line.at("epoch"),
-          .training_seconds = line.at("training_seconds"),
-          .accuracy = line.at("accuracy"),
-          .loss = line.at("loss")};
-}
-
 Json to_json(const PacerState::Worker& worker) {
   return {{"step_seconds", worker.step_seconds},
           {"step_samples", worker.step_samples},
@@ -41,7 +32,7 @@ Scoreboard scoreboard_of(const Recorder::Options& options) {
   if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
     std::istringstream lines(read_file(options.folder.evaluations()));
     for (std::string line; std::getline(lines, line);) {
-      scoreboard.add(evaluation_in(Json::parse(line)));
+      scoreboard.add(evaluation_from(Json::parse(line)));
     }
   }
   return scoreboard;
@@ -167,7 +158,9 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
                                 .epoch = evaluation.epoch(),
                                 .training_seconds = evaluation.training_seconds(),
                                 .accuracy = evaluation.accuracy(),
-                                .loss = evaluation.loss()};
+                                .loss = evaluation.loss(),
+                                .evaluation_seconds = evaluation.evaluation_seconds(),
+                                .batch_norm = evaluation.batch_norm()};
   scoreboard_.add(result);
   if (!evaluations_) {
     evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append);

@@ -1,5 +1,8 @@
 #include "train/summary.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "train/counts.hpp"
 
 namespace syncopate {
@@ -127,9 +130,30 @@ Json or_null(std::optional<double> value) {
 }
 
 Json to_json(const EvaluationResult& result) {
-  return {{"round", result.round},       {"samples", result.samples},
-          {"epoch", result.epoch},       {"training_seconds", result.training_seconds},
-          {"accuracy", result.accuracy}, {"loss", result.loss}};
+  return {{"round", result.round},
+          {"samples", result.samples},
+          {"epoch", result.epoch},
+          {"training_seconds", result.training_seconds},
+          {"accuracy", result.accuracy},
+          {"loss", result.loss},
+          {"evaluation_seconds", result.evaluation_seconds},
+          {"batch_norm", result.batch_norm.empty() ? Json(nullptr) : Json(result.batch_norm)}};
+}
+
+EvaluationResult evaluation_from(const Json& object) {
+  const auto number = [&](const char* name) {
+    const Json& value = object.at(name);
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  };
+  const Json batch_norm = object.value("batch_norm", Json());
+  return {.round = object.at("round"),
+          .samples = object.at("samples"),
+          .epoch = number("epoch"),
+          .training_seconds = number("training_seconds"),
+          .accuracy = number("accuracy"),
+          .loss = number("loss"),
+          .evaluation_seconds = object.value("evaluation_seconds", 0.0),
+          .batch_norm = batch_norm.is_null() ? "" : batch_norm.get<std::string>()};
 }
 
 Json make_summary(const RunResult& result) {
