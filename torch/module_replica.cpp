@@ -171,6 +171,7 @@ PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
     const Inputs in = inputs(batch);
     const torch::Tensor outputs = network_.forward(in.features);
     const torch::Tensor mean_loss = options_.mean_loss(outputs, in.labels);
+    report_forward_done();
     mean_loss.backward();
     expect_gradients_in_place();
     return result_of(outputs, mean_loss, in.labels);

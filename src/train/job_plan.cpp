@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/errors.hpp"
 #include "base/version.hpp"
+#include "scheme/balance.hpp"
 #include "scheme/scheme_table.hpp"
 
 namespace syncopate {
@@ -98,6 +100,42 @@ double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
 std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
   const double samples = config_.epochs * static_cast<double>(train_samples);
   return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
+}
+
+bool JobPlan::cuts_batches() const {
+  const bool timed = is_paced(config_) && config_.pacing == "timed";
+  const bool mini = config_.scheme == "nbssgd" && config_.mini_batches > 1;
+  return timed || mini || config_.balance;
+}
+
+std::uint32_t JobPlan::least_step_samples() const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  std::vector<std::uint32_t> least = sizes;
+  if (config_.balance && cluster_) {
+    least = balanced_sizes();
+  }
+  for (std::uint32_t rank = 0; rank < sizes.size(); ++rank) {
+    if (is_paced(config_) && config_.pacing == "timed") {
+      least[rank] = probe_samples(sizes[rank]);
+    } else if (config_.scheme == "nbssgd") {
+      least[rank] = batch_cut(Rank{rank}).size();
+    }
+  }
+  return std::ranges::min(least);
+}
+
+/// As they come to be when every device keeps the speed of its profile.
+std::vector<std::uint32_t> JobPlan::balanced_sizes() const {
+  std::vector<double> speeds;
+  for (const DeviceProfile& device : cluster_->devices) {
+    speeds.push_back(device.samples_per_second());
+  }
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return divide(std::accumulate(sizes.begin(), sizes.end(), 0U), speeds, 1);
+}
+
+double JobPlan::profiled_throughput(Rank rank) const {
+  return cluster_ ? cluster_->devices[rank.value].samples_per_second() / config_.time_scale : 0;
 }
 
 float JobPlan::gradient_weight(Rank rank) const {

@@ -91,6 +91,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       saved_(options_.start.round),
       asked_to_evaluate_(moment()),
       asked_for_checkpoint_(asked_to_evaluate_) {
+  replica_.on_forward_done([this] { forward_done_ = world_.now(); });
   if (options_.leads) {
     keeper_.emplace(world, link,
                     ModelKeeper::Options{.evaluator = options_.evaluator,
@@ -98,6 +99,10 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                                          .folder = options_.folder,
                                          .network = options_.config.network});
   }
+}
+
+Trainer::~Trainer() {
+  replica_.on_forward_done({});
 }
 
 void Trainer::run() {
@@ -142,20 +147,24 @@ void Trainer::report_if_complete() {
 }
 
 void Trainer::one_step() {
+  const Duration busy_before = busy();
   Pass pass = compute();
-  pace(begun_, pass.result.samples);
+  const std::uint32_t computed = pass.result.samples;
+  pace(begun_, computed);
+  book_pass();
   if (alone() && link_.stop_reason()) {
     cancel_step();
     return;
   }
-  forecast_.took(pass.result.samples, clock_.now() - begun_);
+  forecast_.took(computed, clock_.now() - begun_);
   if (!admit(pass.result)) {
     ++skipped_;
   }
   enter("meeting");
   ++progress_.step;
   session_samples_ += pass.result.samples;
-  pending_samples_ += pass.result.samples;
+  ++pending_.steps;
+  pending_.samples += pass.result.samples;
   estimate_.trained(pass.result.samples);
   const Wishes wished = wishes();
   const Duration took = clock_.now() - begun_;
@@ -169,6 +178,7 @@ void Trainer::one_step() {
                                                             .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
+  book_step(computed, busy_before);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
@@ -189,8 +199,38 @@ Trainer::Pass Trainer::compute() {
   replica_.set_learning_rate(rate);
   expect(static_cast<std::uint32_t>(batch->samples()));
   enter(phase_of_computing);
-  const auto scope = phases_.enter(Phase::compute);
-  return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
+  GradientSink* const taker = taker_of(*batch);
+  pass_begun_ = forward_done_ = world_.now();
+  return {.result = replica_.backward(*batch, taker), .learning_rate = rate};
+}
+
+/// An emulated device is taken to need a third of the time for the forward pass, as in `GradientGate`.
+void Trainer::book_pass() {
+  const Duration whole = world_.now() - pass_begun_;
+  const Duration forward = options_.pacer ? whole / 3 : forward_done_ - pass_begun_;
+  phases_.add(Phase::forward, forward);
+  phases_.add(Phase::backward, whole - forward);
+}
+
+void Trainer::book_step(std::uint32_t samples, Duration busy_before) {
+  if (samples == options_.batch_size) {
+    ++whole_.steps;
+    whole_.samples += samples;
+    whole_.busy += busy() - busy_before;
+  }
+}
+
+/// In steps of a whole batch: a smaller one may cost more a sample.
+double Trainer::stand_alone_throughput() const {
+  constexpr std::uint64_t enough = 3;
+  return whole_.steps >= enough && whole_.busy > Duration::zero()
+             ? static_cast<double>(whole_.samples) / to_seconds(whole_.busy)
+             : options_.stand_alone_throughput;
+}
+
+/// Snapshots are no training.
+std::uint64_t Trainer::evaluation_bytes() const {
+  return options_.evaluator ? world_.transport().traffic_to(*options_.evaluator).bytes_sent : 0;
 }
 
 /// That of the moment at which a step of `samples` is taken.
@@ -237,7 +277,6 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
   if (!options_.pacer) {
     return;
   }
-  const auto scope = phases_.enter(Phase::compute);
   const Duration end = options_.pacer->end_of_step(Step{progress_.step}, samples, begun);
   // The profile's time covers the local update, which comes after the meeting: leave room for it.
   const TimePoint due = clock_.when(end) - last_update_;
@@ -295,14 +334,14 @@ bool Trainer::reached_the_end() const {
   if (in_step()) {
     return progress_.step >= last_step();
   }
-  return progress_.samples + pending_samples_ >= options_.samples_to_train ||
+  return progress_.samples + pending_.samples >= options_.samples_to_train ||
          progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
 }
 
 /// Where training stands: by this worker's steps, where they are those of all; else by the samples of
 /// all, in steps of every worker.
 Recurrence::Moment Trainer::moment() const {
-  const std::uint64_t pending = alone() ? pending_samples_ : 0;
+  const std::uint64_t pending = alone() ? pending_.samples : 0;
   const double steps =
       in_step() ? static_cast<double>(progress_.step)
                 : static_cast<double>(progress_.samples + pending) / options_.samples_per_step;
@@ -347,7 +386,7 @@ void Trainer::account(const Outcome& outcome) {
     staleness_.add(fate.staleness);
   }
   last_update_ = spent.update;
-  phases_.add(Phase::compute, spent.update);
+  phases_.add(Phase::update, spent.update);
   phases_.add(Phase::communicate, spent.communicate);
   phases_.add(Phase::wait, spent.wait);
 }
@@ -366,12 +405,13 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
-  pending_samples_ = meeting.own_since;
+  const OwnPart own = meeting.own.value_or(pending_);
+  pending_ = {.steps = 0, .samples = meeting.own_since};
   estimate_.synchronized(meeting.samples, meeting.own_since);
   progress_.training = clock_.now();
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
-  log_round(meeting, learning_rate);
+  log_round(meeting, own, learning_rate);
   tell_aggregate();
   const bool evaluate =
       options_.gait == Gait::in_rounds ? evaluation_due() : meeting.agreed.evaluate;
@@ -492,20 +532,26 @@ KeptModel Trainer::copy_of_model() {
   return copy;
 }
 
-void Trainer::log_round(const Meeting& meeting, double learning_rate) {
+void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
+  const std::uint64_t snapshots = evaluation_bytes();  // before all bytes, of which they are a part
   log_.write({{"round", progress_.round},
               {"step", progress_.step},
               {"epoch", epoch()},
               {"training_seconds", to_seconds(progress_.training)},
               {"samples", progress_.samples},
               {"round_samples", meeting.samples},
+              {"own_steps", own.steps},
+              {"own_samples", own.samples},
               {"loss", loss_},
               {"learning_rate", learning_rate},
               {"data_seconds", to_seconds(phases_.spent(Phase::data))},
-              {"compute_seconds", to_seconds(phases_.spent(Phase::compute))},
+              {"compute_seconds", to_seconds(phases_.computing())},
+              {"forward_seconds", to_seconds(phases_.spent(Phase::forward))},
+              {"backward_seconds", to_seconds(phases_.spent(Phase::backward))},
+              {"update_seconds", to_seconds(phases_.spent(Phase::update))},
               {"communicate_seconds", to_seconds(phases_.spent(Phase::communicate))},
               {"wait_seconds", to_seconds(phases_.spent(Phase::wait))},
-              {"bytes_sent", world_.transport().traffic().bytes_sent}});
+              {"bytes_sent", world_.transport().traffic().bytes_sent - snapshots}});
 }
 
 double Trainer::epoch() const {
@@ -536,9 +582,14 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_session_samples(session_samples_);
   status.set_session_seconds(to_seconds(progress_.training - options_.start.training));
   status.set_data_seconds(to_seconds(phases_.spent(Phase::data)));
-  status.set_compute_seconds(to_seconds(phases_.spent(Phase::compute)));
+  status.set_compute_seconds(to_seconds(phases_.computing()));
+  status.set_forward_seconds(to_seconds(phases_.spent(Phase::forward)));
+  status.set_backward_seconds(to_seconds(phases_.spent(Phase::backward)));
+  status.set_update_seconds(to_seconds(phases_.spent(Phase::update)));
+  status.set_stand_alone_throughput(stand_alone_throughput());
   status.set_communicate_seconds(to_seconds(phases_.spent(Phase::communicate)));
   status.set_wait_seconds(to_seconds(phases_.spent(Phase::wait)));
+  status.set_evaluation_bytes(evaluation_bytes());
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
   status.set_bytes_handed_over(traffic.bytes_handed_over);

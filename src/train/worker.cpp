@@ -60,6 +60,49 @@ void lend(Replica& replica, SharedMemory* memory) {
   }
 }
 
+/// Samples per second of a real device in forward and backward passes over a whole batch: the faster of two.
+/// Leaves traces in the replica's buffers and gradients.
+double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+  Batch batch;
+  BatchFeed feed = options.plan.feed(options.dataset.train, options.rank);
+  gather(options.dataset, options.dataset.train, feed.batch({}), batch);
+  double best = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    const TimePoint begun = clock.now();
+    replica.backward(batch);
+    const double seconds = to_seconds(clock.now() - begun);
+    best = std::max(best, seconds > 0 ? static_cast<double>(batch.samples()) / seconds : 0);
+  }
+  return best;
+}
+
+/// What is known of a device by itself before training, where its steps will not tell; 0: nothing.
+double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+  const double profiled = options.plan.profiled_throughput(options.rank);
+  return profiled == 0 && options.plan.cuts_batches() ? measured_throughput(clock, replica, options)
+                                                      : profiled;
+}
+
+/// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
+constexpr std::uint32_t few_samples = 16;
+
+void warn_of_small_batches(const JobPlan& plan) {
+  const std::uint32_t least = plan.least_step_samples();
+  if (least >= few_samples) {
+    return;
+  }
+  const bool cut = plan.cuts_batches();
+  log::warn(
+      "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
+      "below {} "
+      "they are noisy; use a larger --batch-size{}",
+      least, few_samples,
+      !cut                      ? ""
+      : is_paced(plan.config()) ? ", or --pacing paper, whose steps are whole batches"
+      : plan.config().balance   ? ", or leave out --balance"
+                                : ", or fewer --mini-batches");
+}
+
 /// A worker's model, and where it meets others, before its first step.
 class Beginning {
  public:
@@ -70,6 +113,7 @@ class Beginning {
   std::optional<LoopState> loop() const { return loop_state_in(own_); }
   std::optional<wire::PacerMemory> pacer() const;
   const States& states() const { return own_; }
+  double stand_alone_throughput() const { return stand_alone_throughput_; }
   std::unique_ptr<Scheme> make_scheme();
 
  private:
@@ -91,6 +135,7 @@ class Beginning {
   States own_;
   OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
+  double stand_alone_throughput_ = 0;
   Progress progress_;
 };
 
@@ -108,6 +153,7 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
                                           .compress_remote = config().compress_remote});
   }
   lend(replica_, world.transport().shared_memory());
+  stand_alone_throughput_ = known_throughput(world, replica_, options);
   progress_ = begin();
 }
 
@@ -229,6 +275,9 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
   try {
     Beginning beginning(world, link, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
+    if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
+      warn_of_small_batches(options.plan);
+    }
     link.restart(beginning.pacer());
     const auto scheme = beginning.make_scheme();
     scheme->load_worker_states(beginning.states());
@@ -249,7 +298,8 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .own_optimizers = has_local_rounds(options.plan.config()),
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
-         .evaluator = evaluator_of(view)});
+         .evaluator = evaluator_of(view),
+         .stand_alone_throughput = beginning.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");
