@@ -144,7 +144,9 @@ void add_train_options(CLI::App& app) {
 void add_common_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
     if (!is_of_one_run(field)) {
-      add_option(app, field, default_of(field));
+      const bool own = field.name == "batch-norm";
+      add_option(app, field,
+                 own ? fmt::format(" [{}]", comparisons_batch_norm) : default_of(field));
     }
   }
   add_config_option(app);
