@@ -99,6 +99,9 @@ void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
 }
 
 void Recorder::emit_status() {
+  if (pace_log_) {
+    pace_log_->flush();
+  }
   const wire::Heartbeat& job = leader();
   Json workers = Json::array();
   for (const auto& [rank, heartbeat] : members_.workers) {
@@ -182,6 +185,22 @@ void Recorder::paced(const PacerState& state) {
   pace_ = state;
 }
 
+PaceLog& Recorder::pace_log() {
+  if (!pace_log_) {
+    pace_log_.emplace(options_.folder.pace_log(),
+                      options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create);
+  }
+  return *pace_log_;
+}
+
+void Recorder::pace_decided(const Pace& pace, Duration moment) {
+  pace_log().decided(pace, moment);
+}
+
+void Recorder::stepped(Rank worker, const StepReport& report) {
+  pace_log().stepped(worker, report);
+}
+
 void Recorder::left(const Member& member, const wire::Leave& leave) {
   note_down(member, leave.last());
 }
@@ -206,6 +225,9 @@ std::optional<std::string> Recorder::reason_to_stop() {
 }
 
 void Recorder::finish() {
+  if (pace_log_) {
+    pace_log_->finish();
+  }
   emit_status();
   Json result = make_summary({.config = options_.config,
                               .folder = options_.folder,
