@@ -64,7 +64,7 @@ class Sgd final : public Rule {
 class Momentum final : public Rule {
  public:
   Momentum(const RuleSpec& spec, std::size_t values)
-      : Rule({.rule = spec.name, .slots = {"momentum"}}, spec, values) {}
+      : Rule({.rule = spec.name, .slots = {"momentum_buffer"}}, spec, values) {}
 
  private:
   void step(const StepBlock& block, ValueRange range) override {

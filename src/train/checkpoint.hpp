@@ -53,7 +53,9 @@ struct ModelView {
 };
 
 /// Writes parameters and buffers under the module's own names, each state's slots under its name, and
-/// counters and the progress as metadata. Errors: DataError (a full disk).
+/// counters and the progress as metadata. A slot with a value for each parameter is written by parameter, in
+/// its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the metadata
+/// `by_parameter`. Errors: DataError (a full disk).
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model);
 

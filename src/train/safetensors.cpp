@@ -143,4 +143,19 @@ const std::vector<std::int64_t>& Safetensors::shape(const std::string& name) con
   return entry(name).shape;
 }
 
+std::vector<float> Safetensors::joined(const std::string& prefix) const {
+  std::map<std::size_t, std::string> in_order;
+  for (const auto& [name, entry] : tensors_) {
+    if (name.starts_with(prefix)) {
+      in_order[entry.begin] = name;
+    }
+  }
+  std::vector<float> all;
+  for (const auto& [begin, name] : in_order) {
+    const std::vector<float> part = values(name);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 }  // namespace syncopate

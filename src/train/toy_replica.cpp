@@ -116,14 +116,15 @@ void ToyReplica::local_step() {
 }
 
 OptimizerState ToyReplica::optimizer_state() const {
-  return {.slots = {{"momentum", velocity_}}, .counters = {}};
+  return {.slots = {{"momentum_buffer", velocity_}}, .counters = {}};
 }
 
 void ToyReplica::load_optimizer_state(const OptimizerState& state) {
-  const auto found = state.slots.find("momentum");
+  const auto found = state.slots.find("momentum_buffer");
   if (state.slots.size() != 1 || found == state.slots.end() ||
       found->second.size() != velocity_.size()) {
-    throw DataError(fmt::format("expected one slot, momentum, of {} values", velocity_.size()));
+    throw DataError(
+        fmt::format("expected one slot, momentum_buffer, of {} values", velocity_.size()));
   }
   velocity_ = found->second;
 }
