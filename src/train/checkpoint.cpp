@@ -270,6 +270,7 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep) {
   auto found = checkpoints_in(folder);
+  std::erase(found, folder / checkpoint_name(0));
   found.resize(found.size() - std::min(keep, found.size()));
   for (const auto& path : found) {
     std::filesystem::remove(path);

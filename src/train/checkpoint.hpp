@@ -94,7 +94,8 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint);
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// Removes all but the `keep` checkpoints of the highest rounds.
+/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state before the first
+/// step.
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep);
 
 }  // namespace syncopate

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -121,6 +122,7 @@ std::vector<std::string> Safetensors::names() const {
   for (const auto& [name, entry] : tensors_) {
     names.push_back(name);
   }
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) { return entry(name).begin; });
   return names;
 }
 
@@ -144,16 +146,12 @@ const std::vector<std::int64_t>& Safetensors::shape(const std::string& name) con
 }
 
 std::vector<float> Safetensors::joined(const std::string& prefix) const {
-  std::map<std::size_t, std::string> in_order;
-  for (const auto& [name, entry] : tensors_) {
-    if (name.starts_with(prefix)) {
-      in_order[entry.begin] = name;
-    }
-  }
   std::vector<float> all;
-  for (const auto& [begin, name] : in_order) {
-    const std::vector<float> part = values(name);
-    all.insert(all.end(), part.begin(), part.end());
+  for (const std::string& name : names()) {
+    if (name.starts_with(prefix)) {
+      const std::vector<float> part = values(name);
+      all.insert(all.end(), part.begin(), part.end());
+    }
   }
   return all;
 }

@@ -41,6 +41,7 @@ class ServerRole {
   void look_after_workers();
   void start_clock();
   void send_state();
+  void keep_the_first();
   void keep_if_due();
   void keep(bool evaluate, bool checkpoint);
   void keep_the_last();
@@ -194,9 +195,17 @@ void ServerRole::start_clock() {
   const bool adds = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
   if (!clock_ && (adds || server_.all_started())) {
     clock_.emplace(world_, start_.training);
+    keep_the_first();
   }
   if (clock_) {
     server_.show_clock(clock_->now(), paused_);
+  }
+}
+
+/// The model before the first update: no worker trains before all have started.
+void ServerRole::keep_the_first() {
+  if (keeper_ && start_ == Progress{} && wanted(config_.checkpoint_every)) {
+    keep(/*evaluate=*/false, /*checkpoint=*/true);
   }
 }
 

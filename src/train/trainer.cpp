@@ -61,6 +61,10 @@ BatchCutter::Empty empty_batches(const Trainer::Options& options) {
                                          : BatchCutter::Empty::kept;
 }
 
+bool is_wanted(const Every& every) {
+  return every.unit != Every::Unit::never;
+}
+
 double mean(double sum, std::uint64_t count) {
   return count > 0 ? sum / static_cast<double>(count) : 0;
 }
@@ -107,6 +111,7 @@ Trainer::~Trainer() {
 
 void Trainer::run() {
   begun_ = clock_.now();
+  keep_the_first();
   done_ = reached_the_end();
   while (!done_) {
     one_step();
@@ -424,9 +429,23 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   } else {
     keep(evaluate, meeting.agreed.checkpoint);
   }
+  pause_since(start);
+}
+
+/// What comes off the training clock of all at the next meeting; where workers meet in rounds nothing does.
+void Trainer::pause_since(TimePoint start) {
   if (options_.gait != Gait::in_rounds) {
     paused_ = world_.now() - start;
     begun_ += paused_;
+  }
+}
+
+/// The model before the first step, from which everything that follows may be checked.
+void Trainer::keep_the_first() {
+  if (options_.start == Progress{} && is_wanted(options_.config.checkpoint_every)) {
+    const TimePoint start = world_.now();
+    keep(/*evaluate=*/false, /*checkpoint=*/true);
+    pause_since(start);
   }
 }
 
@@ -479,9 +498,9 @@ States Trainer::own_states() const {
 
 /// The model at the end is tested and saved, unless the last round has seen to it.
 void Trainer::keep_the_last() {
-  const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
-  const bool evaluate = wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint = wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
+  const bool evaluate = is_wanted(options_.config.eval_every) && tested_ != progress_.round;
+  const bool checkpoint =
+      is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
   if (checkpoint && !alone()) {
     keep(evaluate, checkpoint, model_with_all_states());
   } else {

@@ -100,6 +100,8 @@ class Trainer {
   void account(const Outcome& outcome);
   void tell_aggregate();
   void act_on(const Meeting& meeting, double learning_rate);
+  void keep_the_first();
+  void pause_since(TimePoint start);
   void keep_the_last();
   bool evaluation_due();
   bool checkpoint_due();

@@ -145,7 +145,7 @@ TEST(Checkpoint, RefusesTheFormOfAnOlderVersion) {
 TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   const fs::path folder = fresh_folder("prune");
   EXPECT_EQ(latest_checkpoint(folder), std::nullopt);
-  for (const std::uint64_t round : {5, 40, 300}) {
+  for (const std::uint64_t round : {0, 5, 40, 300}) {
     write_file(folder / checkpoint_name(round), "");
   }
   write_file(folder / "notes.txt", "");
@@ -155,6 +155,7 @@ TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   prune_checkpoints(folder, 2);
   EXPECT_FALSE(fs::exists(folder / checkpoint_name(5)));
   EXPECT_TRUE(fs::exists(folder / checkpoint_name(40)));
+  EXPECT_TRUE(fs::exists(folder / checkpoint_name(0))) << "the state before the first step stays";
   EXPECT_TRUE(fs::exists(folder / "notes.txt"));
 }
 
