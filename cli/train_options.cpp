@@ -153,6 +153,19 @@ void add_common_options(CLI::App& app) {
   add_output_options(app, Says::events);
 }
 
+void add_data_options(CLI::App& app) {
+  const auto decides = [](std::string_view name) {
+    return name == "data" || name == "data-dir" || name == "workers" || name == "cluster" ||
+           name == "batch-size" || name == "seed" || name.starts_with("split");
+  };
+  for (const Field& field : train_fields()) {
+    if (decides(field.name)) {
+      add_option(app, field, default_of(field));
+    }
+  }
+  add_config_option(app);
+}
+
 TrainConfig common_config_of(const CLI::App& app) {
   const auto file = given(app, "--config");
   TrainConfig config = file ? read_config(*file) : TrainConfig{};
