@@ -86,7 +86,9 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                       .start = options_.feed.position_after(Step{begins_at_.batch})}),
       batches_(loader_, empty_batches(options_), begins_at_),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
-      phases_(world),
+      times_(world, {.batch_size = options_.batch_size,
+                     .emulated = options_.pacer.has_value(),
+                     .known_throughput = options_.stand_alone_throughput}),
       clock_(world, options_.start.training),
       estimate_({.done = options_.start.samples,
                  .step_share = options_.batch_size / options_.samples_per_step,
@@ -95,7 +97,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       saved_(options_.start.round),
       asked_to_evaluate_(moment()),
       asked_for_checkpoint_(asked_to_evaluate_) {
-  replica_.on_forward_done([this] { forward_done_ = world_.now(); });
+  replica_.on_forward_done([this] { times_.forward_done(); });
   if (options_.leads) {
     keeper_.emplace(world, link,
                     ModelKeeper::Options{.evaluator = options_.evaluator,
@@ -152,11 +154,11 @@ void Trainer::report_if_complete() {
 }
 
 void Trainer::one_step() {
-  const Duration busy_before = busy();
+  times_.begin_step();
   Pass pass = compute();
   const std::uint32_t computed = pass.result.samples;
   pace(begun_, computed);
-  book_pass();
+  times_.end_pass();
   if (alone() && link_.stop_reason()) {
     cancel_step();
     return;
@@ -183,7 +185,7 @@ void Trainer::one_step() {
                                                             .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
-  book_step(computed, busy_before);
+  times_.end_step(computed);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
@@ -197,7 +199,7 @@ Trainer::Pass Trainer::compute() {
   enter(phase_of_data);
   const Batch* batch = nullptr;
   {
-    const auto scope = phases_.enter(Phase::data);
+    const auto scope = times_.phases().enter(Phase::data);
     batch = &batches_.next(scheme_.step_samples());
   }
   const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
@@ -205,32 +207,8 @@ Trainer::Pass Trainer::compute() {
   expect(static_cast<std::uint32_t>(batch->samples()));
   enter(phase_of_computing);
   GradientSink* const taker = taker_of(*batch);
-  pass_begun_ = forward_done_ = world_.now();
+  times_.begin_pass();
   return {.result = replica_.backward(*batch, taker), .learning_rate = rate};
-}
-
-/// An emulated device is taken to need a third of the time for the forward pass, as in `GradientGate`.
-void Trainer::book_pass() {
-  const Duration whole = world_.now() - pass_begun_;
-  const Duration forward = options_.pacer ? whole / 3 : forward_done_ - pass_begun_;
-  phases_.add(Phase::forward, forward);
-  phases_.add(Phase::backward, whole - forward);
-}
-
-void Trainer::book_step(std::uint32_t samples, Duration busy_before) {
-  if (samples == options_.batch_size) {
-    ++whole_.steps;
-    whole_.samples += samples;
-    whole_.busy += busy() - busy_before;
-  }
-}
-
-/// In steps of a whole batch: a smaller one may cost more a sample.
-double Trainer::stand_alone_throughput() const {
-  constexpr std::uint64_t enough = 3;
-  return whole_.steps >= enough && whole_.busy > Duration::zero()
-             ? static_cast<double>(whole_.samples) / to_seconds(whole_.busy)
-             : options_.stand_alone_throughput;
 }
 
 /// Snapshots are no training.
@@ -391,9 +369,9 @@ void Trainer::account(const Outcome& outcome) {
     staleness_.add(fate.staleness);
   }
   last_update_ = spent.update;
-  phases_.add(Phase::update, spent.update);
-  phases_.add(Phase::communicate, spent.communicate);
-  phases_.add(Phase::wait, spent.wait);
+  times_.phases().add(Phase::update, spent.update);
+  times_.phases().add(Phase::communicate, spent.communicate);
+  times_.phases().add(Phase::wait, spent.wait);
 }
 
 /// Once for all workers, and again when it is another, as after a loss.
@@ -499,8 +477,7 @@ States Trainer::own_states() const {
 /// The model at the end is tested and saved, unless the last round has seen to it.
 void Trainer::keep_the_last() {
   const bool evaluate = is_wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint =
-      is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
+  const bool checkpoint = is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
   if (checkpoint && !alone()) {
     keep(evaluate, checkpoint, model_with_all_states());
   } else {
@@ -563,13 +540,13 @@ void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learn
               {"own_samples", own.samples},
               {"loss", loss_},
               {"learning_rate", learning_rate},
-              {"data_seconds", to_seconds(phases_.spent(Phase::data))},
-              {"compute_seconds", to_seconds(phases_.computing())},
-              {"forward_seconds", to_seconds(phases_.spent(Phase::forward))},
-              {"backward_seconds", to_seconds(phases_.spent(Phase::backward))},
-              {"update_seconds", to_seconds(phases_.spent(Phase::update))},
-              {"communicate_seconds", to_seconds(phases_.spent(Phase::communicate))},
-              {"wait_seconds", to_seconds(phases_.spent(Phase::wait))},
+              {"data_seconds", to_seconds(times_.phases().spent(Phase::data))},
+              {"compute_seconds", to_seconds(times_.phases().computing())},
+              {"forward_seconds", to_seconds(times_.phases().spent(Phase::forward))},
+              {"backward_seconds", to_seconds(times_.phases().spent(Phase::backward))},
+              {"update_seconds", to_seconds(times_.phases().spent(Phase::update))},
+              {"communicate_seconds", to_seconds(times_.phases().spent(Phase::communicate))},
+              {"wait_seconds", to_seconds(times_.phases().spent(Phase::wait))},
               {"bytes_sent", world_.transport().traffic().bytes_sent - snapshots}});
 }
 
@@ -600,14 +577,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_job_seconds(to_seconds(progress_.training));
   status.set_session_samples(session_samples_);
   status.set_session_seconds(to_seconds(progress_.training - options_.start.training));
-  status.set_data_seconds(to_seconds(phases_.spent(Phase::data)));
-  status.set_compute_seconds(to_seconds(phases_.computing()));
-  status.set_forward_seconds(to_seconds(phases_.spent(Phase::forward)));
-  status.set_backward_seconds(to_seconds(phases_.spent(Phase::backward)));
-  status.set_update_seconds(to_seconds(phases_.spent(Phase::update)));
-  status.set_stand_alone_throughput(stand_alone_throughput());
-  status.set_communicate_seconds(to_seconds(phases_.spent(Phase::communicate)));
-  status.set_wait_seconds(to_seconds(phases_.spent(Phase::wait)));
+  times_.put_into(status);
   status.set_evaluation_bytes(evaluation_bytes());
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);

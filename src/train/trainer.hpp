@@ -24,6 +24,7 @@
 #include "train/sample_estimate.hpp"
 #include "train/schedule.hpp"
 #include "train/step_forecast.hpp"
+#include "train/step_times.hpp"
 #include "train/worker_states.hpp"
 
 namespace syncopate {
@@ -91,10 +92,6 @@ class Trainer {
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
   void expect(std::uint32_t samples);
-  void book_pass();
-  void book_step(std::uint32_t samples, Duration busy_before);
-  Duration busy() const { return phases_.spent(Phase::data) + phases_.computing(); }
-  double stand_alone_throughput() const;
   std::uint64_t evaluation_bytes() const;
   Wishes wishes();
   void account(const Outcome& outcome);
@@ -137,7 +134,7 @@ class Trainer {
   BatchCutter batches_;
   std::optional<ModelKeeper> keeper_;  ///< of the worker that leads
   JsonLines log_;
-  PhaseClock phases_;
+  StepTimes times_;
   TrainingClock clock_;
   GradientGate gate_;
   SampleEstimate estimate_;
@@ -157,13 +154,6 @@ class Trainer {
   TimePoint next_telling_{};
   std::string aggregate_told_;
   std::uint64_t overruns_ = 0;
-  TimePoint pass_begun_{};    ///< the last one
-  TimePoint forward_done_{};  ///< likewise
-  struct {
-    std::uint64_t steps = 0;
-    std::uint64_t samples = 0;
-    Duration busy{};
-  } whole_;                                    ///< steps of a whole batch
   double loss_ = 0;                            ///< mean over the last meeting's samples
   Recurrence::Moment asked_to_evaluate_{};     ///< when it last wished
   Recurrence::Moment asked_for_checkpoint_{};  ///< likewise

@@ -1,6 +1,7 @@
 #include "train/worker.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,20 +61,33 @@ void lend(Replica& replica, SharedMemory* memory) {
   }
 }
 
-/// Samples per second of a real device in forward and backward passes over a whole batch: the faster of two.
-/// Leaves traces in the replica's buffers and gradients.
-double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
-  Batch batch;
+/// Seconds a sample of a forward and backward pass over the first `samples` of a worker. Leaves traces in the
+/// replica's buffers and gradients.
+double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOptions& options,
+                        std::size_t samples) {
   BatchFeed feed = options.plan.feed(options.dataset.train, options.rank);
-  gather(options.dataset, options.dataset.train, feed.batch({}), batch);
-  double best = 0;
-  for (int pass = 0; pass < 2; ++pass) {
-    const TimePoint begun = clock.now();
-    replica.backward(batch);
-    const double seconds = to_seconds(clock.now() - begun);
-    best = std::max(best, seconds > 0 ? static_cast<double>(batch.samples()) / seconds : 0);
+  const auto indices = feed.batch({});
+  Batch batch;
+  gather(options.dataset, options.dataset.train,
+         indices.first(std::min<std::size_t>(samples, indices.size())), batch);
+  const TimePoint begun = clock.now();
+  replica.backward(batch);
+  const double seconds = to_seconds(clock.now() - begun);
+  return seconds / static_cast<double>(std::max<std::size_t>(1, batch.samples()));
+}
+
+/// Samples per second of a real device in a pass over a whole batch; 0 where that would keep the others waiting
+/// for long.
+double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+  constexpr double longest_seconds = 2;
+  const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
+  const std::uint32_t part = probe_samples(whole);
+  seconds_a_sample(clock, replica, options, part);  // the first pass of a process takes longer
+  if (seconds_a_sample(clock, replica, options, part) * whole > longest_seconds) {
+    return 0;
   }
-  return best;
+  const double seconds = seconds_a_sample(clock, replica, options, whole);
+  return seconds > 0 ? 1 / seconds : 0;
 }
 
 /// What is known of a device by itself before training, where its steps will not tell; 0: nothing.
@@ -86,21 +100,21 @@ double known_throughput(const Clock& clock, Replica& replica, const WorkerOption
 /// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
 constexpr std::uint32_t few_samples = 16;
 
+std::string_view way_to_larger_steps(const TrainConfig& config) {
+  if (is_paced(config)) {
+    return ", or --pacing paper, whose steps are whole batches";
+  }
+  return config.balance ? ", or leave out --balance" : ", or fewer --mini-batches";
+}
+
 void warn_of_small_batches(const JobPlan& plan) {
   const std::uint32_t least = plan.least_step_samples();
-  if (least >= few_samples) {
-    return;
+  if (least < few_samples) {
+    log::warn(
+        "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
+        "below {} they are noisy; use a larger --batch-size{}",
+        least, few_samples, plan.cuts_batches() ? way_to_larger_steps(plan.config()) : "");
   }
-  const bool cut = plan.cuts_batches();
-  log::warn(
-      "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
-      "below {} "
-      "they are noisy; use a larger --batch-size{}",
-      least, few_samples,
-      !cut                      ? ""
-      : is_paced(plan.config()) ? ", or --pacing paper, whose steps are whole batches"
-      : plan.config().balance   ? ", or leave out --balance"
-                                : ", or fewer --mini-batches");
 }
 
 /// A worker's model, and where it meets others, before its first step.
