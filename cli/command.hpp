@@ -26,6 +26,7 @@ Command add_bench(CLI::App& root, const Handlers& handlers);
 Command add_doctor(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
+Command add_data(CLI::App& root);
 Command add_version(CLI::App& root);
 /// Takes its script from `root` when it runs: from every command that was added by then.
 Command add_completion(CLI::App& root);

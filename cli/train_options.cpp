@@ -144,11 +144,26 @@ void add_train_options(CLI::App& app) {
 void add_common_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
     if (!is_of_one_run(field)) {
-      add_option(app, field, default_of(field));
+      const bool own = field.name == "batch-norm";
+      add_option(app, field,
+                 own ? fmt::format(" [{}]", comparisons_batch_norm) : default_of(field));
     }
   }
   add_config_option(app);
   add_output_options(app, Says::events);
+}
+
+void add_data_options(CLI::App& app) {
+  const auto decides = [](std::string_view name) {
+    return name == "data" || name == "data-dir" || name == "workers" || name == "cluster" ||
+           name == "batch-size" || name == "seed" || name.starts_with("split");
+  };
+  for (const Field& field : train_fields()) {
+    if (decides(field.name)) {
+      add_option(app, field, default_of(field));
+    }
+  }
+  add_config_option(app);
 }
 
 TrainConfig common_config_of(const CLI::App& app) {

@@ -14,8 +14,16 @@ void add_train_options(CLI::App& app);
 /// matter of its own machine, and those by which it says what it expects the job to be.
 void add_expectations(CLI::App& app);
 
+/// The statistics of BatchNorm that a comparison evaluates with where nobody says otherwise: running ones lag
+/// behind, more so with some schemes, and would be compared instead of schemes.
+inline constexpr const char* comparisons_batch_norm = "recomputed";
+
 /// Adds an option for every field that the jobs of a comparison have in common, and `--config`.
 void add_common_options(CLI::App& app);
+
+/// Adds an option for every field that decides which samples a worker trains on in which order, and
+/// `--config`. `common_config_of` reads them.
+void add_data_options(CLI::App& app);
 
 /// The configuration that these ask for, not resolved but for the place of the cluster file.
 /// Errors: ConfigError; DataError, for a file that cannot be read.

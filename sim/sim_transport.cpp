@@ -123,7 +123,7 @@ std::unique_ptr<Transfer> SimTransport::start_send(NodeId to, Tag tag,
                                                    std::span<const std::byte> payload) {
   check_peer(to);
   check_presence(to);
-  count(payload.size());
+  count(to, payload.size());
   return std::make_unique<StartedSend>(*this, to, tag, payload);
 }
 
@@ -136,7 +136,7 @@ std::unique_ptr<Transfer> SimTransport::start_receive(NodeId from, Tag tag,
 void SimTransport::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
   check_peer(to);
   if (relation(to) != Relation::lost) {
-    count(payload.size());
+    count(to, payload.size());
     network_.send({self(), to, tag, std::move(payload)});
   }
 }
@@ -241,9 +241,16 @@ Traffic SimTransport::traffic() const {
   return traffic;
 }
 
-void SimTransport::count(std::size_t bytes) {
-  traffic_.bytes_sent += bytes + header_bytes;
-  ++traffic_.messages_sent;
+Traffic SimTransport::traffic_to(NodeId peer) const {
+  const auto found = traffic_to_.find(peer);
+  return found == traffic_to_.end() ? Traffic{} : found->second;
+}
+
+void SimTransport::count(NodeId to, std::size_t bytes) {
+  for (Traffic* const traffic : {&traffic_, &traffic_to_[to]}) {
+    traffic->bytes_sent += bytes + header_bytes;
+    ++traffic->messages_sent;
+  }
 }
 
 }  // namespace syncopate::sim

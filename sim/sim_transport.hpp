@@ -35,6 +35,7 @@ class SimTransport final : public Transport, private Endpoint {
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
+  Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
   /// Closes at once: what is not yet sent is lost. `why` tells the peers.
@@ -58,7 +59,7 @@ class SimTransport final : public Transport, private Endpoint {
   void check() const;
   void check_peer(NodeId peer) const;
   void check_presence(NodeId peer) const;
-  void count(std::size_t bytes);
+  void count(NodeId to, std::size_t bytes);
 
   Node& node_;
   Network& network_;
@@ -69,6 +70,7 @@ class SimTransport final : public Transport, private Endpoint {
   std::exception_ptr ended_by_;  // by `cancel` or `close`
   bool open_ = true;
   Traffic traffic_;
+  std::map<NodeId, Traffic> traffic_to_;  ///< by receiver
 };
 
 }  // namespace syncopate::sim

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct OptimizerSpec {
   double learning_rate = 0.05;
   double momentum = 0.9;
   double weight_decay = 0;
+  double beta1 = 0.9;               ///< of adam and adamw
+  double beta2 = 0.999;             ///< likewise
+  double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
+  std::optional<double> epsilon{};  ///< empty: libtorch's, 1e-8, with adagrad 1e-10
 };
 
 struct NetworkFacts {

@@ -13,6 +13,7 @@
 #include "torch/operator_observer.hpp"
 #include "torch/optimizer_state.hpp"
 #include "torch/seeded_draws.hpp"
+#include "torch/statistics_mode.hpp"
 #include "transport/shared_values.hpp"
 
 namespace syncopate::torch_backend {
@@ -170,6 +171,7 @@ PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
     const Inputs in = inputs(batch);
     const torch::Tensor outputs = network_.forward(in.features);
     const torch::Tensor mean_loss = options_.mean_loss(outputs, in.labels);
+    report_forward_done();
     mean_loss.backward();
     expect_gradients_in_place();
     return result_of(outputs, mean_loss, in.labels);
@@ -197,6 +199,20 @@ PassResult ModuleReplica::evaluate(const Batch& batch) {
     const torch::Tensor outputs = network_.forward(in.features);
     return result_of(outputs, options_.mean_loss(outputs, in.labels), in.labels);
   });
+}
+
+void ModuleReplica::recompute_statistics(const std::function<bool(Batch& into)>& next) {
+  Batch batch;
+  if (!next(batch)) return;
+  const StatisticsMode mode(*network_.module);
+  if (!mode.has_statistics()) return;
+  const torch::NoGradGuard no_grad;
+  do {
+    run_pass("statistics", batch, [&] {
+      network_.forward(inputs(batch).features);
+      return PassResult{};
+    });
+  } while (next(batch));
 }
 
 void ModuleReplica::initialise(std::uint64_t seed) {

@@ -60,6 +60,8 @@ class ModuleReplica final : public Replica {
   /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
+  /// Of BatchNorm. Errors: ConfigError, as the passes.
+  void recompute_statistics(const std::function<bool(Batch& into)>& next) override;
 
   /// As a new network drawn after `torch::manual_seed(seed)` on a CPU, whatever the device. Resets
   /// buffers, integer ones included; the optimizer keeps its state.

@@ -54,7 +54,7 @@ torch::Tensor& momentum(ParamState& state) {
 Form sgd_form(const optim::SGDOptions& options) {
   using State = optim::SGDParamState;
   Form form{.optimizer = "SGD", .make = make_state<State>};
-  if (options.momentum() != 0) form.slots["momentum"] = momentum<State>;
+  if (options.momentum() != 0) form.slots["momentum_buffer"] = momentum<State>;
   return form;
 }
 
@@ -64,7 +64,7 @@ Form rmsprop_form(const optim::RMSpropOptions& options) {
   form.slots["square_avg"] = [](ParamState& state) -> torch::Tensor& {
     return static_cast<State&>(state).square_avg();
   };
-  if (options.momentum() != 0) form.slots["momentum"] = momentum<State>;
+  if (options.momentum() != 0) form.slots["momentum_buffer"] = momentum<State>;
   if (options.centered()) {
     form.slots["grad_avg"] = [](ParamState& state) -> torch::Tensor& {
       return static_cast<State&>(state).grad_avg();

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -35,11 +36,30 @@ Made make_momentum(const OptimizerSpec& spec, Parameters parameters) {
                                           .nesterov(spec.name == "nesterov"));
 }
 
-/// RMSprop, Adam, AdamW and Adagrad: all that they are told is a rate and a decay.
+/// Of RMSprop, Adam, AdamW and Adagrad: what all of them have.
+template <class Options>
+Options adaptive_options(const OptimizerSpec& spec) {
+  Options options(spec.learning_rate);
+  options.weight_decay(spec.weight_decay);
+  if (spec.epsilon) options.eps(*spec.epsilon);
+  return options;
+}
+
 template <class Optimizer, class Options>
-Made make_adaptive(const OptimizerSpec& spec, Parameters parameters) {
-  return std::make_unique<Optimizer>(std::move(parameters),
-                                     Options(spec.learning_rate).weight_decay(spec.weight_decay));
+Made make_adam(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<Optimizer>(
+      std::move(parameters),
+      adaptive_options<Options>(spec).betas(std::make_tuple(spec.beta1, spec.beta2)));
+}
+
+Made make_rmsprop(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<optim::RMSprop>(
+      std::move(parameters), adaptive_options<optim::RMSpropOptions>(spec).alpha(spec.alpha));
+}
+
+Made make_adagrad(const OptimizerSpec& spec, Parameters parameters) {
+  return std::make_unique<optim::Adagrad>(std::move(parameters),
+                                          adaptive_options<optim::AdagradOptions>(spec));
 }
 
 struct Kind {
@@ -52,10 +72,10 @@ constexpr std::array kinds{
     Kind{"sgd", 0.2, make_sgd},
     Kind{"momentum", 0.05, make_momentum},
     Kind{"nesterov", 0.05, make_momentum},
-    Kind{"rmsprop", 0.001, make_adaptive<optim::RMSprop, optim::RMSpropOptions>},
-    Kind{"adam", 0.001, make_adaptive<optim::Adam, optim::AdamOptions>},
-    Kind{"adamw", 0.001, make_adaptive<optim::AdamW, optim::AdamWOptions>},
-    Kind{"adagrad", 0.01, make_adaptive<optim::Adagrad, optim::AdagradOptions>},
+    Kind{"rmsprop", 0.001, make_rmsprop},
+    Kind{"adam", 0.001, make_adam<optim::Adam, optim::AdamOptions>},
+    Kind{"adamw", 0.001, make_adam<optim::AdamW, optim::AdamWOptions>},
+    Kind{"adagrad", 0.01, make_adagrad},
 };
 
 const Kind& kind_named(const std::string& name) {
@@ -79,6 +99,10 @@ Made make_optimizer(const OptimizerSpec& spec, Parameters parameters) {
   expect_range(spec, "learning rate", spec.learning_rate, HUGE_VAL);
   expect_range(spec, "momentum", spec.momentum, 1);
   expect_range(spec, "weight decay", spec.weight_decay, HUGE_VAL);
+  expect_range(spec, "beta1", spec.beta1, 1);
+  expect_range(spec, "beta2", spec.beta2, 1);
+  expect_range(spec, "alpha", spec.alpha, 1);
+  expect_range(spec, "epsilon", spec.epsilon.value_or(0), HUGE_VAL);
   if (spec.name == "nesterov" && spec.momentum == 0) {
     throw ConfigError("optimizer nesterov with momentum 0: expected more, or optimizer sgd");
   }

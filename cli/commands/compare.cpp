@@ -21,7 +21,9 @@ constexpr const char* examples = R"(Examples:
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
 
 A scheme may bring options of its own, which go over those for all; a switch stands alone.
-With several learning rates each is tried with the first seed, and every scheme goes on with its best.
+With several learning rates each is tried with the seed before the first, which does not count, and every
+scheme goes on with its best. BatchNorm's statistics are recomputed for evaluations, unless --batch-norm
+says otherwise.
 Beside a cluster file the limit takes part: one device as fast as all of them together.
 The same command goes on with what was broken off; --out may get more schemes, seeds and rates.)";
 
@@ -90,6 +92,9 @@ CommonOptions common_of(const CLI::App& app) {
     common.learning_rates = {*rate};
   }
   common.config.learning_rate.reset();
+  if (!common.given.contains("batch-norm")) {
+    common.config.batch_norm = comparisons_batch_norm;
+  }
   return common;
 }
 

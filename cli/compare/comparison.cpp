@@ -17,6 +17,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/view/terminal.hpp"
 #include "data/dataset.hpp"
+#include "train/names.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -118,7 +119,7 @@ Workload Comparison::workload(const Run& run) const {
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 
-/// Counts every run once, at whichever learning rate.
+/// Counts the runs that count at whichever learning rate.
 void Comparison::foresee() {
   ChosenRates any;
   for (const Contestant& one : plan_.contestants) {
@@ -126,11 +127,8 @@ void Comparison::foresee() {
         one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
   }
   std::vector<Run> all = plan_.grid();
-  for (const Run& run : plan_.finals(any)) {
-    if (std::find(all.begin(), all.end(), run) == all.end()) {
-      all.push_back(run);
-    }
-  }
+  const std::vector<Run> counted = plan_.finals(any);
+  all.insert(all.end(), counted.begin(), counted.end());
   for (const Run& run : all) {
     forecast_.expect(workload(run), run.virtual_time);
   }
@@ -235,15 +233,20 @@ Provenance Comparison::provenance() const {
   const char* counted = plan_.virtual_time ? "virtual" : "real";
   const bool tried = !plan_.grid().empty();
   const char* tried_in = plan_.grid_in_virtual_time ? "virtual" : "real";
+  std::string worlds =
+      tried ? fmt::format(
+                  "Learning rates were tried in {} time, with seed {}, which does not count; "
+                  "what counts was run in {} time, {} seeds",
+                  tried_in, plan_.grid_seed(), counted, plan_.seeds)
+            : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
+  if (has_batch_norm(plan_.common.network)) {
+    worlds += fmt::format("; evaluated with {} statistics of BatchNorm", plan_.common.batch_norm);
+  }
   return {.command = command_.words,
           .machine = machine(),
           .date = fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))),
           .version = command_.version,
-          .worlds = tried
-                        ? fmt::format("Learning rates were tried in {} time, with the first seed; "
-                                      "what counts was run in {} time, {} seeds",
-                                      tried_in, counted, plan_.seeds)
-                        : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds)};
+          .worlds = std::move(worlds)};
 }
 
 }  // namespace

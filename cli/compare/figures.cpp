@@ -91,19 +91,19 @@ std::optional<double> quotient(const ContestantFigures* other, const ContestantF
 RunFigures figures_of(const Json& summary, std::optional<double> target) {
   try {
     const Json& staleness = summary.at("staleness");
-    return {
-        .time_to_target = time_to_target(summary.at("evaluations"), target),
-        .accuracy = number_or_none(summary, "accuracy"),
-        .learning_rate = number_or_none(summary, "learning_rate"),
-        .training_seconds = summary.at("training_seconds"),
-        .samples = summary.at("samples"),
-        .throughput = summary.at("throughput"),
-        .cluster_efficiency = summary.at("cluster_efficiency"),
-        .traffic = summary.at("traffic_bytes").get<double>() + summary.value("local_bytes", 0.0),
-        .median_staleness = staleness.at("median"),
-        .p99_staleness = staleness.at("p99"),
-        .most_staleness = staleness.at("max"),
-        .devices = devices_in(summary.at("workers"))};
+    return {.time_to_target = time_to_target(summary.at("evaluations"), target),
+            .accuracy = number_or_none(summary, "accuracy"),
+            .learning_rate = number_or_none(summary, "learning_rate"),
+            .training_seconds = summary.at("training_seconds"),
+            .samples = summary.at("samples"),
+            .throughput = summary.at("throughput"),
+            .cluster_efficiency = summary.at("cluster_efficiency"),
+            .traffic = summary.at("traffic_bytes"),
+            .local = summary.value("local_bytes", 0.0),
+            .median_staleness = staleness.at("median"),
+            .p99_staleness = staleness.at("p99"),
+            .most_staleness = staleness.at("max"),
+            .devices = devices_in(summary.at("workers"))};
   } catch (const Json::exception& error) {
     throw DataError(std::string("a summary.json lacks what a comparison needs: ") + error.what());
   }
@@ -134,6 +134,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   figures.cluster_efficiency = median(&RunFigures::cluster_efficiency);
   figures.traffic = median(&RunFigures::traffic);
   figures.traffic_per_sample = median_over(sound, traffic_per_sample);
+  figures.local = median(&RunFigures::local);
   figures.median_staleness = median(&RunFigures::median_staleness);
   figures.p99_staleness = median(&RunFigures::p99_staleness);
   figures.most_staleness = median(&RunFigures::most_staleness);

@@ -28,7 +28,8 @@ struct RunFigures {
   double samples = 0;
   double throughput = 0;
   double cluster_efficiency = 0;
-  double traffic = 0;  ///< bytes
+  double traffic = 0;  ///< bytes through a transport
+  double local = 0;    ///< bytes exchanged in shared memory
   double median_staleness = 0;
   double p99_staleness = 0;
   double most_staleness = 0;
@@ -59,6 +60,7 @@ struct ContestantFigures {
   std::optional<double> cluster_efficiency = {};
   std::optional<double> traffic = {};
   std::optional<double> traffic_per_sample = {};
+  std::optional<double> local = {};
   std::optional<double> median_staleness = {};
   std::optional<double> p99_staleness = {};
   std::optional<double> most_staleness = {};

@@ -36,6 +36,11 @@ const Contestant& ComparisonPlan::contestant(const std::string& label) const {
   return *found;
 }
 
+std::uint64_t ComparisonPlan::grid_seed() const {
+  constexpr std::uint64_t most_seeds = 9999;
+  return common.seed > 0 ? common.seed - 1 : most_seeds;
+}
+
 std::vector<Run> ComparisonPlan::grid() const {
   std::vector<Run> runs;
   for (const Contestant& one : contestants) {
@@ -45,7 +50,7 @@ std::vector<Run> ComparisonPlan::grid() const {
     for (const double rate : one.learning_rates) {
       runs.push_back({.contestant = one.label,
                       .learning_rate = rate,
-                      .seed = common.seed,
+                      .seed = grid_seed(),
                       .virtual_time = grid_in_virtual_time || one.is_limit});
     }
   }
@@ -66,17 +71,7 @@ std::vector<Run> ComparisonPlan::finals(const ChosenRates& rates) const {
 }
 
 std::size_t ComparisonPlan::size() const {
-  const std::vector<Run> tried = grid();
-  ChosenRates any;
-  for (const Contestant& one : contestants) {
-    any[one.label] =
-        one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates[0]);
-  }
-  const std::vector<Run> counted = finals(any);
-  const auto known = std::count_if(counted.begin(), counted.end(), [&](const Run& run) {
-    return std::find(tried.begin(), tried.end(), run) != tried.end();
-  });
-  return tried.size() + counted.size() - static_cast<std::size_t>(known);
+  return grid().size() + seeds * contestants.size();
 }
 
 TrainConfig ComparisonPlan::config_of(const Run& run) const {

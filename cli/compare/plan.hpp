@@ -39,11 +39,14 @@ struct ComparisonPlan {
   bool until_target = false;  ///< a run ends where the target is reached
 
   const Contestant& contestant(const std::string& label) const;
-  /// A run for each learning rate of those who have several, with the first seed.
+  /// The seed with which learning rates are tried, none of those that count: the one before the first, and
+  /// 9999 where that is 0. More seeds later do not reach it.
+  std::uint64_t grid_seed() const;
+  /// A run for each learning rate of those who have several.
   std::vector<Run> grid() const;
   /// The runs that count: seed by seed, contestant by contestant.
   std::vector<Run> finals(const ChosenRates& rates) const;
-  /// How many runs there are in all. A run of the grid may be one that counts.
+  /// How many runs there are in all.
   std::size_t size() const;
 
   /// What `train` is told, not resolved and without a run folder.

@@ -94,13 +94,15 @@ Table costs(const std::vector<ContestantFigures>& contestants) {
                {"wait"},
                {"traffic"},
                {"a sample"},
+               {"in shared memory"},
                {"staleness"}});
   for (const ContestantFigures& one : contestants) {
     table.add(
         {one.label, shown(one.throughput, whole_text), shown(one.cluster_efficiency, percent_text),
          range_text(one, &DeviceFigures::computing), range_text(one, &DeviceFigures::communication),
          range_text(one, &DeviceFigures::wait), shown(one.traffic, bytes_text),
-         shown(one.traffic_per_sample, bytes_text), staleness_text(one)});
+         shown(one.traffic_per_sample, bytes_text), shown(one.local, bytes_text),
+         staleness_text(one)});
   }
   return table;
 }
@@ -185,6 +187,7 @@ Json to_json(const ContestantFigures& one) {
           {"cluster_efficiency", or_null(one.cluster_efficiency)},
           {"traffic_bytes", or_null(one.traffic)},
           {"traffic_bytes_per_sample", or_null(one.traffic_per_sample)},
+          {"local_bytes", or_null(one.local)},
           {"staleness",
            {{"median", or_null(one.median_staleness)},
             {"p99", or_null(one.p99_staleness)},
@@ -201,6 +204,7 @@ Json to_json(const RunFigures& run) {
           {"throughput", run.throughput},
           {"cluster_efficiency", run.cluster_efficiency},
           {"traffic_bytes", run.traffic},
+          {"local_bytes", run.local},
           {"devices", devices_json(run.devices)}};
 }
 

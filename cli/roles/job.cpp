@@ -9,6 +9,7 @@
 #include "torch/factory.hpp"
 #include "train/checkpoint.hpp"
 #include "train/config_file.hpp"
+#include "train/worker_devices.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -26,7 +27,7 @@ Job::Job(const TrainConfig& config, std::optional<std::filesystem::path> resume_
       resume_from_(std::move(resume_from)) {}
 
 std::string Job::device(Rank rank) const {
-  return torch_backend::resolve_device(config().device, rank.value);
+  return torch_backend::resolve_device(device_of_worker(config(), rank.value), rank.value);
 }
 
 std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
@@ -35,7 +36,11 @@ std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
                                      {.name = config().optimizer,
                                       .learning_rate = config().learning_rate.value(),
                                       .momentum = config().momentum,
-                                      .weight_decay = config().weight_decay},
+                                      .weight_decay = config().weight_decay,
+                                      .beta1 = config().beta1,
+                                      .beta2 = config().beta2,
+                                      .alpha = config().alpha,
+                                      .epsilon = config().epsilon},
                                      device);
 }
 

@@ -108,14 +108,15 @@ Decisions Coordinator::handle_step(NodeId from, const wire::Stepped& stepped) {
   if (!pacer_ || !member || member->role != Role::worker) {
     throw ProtocolError("the coordinator was told of a step, but nobody's steps are paced");
   }
-  carry_out(pacer_->stepped(member->rank,
-                            {.round = stepped.round(),
-                             .steps = stepped.steps(),
-                             .samples = stepped.samples(),
-                             .took = from_seconds(stepped.seconds()),
-                             .meets = stepped.meets(),
-                             .communicated = from_seconds(stepped.communicated_seconds())},
-                            world_.now()));
+  const StepReport report{.round = stepped.round(),
+                          .steps = stepped.steps(),
+                          .samples = stepped.samples(),
+                          .took = from_seconds(stepped.seconds()),
+                          .meets = stepped.meets(),
+                          .communicated = from_seconds(stepped.communicated_seconds())};
+  const Paces paces = pacer_->stepped(member->rank, report, world_.now());
+  observer_.stepped(member->rank, report);
+  carry_out(paces);
   return {};
 }
 
@@ -174,6 +175,7 @@ void Coordinator::carry_out(const Paces& paces) {
     message.mutable_pace()->set_meet_after(pace.meet_after.value_or(0));
     message.mutable_pace()->set_step_samples(pace.step_samples);
     tell(membership_.view()->find(Role::worker, pace.worker)->node, message);
+    observer_.pace_decided(pace, world_.now() - installed_);
   }
 }
 
@@ -223,8 +225,31 @@ void Coordinator::act(const NameAbsent& absent) {
   observer_.awaiting(absent.names);
 }
 
+/// What workers begin a new job with they know without a message.
+void Coordinator::tell_first_paces() {
+  const PacerState state = pacer_->state();
+  if (state.round > 1) {
+    return;
+  }
+  for (std::uint32_t rank = 0; rank < state.workers.size(); ++rank) {
+    const PacerState::Worker& worker = state.workers[rank];
+    if (worker.reason) {
+      observer_.pace_decided({.worker = Rank{rank},
+                              .round = worker.round,
+                              .meet_after = worker.meet_after,
+                              .step_samples = worker.step_samples,
+                              .reason = *worker.reason},
+                             Duration::zero());
+    }
+  }
+}
+
 void Coordinator::act(const InstallView& install) {
   observer_.view_installed(install.view);
+  installed_ = world_.now();
+  if (pacer_) {
+    tell_first_paces();
+  }
   wire::FromCoordinator message;
   *message.mutable_view() = to_wire(install.view);
   tell_everyone(message);

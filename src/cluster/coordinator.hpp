@@ -32,6 +32,10 @@ class JobObserver {
   virtual void dropped(const Member& member, const std::string& reason) = 0;
   /// Of a job that is paced, every 100 ms.
   virtual void paced(const PacerState& state) = 0;
+  /// Of a job that is paced: what the pacer has decided of a worker, so long after the view was installed.
+  virtual void pace_decided(const Pace& pace, Duration moment) = 0;
+  /// Of a job that is paced: a worker has done a step, after what was decided of it before.
+  virtual void stepped(Rank worker, const StepReport& report) = 0;
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
 };
@@ -75,6 +79,7 @@ class Coordinator {
   void keep_pace();
   void carry_out(const Paces& paces);
   void tell_speed_shares(const PacerState& state);
+  void tell_first_paces();
   void no_longer_pace(NodeId node);
   void stop_if_wanted();
   void stop_when_complete();
@@ -86,6 +91,7 @@ class Coordinator {
   Membership membership_;
   std::optional<Pacer> pacer_;
   TimePoint next_tick_{};  ///< when time next passes for the pacer, and the observer hears of it
+  TimePoint installed_{};  ///< the view
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
   std::vector<double> shares_told_;    ///< of the workers' speeds, by rank
   const wire::JobDescription description_;

@@ -28,6 +28,10 @@ Pacer::Pacer(Options options)
     throw ConfigError(fmt::format("--round-time {:g}: expected `auto` or a number above 0",
                                   to_seconds(*round_time_)));
   }
+  if (options_.margin && *options_.margin < Duration::zero()) {
+    throw ConfigError(fmt::format("--pacing-margin {:g}: expected `auto` or a number from 0",
+                                  to_seconds(*options_.margin)));
+  }
   for (const std::uint32_t size : options_.batch_sizes) {
     if (size == 0) {
       throw ConfigError("batch size 0: expected at least 1 on every worker");
@@ -273,7 +277,7 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
   if (last.round > round_) {
     return PaceReason::with_the_slowest;
   }
-  const Duration margin = last.estimate.margin(last.in_hand);
+  const Duration margin = options_.margin.value_or(last.estimate.margin(last.in_hand));
   if (expected_end(worker) + step_time(worker) + margin > expected_end(last)) {
     return PaceReason::no_time_for_another;
   }

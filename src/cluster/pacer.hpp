@@ -16,8 +16,8 @@ namespace syncopate {
 /// Messages go one way, so the pacer decides ahead: a worker is told "meet after k + 1 steps" while the
 /// step k + 1 is in hand. No step is done in vain, and no device waits for an answer. c_i is the
 /// estimated time of a step of worker i, k_i the steps that it has done in this round, e_i when its
-/// step in hand is expected to end (not before now), ε the margin of the slowest, q the time of a
-/// meeting. The step in hand began at the last report, or, where workers do not overlap, the first
+/// step in hand is expected to end (not before now), ε the margin (that of the slowest's estimate, or
+/// `Options::margin`: the paper's is 0.5 s), q the time of a meeting. The step in hand began at the last report, or, where workers do not overlap, the first
 /// one of a round when the meeting before had ended: at its last entry + q.
 ///
 /// `paper` (algorithm 2): s = argmax c_i. Worker i meets after k_i + 1 steps when i = s; or s is at the
@@ -46,6 +46,7 @@ class Pacer {
     std::vector<std::uint32_t> batch_sizes;  ///< whole mini-batches, by rank
     Rule rule = Rule::timed;
     std::optional<Duration> round_time = {};  ///< of `timed`; empty: auto
+    std::optional<Duration> margin = {};      ///< ε of `paper`; empty: by the measured spread
     bool overlap = true;                      ///< workers train on while the sum travels
     std::uint64_t done = 0;                   ///< rounds that came before, in a run that is resumed
   };

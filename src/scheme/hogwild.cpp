@@ -9,7 +9,7 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   replica.local_step();
   const TimePoint stepped = clock_.now();
   model_.add_difference(replica.view(Part::params), before_);
-  model_.leave_buffers(options_.self, replica.view(Part::buffers));
+  model_.leave_buffers(options_.self, replica.view(Part::buffers), facts.samples);
   model_.leave_position(options_.self, {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
   const Fate fate{.staleness = updates - read_at_};

@@ -28,6 +28,8 @@ Meeting joined(const std::optional<Meeting>& first, Meeting second) {
   if (first) {
     second.samples += first->samples;
     second.loss_sum += first->loss_sum;
+    second.own->steps += first->own->steps;
+    second.own->samples += first->own->samples;
   }
   return second;
 }
@@ -109,6 +111,7 @@ void LocalRounds::begin_with(Replica& replica) {
 }
 
 void LocalRounds::hold(const StepFacts& facts) {
+  ++held_steps_;
   held_.samples += facts.samples;
   held_.loss_sum += facts.loss_sum;
   held_.paused = facts.paused;
@@ -125,6 +128,7 @@ Card LocalRounds::depart(Replica& replica) {
   add_scaled(mean_.all(), -1, global_);
   mean_buffers_ = gone_buffers_;
   ++round_.value;
+  gone_with_ = {.steps = std::exchange(held_steps_, 0), .samples = held_.samples};
   return std::exchange(held_, {});
 }
 
@@ -142,6 +146,7 @@ Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica,
   communicated_ = met.communicated + applied;
   Meeting meeting = met.table.meeting;
   meeting.own_since = held_.samples;
+  meeting.own = gone_with_;
   return meeting;
 }
 

@@ -80,9 +80,11 @@ class LocalRounds : public Scheme {
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
-  bool last_round_ = false;  ///< the end is agreed upon
-  bool drains_ = false;      ///< a checkpoint is agreed upon, which the next round ends with
-  Card held_;                ///< what this replica's next card says
+  bool last_round_ = false;       ///< the end is agreed upon
+  bool drains_ = false;           ///< a checkpoint is agreed upon, which the next round ends with
+  Card held_;                     ///< what this replica's next card says
+  std::uint64_t held_steps_ = 0;  ///< likewise
+  OwnPart gone_with_{};           ///< with what it went to its meeting
   Duration communicated_{};
 
   // As long as the parts of the replica; empty before the first step.

@@ -13,6 +13,8 @@ Meeting joined(const std::optional<Meeting>& before, Meeting latest) {
     latest.loss_sum += before->loss_sum;
     latest.paused += before->paused;
     latest.agreed.stop |= before->agreed.stop;
+    latest.own->steps += before->own->steps;
+    latest.own->samples += before->own->samples;
   }
   return latest;
 }
@@ -65,7 +67,9 @@ Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
   replica.store(Part::buffers);
   for (const auto& round : results) {
     step(replica, *round);
-    outcome.meeting = joined(outcome.meeting, round->meeting);
+    Meeting meeting = round->meeting;
+    meeting.own = OwnPart{.steps = round->staleness.size(), .samples = round->info.samples};
+    outcome.meeting = joined(outcome.meeting, std::move(meeting));
     for (const std::uint64_t staleness : round->staleness) {
       outcome.fates.push_back({.staleness = staleness});
     }

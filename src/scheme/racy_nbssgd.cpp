@@ -69,7 +69,7 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
 /// Returns how many updates there were before.
 std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   model_.add_difference(replica.view(Part::params), before_);
-  model_.leave_buffers(group_.rank(), replica.view(Part::buffers));
+  model_.leave_buffers(group_.rank(), replica.view(Part::buffers), contribution_.samples());
   model_.leave_position(group_.rank(), position_);
   return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
@@ -100,7 +100,8 @@ std::optional<Meeting> RacyNbssgd::leave(Replica& replica) {
 }
 
 ModelParts RacyNbssgd::model(Replica& replica) const {
-  buffers_.resize(replica.view(Part::buffers).size());
+  const std::span<const float> own = replica.view(Part::buffers);
+  buffers_.assign(own.begin(), own.end());
   model_.read_mean_buffers(buffers_);
   return {.params = replica.view(Part::params), .buffers = buffers_};
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/batch.hpp"
@@ -87,8 +88,16 @@ class Replica {
   /// Order: `sink`, where there is one, is told of each value once, in any order, the last by the end of the pass.
   virtual PassResult backward(const Batch& batch, GradientSink* sink) = 0;
   PassResult backward(const Batch& batch) { return backward(batch, nullptr); }
+  /// `called` is called in each `backward`, by its thread, when the forward pass is done. On an accelerator that is
+  /// when the work of the forward pass has been handed to the device.
+  void on_forward_done(std::function<void()> called) { forward_done_ = std::move(called); }
   /// Forward alone, in evaluation mode. Changes nothing.
   virtual PassResult evaluate(const Batch& batch) = 0;
+
+  /// Makes running statistics of the inputs of layers (BatchNorm's mean and variance) the mean of those of the
+  /// batches that `next` makes, at the parameters as they are, until it returns false; where it makes none, they stay
+  /// as they are. Other layers compute as in `evaluate`. Changes nothing else.
+  virtual void recompute_statistics(const std::function<bool(Batch& into)>& next) = 0;
 
   /// Draws new parameters from the model's own initial distribution.
   virtual void initialise(std::uint64_t seed) = 0;
@@ -100,6 +109,16 @@ class Replica {
   virtual OptimizerState optimizer_state() const = 0;
   /// Errors: DataError, when the state is that of another optimizer or another model.
   virtual void load_optimizer_state(const OptimizerState& state) = 0;
+
+ protected:
+  void report_forward_done() const {
+    if (forward_done_) {
+      forward_done_();
+    }
+  }
+
+ private:
+  std::function<void()> forward_done_;
 };
 
 }  // namespace syncopate

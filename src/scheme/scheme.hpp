@@ -43,6 +43,12 @@ struct Spent {
   Duration wait{};         ///< for others who were not there yet
 };
 
+/// What one worker brought to a synchronization round.
+struct OwnPart {
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+};
+
 /// A meeting of replicas: with each other, the same on every worker; or of one replica with what the
 /// others have left in a server or in shared memory.
 struct Meeting {
@@ -53,6 +59,9 @@ struct Meeting {
   Wishes agreed{};
   /// Of this worker's samples, those since it contributed: they are not among `samples`.
   std::uint64_t own_since = 0;
+  /// This worker's part of that round, where it is not what it has done since its meeting before: where a worker
+  /// goes on computing while replicas synchronize.
+  std::optional<OwnPart> own{};
 };
 
 /// What became of the gradient that a worker handed in.

@@ -36,7 +36,7 @@ Value relaxed_add(Value& value, Value added) {
 
 struct SharedModel::Head {
   struct Worker {
-    std::uint64_t has_left_buffers;  ///< 1 or 0
+    std::uint64_t gathered;  ///< samples that its buffers come from
     std::uint64_t step;
     std::uint64_t batch;
     std::uint64_t taken;
@@ -87,25 +87,28 @@ void SharedModel::add_difference(std::span<const float> after, std::span<const f
   }
 }
 
-void SharedModel::leave_buffers(Rank worker, std::span<const float> buffers) {
+void SharedModel::leave_buffers(Rank worker, std::span<const float> buffers,
+                                std::uint64_t samples) {
   const std::span<float> place = buffers_.subspan(worker.value * size_.buffers, size_.buffers);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     relaxed_store(place[i], buffers[i]);
   }
-  relaxed_store(head_->workers[worker.value].has_left_buffers, 1);
+  relaxed_add(head_->workers[worker.value].gathered, samples);
 }
 
 void SharedModel::read_mean_buffers(std::span<float> mean) const {
-  std::fill(mean.begin(), mean.end(), 0.0F);
-  float workers = 0;
+  double total = 0;
   for (std::uint32_t rank = 0; rank < size_.workers; ++rank) {
-    if (relaxed_load(head_->workers[rank].has_left_buffers) == 0) {
+    const auto samples = static_cast<double>(relaxed_load(head_->workers[rank].gathered));
+    if (samples == 0) {
       continue;
     }
-    ++workers;
+    total += samples;
+    const auto share = static_cast<float>(samples / total);  // 1 for the first
     const std::span<const float> place = buffers_.subspan(rank * size_.buffers, size_.buffers);
     for (std::size_t i = 0; i < mean.size(); ++i) {
-      mean[i] += (relaxed_load(place[i]) - mean[i]) / workers;
+      const float value = relaxed_load(place[i]);
+      mean[i] = share == 1 ? value : mean[i] + (value - mean[i]) * share;
     }
   }
 }

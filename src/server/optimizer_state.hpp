@@ -9,7 +9,7 @@ namespace syncopate {
 
 /// Everything that an optimizer remembers between steps, for checkpoints.
 struct OptimizerState {
-  std::map<std::string, std::vector<float>> slots;  ///< "momentum": one value per parameter
+  std::map<std::string, std::vector<float>> slots;  ///< "momentum_buffer": one value per parameter
   std::map<std::string, std::int64_t> counters;     ///< "step"
 };
 

@@ -165,10 +165,10 @@ void ParameterServer::take_push(Rank worker, const Request& request) {
   }
   receive_buffers(worker);
   if (request.step > desk.steps) {
-    desk.facts = {.step = request.step,
-                  .samples = request.samples,
-                  .loss_sum = request.loss_sum,
-                  .weight = request.weight};
+    store_.take_facts(worker, {.step = request.step,
+                               .samples = request.samples,
+                               .loss_sum = request.loss_sum,
+                               .weight = request.weight});
   }
 }
 

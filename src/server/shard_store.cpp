@@ -219,18 +219,24 @@ void ShardStore::read(Rank worker) {
   sent(desk);
 }
 
+void ShardStore::take_facts(Rank worker, const PushFacts& facts) {
+  Desk& desk = desks_[worker.value];
+  desk.facts = facts;
+  desk.gathered += facts.samples;
+}
+
 std::vector<float> ShardStore::mean_buffers() const {
   double total = 0;
   for (const Desk& desk : desks_) {
-    total += static_cast<double>(desk.facts.samples);
+    total += static_cast<double>(desk.gathered);
   }
   if (total == 0) {
     return desks_.front().buffers;
   }
   std::vector<float> mean(desks_.front().buffers.size());
   for (const Desk& desk : desks_) {
-    if (desk.facts.samples > 0) {
-      const auto share = static_cast<float>(static_cast<double>(desk.facts.samples) / total);
+    if (desk.gathered > 0) {
+      const auto share = static_cast<float>(static_cast<double>(desk.gathered) / total);
       add_scaled(mean, share, desk.buffers);
     }
   }
@@ -251,6 +257,7 @@ ShardState ShardStore::state() const {
     const std::string prefix = worker_prefix(rank);
     state.rest.counters[prefix + "steps"] = static_cast<std::int64_t>(desk.steps);
     state.rest.counters[prefix + "samples"] = static_cast<std::int64_t>(desk.facts.samples);
+    state.rest.counters[prefix + "gathered"] = static_cast<std::int64_t>(desk.gathered);
     state.rest.slots[prefix + "buffers"] = desk.buffers;
   }
   return state;
@@ -274,6 +281,7 @@ void ShardStore::restore(const ShardState& state) {
     const std::string prefix = worker_prefix(rank);
     desk.steps = static_cast<std::uint64_t>(counter(state.rest, prefix + "steps"));
     desk.facts.samples = static_cast<std::uint64_t>(counter(state.rest, prefix + "samples"));
+    desk.gathered = static_cast<std::uint64_t>(counter(state.rest, prefix + "gathered"));
     desk.buffers = slot(state.rest, prefix + "buffers", desk.buffers.size());
   }
   has_model_ = true;

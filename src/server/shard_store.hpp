@@ -33,6 +33,7 @@ struct Desk {
   std::vector<float> own_in;       ///< where these are, unless the worker lends memory of its own
   std::vector<float> own_out;      ///< likewise
   std::vector<float> buffers;      ///< its own, as of its last push
+  std::uint64_t gathered = 0;      ///< samples that its buffers come from: of all its pushes
   PushFacts facts{};               ///< of its last push
   std::uint64_t read_version = 0;  ///< of what it was sent last
   std::uint64_t steps = 0;         ///< that have been taken in
@@ -101,7 +102,9 @@ class ShardStore {
   /// Writes the parameters to a worker's desk.
   void read(Rank worker);
 
-  /// Σ n_i b_i / Σ n_i over the buffers of all workers, with the samples of their last pushes.
+  /// Notes down what a worker says of the push that is in its desk.
+  void take_facts(Rank worker, const PushFacts& facts);
+  /// Σ n_i b_i / Σ n_i over the buffers of all workers, n_i the samples of all pushes of worker i.
   std::vector<float> mean_buffers() const;
 
   ShardState state() const;

@@ -16,11 +16,7 @@ namespace syncopate {
 namespace {
 
 constexpr double adagrad_epsilon = 1e-10;
-constexpr double rmsprop_smoothing = 0.99;
-constexpr double rmsprop_epsilon = 1e-8;
-constexpr double adam_beta1 = 0.9;
-constexpr double adam_beta2 = 0.999;
-constexpr double adam_epsilon = 1e-8;
+constexpr double usual_epsilon = 1e-8;
 
 /// What all rules share: a memory, and the rate of the step under way.
 class Rule : public UpdateRule {
@@ -68,7 +64,7 @@ class Sgd final : public Rule {
 class Momentum final : public Rule {
  public:
   Momentum(const RuleSpec& spec, std::size_t values)
-      : Rule({.rule = spec.name, .slots = {"momentum"}}, spec, values) {}
+      : Rule({.rule = spec.name, .slots = {"momentum_buffer"}}, spec, values) {}
 
  private:
   void step(const StepBlock& block, ValueRange range) override {
@@ -85,7 +81,8 @@ class Adagrad final : public Rule {
 
  private:
   void step(const StepBlock& block, ValueRange range) override {
-    adagrad_step(block, memory().part(0, range), {.rate = rate(), .epsilon = adagrad_epsilon});
+    adagrad_step(block, memory().part(0, range),
+                 {.rate = rate(), .epsilon = spec().epsilon.value_or(adagrad_epsilon)});
   }
 };
 
@@ -97,7 +94,9 @@ class Rmsprop final : public Rule {
  private:
   void step(const StepBlock& block, ValueRange range) override {
     rmsprop_step(block, memory().part(0, range),
-                 {.rate = rate(), .smoothing = rmsprop_smoothing, .epsilon = rmsprop_epsilon});
+                 {.rate = rate(),
+                  .smoothing = spec().alpha,
+                  .epsilon = spec().epsilon.value_or(usual_epsilon)});
   }
 };
 
@@ -116,11 +115,11 @@ class Adam final : public Rule {
     if (decoupled) decayed.decay = 0;
     adam_step(decayed, {.mean = memory().part(0, range), .mean_square = memory().part(1, range)},
               {.rate = rate(),
-               .beta1 = adam_beta1,
-               .beta2 = adam_beta2,
-               .epsilon = adam_epsilon,
-               .correction1 = 1 - std::pow(adam_beta1, steps),
-               .correction2 = 1 - std::pow(adam_beta2, steps),
+               .beta1 = spec().beta1,
+               .beta2 = spec().beta2,
+               .epsilon = spec().epsilon.value_or(usual_epsilon),
+               .correction1 = 1 - std::pow(spec().beta1, steps),
+               .correction2 = 1 - std::pow(spec().beta2, steps),
                .keep = decoupled ? 1 - rate() * spec().weight_decay : 1});
   }
 };
@@ -168,6 +167,10 @@ std::unique_ptr<UpdateRule> make_update_rule(const RuleSpec& spec, std::size_t v
   }
   expect_range(spec, "momentum", spec.momentum, 1);
   expect_range(spec, "weight decay", spec.weight_decay, HUGE_VAL);
+  expect_range(spec, "beta1", spec.beta1, 1);
+  expect_range(spec, "beta2", spec.beta2, 1);
+  expect_range(spec, "alpha", spec.alpha, 1);
+  expect_range(spec, "epsilon", spec.epsilon.value_or(0), HUGE_VAL);
   return kind->make(spec, values);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,12 +15,16 @@ namespace syncopate {
 struct RuleSpec {
   std::string name;  ///< one of `update_rule_names()`
   double momentum = 0.9;
-  double weight_decay = 0;  ///< added to the gradient; with adamw taken off the parameters
+  double weight_decay = 0;          ///< added to the gradient; with adamw taken off the parameters
+  double beta1 = 0.9;               ///< of adam and adamw
+  double beta2 = 0.999;             ///< likewise
+  double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
+  std::optional<double> epsilon{};  ///< empty: torch's, 1e-8, with adagrad 1e-10
 };
 
 /// An optimizer over a contiguous range of parameters, as a server applies it.
 ///
-/// It computes what torch.optim's of the same name does with its default hyperparameters, rounding
+/// It computes what torch.optim's of the same name does with the same hyperparameters, rounding
 /// each operation to float32, with the same bits on every CPU; plain SGD without weight decay is
 /// `values -= rate * (scale * gradient)`.
 ///

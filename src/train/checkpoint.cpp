@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -17,27 +19,48 @@ constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
 constexpr std::string_view any_worker = "worker.";  ///< begins the names of workers' states
 
-std::size_t values_of(const TensorInfo& tensor) {
-  return static_cast<std::size_t>(std::accumulate(tensor.shape.begin(), tensor.shape.end(),
-                                                  std::int64_t{1}, std::multiplies<>()));
-}
-
 void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& layout,
             std::span<const float> flat) {
   for (const TensorInfo& tensor : layout) {
-    tensors.push_back({tensor.name, tensor.shape, flat.subspan(tensor.offset, values_of(tensor))});
+    tensors.push_back({tensor.name, tensor.shape, flat.subspan(tensor.offset, values_in(tensor))});
   }
 }
 
-void append(std::vector<NamedTensor>& tensors, Metadata& metadata, const std::string& name,
+/// The slots that are written by parameter, apart by spaces.
+constexpr const char* by_parameter = "by_parameter";
+
+void append_by_parameter(std::vector<NamedTensor>& tensors, const std::string& slot,
+                         const std::vector<TensorInfo>& params, std::span<const float> flat) {
+  for (const TensorInfo& param : params) {
+    tensors.push_back({fmt::format("{}.{}", slot, param.name), param.shape,
+                       flat.subspan(param.offset, values_in(param))});
+  }
+}
+
+struct Content {
+  Metadata metadata;
+  std::vector<NamedTensor> tensors;
+};
+
+void append(Content& content, const std::vector<TensorInfo>& params, const std::string& name,
             const OptimizerState& state) {
-  for (const auto& [slot, values] : state.slots) {
-    tensors.push_back(
-        {fmt::format("{}.{}", name, slot), {static_cast<std::int64_t>(values.size())}, values});
+  for (const auto& [key, values] : state.slots) {
+    const std::string slot = fmt::format("{}.{}", name, key);
+    if (values.size() == values_in(params)) {
+      append_by_parameter(content.tensors, slot, params, values);
+      content.metadata[by_parameter] += slot + ' ';
+    } else {
+      content.tensors.push_back({slot, {static_cast<std::int64_t>(values.size())}, values});
+    }
   }
   for (const auto& [counter, value] : state.counters) {
-    metadata[fmt::format("{}.{}", name, counter)] = std::to_string(value);
+    content.metadata[fmt::format("{}.{}", name, counter)] = std::to_string(value);
   }
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 void load(Replica& replica, Part part, const std::vector<float>& values) {
@@ -64,29 +87,35 @@ ModelLayout layout_of(const Replica& replica) {
   return {.params = replica.layout(Part::params), .buffers = replica.layout(Part::buffers)};
 }
 
+std::size_t values_in(const TensorInfo& tensor) {
+  return static_cast<std::size_t>(std::accumulate(tensor.shape.begin(), tensor.shape.end(),
+                                                  std::int64_t{1}, std::multiplies<>()));
+}
+
 std::size_t values_in(const std::vector<TensorInfo>& layout) {
   std::size_t values = 0;
   for (const TensorInfo& tensor : layout) {
-    values = std::max(values, tensor.offset + values_of(tensor));
+    values = std::max(values, tensor.offset + values_in(tensor));
   }
   return values;
 }
 
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model) {
-  Metadata metadata{{"format", "syncopate 1"},
-                    {"network", network},
-                    {"step", std::to_string(progress.step)},
-                    {"round", std::to_string(progress.round)},
-                    {"samples", std::to_string(progress.samples)},
-                    {"training_ns", std::to_string(progress.training.count())}};
-  std::vector<NamedTensor> tensors;
-  append(tensors, model.layout.params, model.params);
-  append(tensors, model.layout.buffers, model.buffers);
+  Content content{.metadata = {{"format", "syncopate 2"},
+                               {"network", network},
+                               {"step", std::to_string(progress.step)},
+                               {"round", std::to_string(progress.round)},
+                               {"samples", std::to_string(progress.samples)},
+                               {"training_ns", std::to_string(progress.training.count())},
+                               {by_parameter, ""}},
+                  .tensors = {}};
+  append(content.tensors, model.layout.params, model.params);
+  append(content.tensors, model.layout.buffers, model.buffers);
   for (const auto& [name, state] : model.states) {
-    append(tensors, metadata, name, state);
+    append(content, model.layout.params, name, state);
   }
-  write_safetensors(path, metadata, tensors);
+  write_safetensors(path, content.metadata, content.tensors);
 }
 
 Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string& network)
@@ -97,6 +126,12 @@ Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string&
         "{} is a checkpoint of {}, and this job trains {}", source_,
         found == file_.metadata().end() ? std::string("an unnamed network") : found->second,
         network));
+  }
+  if (!file_.metadata().contains(by_parameter)) {
+    throw DataError(
+        fmt::format("{} was written by an older version, whose optimizer state has another form; "
+                    "begin the run again",
+                    source_));
   }
 }
 
@@ -125,8 +160,19 @@ std::vector<float> Checkpoint::values(const std::vector<TensorInfo>& layout) con
 OptimizerState Checkpoint::state(const std::string& name) const {
   const std::string prefix = name + '.';
   OptimizerState state;
+  std::set<std::string> split;
+  for (const std::string& slot : words_of(file_.metadata().at(by_parameter))) {
+    if (slot.starts_with(prefix)) {
+      state.slots[slot.substr(prefix.size())] = file_.joined(slot + '.');
+      split.insert(slot);
+    }
+  }
+  const auto is_split = [&](const std::string& tensor) {
+    return std::any_of(split.begin(), split.end(),
+                       [&](const std::string& slot) { return tensor.starts_with(slot + '.'); });
+  };
   for (const std::string& tensor : file_.names()) {
-    if (tensor.starts_with(prefix)) {
+    if (tensor.starts_with(prefix) && !is_split(tensor)) {
       state.slots[tensor.substr(prefix.size())] = file_.values(tensor);
     }
   }
@@ -224,6 +270,7 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep) {
   auto found = checkpoints_in(folder);
+  std::erase(found, folder / checkpoint_name(0));
   found.resize(found.size() - std::min(keep, found.size()));
   for (const auto& path : found) {
     std::filesystem::remove(path);

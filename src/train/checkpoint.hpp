@@ -38,6 +38,7 @@ struct ModelLayout {
 };
 
 ModelLayout layout_of(const Replica& replica);
+std::size_t values_in(const TensorInfo& tensor);
 /// As many as a flat vector has that is laid out so.
 std::size_t values_in(const std::vector<TensorInfo>& layout);
 
@@ -52,7 +53,9 @@ struct ModelView {
 };
 
 /// Writes parameters and buffers under the module's own names, each state's slots under its name, and
-/// counters and the progress as metadata. Errors: DataError (a full disk).
+/// counters and the progress as metadata. A slot with a value for each parameter is written by parameter, in
+/// its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the metadata
+/// `by_parameter`. Errors: DataError (a full disk).
 void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
                       const std::string& network, const ModelView& model);
 
@@ -91,7 +94,8 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint);
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// Removes all but the `keep` checkpoints of the highest rounds.
+/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state before the first
+/// step.
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep);
 
 }  // namespace syncopate

@@ -12,6 +12,7 @@
 #include "base/errors.hpp"
 #include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
+#include "train/worker_devices.hpp"
 
 namespace syncopate {
 namespace {
@@ -88,6 +89,15 @@ bool counts_local_steps(const TrainConfig& config) {
   return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
 }
 
+/// Whether one of the rules of a job reads an option: of each worker, or of a server; downpour has both.
+bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
+  return uses(config.optimizer) || (config.scheme == "downpour" && uses(config.server_optimizer));
+}
+
+bool evaluates_batch_norm(const TrainConfig& config) {
+  return has_batch_norm(config.network) && config.eval_every.unit != Every::Unit::never;
+}
+
 constexpr std::string_view compressible =
     "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
     "downpour";
@@ -100,8 +110,18 @@ struct Dependence {
 };
 
 constexpr Dependence dependences[] = {
-    {"momentum", [](const TrainConfig& config) { return uses_momentum(config.optimizer); },
+    {"momentum", [](const TrainConfig& config) { return some_optimizer(config, uses_momentum); },
      "--optimizer momentum or nesterov"},
+    {"beta1", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
+     "--optimizer adam or adamw"},
+    {"beta2", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
+     "--optimizer adam or adamw"},
+    {"alpha", [](const TrainConfig& config) { return some_optimizer(config, uses_alpha); },
+     "--optimizer rmsprop"},
+    {"epsilon", [](const TrainConfig& config) { return some_optimizer(config, uses_epsilon); },
+     "--optimizer rmsprop, adam, adamw or adagrad"},
+    {"batch-norm", evaluates_batch_norm,
+     "a network with BatchNorm (resnet18-v1), and evaluations of it"},
     {"schedule-step", [](const TrainConfig& config) { return config.schedule == "step"; },
      "--schedule step"},
     {"schedule-factor", [](const TrainConfig& config) { return config.schedule != "constant"; },
@@ -128,6 +148,9 @@ constexpr Dependence dependences[] = {
     {"round-time",
      [](const TrainConfig& config) { return is_paced(config) && config.pacing == "timed"; },
      "--scheme esync and --pacing timed"},
+    {"pacing-margin",
+     [](const TrainConfig& config) { return is_paced(config) && config.pacing == "paper"; },
+     "--scheme esync and --pacing paper"},
     {"overlap", overlaps, "--scheme ssgd without --aggregate server, or esync"},
     {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
      "--scheme dc-asgd"},
@@ -386,6 +409,7 @@ void check_config(const TrainConfig& config) {
         "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
         "--cluster");
   }
+  check_devices(config);
   check_aggregate(config);
   check_compression(config);
   if (config.scheme == "backup" && config.backup_workers >= config.workers) {

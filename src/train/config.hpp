@@ -37,7 +37,7 @@ struct TrainConfig {
   std::filesystem::path cluster;  ///< empty: real devices
   double time_scale = 1;          ///< stretches the times of the cluster's profiles
   bool virtual_time = false;      ///< runs in the simulator
-  std::string device = "auto";    ///< auto, cpu, cuda, cuda:N
+  std::string device = "auto";    ///< auto, cpu, cuda, cuda:N; or one for each worker: cuda:0,cpu
   std::uint32_t threads = 1;      ///< per worker
 
   // How
@@ -45,6 +45,10 @@ struct TrainConfig {
   std::string optimizer = "momentum";
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
   double momentum = 0.9;
+  double beta1 = 0.9;             ///< of adam, adamw: smoothing of the mean
+  double beta2 = 0.999;           ///< likewise, of the mean square
+  double alpha = 0.99;            ///< of rmsprop: smoothing of the mean square
+  std::optional<double> epsilon;  ///< of the adaptive optimizers; empty: 1e-8, of adagrad 1e-10
   double weight_decay = 0;
   std::string schedule = "constant";
   double schedule_step = 2;      ///< epochs between the drops of `step`
@@ -66,6 +70,7 @@ struct TrainConfig {
   std::optional<double> global_lr;      ///< of the outer optimizer; empty: its usual one
   std::string pacing = "timed";         ///< of esync: timed, paper
   std::optional<double> round_time;     ///< seconds, of pacing timed; empty: as short as sums allow
+  std::optional<double> pacing_margin;  ///< ε of pacing paper, seconds; empty: by measured spread
   std::string overlap = "auto";         ///< of ssgd, esync: auto, on, off
   std::uint32_t mini_batches = 8;       ///< of nbssgd: that make up a batch
   std::string signal = "contribution";  ///< of nbssgd: what ends a round: contribution, batch
@@ -93,6 +98,7 @@ struct TrainConfig {
 
   // What is kept
   Every eval_every{Every::Unit::epochs, 1};
+  std::string batch_norm = "running";  ///< statistics of evaluations: running, recomputed
   Every checkpoint_every{Every::Unit::epochs, 1};
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 

@@ -1,12 +1,12 @@
 #include "train/config_fields.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "compression/compression.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
+#include "train/worker_devices.hpp"
 
 namespace syncopate {
 namespace {
@@ -33,14 +33,6 @@ Names data_names() {
 
 Names device_names() {
   return {"auto", "cpu", "cuda"};
-}
-
-bool is_numbered_cuda(std::string_view name) {
-  if (!name.starts_with("cuda:") || name.size() == 5 || name.size() > 8) {
-    return false;
-  }
-  return std::all_of(name.begin() + 5, name.end(),
-                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
 }
 
 constexpr Limits at_least_one{.least = 1};
@@ -113,11 +105,11 @@ const Field fields[] = {
      .member = &Config::virtual_time},
     {.name = "device",
      .group = who,
-     .value = "cuda:N",
+     .value = "cuda:N, a list by rank (cuda:0,cpu)",
      .help = "what computes; cuda: each worker its own",
      .member = &Config::device,
      .choices = device_names,
-     .also = is_numbered_cuda},
+     .also = is_device_list},
     {.name = "threads",
      .group = who,
      .value = "N",
@@ -149,6 +141,31 @@ const Field fields[] = {
      .help = "of the optimizers momentum and nesterov",
      .member = &Config::momentum,
      .limits = below_one},
+    {.name = "beta1",
+     .group = how,
+     .value = "X",
+     .help = "of the optimizers adam and adamw: smoothing of the mean gradient",
+     .member = &Config::beta1,
+     .limits = below_one},
+    {.name = "beta2",
+     .group = how,
+     .value = "X",
+     .help = "of the optimizers adam and adamw: smoothing of the mean square gradient",
+     .member = &Config::beta2,
+     .limits = below_one},
+    {.name = "alpha",
+     .group = how,
+     .value = "X",
+     .help = "of the optimizer rmsprop: smoothing of the mean square gradient",
+     .member = &Config::alpha,
+     .limits = below_one},
+    {.name = "epsilon",
+     .group = how,
+     .value = "X",
+     .help = "of the optimizers rmsprop, adam, adamw and adagrad: added to the denominator",
+     .member = &Config::epsilon,
+     .limits = positive,
+     .when_unset = "1e-8; 1e-10 with adagrad"},
     {.name = "weight-decay",
      .group = how,
      .value = "X",
@@ -263,6 +280,13 @@ const Field fields[] = {
      .member = &Config::round_time,
      .limits = positive,
      .when_unset = "auto: the shortest whose sums take 5 % of it"},
+    {.name = "pacing-margin",
+     .group = meet,
+     .value = "SECONDS",
+     .help = "epsilon of pacing paper: time to spare for another step; 0.5 in the paper",
+     .member = &Config::pacing_margin,
+     .limits = {},
+     .when_unset = "auto: by the measured spread of step times"},
     {.name = "overlap",
      .group = meet,
      .value = "NAME",
@@ -399,6 +423,14 @@ const Field fields[] = {
      .value = "PERIOD",
      .help = "test the model: 200steps, 0.5epochs, 10s or never",
      .member = &Config::eval_every,
+     .resumable = true},
+    {.name = "batch-norm",
+     .group = kept,
+     .value = "NAME",
+     .help =
+         "statistics of BatchNorm in evaluations: as saved, or recomputed over training samples",
+     .member = &Config::batch_norm,
+     .choices = listed<known_batch_norms>,
      .resumable = true},
     {.name = "checkpoint-every",
      .group = kept,

@@ -4,12 +4,14 @@
 #include <numeric>
 #include <vector>
 
+#include "base/random.hpp"
 #include "train/snapshot.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr std::size_t test_batch = 500;
+constexpr std::size_t statistics_batches = 10;
 
 wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& result) {
   wire::Evaluation evaluation;
@@ -26,10 +28,17 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
                         const EvaluatorOptions& options) {
   const Role keeper = options.plan.server_keeps_model() ? Role::server : Role::worker;
   const Member& sender = *link.view().find(keeper, Rank{0});
+  const TrainConfig& config = options.plan.config();
   SnapshotReceiver snapshots(world.transport(), sender.node);
   while (const auto stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
+    if (config.batch_norm == "recomputed") {
+      recompute_statistics(replica, options.dataset, config.seed);
+    }
     wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset));
+    if (!replica.layout(Part::buffers).empty()) {
+      evaluation.set_batch_norm(config.batch_norm);
+    }
     evaluation.set_evaluation_seconds(to_seconds(world.now() - start));
     link.report(evaluation);
   }
@@ -52,6 +61,23 @@ TestResult test(Replica& replica, const Dataset& dataset) {
   }
   return {.accuracy = static_cast<double>(sum.correct) / sum.samples,
           .loss = sum.loss_sum / sum.samples};
+}
+
+void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_t seed) {
+  std::vector<std::uint32_t> indices(dataset.train.samples());
+  std::iota(indices.begin(), indices.end(), 0U);
+  Random(seed).fork("statistics").shuffle(std::span(indices));
+  const std::size_t batch_size = std::min(test_batch, indices.size());
+  const std::size_t batches = std::min(statistics_batches, indices.size() / batch_size);
+  std::size_t made = 0;
+  replica.recompute_statistics([&](Batch& into) {
+    if (made == batches) {
+      return false;
+    }
+    gather(dataset, dataset.train, std::span(indices).subspan(made * batch_size, batch_size), into);
+    ++made;
+    return true;
+  });
 }
 
 void run_evaluator(World& world, MemberLink& link, Replica& replica,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
+#include "train/summary.hpp"
 
 namespace syncopate::events {
 namespace {
@@ -91,15 +92,6 @@ Status status(const Json& object) {
           .workers = workers_of(object, worker_status)};
 }
 
-EvaluationResult evaluation(const Json& object) {
-  return {.round = object.at("round"),
-          .samples = object.at("samples"),
-          .epoch = number(object, "epoch"),
-          .training_seconds = number(object, "training_seconds"),
-          .accuracy = number(object, "accuracy"),
-          .loss = number(object, "loss")};
-}
-
 Event event_in(const Json& object) {
   const std::string kind = object.at("event");
   if (kind == "started") {
@@ -109,7 +101,7 @@ Event event_in(const Json& object) {
     return status(object);
   }
   if (kind == "evaluation") {
-    return evaluation(object);
+    return evaluation_from(object);
   }
   if (kind == "checkpoint") {
     return Checkpoint{object.at("path"), object.at("round")};

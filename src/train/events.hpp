@@ -20,14 +20,16 @@
 ///                   "samples_per_second"}]}
 ///                 where workers are paced, "round_seconds" besides, and of each worker
 ///                 "pace": {"step_seconds", "step_samples", "steps", "meet_after", "reason", "overdue"}
-///     {"event": "evaluation", "round", "samples", "epoch", "training_seconds", "accuracy", "loss"}
+///     {"event": "evaluation", "round", "samples", "epoch", "training_seconds", "accuracy", "loss",
+///      "evaluation_seconds", "batch_norm"}
 ///     {"event": "checkpoint", "path", "round"}
 ///     {"event": "note", "text"}
 ///     {"event": "finished", "reason", "summary": {…}}
 ///     {"event": "failed", "kind", "error"}
 ///
 /// Seconds are of the training clock; `compute`, `communicate` and `wait` are shares of it; an
-/// accuracy is a share of the test set. A number that is not finite, such as the loss of a training
+/// accuracy is a share of the test set. `batch_norm` says with which statistics of BatchNorm a model was
+/// evaluated, and is null for a network without. A number that is not finite, such as the loss of a training
 /// that diverged, is null. `summary` is what `summary.json` holds. `finished` or `failed` is the last.
 namespace syncopate::events {
 

@@ -1,7 +1,9 @@
 #include "train/initial_state.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "base/random.hpp"
@@ -41,6 +43,35 @@ std::uint64_t seed_of_draw(const TrainConfig& config, Rank rank) {
   return Random(config.seed).fork("initial parameters", rank.value).bits();
 }
 
+std::vector<float> drawn(Replica& replica, std::uint64_t seed) {
+  replica.initialise(seed);
+  const std::span<const float> params = replica.view(Part::params);
+  return {params.begin(), params.end()};
+}
+
+template <class Values>
+auto part_of(Values& values, const TensorInfo& tensor) {
+  return std::span(values).subspan(tensor.offset, values_in(tensor));
+}
+
+/// Of every tensor that is drawn: Σ over ranks of their draws, over √P.
+void draw_independently(Group& group, Replica& replica, const TrainConfig& config) {
+  const std::vector<float> first = drawn(replica, seed_of_draw(config, Rank{0}));
+  const std::vector<float> second = drawn(replica, seed_of_draw(config, Rank{1}));
+  replica.initialise(seed_of_draw(config, group.rank()));
+  const std::span<float> params = replica.view(Part::params);
+  ring_allreduce(group, params);
+  for (const TensorInfo& tensor : replica.layout(Part::params)) {
+    const auto constant = part_of(first, tensor);
+    if (std::ranges::equal(constant, part_of(second, tensor))) {
+      std::ranges::copy(constant, part_of(params, tensor).begin());
+    } else {
+      scale(part_of(params, tensor), 1.0F / std::sqrt(static_cast<float>(group.size())));
+    }
+  }
+  replica.store(Part::params);
+}
+
 }  // namespace
 
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config) {
@@ -48,11 +79,7 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
     replica.initialise(seed_of_draw(config, Rank{0}));
     share(group, replica, Part::params);
   } else {
-    replica.initialise(seed_of_draw(config, group.rank()));
-    const std::span<float> params = replica.view(Part::params);
-    ring_allreduce(group, params);
-    scale(params, 1.0F / std::sqrt(static_cast<float>(group.size())));
-    replica.store(Part::params);
+    draw_independently(group, replica, config);
   }
   share(group, replica, Part::buffers);
 }

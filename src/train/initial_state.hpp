@@ -14,7 +14,9 @@ namespace syncopate {
 ///
 /// `broadcast`:   those that rank 0 draws from the job's seed.
 /// `independent`: every rank draws its own, and all take Σ w_r / √P: a sum of P independent draws
-///                has P times the variance of one, and divided by √P the variance of one again.
+///                has P times the variance of one, and divided by √P the variance of one again. A
+///                tensor that is no draw (BatchNorm's γ = 1 and β = 0) keeps its value: the draws of
+///                ranks 0 and 1, which every rank repeats, have the same bits in it.
 /// Errors: PeerLost, TimedOut.
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config);
 

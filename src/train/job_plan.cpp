@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/errors.hpp"
 #include "base/version.hpp"
+#include "scheme/balance.hpp"
 #include "scheme/scheme_table.hpp"
 
 namespace syncopate {
@@ -100,6 +102,42 @@ std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
   return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
 }
 
+bool JobPlan::cuts_batches() const {
+  const bool timed = is_paced(config_) && config_.pacing == "timed";
+  const bool mini = config_.scheme == "nbssgd" && config_.mini_batches > 1;
+  return timed || mini || config_.balance;
+}
+
+std::uint32_t JobPlan::least_step_samples() const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  std::vector<std::uint32_t> least = sizes;
+  if (config_.balance && cluster_) {
+    least = balanced_sizes();
+  }
+  for (std::uint32_t rank = 0; rank < sizes.size(); ++rank) {
+    if (is_paced(config_) && config_.pacing == "timed") {
+      least[rank] = probe_samples(sizes[rank]);
+    } else if (config_.scheme == "nbssgd") {
+      least[rank] = batch_cut(Rank{rank}).size();
+    }
+  }
+  return std::ranges::min(least);
+}
+
+/// As they come to be when every device keeps the speed of its profile.
+std::vector<std::uint32_t> JobPlan::balanced_sizes() const {
+  std::vector<double> speeds;
+  for (const DeviceProfile& device : cluster_->devices) {
+    speeds.push_back(device.samples_per_second());
+  }
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return divide(std::accumulate(sizes.begin(), sizes.end(), 0U), speeds, 1);
+}
+
+double JobPlan::profiled_throughput(Rank rank) const {
+  return cluster_ ? cluster_->devices[rank.value].samples_per_second() / config_.time_scale : 0;
+}
+
 float JobPlan::gradient_weight(Rank rank) const {
   const double mean = samples_per_step() / config_.workers;
   return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
@@ -115,6 +153,9 @@ std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
                          .done = done};
   if (config_.round_time) {
     options.round_time = from_seconds(*config_.round_time);
+  }
+  if (config_.pacing_margin) {
+    options.margin = from_seconds(*config_.pacing_margin);
   }
   return options;
 }
@@ -158,7 +199,11 @@ ConsistencyOptions JobPlan::consistency() const {
 RuleSpec JobPlan::server_rule() const {
   return {.name = config_.scheme == "downpour" ? config_.server_optimizer : config_.optimizer,
           .momentum = config_.momentum,
-          .weight_decay = config_.weight_decay};
+          .weight_decay = config_.weight_decay,
+          .beta1 = config_.beta1,
+          .beta2 = config_.beta2,
+          .alpha = config_.alpha,
+          .epsilon = config_.epsilon};
 }
 
 Schedule JobPlan::server_schedule() const {

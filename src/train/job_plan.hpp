@@ -52,6 +52,13 @@ class JobPlan {
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// Of all workers, in all epochs.
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
+  /// Whether a step may be smaller than the worker's batch, the last one of an epoch apart.
+  bool cuts_batches() const;
+  /// The fewest samples that a step may take on a device, as far as the configuration tells: of balanced workers,
+  /// by the speeds of the cluster file.
+  std::uint32_t least_step_samples() const;
+  /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real one.
+  double profiled_throughput(Rank rank) const;
   /// How much a gradient of this worker counts where each is an update of its own: its batch size
   /// over the mean one, so that every sample counts the same; 1 with uniform weights.
   float gradient_weight(Rank rank) const;
@@ -78,6 +85,7 @@ class JobPlan {
 
  private:
   PaceRule pace_rule() const;
+  std::vector<std::uint32_t> balanced_sizes() const;
 
   TrainConfig config_;
   std::optional<ClusterFile> cluster_;

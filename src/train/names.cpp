@@ -32,6 +32,7 @@ constexpr std::array<Name, 2> throughs{"allreduce", "server"};
 constexpr std::array<Name, 4> outer_optimizers{"auto", "sgd", "momentum", "nesterov"};
 constexpr std::array<Name, 2> compensations{"constant", "adaptive"};
 constexpr std::array<Name, 2> nan_policies{"stop", "skip"};
+constexpr std::array<Name, 2> batch_norms{"running", "recomputed"};
 
 /// Levenshtein's distance: insertions, deletions and replacements that turn one word into the other.
 std::size_t edit_distance(Name from, Name to) {
@@ -74,8 +75,24 @@ std::span<const Name> known_optimizers() {
   return optimizers;
 }
 
+bool has_batch_norm(Name network) {
+  return network == "resnet18-v1";
+}
+
 bool uses_momentum(Name optimizer) {
   return optimizer == "momentum" || optimizer == "nesterov";
+}
+
+bool uses_betas(Name optimizer) {
+  return optimizer == "adam" || optimizer == "adamw";
+}
+
+bool uses_alpha(Name optimizer) {
+  return optimizer == "rmsprop";
+}
+
+bool uses_epsilon(Name optimizer) {
+  return uses_betas(optimizer) || uses_alpha(optimizer) || optimizer == "adagrad";
 }
 
 std::span<const Name> known_schedules() {
@@ -136,6 +153,10 @@ std::span<const Name> known_compensations() {
 
 std::span<const Name> known_nan_policies() {
   return nan_policies;
+}
+
+std::span<const Name> known_batch_norms() {
+  return batch_norms;
 }
 
 Name nearest_name(Name word, std::span<const Name> candidates) {

@@ -11,8 +11,13 @@ namespace syncopate {
 std::span<const std::string_view> known_networks();
 /// The same names as `torch_backend::optimizer_names()`.
 std::span<const std::string_view> known_optimizers();
-/// Whether `optimizer` reads `TrainConfig::momentum`.
+/// Whether `network` has BatchNorm, whose running statistics its buffers are.
+bool has_batch_norm(std::string_view network);
+/// Whether `optimizer` reads `TrainConfig::momentum`, `beta1` and `beta2`, `alpha`, `epsilon`.
 bool uses_momentum(std::string_view optimizer);
+bool uses_betas(std::string_view optimizer);
+bool uses_alpha(std::string_view optimizer);
+bool uses_epsilon(std::string_view optimizer);
 
 /// How the learning rate moves: `TrainConfig::schedule`.
 std::span<const std::string_view> known_schedules();
@@ -39,6 +44,8 @@ std::span<const std::string_view> known_throughs();
 std::span<const std::string_view> known_outer_optimizers();
 std::span<const std::string_view> known_compensations();
 std::span<const std::string_view> known_nan_policies();
+/// With which of BatchNorm's statistics a model is evaluated.
+std::span<const std::string_view> known_batch_norms();
 
 /// The candidate most like `word`, when that is near enough to be what was meant, else empty.
 /// Near: an edit distance of at most a third of the word's length, or one is a prefix of the other.

@@ -11,12 +11,14 @@ namespace syncopate {
 /// What a worker's time goes into.
 enum class Phase {
   data,         ///< until a batch was there
-  compute,      ///< forward, backward and local update; an emulated device's paced time, too
+  forward,      ///< forward pass; an emulated device's paced time, too
+  backward,     ///< likewise
+  update,       ///< in the local optimizer
   communicate,  ///< moving bytes
   wait,         ///< for others who were not there yet
 };
 
-inline constexpr std::size_t phases = 4;
+inline constexpr std::size_t phases = 6;
 
 /// Adds up a worker's time by phase. Time outside any phase is counted in none.
 ///
@@ -49,6 +51,10 @@ class PhaseClock {
 
   /// So far, the phase under way included.
   Duration spent(Phase phase) const;
+  /// Forward, backward and update together.
+  Duration computing() const {
+    return spent(Phase::forward) + spent(Phase::backward) + spent(Phase::update);
+  }
 
  private:
   void turn_to(std::optional<Phase> phase);

@@ -18,15 +18,6 @@ using Json = Recorder::Json;
 
 constexpr Duration status_every = std::chrono::milliseconds(200);
 
-EvaluationResult evaluation_in(const Json& line) {
-  return {.round = line.at("round"),
-          .samples = line.at("samples"),
-          .epoch = line.at("epoch"),
-          .training_seconds = line.at("training_seconds"),
-          .accuracy = line.at("accuracy"),
-          .loss = line.at("loss")};
-}
-
 Json to_json(const PacerState::Worker& worker) {
   return {{"step_seconds", worker.step_seconds},
           {"step_samples", worker.step_samples},
@@ -41,7 +32,7 @@ Scoreboard scoreboard_of(const Recorder::Options& options) {
   if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
     std::istringstream lines(read_file(options.folder.evaluations()));
     for (std::string line; std::getline(lines, line);) {
-      scoreboard.add(evaluation_in(Json::parse(line)));
+      scoreboard.add(evaluation_from(Json::parse(line)));
     }
   }
   return scoreboard;
@@ -108,6 +99,9 @@ void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
 }
 
 void Recorder::emit_status() {
+  if (pace_log_) {
+    pace_log_->flush();
+  }
   const wire::Heartbeat& job = leader();
   Json workers = Json::array();
   for (const auto& [rank, heartbeat] : members_.workers) {
@@ -167,7 +161,9 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
                                 .epoch = evaluation.epoch(),
                                 .training_seconds = evaluation.training_seconds(),
                                 .accuracy = evaluation.accuracy(),
-                                .loss = evaluation.loss()};
+                                .loss = evaluation.loss(),
+                                .evaluation_seconds = evaluation.evaluation_seconds(),
+                                .batch_norm = evaluation.batch_norm()};
   scoreboard_.add(result);
   if (!evaluations_) {
     evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append);
@@ -187,6 +183,22 @@ void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
 
 void Recorder::paced(const PacerState& state) {
   pace_ = state;
+}
+
+PaceLog& Recorder::pace_log() {
+  if (!pace_log_) {
+    pace_log_.emplace(options_.folder.pace_log(),
+                      options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create);
+  }
+  return *pace_log_;
+}
+
+void Recorder::pace_decided(const Pace& pace, Duration moment) {
+  pace_log().decided(pace, moment);
+}
+
+void Recorder::stepped(Rank worker, const StepReport& report) {
+  pace_log().stepped(worker, report);
 }
 
 void Recorder::left(const Member& member, const wire::Leave& leave) {
@@ -213,6 +225,9 @@ std::optional<std::string> Recorder::reason_to_stop() {
 }
 
 void Recorder::finish() {
+  if (pace_log_) {
+    pace_log_->finish();
+  }
   emit_status();
   Json result = make_summary({.config = options_.config,
                               .folder = options_.folder,

@@ -9,6 +9,7 @@
 #include "cluster/coordinator.hpp"
 #include "telemetry/json_lines.hpp"
 #include "train/config.hpp"
+#include "train/pace_log.hpp"
 #include "train/run_folder.hpp"
 #include "train/scoreboard.hpp"
 #include "train/summary.hpp"
@@ -43,6 +44,8 @@ class Recorder : public JobObserver {
   void left(const Member& member, const wire::Leave& leave) override;
   void dropped(const Member& member, const std::string& reason) override;
   void paced(const PacerState& state) override;
+  void pace_decided(const Pace& pace, Duration moment) override;
+  void stepped(Rank worker, const StepReport& report) override;
   std::optional<std::string> reason_to_stop() override;
 
   /// Writes `summary.json` and tells of the end. Called after the last member has left.
@@ -53,6 +56,7 @@ class Recorder : public JobObserver {
 
  private:
   void warn(const std::string& text);
+  PaceLog& pace_log();
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
   void note_down(const Member& member, const wire::Heartbeat& heartbeat);
@@ -65,7 +69,8 @@ class Recorder : public JobObserver {
   std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
   MembersSaid members_;
-  std::optional<PacerState> pace_;  ///< of a job whose workers are paced
+  std::optional<PacerState> pace_;   ///< of a job whose workers are paced
+  std::optional<PaceLog> pace_log_;  ///< likewise, from the first step or decision on
   TimePoint next_status_{};
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
 };

@@ -20,6 +20,7 @@ class RunFolder {
   std::filesystem::path config() const { return root_ / "config.toml"; }
   std::filesystem::path summary() const { return root_ / "summary.json"; }
   std::filesystem::path evaluations() const { return root_ / "evaluations.jsonl"; }
+  std::filesystem::path pace_log() const { return root_ / "pacer.jsonl"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path worker_log(Rank rank) const;
 

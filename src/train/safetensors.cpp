@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -121,6 +122,7 @@ std::vector<std::string> Safetensors::names() const {
   for (const auto& [name, entry] : tensors_) {
     names.push_back(name);
   }
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) { return entry(name).begin; });
   return names;
 }
 
@@ -141,6 +143,17 @@ std::vector<float> Safetensors::values(const std::string& name) const {
 
 const std::vector<std::int64_t>& Safetensors::shape(const std::string& name) const {
   return entry(name).shape;
+}
+
+std::vector<float> Safetensors::joined(const std::string& prefix) const {
+  std::vector<float> all;
+  for (const std::string& name : names()) {
+    if (name.starts_with(prefix)) {
+      const std::vector<float> part = values(name);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  return all;
 }
 
 }  // namespace syncopate

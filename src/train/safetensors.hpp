@@ -36,11 +36,14 @@ class Safetensors {
   Safetensors(std::string bytes, std::string source);
 
   const Metadata& metadata() const { return metadata_; }
+  /// As they lie in the file.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return tensors_.contains(name); }
   /// Errors: DataError, when there is no such tensor.
   std::vector<float> values(const std::string& name) const;
   const std::vector<std::int64_t>& shape(const std::string& name) const;
+  /// The values of all tensors whose names begin with `prefix`, one after another as they lie in the file.
+  std::vector<float> joined(const std::string& prefix) const;
 
  private:
   struct Entry {

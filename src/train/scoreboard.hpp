@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace syncopate {
@@ -11,9 +12,11 @@ struct EvaluationResult {
   std::uint64_t round = 0;
   std::uint64_t samples = 0;  ///< trained on by then
   double epoch = 0;
-  double training_seconds = 0;  ///< training clock
-  double accuracy = 0;          ///< share of the test set, in [0, 1]
-  double loss = 0;              ///< mean over the test set
+  double training_seconds = 0;    ///< training clock
+  double accuracy = 0;            ///< share of the test set, in [0, 1]
+  double loss = 0;                ///< mean over the test set
+  double evaluation_seconds = 0;  ///< that the test took, beside training
+  std::string batch_norm = {};    ///< statistics: running, recomputed; empty without BatchNorm
 };
 
 /// The evaluations of a run, and what they say about its target.

@@ -41,6 +41,7 @@ class ServerRole {
   void look_after_workers();
   void start_clock();
   void send_state();
+  void keep_the_first();
   void keep_if_due();
   void keep(bool evaluate, bool checkpoint);
   void keep_the_last();
@@ -66,6 +67,7 @@ class ServerRole {
   ShardStore store_;
   std::unique_ptr<Consistency> consistency_;
   ParameterServer server_;
+  std::optional<NodeId> evaluator_;  ///< whom the keeper has the model tested by
   std::optional<ModelKeeper> keeper_;
   Recurrence evaluations_;
   Recurrence checkpoints_;
@@ -98,12 +100,12 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
       checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
   if (first() && options.plan.server_keeps_model()) {
     const Member* evaluator = link.view().find(Role::evaluator, Rank{0});
-    keeper_.emplace(
-        world, link,
-        ModelKeeper::Options{.evaluator = evaluator ? std::optional(evaluator->node) : std::nullopt,
-                             .layout = options.layout,
-                             .folder = options.folder,
-                             .network = config_.network});
+    evaluator_ = evaluator ? std::optional(evaluator->node) : std::nullopt;
+    keeper_.emplace(world, link,
+                    ModelKeeper::Options{.evaluator = evaluator_,
+                                         .layout = options.layout,
+                                         .folder = options.folder,
+                                         .network = config_.network});
   }
   if (options.resume_from && options.plan.server_keeps_model()) {
     restore();
@@ -193,9 +195,17 @@ void ServerRole::start_clock() {
   const bool adds = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
   if (!clock_ && (adds || server_.all_started())) {
     clock_.emplace(world_, start_.training);
+    keep_the_first();
   }
   if (clock_) {
     server_.show_clock(clock_->now(), paused_);
+  }
+}
+
+/// The model before the first update: no worker trains before all have started.
+void ServerRole::keep_the_first() {
+  if (keeper_ && start_ == Progress{} && wanted(config_.checkpoint_every)) {
+    keep(/*evaluate=*/false, /*checkpoint=*/true);
   }
 }
 
@@ -285,6 +295,9 @@ wire::Heartbeat ServerRole::status(const std::string& phase) {
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
   status.set_bytes_handed_over(traffic.bytes_handed_over);
+  if (evaluator_) {
+    status.set_evaluation_bytes(world_.transport().traffic_to(*evaluator_).bytes_sent);
+  }
   status.set_busy_seconds(to_seconds(server_.busy()));
   *status.mutable_queue_length() = to_wire(server_.queue_length());
   return status;

@@ -1,5 +1,8 @@
 #include "train/summary.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "train/counts.hpp"
 
 namespace syncopate {
@@ -7,8 +10,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Samples per second of a device by itself, as the seconds in which it computed tell.
+/// Bytes of training that a member sent: snapshots for the evaluator are none.
+std::uint64_t traffic_of(const wire::Heartbeat& member) {
+  return member.bytes_sent() - std::min(member.bytes_sent(), member.evaluation_bytes());
+}
+
+/// Samples per second of a device by itself in steps of a whole batch; where it said none, as the seconds in which
+/// it computed tell.
 double stand_alone_throughput(const wire::Heartbeat& worker) {
+  if (worker.stand_alone_throughput() > 0) {
+    return worker.stand_alone_throughput();
+  }
   return ratio(static_cast<double>(worker.session_samples()), busy_seconds(worker));
 }
 
@@ -48,11 +60,16 @@ Json summary_of_worker(const Member& member, const MembersSaid& members) {
       {"samples", worker.session_samples()},
       {"steps", worker.step()},
       {"throughput", ratio(static_cast<double>(worker.session_samples()), session)},
+      {"stand_alone_throughput", stand_alone_throughput(worker)},
       {"computing_time_ratio", ratio(busy_seconds(worker), session)},
       {"communication_ratio", ratio(worker.communicate_seconds(), session)},
       {"wait_ratio", ratio(worker.wait_seconds(), session)},
       {"wait_seconds", worker.wait_seconds()},
-      {"traffic_bytes", worker.bytes_sent()},
+      {"forward_seconds", worker.forward_seconds()},
+      {"backward_seconds", worker.backward_seconds()},
+      {"update_seconds", worker.update_seconds()},
+      {"traffic_bytes", traffic_of(worker)},
+      {"evaluation_bytes", worker.evaluation_bytes()},
       {"local_bytes", worker.bytes_handed_over()},
       {"received_bytes", worker.bytes_received()},
       {"compression", compression_of(worker)},
@@ -68,7 +85,8 @@ Json summary_of_server(const Member& member, const wire::Heartbeat& server) {
   const Histogram queue = from_wire(server.queue_length());
   return {{"shard", member.rank.value},
           {"updates", server.round()},
-          {"traffic_bytes", server.bytes_sent()},
+          {"traffic_bytes", traffic_of(server)},
+          {"evaluation_bytes", server.evaluation_bytes()},
           {"local_bytes", server.bytes_handed_over()},
           {"busy_ratio", ratio(server.busy_seconds(), server.session_seconds())},
           {"queue_length", {{"mean", queue.mean()}, {"max", queue.max()}}}};
@@ -93,7 +111,7 @@ Totals totals_of_workers(const RunResult& result) {
     const wire::Heartbeat& worker = result.members.workers.at(member.rank);
     totals.stand_alone += stand_alone_throughput(worker);
     totals.session_samples += static_cast<double>(worker.session_samples());
-    totals.traffic += worker.bytes_sent();
+    totals.traffic += traffic_of(worker);
     totals.local += worker.bytes_handed_over();
     totals.dropped += worker.dropped();
     totals.skipped += worker.skipped();
@@ -127,9 +145,30 @@ Json or_null(std::optional<double> value) {
 }
 
 Json to_json(const EvaluationResult& result) {
-  return {{"round", result.round},       {"samples", result.samples},
-          {"epoch", result.epoch},       {"training_seconds", result.training_seconds},
-          {"accuracy", result.accuracy}, {"loss", result.loss}};
+  return {{"round", result.round},
+          {"samples", result.samples},
+          {"epoch", result.epoch},
+          {"training_seconds", result.training_seconds},
+          {"accuracy", result.accuracy},
+          {"loss", result.loss},
+          {"evaluation_seconds", result.evaluation_seconds},
+          {"batch_norm", result.batch_norm.empty() ? Json(nullptr) : Json(result.batch_norm)}};
+}
+
+EvaluationResult evaluation_from(const Json& object) {
+  const auto number = [&](const char* name) {
+    const Json& value = object.at(name);
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  };
+  const Json batch_norm = object.value("batch_norm", Json());
+  return {.round = object.at("round"),
+          .samples = object.at("samples"),
+          .epoch = number("epoch"),
+          .training_seconds = number("training_seconds"),
+          .accuracy = number("accuracy"),
+          .loss = number("loss"),
+          .evaluation_seconds = object.value("evaluation_seconds", 0.0),
+          .batch_norm = batch_norm.is_null() ? "" : batch_norm.get<std::string>()};
 }
 
 Json make_summary(const RunResult& result) {
@@ -139,7 +178,7 @@ Json make_summary(const RunResult& result) {
   for (const Member& member : result.view.of(Role::server)) {
     const auto server = result.members.servers.find(member.rank);
     if (server != result.members.servers.end()) {
-      workers.traffic += server->second.bytes_sent();
+      workers.traffic += traffic_of(server->second);
       workers.local += server->second.bytes_handed_over();
       servers.push_back(summary_of_server(member, server->second));
     }

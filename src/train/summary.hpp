@@ -38,6 +38,9 @@ double ratio(double part, double whole);
 /// Seconds in which a device computed: data, forward, backward, local update, paced time.
 double busy_seconds(const wire::Heartbeat& worker);
 nlohmann::ordered_json to_json(const EvaluationResult& result);
+/// What `to_json` made; a number that is not finite has become null. A line of an older run, without the time
+/// that a test took and its statistics, is read, too.
+EvaluationResult evaluation_from(const nlohmann::ordered_json& object);
 nlohmann::ordered_json or_null(std::optional<double> value);
 
 }  // namespace syncopate

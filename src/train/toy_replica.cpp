@@ -49,7 +49,10 @@ std::span<float> ToyReplica::view(Part part) {
 
 PassResult ToyReplica::backward(const Batch& batch, GradientSink* sink) {
   std::fill(grads_.begin(), grads_.end(), 0.0F);
-  update_feature_mean(batch);
+  for (std::size_t i = 0; i < batch.samples(); ++i) {
+    move_feature_mean(sample_of(batch, i), buffer_momentum);
+  }
+  report_forward_done();
   const PassResult result = pass_over(batch, grads_);
   if (sink != nullptr) {
     tell(*sink);
@@ -81,11 +84,19 @@ PassResult ToyReplica::pass_over(const Batch& batch, std::span<float> grads) con
   return result;
 }
 
-void ToyReplica::update_feature_mean(const Batch& batch) {
-  for (std::size_t i = 0; i < batch.samples(); ++i) {
-    const std::span<const float> features = sample_of(batch, i);
-    for (std::size_t j = 0; j < features.size(); ++j) {
-      feature_mean_[j] += buffer_momentum * (features[j] - feature_mean_[j]);
+void ToyReplica::move_feature_mean(std::span<const float> features, float share) {
+  for (std::size_t j = 0; j < features.size(); ++j) {
+    feature_mean_[j] += share * (features[j] - feature_mean_[j]);
+  }
+}
+
+void ToyReplica::recompute_statistics(const std::function<bool(Batch& into)>& next) {
+  Batch batch;
+  std::uint64_t samples = 0;
+  while (next(batch)) {
+    for (std::size_t i = 0; i < batch.samples(); ++i) {
+      ++samples;
+      move_feature_mean(sample_of(batch, i), 1.0F / static_cast<float>(samples));
     }
   }
 }
@@ -105,14 +116,15 @@ void ToyReplica::local_step() {
 }
 
 OptimizerState ToyReplica::optimizer_state() const {
-  return {.slots = {{"momentum", velocity_}}, .counters = {}};
+  return {.slots = {{"momentum_buffer", velocity_}}, .counters = {}};
 }
 
 void ToyReplica::load_optimizer_state(const OptimizerState& state) {
-  const auto found = state.slots.find("momentum");
+  const auto found = state.slots.find("momentum_buffer");
   if (state.slots.size() != 1 || found == state.slots.end() ||
       found->second.size() != velocity_.size()) {
-    throw DataError(fmt::format("expected one slot, momentum, of {} values", velocity_.size()));
+    throw DataError(
+        fmt::format("expected one slot, momentum_buffer, of {} values", velocity_.size()));
   }
   velocity_ = found->second;
 }

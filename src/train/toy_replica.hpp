@@ -30,6 +30,7 @@ class ToyReplica : public Replica {
   /// Tells of pieces of a third or so, last first, as layers would be.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
+  void recompute_statistics(const std::function<bool(Batch& into)>& next) override;
   void initialise(std::uint64_t seed) override;
 
   void set_learning_rate(double rate) override { rate_ = static_cast<float>(rate); }
@@ -56,7 +57,7 @@ class ToyReplica : public Replica {
  private:
   PassResult pass_over(const Batch& batch, std::span<float> grads) const;
   void tell(GradientSink& sink) const;
-  void update_feature_mean(const Batch& batch);
+  void move_feature_mean(std::span<const float> features, float share);
 
   Options options_;
   std::vector<float> params_;

@@ -61,6 +61,10 @@ BatchCutter::Empty empty_batches(const Trainer::Options& options) {
                                          : BatchCutter::Empty::kept;
 }
 
+bool is_wanted(const Every& every) {
+  return every.unit != Every::Unit::never;
+}
+
 double mean(double sum, std::uint64_t count) {
   return count > 0 ? sum / static_cast<double>(count) : 0;
 }
@@ -82,7 +86,9 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                       .start = options_.feed.position_after(Step{begins_at_.batch})}),
       batches_(loader_, empty_batches(options_), begins_at_),
       log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
-      phases_(world),
+      times_(world, {.batch_size = options_.batch_size,
+                     .emulated = options_.pacer.has_value(),
+                     .known_throughput = options_.stand_alone_throughput}),
       clock_(world, options_.start.training),
       estimate_({.done = options_.start.samples,
                  .step_share = options_.batch_size / options_.samples_per_step,
@@ -91,6 +97,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       saved_(options_.start.round),
       asked_to_evaluate_(moment()),
       asked_for_checkpoint_(asked_to_evaluate_) {
+  replica_.on_forward_done([this] { times_.forward_done(); });
   if (options_.leads) {
     keeper_.emplace(world, link,
                     ModelKeeper::Options{.evaluator = options_.evaluator,
@@ -100,8 +107,13 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
   }
 }
 
+Trainer::~Trainer() {
+  replica_.on_forward_done({});
+}
+
 void Trainer::run() {
   begun_ = clock_.now();
+  keep_the_first();
   done_ = reached_the_end();
   while (!done_) {
     one_step();
@@ -142,20 +154,24 @@ void Trainer::report_if_complete() {
 }
 
 void Trainer::one_step() {
+  times_.begin_step();
   Pass pass = compute();
-  pace(begun_, pass.result.samples);
+  const std::uint32_t computed = pass.result.samples;
+  pace(begun_, computed);
+  times_.end_pass();
   if (alone() && link_.stop_reason()) {
     cancel_step();
     return;
   }
-  forecast_.took(pass.result.samples, clock_.now() - begun_);
+  forecast_.took(computed, clock_.now() - begun_);
   if (!admit(pass.result)) {
     ++skipped_;
   }
   enter("meeting");
   ++progress_.step;
   session_samples_ += pass.result.samples;
-  pending_samples_ += pass.result.samples;
+  ++pending_.steps;
+  pending_.samples += pass.result.samples;
   estimate_.trained(pass.result.samples);
   const Wishes wished = wishes();
   const Duration took = clock_.now() - begun_;
@@ -169,6 +185,7 @@ void Trainer::one_step() {
                                                             .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
+  times_.end_step(computed);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
@@ -182,15 +199,21 @@ Trainer::Pass Trainer::compute() {
   enter(phase_of_data);
   const Batch* batch = nullptr;
   {
-    const auto scope = phases_.enter(Phase::data);
+    const auto scope = times_.phases().enter(Phase::data);
     batch = &batches_.next(scheme_.step_samples());
   }
   const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
   replica_.set_learning_rate(rate);
   expect(static_cast<std::uint32_t>(batch->samples()));
   enter(phase_of_computing);
-  const auto scope = phases_.enter(Phase::compute);
-  return {.result = replica_.backward(*batch, taker_of(*batch)), .learning_rate = rate};
+  GradientSink* const taker = taker_of(*batch);
+  times_.begin_pass();
+  return {.result = replica_.backward(*batch, taker), .learning_rate = rate};
+}
+
+/// Snapshots are no training.
+std::uint64_t Trainer::evaluation_bytes() const {
+  return options_.evaluator ? world_.transport().traffic_to(*options_.evaluator).bytes_sent : 0;
 }
 
 /// That of the moment at which a step of `samples` is taken.
@@ -237,7 +260,6 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
   if (!options_.pacer) {
     return;
   }
-  const auto scope = phases_.enter(Phase::compute);
   const Duration end = options_.pacer->end_of_step(Step{progress_.step}, samples, begun);
   // The profile's time covers the local update, which comes after the meeting: leave room for it.
   const TimePoint due = clock_.when(end) - last_update_;
@@ -295,14 +317,14 @@ bool Trainer::reached_the_end() const {
   if (in_step()) {
     return progress_.step >= last_step();
   }
-  return progress_.samples + pending_samples_ >= options_.samples_to_train ||
+  return progress_.samples + pending_.samples >= options_.samples_to_train ||
          progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
 }
 
 /// Where training stands: by this worker's steps, where they are those of all; else by the samples of
 /// all, in steps of every worker.
 Recurrence::Moment Trainer::moment() const {
-  const std::uint64_t pending = alone() ? pending_samples_ : 0;
+  const std::uint64_t pending = alone() ? pending_.samples : 0;
   const double steps =
       in_step() ? static_cast<double>(progress_.step)
                 : static_cast<double>(progress_.samples + pending) / options_.samples_per_step;
@@ -347,9 +369,9 @@ void Trainer::account(const Outcome& outcome) {
     staleness_.add(fate.staleness);
   }
   last_update_ = spent.update;
-  phases_.add(Phase::compute, spent.update);
-  phases_.add(Phase::communicate, spent.communicate);
-  phases_.add(Phase::wait, spent.wait);
+  times_.phases().add(Phase::update, spent.update);
+  times_.phases().add(Phase::communicate, spent.communicate);
+  times_.phases().add(Phase::wait, spent.wait);
 }
 
 /// Once for all workers, and again when it is another, as after a loss.
@@ -366,12 +388,13 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
-  pending_samples_ = meeting.own_since;
+  const OwnPart own = meeting.own.value_or(pending_);
+  pending_ = {.steps = 0, .samples = meeting.own_since};
   estimate_.synchronized(meeting.samples, meeting.own_since);
   progress_.training = clock_.now();
   loss_ = mean(meeting.loss_sum, meeting.samples);
   done_ = meeting.agreed.stop;
-  log_round(meeting, learning_rate);
+  log_round(meeting, own, learning_rate);
   tell_aggregate();
   const bool evaluate =
       options_.gait == Gait::in_rounds ? evaluation_due() : meeting.agreed.evaluate;
@@ -384,9 +407,23 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   } else {
     keep(evaluate, meeting.agreed.checkpoint);
   }
+  pause_since(start);
+}
+
+/// What comes off the training clock of all at the next meeting; where workers meet in rounds nothing does.
+void Trainer::pause_since(TimePoint start) {
   if (options_.gait != Gait::in_rounds) {
     paused_ = world_.now() - start;
     begun_ += paused_;
+  }
+}
+
+/// The model before the first step, from which everything that follows may be checked.
+void Trainer::keep_the_first() {
+  if (options_.start == Progress{} && is_wanted(options_.config.checkpoint_every)) {
+    const TimePoint start = world_.now();
+    keep(/*evaluate=*/false, /*checkpoint=*/true);
+    pause_since(start);
   }
 }
 
@@ -439,9 +476,8 @@ States Trainer::own_states() const {
 
 /// The model at the end is tested and saved, unless the last round has seen to it.
 void Trainer::keep_the_last() {
-  const auto wanted = [](const Every& every) { return every.unit != Every::Unit::never; };
-  const bool evaluate = wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint = wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
+  const bool evaluate = is_wanted(options_.config.eval_every) && tested_ != progress_.round;
+  const bool checkpoint = is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
   if (checkpoint && !alone()) {
     keep(evaluate, checkpoint, model_with_all_states());
   } else {
@@ -492,20 +528,26 @@ KeptModel Trainer::copy_of_model() {
   return copy;
 }
 
-void Trainer::log_round(const Meeting& meeting, double learning_rate) {
+void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
+  const std::uint64_t snapshots = evaluation_bytes();  // before all bytes, of which they are a part
   log_.write({{"round", progress_.round},
               {"step", progress_.step},
               {"epoch", epoch()},
               {"training_seconds", to_seconds(progress_.training)},
               {"samples", progress_.samples},
               {"round_samples", meeting.samples},
+              {"own_steps", own.steps},
+              {"own_samples", own.samples},
               {"loss", loss_},
               {"learning_rate", learning_rate},
-              {"data_seconds", to_seconds(phases_.spent(Phase::data))},
-              {"compute_seconds", to_seconds(phases_.spent(Phase::compute))},
-              {"communicate_seconds", to_seconds(phases_.spent(Phase::communicate))},
-              {"wait_seconds", to_seconds(phases_.spent(Phase::wait))},
-              {"bytes_sent", world_.transport().traffic().bytes_sent}});
+              {"data_seconds", to_seconds(times_.phases().spent(Phase::data))},
+              {"compute_seconds", to_seconds(times_.phases().computing())},
+              {"forward_seconds", to_seconds(times_.phases().spent(Phase::forward))},
+              {"backward_seconds", to_seconds(times_.phases().spent(Phase::backward))},
+              {"update_seconds", to_seconds(times_.phases().spent(Phase::update))},
+              {"communicate_seconds", to_seconds(times_.phases().spent(Phase::communicate))},
+              {"wait_seconds", to_seconds(times_.phases().spent(Phase::wait))},
+              {"bytes_sent", world_.transport().traffic().bytes_sent - snapshots}});
 }
 
 double Trainer::epoch() const {
@@ -535,10 +577,8 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_job_seconds(to_seconds(progress_.training));
   status.set_session_samples(session_samples_);
   status.set_session_seconds(to_seconds(progress_.training - options_.start.training));
-  status.set_data_seconds(to_seconds(phases_.spent(Phase::data)));
-  status.set_compute_seconds(to_seconds(phases_.spent(Phase::compute)));
-  status.set_communicate_seconds(to_seconds(phases_.spent(Phase::communicate)));
-  status.set_wait_seconds(to_seconds(phases_.spent(Phase::wait)));
+  times_.put_into(status);
+  status.set_evaluation_bytes(evaluation_bytes());
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
   status.set_bytes_handed_over(traffic.bytes_handed_over);

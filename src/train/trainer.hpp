@@ -24,6 +24,7 @@
 #include "train/sample_estimate.hpp"
 #include "train/schedule.hpp"
 #include "train/step_forecast.hpp"
+#include "train/step_times.hpp"
 #include "train/worker_states.hpp"
 
 namespace syncopate {
@@ -51,7 +52,7 @@ class Trainer {
     Rank rank;
     Gait gait = Gait::in_step;
     double samples_per_step = 0;         ///< of all workers
-    std::uint32_t batch_size = 0;        ///< of this worker
+    std::uint32_t batch_size = 0;        ///< of this worker: what a whole step takes
     std::uint64_t samples_to_train = 0;  ///< of all workers, what came before a resume included
     Progress start;                      ///< zero, or that of the checkpoint
     std::optional<LoopState> resumed{};  ///< what this worker goes on from, if a checkpoint says so
@@ -59,9 +60,14 @@ class Trainer {
     bool leads = false;                  ///< has the model tested and saved for all
     bool gathers_at_the_end = false;     ///< the model is complete when every worker has ended
     std::optional<NodeId> evaluator;     ///< whom to have it tested by
+    /// Samples per second of the device by itself, known before training; 0: unknown.
+    double stand_alone_throughput = 0;
   };
 
   Trainer(World& world, MemberLink& link, Replica& replica, Scheme& scheme, Options options);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// Trains until the configuration, the coordinator or the user has had enough.
   /// Errors: what ended the job; DataError, when the run folder cannot be written.
@@ -86,10 +92,13 @@ class Trainer {
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
   void expect(std::uint32_t samples);
+  std::uint64_t evaluation_bytes() const;
   Wishes wishes();
   void account(const Outcome& outcome);
   void tell_aggregate();
   void act_on(const Meeting& meeting, double learning_rate);
+  void keep_the_first();
+  void pause_since(TimePoint start);
   void keep_the_last();
   bool evaluation_due();
   bool checkpoint_due();
@@ -100,7 +109,7 @@ class Trainer {
   void go_on_together(KeptModel& model);
   States own_states() const;
   KeptModel copy_of_model();
-  void log_round(const Meeting& meeting, double learning_rate);
+  void log_round(const Meeting& meeting, const OwnPart& own, double learning_rate);
   void enter(const std::string& phase);
   double epoch() const;
   FeedPosition position() const { return options_.feed.position_after(Step{progress_.step}); }
@@ -125,7 +134,7 @@ class Trainer {
   BatchCutter batches_;
   std::optional<ModelKeeper> keeper_;  ///< of the worker that leads
   JsonLines log_;
-  PhaseClock phases_;
+  StepTimes times_;
   TrainingClock clock_;
   GradientGate gate_;
   SampleEstimate estimate_;
@@ -135,7 +144,7 @@ class Trainer {
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
   std::uint64_t session_samples_ = 0;    ///< of this worker
-  std::uint64_t pending_samples_ = 0;    ///< likewise, since its last meeting
+  OwnPart pending_{};                    ///< likewise, since its last meeting
   std::uint64_t dropped_ = 0;            ///< gradients left out by design
   std::uint64_t skipped_ = 0;            ///< batches left out because their gradient was not finite
   std::uint64_t skipped_in_a_row_ = 0;

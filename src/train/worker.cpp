@@ -1,6 +1,7 @@
 #include "train/worker.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,62 @@ void lend(Replica& replica, SharedMemory* memory) {
   }
 }
 
+/// Seconds a sample of a forward and backward pass over the first `samples` of a worker. Leaves traces in the
+/// replica's buffers and gradients.
+double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOptions& options,
+                        std::size_t samples) {
+  BatchFeed feed = options.plan.feed(options.dataset.train, options.rank);
+  const auto indices = feed.batch({});
+  Batch batch;
+  gather(options.dataset, options.dataset.train,
+         indices.first(std::min<std::size_t>(samples, indices.size())), batch);
+  const TimePoint begun = clock.now();
+  replica.backward(batch);
+  const double seconds = to_seconds(clock.now() - begun);
+  return seconds / static_cast<double>(std::max<std::size_t>(1, batch.samples()));
+}
+
+/// Samples per second of a real device in a pass over a whole batch; 0 where that would keep the others waiting
+/// for long.
+double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+  constexpr double longest_seconds = 2;
+  const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
+  const std::uint32_t part = probe_samples(whole);
+  seconds_a_sample(clock, replica, options, part);  // the first pass of a process takes longer
+  if (seconds_a_sample(clock, replica, options, part) * whole > longest_seconds) {
+    return 0;
+  }
+  const double seconds = seconds_a_sample(clock, replica, options, whole);
+  return seconds > 0 ? 1 / seconds : 0;
+}
+
+/// What is known of a device by itself before training, where its steps will not tell; 0: nothing.
+double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+  const double profiled = options.plan.profiled_throughput(options.rank);
+  return profiled == 0 && options.plan.cuts_batches() ? measured_throughput(clock, replica, options)
+                                                      : profiled;
+}
+
+/// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
+constexpr std::uint32_t few_samples = 16;
+
+std::string_view way_to_larger_steps(const TrainConfig& config) {
+  if (is_paced(config)) {
+    return ", or --pacing paper, whose steps are whole batches";
+  }
+  return config.balance ? ", or leave out --balance" : ", or fewer --mini-batches";
+}
+
+void warn_of_small_batches(const JobPlan& plan) {
+  const std::uint32_t least = plan.least_step_samples();
+  if (least < few_samples) {
+    log::warn(
+        "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
+        "below {} they are noisy; use a larger --batch-size{}",
+        least, few_samples, plan.cuts_batches() ? way_to_larger_steps(plan.config()) : "");
+  }
+}
+
 /// A worker's model, and where it meets others, before its first step.
 class Beginning {
  public:
@@ -70,6 +127,7 @@ class Beginning {
   std::optional<LoopState> loop() const { return loop_state_in(own_); }
   std::optional<wire::PacerMemory> pacer() const;
   const States& states() const { return own_; }
+  double stand_alone_throughput() const { return stand_alone_throughput_; }
   std::unique_ptr<Scheme> make_scheme();
 
  private:
@@ -91,6 +149,7 @@ class Beginning {
   States own_;
   OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
+  double stand_alone_throughput_ = 0;
   Progress progress_;
 };
 
@@ -108,6 +167,7 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
                                           .compress_remote = config().compress_remote});
   }
   lend(replica_, world.transport().shared_memory());
+  stand_alone_throughput_ = known_throughput(world, replica_, options);
   progress_ = begin();
 }
 
@@ -229,6 +289,9 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
   try {
     Beginning beginning(world, link, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
+    if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
+      warn_of_small_batches(options.plan);
+    }
     link.restart(beginning.pacer());
     const auto scheme = beginning.make_scheme();
     scheme->load_worker_states(beginning.states());
@@ -249,7 +312,8 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .own_optimizers = has_local_rounds(options.plan.config()),
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
-         .evaluator = evaluator_of(view)});
+         .evaluator = evaluator_of(view),
+         .stand_alone_throughput = beginning.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");

@@ -105,6 +105,8 @@ class Transport {
   virtual void close(TimePoint deadline) noexcept = 0;
 
   virtual Traffic traffic() const = 0;
+  /// Of that, what was sent to `peer`; nothing for a node without contact. Bytes in shared memory have no receiver.
+  virtual Traffic traffic_to(NodeId peer) const = 0;
 
   /// Memory that the nodes of one host lend each other; null where there is none.
   virtual SharedMemory* shared_memory() { return nullptr; }

@@ -288,6 +288,10 @@ TEST_P(TransportContract, TrafficIsCountedAtTheSender) {
         EXPECT_EQ(sent.messages_sent, posted.messages_sent + 1);
         EXPECT_GT(sent.bytes_sent, posted.bytes_sent + 100'000);
         EXPECT_LT(sent.bytes_sent, posted.bytes_sent + 101'000) << "headers are small";
+        const Traffic to_receiver = world.transport().traffic_to(node_one);
+        EXPECT_GE(to_receiver.bytes_sent, 101'000U);
+        EXPECT_LE(to_receiver.bytes_sent, sent.bytes_sent);
+        EXPECT_EQ(world.transport().traffic_to(NodeId{77}).bytes_sent, 0U) << "no such node";
       },
       [](World& world) {
         const Traffic before = world.transport().traffic();

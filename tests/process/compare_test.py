@@ -75,15 +75,15 @@ class Compare(JobTest):
         table = (self.out / "comparison.md").read_text()
         for line in ("| ssgd | 0.02 |", "--schemes=ssgd,asgd", "syncopate 0.", "what counts was run in virtual time"):
             self.assertIn(line, table)
-        self.assertIn("[1/9] ", done.stdout)
-        self.assertIn("[9/9] ", done.stdout)
+        self.assertIn("[1/12] ", done.stdout)
+        self.assertIn("[12/12] ", done.stdout)
         self.assertIn("What became of it\nscheme", done.stdout)
 
         again = self.compare(*options, "--json")
         self.assertEqual(again.returncode, 0, again.stderr)
         lines = [json.loads(line) for line in again.stdout.splitlines()]
         self.assertTrue(all(line["earlier"] for line in lines[:-1]), again.stdout)
-        self.assertEqual(len(lines), 9 + 1)
+        self.assertEqual(len(lines), 12 + 1)
         self.assertEqual(lines[-1], self.memory())
         self.assertEqual(lines[-1]["contestants"], list(found.values()))
 

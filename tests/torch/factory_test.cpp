@@ -10,6 +10,7 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
+#include "train/names.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -24,6 +25,15 @@ std::string resolved(const std::string& wanted, std::uint32_t local_index = 0) {
 
 bool starts_with(const std::string& text, const std::string& beginning) {
   return text.rfind(beginning, 0) == 0;
+}
+
+TEST(Factory, AgreesWithTheNamesThatConfigurationsAreCheckedBy) {
+  const auto names = network_names();
+  ASSERT_EQ(names.size(), known_networks().size());
+  for (const std::string_view name : known_networks()) {
+    const NetworkFacts facts = network_facts({.name = std::string(name), .input = {1, 28, 28}});
+    EXPECT_EQ(has_batch_norm(name), facts.buffers > 0) << name;
+  }
 }
 
 TEST(Factory, FindsDevices) {

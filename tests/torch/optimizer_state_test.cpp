@@ -100,7 +100,8 @@ TEST(OptimizerStates, NameWhatTheyHold) {
   Watched<Tiny> momentum(with("momentum"));
   train(momentum.replica, 0, 1);
   const OptimizerState state = momentum.replica.optimizer_state();
-  EXPECT_THAT(state.slots, ElementsAre(Pair("momentum", values_of(momentum.replica, Part::grads))));
+  EXPECT_THAT(state.slots,
+              ElementsAre(Pair("momentum_buffer", values_of(momentum.replica, Part::grads))));
   EXPECT_THAT(state.counters, IsEmpty());
 
   Watched<Tiny> sgd(with("sgd"));
@@ -119,7 +120,7 @@ TEST(OptimizerStates, AreTheSameOverPiecesAndTensors) {
 }
 
 OptimizerState only_momentum() {
-  return {.slots = {{"momentum", std::vector<float>(123)}}, .counters = {}};
+  return {.slots = {{"momentum_buffer", std::vector<float>(123)}}, .counters = {}};
 }
 
 std::string refusal(Replica& replica, const OptimizerState& state) {

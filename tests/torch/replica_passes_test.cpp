@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/errors.hpp"
@@ -211,6 +212,75 @@ std::vector<std::string> devices() {
   std::vector<std::string> names{"cpu"};
   if (torch::cuda::is_available()) names.emplace_back("cuda");
   return names;
+}
+
+/// Buffers of a plain module whose statistics are the mean over batches.
+std::vector<float> statistics_of(Tiny& plain, const std::vector<Batch>& batches) {
+  plain.norm->options.momentum(torch::nullopt);
+  plain.norm->reset_running_stats();
+  const torch::NoGradGuard no_grad;
+  for (const Batch& batch : batches) plain.forward(features_of(batch));
+  return flattened({plain.norm->running_mean, plain.norm->running_var});
+}
+
+TEST_P(ReplicaPasses, RecomputeStatisticsAsTheMeanOverBatches) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.initialise(3);
+  for (const std::uint64_t seed : {1, 2}) {
+    watched.replica.backward(tiny_batch(seed));
+    watched.replica.local_step();
+  }
+  const auto params = values_of(watched.replica, Part::params);
+  const auto optimizer = watched.replica.optimizer_state();
+  const auto lagging = values_of(watched.replica, Part::buffers);
+
+  const std::vector<Batch> batches{tiny_batch(11), tiny_batch(12), tiny_batch(13)};
+  std::size_t made = 0;
+  watched.replica.recompute_statistics([&](Batch& into) {
+    if (made == batches.size()) return false;
+    into = batches[made++];
+    return true;
+  });
+  const auto recomputed = values_of(watched.replica, Part::buffers);
+  EXPECT_THAT(recomputed, Pointwise(Ne(), lagging));
+  EXPECT_EQ(values_of(watched.replica, Part::params), params);
+  EXPECT_EQ(watched.replica.optimizer_state().slots, optimizer.slots);
+
+  auto plain = drawn<Tiny>(3);
+  {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < plain->parameters().size(); ++i) {
+      plain->parameters()[i].copy_(watched.module->parameters()[i]);
+    }
+  }
+  EXPECT_THAT(recomputed, Pointwise(FloatNear(tolerance()), statistics_of(*plain, batches)));
+
+  plain->eval();
+  const Batch batch = tiny_batch(21);
+  const torch::NoGradGuard no_grad;
+  const double loss =
+      torch::cross_entropy_loss(plain->forward(features_of(batch)), torch::tensor(batch.labels))
+          .item<double>();
+  EXPECT_NEAR(watched.replica.evaluate(batch).loss_sum, 8 * loss, 80 * tolerance());
+  EXPECT_TRUE(watched.module->norm->is_training()) << "each part is in its own mode again";
+  EXPECT_EQ(watched.module->norm->options.momentum(), 0.1);
+  watched.replica.recompute_statistics([](Batch&) { return false; });
+  EXPECT_EQ(values_of(watched.replica, Part::buffers), recomputed);
+}
+
+TEST_P(ReplicaPasses, TellWhenTheForwardPassIsDone) {
+  Watched<Tiny> watched({.device = device()});
+  std::vector<bool> gradient_is_zero;
+  watched.replica.on_forward_done([&] {
+    const auto grads = values_of(watched.replica, Part::grads);
+    gradient_is_zero.push_back(
+        std::all_of(grads.begin(), grads.end(), [](float value) { return value == 0; }));
+  });
+  watched.replica.backward(tiny_batch(1));
+  watched.replica.backward(tiny_batch(2));
+  EXPECT_THAT(gradient_is_zero, testing::ElementsAre(true, true));
+  watched.replica.evaluate(tiny_batch(3));
+  EXPECT_EQ(gradient_is_zero.size(), 2U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ReplicaPasses, testing::ValuesIn(devices()),

@@ -102,6 +102,33 @@ TEST_P(EachRule, DoesWhatLibtorchDoes) {
   }
 }
 
+/// With hyperparameters other than libtorch's own.
+TEST_P(EachRule, DoesWhatLibtorchDoesWithOtherHyperparameters) {
+  const std::string name(GetParam());
+  Random random(42);
+  std::vector<float> values = first_values(random);
+  torch::Tensor tensor = tensor_of(values).requires_grad_();
+  const auto rule = make_update_rule(
+      {.name = name, .momentum = 0.8, .beta1 = 0.7, .beta2 = 0.9, .alpha = 0.8, .epsilon = 0.01},
+      count);
+  const auto optimizer = make_optimizer(
+      {.name = name, .momentum = 0.8, .beta1 = 0.7, .beta2 = 0.9, .alpha = 0.8, .epsilon = 0.01},
+      {tensor});
+  const auto usual = make_update_rule({.name = name, .momentum = 0.8}, count);
+  std::vector<float> values_by_usual = values;
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<float> gradient = random_gradient(random);
+    one_step(*rule, 0.001, values, gradient);
+    one_step(*usual, 0.001, values_by_usual, gradient);
+    set_rate(*optimizer, 0.001);
+    tensor.mutable_grad() = tensor_of(gradient);
+    optimizer->step();
+  }
+  expect_close(values, values_of(tensor));
+  const bool adaptive = name.starts_with("ada") || name == "rmsprop";
+  EXPECT_EQ(values != values_by_usual, adaptive);
+}
+
 TEST_P(EachRule, TakesOverFromLibtorch) {
   const std::string name(GetParam());
   Random random(41);

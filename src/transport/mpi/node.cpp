@@ -185,6 +185,12 @@ Traffic Node::traffic() const {
   return sum;
 }
 
+Traffic Node::traffic_to(NodeId peer) const {
+  const auto turn = engine_.take_turn();
+  const auto found = streams_.find(peer);
+  return found == streams_.end() ? Traffic{} : found->second->sender().traffic();
+}
+
 void Node::cancel(std::exception_ptr why) noexcept {
   const auto turn = engine_.take_turn();
   stop(why);

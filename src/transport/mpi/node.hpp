@@ -55,6 +55,7 @@ class Node final : public Transport, private Party {
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
+  Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_.get(); }
   NativeAllreduce* native_allreduce() override { return sums_.get(); }
 

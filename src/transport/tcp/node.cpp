@@ -145,6 +145,15 @@ Traffic Node::traffic() const {
   return sum;
 }
 
+Traffic Node::traffic_to(NodeId peer) const {
+  for (const Peer* const one : peers()) {
+    if (one->id == peer) {
+      return one->outbox.traffic();
+    }
+  }
+  return {};
+}
+
 void Node::cancel(std::exception_ptr why) noexcept {
   stop(why);
   for (Peer* const peer : peers()) {

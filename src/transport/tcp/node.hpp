@@ -73,6 +73,7 @@ class Node final : public TcpTransport {
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
+  Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_.get(); }
 
  private:

@@ -35,6 +35,7 @@ Json summary_with(const std::vector<double>& accuracies) {
           {"throughput", 25},
           {"cluster_efficiency", 0.5},
           {"traffic_bytes", 5000},
+          {"local_bytes", 700},
           {"staleness", {{"median", 1}, {"p99", 4}, {"max", 9}}},
           {"workers", {worker("fast", 0.4), worker("slow", 0.9)}},
           {"evaluations", evaluations}};
@@ -81,7 +82,8 @@ TEST(FiguresTest, TheTargetIsReachedWhereTheNextTestConfirmsIt) {
 TEST(FiguresTest, ReadsASummary) {
   const RunFigures run = figures_of(summary_with({0.5, 0.75}), 0.8);
   EXPECT_EQ(run.accuracy, 0.75);
-  EXPECT_EQ(run.traffic, 5000);
+  EXPECT_EQ(run.traffic, 5000) << "without what is exchanged in shared memory";
+  EXPECT_EQ(run.local, 700);
   EXPECT_EQ(run.cluster_efficiency, 0.5);
   EXPECT_EQ(run.p99_staleness, 4);
   ASSERT_EQ(run.devices.size(), 2U);
@@ -103,6 +105,7 @@ TEST(FiguresOverTest, TakesMediansOfSoundRunsAndTheMeanAccuracy) {
   EXPECT_NEAR(all.accuracy->mean, 0.7, 1e-12);
   EXPECT_EQ(all.throughput, 50);
   EXPECT_EQ(all.traffic_per_sample, 5);
+  EXPECT_EQ(all.local, 700);
   const auto computing = range_of(all.devices, &DeviceFigures::computing);
   EXPECT_EQ(computing->least, 0.4);
   EXPECT_EQ(computing->most, 0.9);

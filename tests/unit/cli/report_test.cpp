@@ -24,6 +24,7 @@ ContestantFigures complete() {
           .cluster_efficiency = 0.976,
           .traffic = 41.1e6,
           .traffic_per_sample = 153,
+          .local = 2.5e9,
           .median_staleness = 0,
           .p99_staleness = 1,
           .most_staleness = 2,
@@ -43,7 +44,7 @@ TEST(TablesTest, ShowEveryFigureOnce) {
           "ssgd     0.1                -   0 of 3         -             -                -"));
   EXPECT_THAT(tables[1].table.lines()[1],
               HasSubstr("8,364      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
-                        "   153 B  0 / 1 / 2"));
+                        "   153 B            2.5 GB  0 / 1 / 2"));
   EXPECT_THAT(tables[2].table.lines(),
               ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));
 }

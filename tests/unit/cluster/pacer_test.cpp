@@ -97,6 +97,22 @@ TEST(PacerByThePaper, LeavesAMarginBeforeTheSlowest) {
               ElementsAre("0: round 2 after 3, 64 samples, no time for another step"));
 }
 
+TEST(PacerByThePaper, TakesTheMarginThatItIsGiven) {
+  const auto told_at = [](Duration end_of_step) {
+    Paced paced(
+        {.batch_sizes = {64, 64}, .rule = Pacer::Rule::paper, .margin = 500ms, .overlap = false});
+    paced.meet(0, 1s, 1s);
+    paced.meet(1, 4s, 4s);
+    paced.step(0, 1s, 5s);
+    return paced.step(0, 1s, end_of_step);
+  };
+  // The slowest ends at 8 s. Another step of the fast one ends 1 s after the next, which it is in.
+  EXPECT_THAT(told_at(5499ms), IsEmpty()) << "ends at 7.499 s, more than the margin before 8 s";
+  EXPECT_THAT(told_at(5501ms),
+              ElementsAre("0: round 2 after 3, 64 samples, no time for another step"));
+  EXPECT_THROW(Pacer({.batch_sizes = {64}, .margin = -1ms}), ConfigError);
+}
+
 TEST(PacerByThePaper, CountsTheMeetingWhereDevicesWaitForIt) {
   Paced paced = papers_two(false);
   paced.meet(1, 4s, 4s);

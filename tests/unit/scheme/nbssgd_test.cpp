@@ -117,7 +117,7 @@ Saved as_saved(Replica& replica, Round round) {
   return {.round = round,
           .params = {params.begin(), params.end()},
           .buffers = {buffers.begin(), buffers.end()},
-          .velocity = replica.optimizer_state().slots.at("momentum")};
+          .velocity = replica.optimizer_state().slots.at("momentum_buffer")};
 }
 
 Worker train(Group& group, const Cluster& cluster) {

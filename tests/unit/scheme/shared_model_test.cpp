@@ -41,7 +41,7 @@ TEST(SharedModel, LosesNoAddition) {
         mine.add_difference(after, before);
         mine.read(seen);
         mine.count(16, 0.5);
-        mine.leave_buffers(Rank{rank}, std::vector<float>(size.buffers, static_cast<float>(i)));
+        mine.leave_buffers(Rank{rank}, std::vector<float>(size.buffers, static_cast<float>(i)), 16);
       }
     });
   }
@@ -56,14 +56,20 @@ TEST(SharedModel, LosesNoAddition) {
   EXPECT_EQ(model.counts().loss_sum, 0.5 * additions * size.workers);
 }
 
-TEST(SharedModel, AveragesTheBuffersOfThoseWhoLeftAny) {
+TEST(SharedModel, AveragesBuffersByTheSamplesTheyComeFrom) {
   std::vector<std::byte> bytes = memory();
   SharedModel model(bytes, size);
-  model.leave_buffers(Rank{1}, std::vector<float>{1, 10});
-  model.leave_buffers(Rank{3}, std::vector<float>{3, 30});
-  std::vector<float> mean(size.buffers);
+  std::vector<float> mean(size.buffers, 7);
   model.read_mean_buffers(mean);
-  EXPECT_THAT(mean, ElementsAre(2, 20));
+  EXPECT_THAT(mean, ElementsAre(7, 7)) << "nobody has left any";
+  model.leave_buffers(Rank{1}, std::vector<float>{1, 10}, 16);
+  model.read_mean_buffers(mean);
+  EXPECT_THAT(mean, ElementsAre(1, 10));
+  for (int step = 0; step < 3; ++step) {
+    model.leave_buffers(Rank{3}, std::vector<float>{5, 50}, 16);
+  }
+  model.read_mean_buffers(mean);
+  EXPECT_THAT(mean, ElementsAre(4, 40)) << "one step of 16 samples beside three";
 }
 
 TEST(SharedModel, CountsFromWhereARunWasResumed) {

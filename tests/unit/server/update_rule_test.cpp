@@ -150,7 +150,7 @@ std::vector<std::string> slots_of(const std::string& rule) {
   if (rule == "adagrad") return {"sum"};
   if (rule == "rmsprop") return {"square_avg"};
   if (rule == "adam" || rule == "adamw") return {"exp_avg", "exp_avg_sq"};
-  return {"momentum"};
+  return {"momentum_buffer"};
 }
 
 class EachRule : public testing::TestWithParam<std::string_view> {
@@ -297,7 +297,7 @@ TEST(UpdateRule, RefusesTheStateOfAnotherAndKeepsItsOwn) {
   uncounted.counters.clear();
   for (const OptimizerState& state :
        {longer, negative, uncounted,
-        OptimizerState{.slots = {{"momentum", {1, 2, 3}}}, .counters = {}}}) {
+        OptimizerState{.slots = {{"momentum_buffer", {1, 2, 3}}}, .counters = {}}}) {
     EXPECT_THROW(rule->load(state), DataError);
     EXPECT_EQ(rule->state().slots, before.slots);
     EXPECT_EQ(rule->state().counters, before.counters);

@@ -88,10 +88,64 @@ TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
   EXPECT_THROW(load_checkpoint(Checkpoint(read_file(path), "a", "toy"), larger), DataError);
 }
 
+/// The toy's parameters as two tensors, of which the name of one ends with that of the other.
+class TwoTensors : public LogisticReplica {
+ public:
+  TwoTensors() : LogisticReplica(toy) {}
+  std::vector<TensorInfo> layout(Part part) const override {
+    if (part == Part::buffers) {
+      return LogisticReplica::layout(part);
+    }
+    return {{"fc.weight", {2, 5}, 0}, {"weight", {6}, 10}};
+  }
+};
+
+TEST(Checkpoint, HoldsOptimizerStateByParameter) {
+  const fs::path path = fresh_folder("by-parameter") / "a.safetensors";
+  TwoTensors original;
+  original.initialise(1);
+  train(original, 0, 3);
+  const OptimizerState state = original.optimizer_state();
+  const std::vector<float>& velocity = state.slots.at("momentum_buffer");
+  write_checkpoint(
+      path, {}, "toy",
+      {.layout = layout_of(original),
+       .params = original.view(Part::params),
+       .buffers = original.view(Part::buffers),
+       .states = {{state_of_optimizer, state},
+                  {"server.0", {.slots = {{"flat", {1, 2}}}, .counters = {{"n", 3}}}}}});
+  const Safetensors file(read_file(path), "a");
+  const std::string name = "optimizer.momentum_buffer.fc.weight";
+  EXPECT_EQ(file.shape(name), (std::vector<std::int64_t>{2, 5}));
+  EXPECT_EQ(file.values(name), std::vector<float>(velocity.begin(), velocity.begin() + 10));
+  EXPECT_EQ(file.values("optimizer.momentum_buffer.weight"),
+            std::vector<float>(velocity.begin() + 10, velocity.end()));
+
+  const Checkpoint checkpoint(read_file(path), "a", "toy");
+  EXPECT_EQ(checkpoint.state(state_of_optimizer).slots, state.slots);
+  EXPECT_EQ(checkpoint.state("server.0").slots.at("flat"), (std::vector<float>{1, 2}));
+  EXPECT_EQ(checkpoint.state("server.0").counters.at("n"), 3);
+}
+
+TEST(Checkpoint, RefusesTheFormOfAnOlderVersion) {
+  const std::vector<float> values(16);
+  const std::string bytes = encode_safetensors({{"format", "syncopate 1"}, {"network", "toy"}},
+                                               std::vector<NamedTensor>{{"weight", {16}, values}});
+  try {
+    const Checkpoint checkpoint(bytes, "old.safetensors", "toy");
+    FAIL() << "an older form";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "old.safetensors was written by an older version, whose optimizer state has another "
+        "form; begin the run again");
+  }
+}
+
 TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   const fs::path folder = fresh_folder("prune");
   EXPECT_EQ(latest_checkpoint(folder), std::nullopt);
-  for (const std::uint64_t round : {5, 40, 300}) {
+  for (const std::uint64_t round : {0, 5, 40, 300}) {
     write_file(folder / checkpoint_name(round), "");
   }
   write_file(folder / "notes.txt", "");
@@ -101,6 +155,7 @@ TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   prune_checkpoints(folder, 2);
   EXPECT_FALSE(fs::exists(folder / checkpoint_name(5)));
   EXPECT_TRUE(fs::exists(folder / checkpoint_name(40)));
+  EXPECT_TRUE(fs::exists(folder / checkpoint_name(0))) << "the state before the first step stays";
   EXPECT_TRUE(fs::exists(folder / "notes.txt"));
 }
 

@@ -111,6 +111,11 @@ TEST(FieldTest, TakesNumberedDevices) {
   EXPECT_EQ(config.device, "cuda:3");
   EXPECT_THAT(refusal_of("device", "cuda:"), HasSubstr("expected one of"));
   EXPECT_THAT(refusal_of("device", "cuda:x"), HasSubstr("expected one of"));
+  set_field_from_text(*find_field("device"), config, "cuda:0,cpu,cuda");
+  EXPECT_EQ(config.device, "cuda:0,cpu,cuda");
+  for (const char* list : {"cpu,", ",cpu", "cpu,gpu", "cpu, cpu", "cuda:0,cuda:"}) {
+    EXPECT_THAT(refusal_of("device", list), HasSubstr("expected one of")) << list;
+  }
 }
 
 TEST(ConfigFileTest, ReadsOverABase) {

@@ -30,15 +30,22 @@ TEST(PhaseClock, BooksTimeToItsPhase) {
   }
   clock.advance(seconds(3));
   {
-    const auto compute = phases.enter(Phase::compute);
+    const auto forward = phases.enter(Phase::forward);
     clock.advance(seconds(4));
   }
+  {
+    const auto backward = phases.enter(Phase::backward);
+    clock.advance(seconds(8));
+  }
+  phases.add(Phase::update, seconds(1));
   {
     const auto data = phases.enter(Phase::data);
     clock.advance(seconds(5));
   }
   EXPECT_EQ(phases.spent(Phase::data), seconds(7));
-  EXPECT_EQ(phases.spent(Phase::compute), seconds(4));
+  EXPECT_EQ(phases.spent(Phase::forward), seconds(4));
+  EXPECT_EQ(phases.spent(Phase::backward), seconds(8));
+  EXPECT_EQ(phases.computing(), seconds(13));
   EXPECT_EQ(phases.spent(Phase::communicate), seconds(0));
   EXPECT_EQ(phases.spent(Phase::wait), seconds(0));
 }
@@ -62,9 +69,9 @@ TEST(PhaseClock, ReturnsToThePhaseAroundAScope) {
 TEST(PhaseClock, CountsThePhaseUnderWay) {
   ManualClock clock;
   PhaseClock phases(clock);
-  const auto compute = phases.enter(Phase::compute);
+  const auto compute = phases.enter(Phase::forward);
   clock.advance(seconds(5));
-  EXPECT_EQ(phases.spent(Phase::compute), seconds(5));
+  EXPECT_EQ(phases.spent(Phase::forward), seconds(5));
   EXPECT_EQ(phases.spent(Phase::data), seconds(0));
 }
 

@@ -47,7 +47,8 @@ std::string error_of(const std::string& bytes) {
 
 TEST(Safetensors, ReadsWhatWasWritten) {
   const Safetensors file(written_file(), "x");
-  EXPECT_THAT(file.names(), ElementsAre("conv1.bias", "conv1.weight", "empty"));
+  EXPECT_THAT(file.names(), ElementsAre("conv1.weight", "conv1.bias", "empty"))
+      << "as they lie in the file";
   EXPECT_THAT(file.values("conv1.weight"), ElementsAre(1, -2, 3.5F, 0, 1e-30F, 6));
   EXPECT_THAT(file.shape("conv1.weight"), ElementsAre(2, 3));
   EXPECT_TRUE(file.values("empty").empty());

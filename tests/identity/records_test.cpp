@@ -1,0 +1,248 @@
+// Goal:   what a run writes down of itself is true: its first model, each worker's part of each round,
+//         what the pacer decided, where the time and the bytes went.
+// Method: whole jobs of logistic regression in the simulator, on unequal devices; their files read back.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// Devices that take 1, 1 and 4 s for a mini-batch.
+constexpr const char* unequal =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "4.0\n";
+
+TrainConfig config_of(const std::string& scheme, const std::string& name) {
+  TrainConfig config = toy_config(fresh_folder("records-" + name));
+  config.scheme = scheme;
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.epochs = 2;
+  config.local_steps = 3;
+  config.server_learning_rate = config.learning_rate;
+  return config;
+}
+
+std::vector<Json> lines_of(const fs::path& path) {
+  std::istringstream text(read_file(path));
+  std::vector<Json> lines;
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(Json::parse(line));
+  }
+  return lines;
+}
+
+std::vector<Json> log_of(const TrainConfig& config, std::uint32_t rank) {
+  return lines_of(RunFolder(config.run_dir).worker_log(Rank{rank}));
+}
+
+Json summary_after(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  return job.summary();
+}
+
+/// The first step of any scheme can be done again from it.
+TEST(Records, HoldTheModelBeforeTheFirstStep) {
+  std::vector<float> first;
+  for (const char* scheme : {"ssgd", "esync", "nbssgd", "asgd", "downpour", "easgd", "hogwild"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, "first");
+    config.checkpoint_every = {Every::Unit::epochs, 0.25};
+    summary_after(config);
+    const fs::path folder = config.run_dir / "checkpoints";
+    const fs::path path = folder / checkpoint_name(0);
+    const Checkpoint checkpoint(read_file(path), path.string(), "toy");
+    EXPECT_EQ(checkpoint.progress(), Progress{});
+    const std::vector<float> weight = Safetensors(read_file(path), path.string()).values("weight");
+    first = first.empty() ? weight : first;
+    EXPECT_EQ(weight, first) << "the same of all schemes";
+    EXPECT_NE(weight, last_checkpoint(config).values("weight"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 4) << "it and the newest three";
+
+    config.run_dir = fresh_folder("records-never");
+    config.checkpoint_every = {};
+    summary_after(config);
+    EXPECT_TRUE(fs::is_empty(config.run_dir / "checkpoints"));
+  }
+}
+
+TEST(Records, ARunThatGoesOnFromItsFirstModelIsTheSameRun) {
+  for (const char* scheme : {"ssgd", "esync", "nbssgd", "asgd"}) {
+    SCOPED_TRACE(scheme);
+    const TrainConfig config = config_of(scheme, "again");
+    summary_after(config);
+    const std::vector<float> weight = last_checkpoint(config).values("weight");
+    for (const auto& entry : fs::directory_iterator(config.run_dir / "checkpoints")) {
+      if (round_of(entry.path()) > 0) {
+        fs::remove(entry.path());
+      }
+    }
+    SimulatedJob resumed = toy_job(config, /*resume=*/true);
+    resumed.run();
+    EXPECT_EQ(last_checkpoint(config).values("weight"), weight);
+  }
+}
+
+struct Part {
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+};
+
+/// What a worker has brought to all rounds so far, by the rounds that it has lines of. A line tells of two rounds where
+/// they end at once, as at a checkpoint.
+std::map<std::uint64_t, Part> brought_until(const TrainConfig& config, std::uint32_t rank) {
+  std::map<std::uint64_t, Part> brought;
+  Part sum;
+  for (const Json& line : log_of(config, rank)) {
+    sum.steps += line.at("own_steps").get<std::uint64_t>();
+    sum.samples += line.at("own_samples").get<std::uint64_t>();
+    brought[line.at("round")] = sum;
+  }
+  return brought;
+}
+
+/// Also where workers compute on while the round before is under way.
+TEST(Records, TellEachWorkersPartOfEachRound) {
+  for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
+    SCOPED_TRACE(scheme);
+    const TrainConfig config = config_of(scheme, "parts");
+    summary_after(config);
+    std::vector<std::map<std::uint64_t, Part>> brought;
+    for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+      brought.push_back(brought_until(config, rank));
+    }
+    int rounds = 0;
+    for (const Json& line : log_of(config, 0)) {
+      const std::uint64_t round = line.at("round");
+      std::uint64_t samples = 0;
+      bool of_all = true;
+      for (const auto& one : brought) {
+        of_all = of_all && one.contains(round);
+        samples += of_all ? one.at(round).samples : 0;
+      }
+      if (of_all) {
+        ++rounds;
+        EXPECT_EQ(samples, line.at("samples")) << line.dump();
+      }
+    }
+    EXPECT_GT(rounds, 3);
+  }
+}
+
+/// The pacer's decisions and what the worker then did, by round.
+std::map<std::uint64_t, Part> taken_by(const TrainConfig& config, std::uint32_t rank) {
+  std::map<std::uint64_t, Part> taken;
+  for (const Json& line : lines_of(config.run_dir / "pacer.jsonl")) {
+    EXPECT_FALSE(line.at("reason").get<std::string>().empty());
+    EXPECT_GE(line.at("seconds"), 0);
+    if (line.at("worker") != rank || line.at("taken_steps").is_null()) {
+      continue;  // null: the round that was under way at the end
+    }
+    taken[line.at("round")] = {.steps = line.at("taken_steps"),
+                               .samples = line.at("round_samples")};
+    if (!line.at("planned_steps").is_null()) {
+      EXPECT_GE(line.at("taken_steps"), line.at("planned_steps"));
+      EXPECT_GE(line.at("planned_steps"), line.at("steps_before"));
+    }
+  }
+  return taken;
+}
+
+TEST(Records, HoldEachDecisionOfThePacerAndWhatBecameOfIt) {
+  for (const char* pacing : {"timed", "paper"}) {
+    SCOPED_TRACE(pacing);
+    TrainConfig config = config_of("esync", "pacer");
+    config.pacing = pacing;
+    summary_after(config);
+    for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+      SCOPED_TRACE(rank);
+      const std::map<std::uint64_t, Part> taken = taken_by(config, rank);
+      const std::map<std::uint64_t, Part> brought = brought_until(config, rank);
+      ASSERT_GT(brought.size(), 3U);
+      ASSERT_EQ(taken.size(), taken.rbegin()->first) << "a decision for each round";
+      Part sum;
+      for (const auto& [round, part] : taken) {
+        sum.steps += part.steps;
+        sum.samples += part.samples;
+        if (brought.contains(round)) {
+          EXPECT_EQ(sum.steps, brought.at(round).steps) << "round " << round;
+          EXPECT_EQ(sum.samples, brought.at(round).samples) << "round " << round;
+        }
+      }
+    }
+  }
+}
+
+TEST(Records, TellForwardBackwardAndUpdateApart) {
+  const TrainConfig config = config_of("esync", "apart");
+  const Json summary = summary_after(config);
+  for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+    const Json line = log_of(config, rank).back();
+    const double compute = line.at("compute_seconds");
+    const double forward = line.at("forward_seconds");
+    EXPECT_GT(compute, 0);
+    EXPECT_NEAR(forward, compute / 3, 1e-6 * compute) << "of an emulated device";
+    EXPECT_NEAR(forward + line.at("backward_seconds").get<double>() +
+                    line.at("update_seconds").get<double>(),
+                compute, 1e-6 * compute);
+  }
+  for (const Json& line : lines_of(config.run_dir / "evaluations.jsonl")) {
+    EXPECT_GE(line.at("evaluation_seconds"), 0);
+    EXPECT_EQ(line.at("batch_norm"), "running") << "the toy has a buffer";
+  }
+}
+
+TEST(Records, SayWithWhichStatisticsAModelWasEvaluated) {
+  TrainConfig config = config_of("ssgd", "recomputed");
+  config.batch_norm = "recomputed";
+  const Json summary = summary_after(config);
+  ASSERT_FALSE(summary.at("evaluations").empty());
+  for (const Json& evaluation : summary.at("evaluations")) {
+    EXPECT_EQ(evaluation.at("batch_norm"), "recomputed");
+  }
+}
+
+/// Snapshots are counted apart: evaluations add nothing to a worker's traffic but a few heartbeats.
+TEST(Records, CountNoSnapshotAsTraffic) {
+  for (const char* scheme : {"ssgd", "esync", "asgd"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, "traffic");
+    config.eval_every = {};
+    const Json without = summary_after(config);
+    config.run_dir = fresh_folder("records-traffic-tested");
+    config.eval_every = {Every::Unit::epochs, 0.1};
+    const Json with = summary_after(config);
+    const double traffic = without.at("traffic_bytes");
+    EXPECT_NEAR(with.at("traffic_bytes"), traffic, 0.02 * traffic);
+    const Json& keeper = with.at(scheme == std::string("asgd") ? "servers" : "workers").at(0);
+    const double model = 7850 * sizeof(float);
+    EXPECT_GE(keeper.at("evaluation_bytes"), 19 * model);
+    EXPECT_LT(without.at("workers").at(0).at("evaluation_bytes"), 100) << "that no more will come";
+  }
+}
+
+/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch.
+TEST(Records, TellTheSpeedOfADeviceByItselfInWholeBatches) {
+  const TrainConfig config = config_of("esync", "alone");
+  const Json summary = summary_after(config);
+  for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+    const double expected = rank < 2 ? 16 : 4;
+    EXPECT_NEAR(summary.at("workers").at(rank).at("stand_alone_throughput"), expected,
+                0.05 * expected);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

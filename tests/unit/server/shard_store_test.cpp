@@ -1,0 +1,48 @@
+// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from, also
+//         after a resume.
+// Method: pushes of two workers, one with 300 steps and one with 3.
+
+#include "server/shard_store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace syncopate {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+
+ShardStore::Options two_workers() {
+  return {.params = 1,
+          .buffers = 1,
+          .workers = 2,
+          .rule = {.name = "sgd"},
+          .learning_rate = [](std::uint64_t) { return 0.1; }};
+}
+
+void push(ShardStore& store, Rank worker, std::uint64_t step, float buffer) {
+  store.desk(worker).buffers = {buffer};
+  store.take_facts(worker, {.step = step, .samples = 64});
+  store.apply(worker, /*answer=*/false);
+}
+
+TEST(ShardStore, AveragesBuffersByTheSamplesTheyComeFrom) {
+  ShardStore store(two_workers());
+  store.load(std::vector<float>{0}, std::vector<float>{9});
+  EXPECT_THAT(store.mean_buffers(), ElementsAre(9)) << "those to begin with";
+  for (std::uint64_t step = 1; step <= 300; ++step) {
+    push(store, Rank{0}, step, 1);
+  }
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    push(store, Rank{1}, step, 102);
+  }
+  EXPECT_THAT(store.mean_buffers(), ElementsAre(FloatNear(2, 1e-5F)));
+
+  ShardStore resumed(two_workers());
+  resumed.restore(store.state());
+  EXPECT_EQ(resumed.mean_buffers(), store.mean_buffers());
+}
+
+}  // namespace
+}  // namespace syncopate
