@@ -88,18 +88,9 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
   const std::span<const float> mean = round.gradient.all();
   std::copy(mean.begin(), mean.end(), replica.view(Part::grads).begin());
   replica.store(Part::grads);
-  replica.set_learning_rate(rate_of(round));
+  replica.set_learning_rate(options_.learning_rate(samples_));
   replica.local_step();
   samples_ += round.meeting.samples;
-  round_samples_ = round.meeting.samples;
-}
-
-double Nbssgd::rate_of(const NbssgdRound& round) const {
-  const double rate = options_.learning_rate(samples_);
-  if (!round.of_rest || round.meeting.samples >= round_samples_) {
-    return rate;
-  }
-  return rate * static_cast<double>(round.meeting.samples) / static_cast<double>(round_samples_);
 }
 
 }  // namespace syncopate

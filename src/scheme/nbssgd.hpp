@@ -19,8 +19,7 @@ namespace syncopate {
 ///
 /// with g_i the mean gradient of worker i over the n_i samples that it contributes to round t, and
 /// N = Σ n_i. The learning rate of the step is that after the samples of the rounds before, so it is
-/// the same on every replica. The rest that workers have left at the end is a round of few samples: its
-/// rate is lower, by N over that of the round before.
+/// the same on every replica.
 ///
 /// With a barrier each worker finishes the mini-batch that it is in, contributes, and awaits the
 /// allreduce: staleness is 0. With overlap a worker contributes the mini-batches that it has finished,
@@ -61,14 +60,12 @@ class Nbssgd : public Scheme {
   void await_result(Replica& replica, Outcome& outcome);
   Duration take_results(Replica& replica, Outcome& outcome);
   void step(Replica& replica, const NbssgdRound& round);
-  double rate_of(const NbssgdRound& round) const;
 
   const Clock& clock_;
   Options options_;
   Averaging averaging_;
   std::uint64_t samples_;
-  std::uint64_t round_samples_ = 0;  ///< N of the last round
-  NbssgdRounds rounds_;              ///< last: it ends before what it uses
+  NbssgdRounds rounds_;  ///< last: it ends before what it uses
 };
 
 }  // namespace syncopate

@@ -64,8 +64,8 @@ void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts)
     info_.paused = facts.paused;
     info_.wishes.stop |= facts.wishes.stop;
     info_.wishes.checkpoint |= facts.wishes.checkpoint;
-    if (info_.wishes.stop) {
-      book_.hurry();
+    if (facts.wishes.stop) {
+      drain_.stop();
     }
     due = may_contribute();
   }
@@ -111,7 +111,7 @@ bool NbssgdRounds::pauses() {
   bool pauses = false;
   {
     const std::scoped_lock lock(mutex_);
-    pauses = !ended_ && !last_ && drain_.pauses();
+    pauses = !ended_ && drain_.pauses();
   }
   if (pauses) {
     to_rounds_->notify();
@@ -134,11 +134,11 @@ void NbssgdRounds::wait() {
 void NbssgdRounds::leave() {
   {
     const std::scoped_lock lock(mutex_);
-    leaving_ = true;
-    if (!last_) {
-      info_.wishes.stop = true;
-      book_.hurry();
+    if (ended_) {
+      return;
     }
+    info_.wishes.stop = true;
+    drain_.stop();
   }
   to_rounds_->notify();
 }
@@ -216,10 +216,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
 
 /// What makes it true is undone by the task alone.
 bool NbssgdRounds::may_contribute() const {
-  if (in_use_ >= most_results_) {
-    return false;
-  }
-  return last_ ? leaving_ : drain_.may_contribute() || (leaving_ && book_.due());
+  return in_use_ < most_results_ && drain_.may_contribute();
 }
 
 std::unique_ptr<NbssgdRound> NbssgdRounds::room_for_result() {
@@ -242,8 +239,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
   bool signals = false;
   {
     const std::scoped_lock lock(mutex_);
-    signals = book_.signals() && !last_;
-    round->of_rest = last_;
+    signals = book_.signals();
     info_.ready = drain_.contributes();
     RoundBook::Contribution contribution = book_.contribute();
     round->meeting.round = contribution.round;
@@ -270,12 +266,14 @@ bool NbssgdRounds::conclude(std::unique_ptr<NbssgdRound> round, const Averaging:
   round->communicated = result.communicated;
   Wishes& agreed = round->meeting.agreed;
   const std::scoped_lock lock(mutex_);
-  const bool ends = last_ || (agreed.stop && drain_.drains());
+  ended_ = options_.barrier ? agreed.stop : last_;
   last_ = agreed.stop;
-  agreed.checkpoint = drain_.reduced(agreed.checkpoint, all_ready);
+  agreed.stop = ended_;
+  agreed.checkpoint = drain_.reduced(
+      {.checkpoint = agreed.checkpoint, .all_ready = all_ready, .next_is_last = last_});
   enter_round(buffers_, *round);
   finished_.push_back(std::move(round));
-  return ends;
+  return ended_;
 }
 
 }  // namespace syncopate

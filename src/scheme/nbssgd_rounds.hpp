@@ -29,7 +29,6 @@ struct NbssgdRound {
   std::vector<float> brought_buffers{};    ///< of the replica, as they were contributed
   std::vector<float> buffers{};            ///< likewise; after the allreduce their mean
   Meeting meeting{};                       ///< the round, and what followed from it
-  bool of_rest = false;                    ///< of what workers had left when they stopped
   Duration communicated{};
 };
 
@@ -40,8 +39,8 @@ struct NbssgdRound {
 /// between two mini-batches. So no round waits for a backward pass, unless it is drained
 /// (`RoundDrain`), or unless the results that a worker has not applied fill their memory.
 ///
-/// A round that says stop is followed by a last one, to which each worker contributes what it has left
-/// when it leaves; after a drained round nothing is left, so it is the last itself.
+/// The last round of a job is drained, so that nothing is left after it: with a barrier it is the round in
+/// which a worker wants to stop, with overlap the one after. Its meeting alone says stop.
 ///
 /// Threads: one calls. It shares book, sum and queue with the task, and with one that receives
 ///          signals, under a mutex that is held for one addition to the sum at most.
@@ -115,7 +114,6 @@ class NbssgdRounds {
   Results free_;                ///< memory of results that were applied
   std::size_t in_use_ = 0;      ///< results that are not free
   bool last_ = false;           ///< the open round is the last
-  bool leaving_ = false;
   bool ended_ = false;
   bool given_up_ = false;
   std::exception_ptr failure_;

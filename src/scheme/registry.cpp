@@ -61,8 +61,10 @@ Made make_nbssgd(const Surroundings& where, const SchemeOptions& options,
     throw InternalError("the scheme nbssgd was made without a replica");
   }
   const std::span<const float> buffers = where.replica->view(Part::buffers);
+  Averaging::Options of_rounds = averaging;
+  of_rounds.ahead = options.commit == Commit::overlap;
   return std::make_unique<Nbssgd>(
-      where.workers, Nbssgd::Options{.averaging = averaging,
+      where.workers, Nbssgd::Options{.averaging = of_rounds,
                                      .rounds = {.batch = options.batch,
                                                 .done = options.done,
                                                 .signal = options.signal,

@@ -43,19 +43,24 @@ bool RoundDrain::contributes() {
   return paused_ || !spans_rounds_;
 }
 
-bool RoundDrain::reduced(bool requested, bool all_ready) {
+bool RoundDrain::reduced(const Agreed& agreed) {
   book_.reduced();
-  pending_ |= requested;
+  pending_ |= agreed.checkpoint;
   const bool checkpoint = pending_ && drains();
   if (drains()) {
-    paused_ = false;
+    paused_ = stopped_;
     pending_ = false;
   }
-  drains_ = pending_ && all_ready;
-  if (drains_ && paused_) {
+  drains_ = agreed.next_is_last || (pending_ && agreed.all_ready);
+  if (stopped_ || (drains_ && paused_)) {
     book_.hurry();
   }
   return checkpoint;
+}
+
+void RoundDrain::stop() {
+  stopped_ = paused_ = true;
+  book_.hurry();
 }
 
 bool RoundDrain::pauses() {

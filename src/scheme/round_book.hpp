@@ -89,7 +89,7 @@ class RoundBook {
 ///
 /// A round is *drained* where every worker, once its contribution is due, computes no further until the
 /// round's result is applied: all replicas are then alike, and nothing is booked. With a barrier every
-/// round is. With overlap those are after which a checkpoint is written.
+/// round is. With overlap those are after which a checkpoint is written, and the last of a job.
 ///
 /// A checkpoint that was requested in a round is pending from then on. A worker whose mini-batch spans
 /// whole rounds (it contributed none to the last) then pauses after the one that it is in, and ends the
@@ -109,14 +109,22 @@ class RoundDrain {
   bool may_contribute() const { return book_.due() && (!drains() || paused_); }
   /// Before what is booked is contributed. Returns whether this worker is ready.
   bool contributes();
-  /// The allreduce of the last contribution is complete; `requested`: a checkpoint, by any worker;
-  /// `all_ready`: every one. Returns whether this is the moment to write a checkpoint.
-  bool reduced(bool requested, bool all_ready);
+  /// What all workers know of a round whose allreduce is complete.
+  struct Agreed {
+    bool checkpoint = false;  ///< is requested, by any worker
+    bool all_ready = false;
+    bool next_is_last = false;
+  };
+  /// The allreduce of the last contribution is complete. Returns whether this is the moment to write a
+  /// checkpoint.
+  bool reduced(const Agreed& agreed);
 
   /// Asked after each mini-batch: whether this worker computes no other until a drained round has
   /// ended.
   bool pauses();
   bool paused() const { return paused_; }
+  /// This worker computes no more, and ends each round at once.
+  void stop();
   /// Whether the open round is drained.
   bool drains() const { return every_round_ || drains_; }
 
@@ -126,6 +134,7 @@ class RoundDrain {
   bool pending_ = false;
   bool drains_ = false;
   bool paused_ = false;
+  bool stopped_ = false;
   bool spans_rounds_ = false;  ///< the mini-batch in hand
 };
 

@@ -151,18 +151,18 @@ TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
   EXPECT_TRUE(worker.drain.pauses());
   EXPECT_TRUE(worker.drain.may_contribute());
   EXPECT_TRUE(worker.contribute());
-  EXPECT_TRUE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/true)) << "at once";
+  EXPECT_TRUE(worker.drain.reduced({.checkpoint = true, .all_ready = true})) << "at once";
   EXPECT_FALSE(worker.drain.paused());
   worker.compute();
   worker.contribute();
-  EXPECT_FALSE(worker.drain.reduced(false, true));
+  EXPECT_FALSE(worker.drain.reduced({.all_ready = true}));
 }
 
 TEST(RoundDrain, DrainsTheRoundAfterARequest) {
   Drained worker(/*every_round=*/false);
   worker.compute();
   EXPECT_TRUE(worker.contribute());
-  EXPECT_FALSE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/true));
+  EXPECT_FALSE(worker.drain.reduced({.checkpoint = true, .all_ready = true}));
   EXPECT_TRUE(worker.drain.drains());
   worker.compute();
   EXPECT_FALSE(worker.drain.pauses());
@@ -172,7 +172,7 @@ TEST(RoundDrain, DrainsTheRoundAfterARequest) {
   EXPECT_TRUE(worker.drain.pauses());
   EXPECT_TRUE(worker.drain.may_contribute());
   worker.contribute();
-  EXPECT_TRUE(worker.drain.reduced(false, true));
+  EXPECT_TRUE(worker.drain.reduced({.all_ready = true}));
   EXPECT_FALSE(worker.drain.drains());
   EXPECT_FALSE(worker.drain.paused());
 }
@@ -180,20 +180,45 @@ TEST(RoundDrain, DrainsTheRoundAfterARequest) {
 TEST(RoundDrain, PausesAWorkerWhoseMiniBatchSpansRoundsBeforeTheDrainedOne) {
   Drained worker(/*every_round=*/false);
   EXPECT_FALSE(worker.contribute());
-  EXPECT_FALSE(worker.drain.reduced(/*requested=*/true, /*all_ready=*/false));
+  EXPECT_FALSE(worker.drain.reduced({.checkpoint = true}));
   EXPECT_FALSE(worker.drain.drains()) << "the others would wait for its mini-batch";
   worker.compute();
   EXPECT_FALSE(worker.book.due());
   EXPECT_TRUE(worker.drain.pauses());
   EXPECT_TRUE(worker.book.due()) << "it ends the round";
   EXPECT_TRUE(worker.contribute()) << "paused, and so ready";
-  EXPECT_FALSE(worker.drain.reduced(false, /*all_ready=*/true));
+  EXPECT_FALSE(worker.drain.reduced({.all_ready = true}));
   EXPECT_TRUE(worker.drain.drains());
   EXPECT_TRUE(worker.drain.pauses()) << "it stays where it is";
   EXPECT_TRUE(worker.drain.may_contribute());
   EXPECT_TRUE(worker.contribute());
-  EXPECT_TRUE(worker.drain.reduced(false, true));
+  EXPECT_TRUE(worker.drain.reduced({.all_ready = true}));
   EXPECT_FALSE(worker.drain.paused());
+}
+
+TEST(RoundDrain, DrainsTheLastRound) {
+  Drained worker(/*every_round=*/false);
+  worker.compute();
+  worker.contribute();
+  EXPECT_FALSE(worker.drain.reduced({.next_is_last = true}));
+  EXPECT_TRUE(worker.drain.drains());
+  worker.compute();
+  EXPECT_FALSE(worker.drain.pauses()) << "it fills the round";
+  worker.book.heard(Round{2});
+  worker.compute();
+  EXPECT_TRUE(worker.drain.pauses());
+}
+
+TEST(RoundDrain, EndsEachRoundWhereTheWorkerComputesNoMore) {
+  Drained worker(/*every_round=*/false);
+  worker.compute();
+  worker.drain.stop();
+  EXPECT_TRUE(worker.drain.pauses());
+  EXPECT_TRUE(worker.drain.may_contribute());
+  worker.contribute();
+  worker.drain.reduced({.all_ready = true, .next_is_last = true});
+  EXPECT_TRUE(worker.drain.paused());
+  EXPECT_TRUE(worker.drain.may_contribute());
 }
 
 /// Workers of random speeds, which compute mini-batches, signal, and contribute as their books say. A
@@ -363,7 +388,7 @@ class Cluster {
     for (Worker& worker : workers_) {
       was_paused.push_back(worker.drain.paused());
       ++worker.results;
-      saves.push_back(worker.drain.reduced(requested, all_ready));
+      saves.push_back(worker.drain.reduced({.checkpoint = requested, .all_ready = all_ready}));
       ASSERT_EQ(saves.back(), saves.front());
       ASSERT_EQ(worker.drain.drains(), workers_[0].drain.drains()) << "all come to the same round";
       if (drained) {
