@@ -34,7 +34,9 @@ std::vector<std::uint32_t> JobPlan::batch_sizes() const {
 BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   Partition partition(train.labels, {.seed = config_.seed,
-                                     .split_by_class = config_.split_by_class,
+                                     .split = config_.split_by_class
+                                                  ? Split{.kind = Split::Kind::by_class}
+                                                  : Split{},
                                      .shares = {sizes.begin(), sizes.end()}});
   return BatchFeed(std::move(partition), rank, sizes);
 }
