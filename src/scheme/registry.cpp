@@ -88,6 +88,7 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
 
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
   const Averaging::Options averaging{.weights = options.weights,
+                                     .data_share = options.data_share,
                                      .algorithm = options.algorithm,
                                      .compression = options.compression,
                                      .compress_remote = options.compress_remote,
@@ -107,13 +108,17 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
     }
     return std::make_unique<Ssgd>(where.workers, ssgd);
   }
-  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options),
-                                       LocalRounds::Options{.averaging = averaging,
-                                                            .done = options.done,
-                                                            .outer = options.outer,
-                                                            .outer_rate = options.outer_rate,
-                                                            .outer_state = options.outer_state,
-                                                            .overlap = options.overlap});
+  LocalRounds::Options rounds{.averaging = averaging,
+                              .done = options.done,
+                              .outer = options.outer,
+                              .outer_rate = options.outer_rate,
+                              .outer_state = options.outer_state,
+                              .overlap = options.overlap,
+                              .local = options.local};
+  if (options.control_variates) {
+    rounds.control = options.batch_size;
+  }
+  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options), rounds);
 }
 
 Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {

@@ -31,14 +31,22 @@ std::vector<std::uint32_t> JobPlan::batch_sizes() const {
   return sizes;
 }
 
-BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
+Partition JobPlan::partition(const ImageSet& train) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
-  Partition partition(train.labels, {.seed = config_.seed,
-                                     .split = config_.split_by_class
-                                                  ? Split{.kind = Split::Kind::by_class}
-                                                  : Split{},
-                                     .shares = {sizes.begin(), sizes.end()}});
-  return BatchFeed(std::move(partition), rank, sizes);
+  const bool drawn = split_of(config_).kind == Split::Kind::dirichlet;
+  return {train.labels,
+          {.seed = config_.seed,
+           .split = split_of(config_),
+           .shares = {sizes.begin(), sizes.end()},
+           .least = drawn ? sizes : std::vector<std::uint32_t>()}};
+}
+
+BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
+  return BatchFeed(partition(train), rank, batch_sizes());
+}
+
+double JobPlan::data_share(const ImageSet& train, Rank rank) const {
+  return static_cast<double>(partition(train).size(rank)) / static_cast<double>(train.samples());
 }
 
 std::optional<DevicePacer> JobPlan::pacer(Rank rank) const {

@@ -31,9 +31,11 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. Parts are in proportion to batch sizes, so that all end an epoch
-  /// together.
+  /// The samples of a worker. With split iid parts are in proportion to batch sizes, so that all end an
+  /// epoch together. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
+  /// A worker's part over all training samples: its weight in a mean by weights data.
+  double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
   /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
@@ -78,6 +80,7 @@ class JobPlan {
 
  private:
   PaceRule pace_rule() const;
+  Partition partition(const ImageSet& train) const;
 
   TrainConfig config_;
   std::optional<ClusterFile> cluster_;
