@@ -40,11 +40,8 @@ SharedModel& shared_model(const Surroundings& where, const std::string& name) {
 }
 
 Made make_racy(const Surroundings& where, const SchemeOptions& options) {
-  const bool by_samples = options.weights == Weights::samples;
   const RacyOptions racy{
-      .batch = options.batch,
-      .signal = options.signal,
-      .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0};
+      .batch = options.batch, .signal = options.signal, .mean_batch = options.weight.unit};
   if (where.server) {
     return std::make_unique<RacyServerNbssgd>(where.workers, *where.server, racy, where.start);
   }
@@ -121,11 +118,12 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
   return std::make_unique<LocalRounds>(where.workers, make_turns(where, options), rounds);
 }
 
-Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
+Made make_hogwild(const Surroundings& where, const SchemeOptions& options) {
   SharedModel& shared = shared_model(where, "the scheme hogwild");
   return std::make_unique<Hogwild>(
       where.workers.world(), shared,
-      Hogwild::Options{.self = where.workers.rank(), .start = shared.counts()});
+      Hogwild::Options{
+          .self = where.workers.rank(), .weight = options.weight, .start = shared.counts()});
 }
 
 Made make_with_server(const Surroundings& where, const SchemeOptions& options) {

@@ -11,6 +11,7 @@
 #include "collective/group.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/local_progress.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
@@ -35,7 +36,7 @@ struct SchemeOptions {
   bool compress_remote = false;                ///< only between hosts
   double momentum = 0;                         ///< of the replica's optimizer; 0 where it has none
   Round done{};         ///< rounds that came before, in a run that is resumed
-  float weight = 1;  ///< this worker's batch size over the mean one
+  PushWeight weight{};  ///< of gradients that are not averaged by the workers themselves
   std::uint32_t push_every = 1;
   std::uint32_t fetch_every = 1;
   std::uint32_t local_steps = 1;

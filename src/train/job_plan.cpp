@@ -110,9 +110,12 @@ std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
   return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
 }
 
-float JobPlan::gradient_weight(Rank rank) const {
-  const double mean = samples_per_step() / config_.workers;
-  return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
+PushWeight JobPlan::push_weight() const {
+  if (config_.weights == "uniform" || config_.workers == 1) {
+    return {};
+  }
+  const bool averaged = consistency().kind == ConsistencyOptions::Kind::backup;
+  return {.unit = averaged ? 1 : samples_per_step() / config_.workers};
 }
 
 std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {

@@ -9,6 +9,7 @@
 #include "cluster/membership.hpp"
 #include "cluster/pacer.hpp"
 #include "data/dataset.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
@@ -54,9 +55,9 @@ class JobPlan {
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// Of all workers, in all epochs.
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
-  /// How much a gradient of this worker counts where each is an update of its own: its batch size
-  /// over the mean one, so that every sample counts the same; 1 with uniform weights.
-  float gradient_weight(Rank rank) const;
+  /// How much gradients count that workers do not average themselves. Where each is an update of its
+  /// own, a batch of the mean size weighs 1; gradients of one worker alone are those of sequential SGD.
+  PushWeight push_weight() const;
 
   /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;

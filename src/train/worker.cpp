@@ -207,7 +207,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .compress_remote = config().compress_remote,
        .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
        .done = Round{progress_.round},
-       .weight = options_.plan.gradient_weight(options_.rank),
+       .weight = options_.plan.push_weight(),
        .push_every = config().push_every,
        .fetch_every = config().fetch_every,
        .local_steps = config().local_steps,
