@@ -15,8 +15,8 @@ namespace {
 
 /// What must be the same for all, or is given in another way.
 constexpr std::array common_to_all{
-    "network", "data",   "data-dir",        "split-by-class", "workers", "cluster", "time-scale",
-    "seed",    "epochs", "target-accuracy", "virtual-time",   "run-dir", "scheme"};
+    "network",    "data", "data-dir", "split",           "split-by-class", "workers", "cluster",
+    "time-scale", "seed", "epochs",   "target-accuracy", "virtual-time",   "run-dir", "scheme"};
 
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,9 @@
 
 namespace syncopate {
 namespace {
+
+/// Draws of Dirichlet proportions before a split is refused.
+constexpr int draws_at_most = 100;
 
 void check(const PartitionOptions& options, std::size_t samples) {
   if (options.shares.empty()) {
@@ -32,67 +36,77 @@ void check(const PartitionOptions& options, std::size_t samples) {
   }
 }
 
-/// Sizes proportional to `shares` that add up to `samples`, by largest remainder: everyone gets the
-/// whole part of its quota, and the largest fractions, lower ranks first, one sample more.
-std::vector<std::size_t> apportion(std::size_t samples, const std::vector<double>& shares) {
-  // Divided by the largest, so that the sum cannot overflow.
-  const double largest = std::ranges::max(shares);
-  double sum = 0;
-  for (const double share : shares) {
-    sum += share / largest;
-  }
-  std::vector<std::size_t> sizes;
-  std::vector<double> remainders;
-  for (const double share : shares) {
-    const double quota = static_cast<double>(samples) * (share / largest) / sum;
-    sizes.push_back(static_cast<std::size_t>(quota));
-    remainders.push_back(quota - std::floor(quota));
-  }
-  std::vector<std::size_t> order(shares.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::size_t rank) { return remainders[rank]; });
-  const std::size_t given = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-  for (std::size_t extra = 0; extra < samples - given; ++extra) {
-    ++sizes[order[extra]];
-  }
-  return sizes;
-}
-
 }  // namespace
 
 Partition::Partition(std::span<const std::uint8_t> labels, PartitionOptions options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), samples_(labels.size()) {
   check(options_, labels.size());
-  ordered_.resize(labels.size());
-  std::iota(ordered_.begin(), ordered_.end(), 0U);
-  if (options_.split_by_class) {
-    std::ranges::stable_sort(ordered_, {}, [&](std::uint32_t sample) { return labels[sample]; });
+  if (!keeps_parts()) {
+    sizes_ = apportion(labels.size(), options_.shares);
+    return;
   }
-  bounds_.push_back(0);
-  for (const std::size_t size : apportion(labels.size(), options_.shares)) {
-    bounds_.push_back(bounds_.back() + size);
-  }
+  kept_ = skewed_parts(labels);
+  expect_least(kept_);
+  std::ranges::transform(kept_, std::back_inserter(sizes_), &Parts::value_type::size);
 }
 
-std::size_t Partition::size(Rank worker) const {
-  return bounds_[worker.value + 1] - bounds_[worker.value];
+Parts Partition::skewed_parts(std::span<const std::uint8_t> labels) const {
+  const auto workers = static_cast<std::uint32_t>(options_.shares.size());
+  if (options_.split.kind == Split::Kind::by_class) {
+    return parts_by_class(labels, workers);
+  }
+  const Random source(options_.seed);
+  Parts parts;
+  for (int draw = 0; draw < draws_at_most; ++draw) {
+    parts = dirichlet_parts(labels, workers, options_.split.alpha,
+                            source.fork("Dirichlet proportions", static_cast<std::uint64_t>(draw)));
+    if (complete(parts)) {
+      break;
+    }
+  }
+  return parts;
+}
+
+std::size_t Partition::least_of(std::size_t rank) const {
+  return options_.least.empty() ? 1 : options_.least.at(rank);
+}
+
+bool Partition::complete(const Parts& parts) const {
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    if (parts[rank].size() < least_of(rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Partition::expect_least(const Parts& parts) const {
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    if (parts[rank].size() < least_of(rank)) {
+      const bool drawn = options_.split.kind == Split::Kind::dirichlet;
+      throw ConfigError(fmt::format(
+          "split {} leaves worker {} {} samples, fewer than a mini-batch of {}{}; use fewer "
+          "workers, smaller batches or {}",
+          options_.split.to_string(), rank, parts[rank].size(), least_of(rank),
+          drawn ? fmt::format(", in the last of {} draws", draws_at_most) : "",
+          drawn ? "a larger alpha" : "another split"));
+    }
+  }
 }
 
 std::vector<std::uint32_t> Partition::part(Rank worker, Epoch epoch) const {
   const Random source(options_.seed);
-  const auto cut = [&](std::span<const std::uint32_t> all) {
-    const auto part = all.subspan(bounds_[worker.value], size(worker));
-    return std::vector<std::uint32_t>(part.begin(), part.end());
-  };
-  if (options_.split_by_class) {
-    auto part = cut(ordered_);
+  if (keeps_parts()) {
+    auto part = kept_[worker.value];
     source.fork("order of parts", worker.value).fork("epoch", epoch.value).shuffle(std::span(part));
     return part;
   }
-  auto all = ordered_;
+  std::vector<std::uint32_t> all(samples_);
+  std::iota(all.begin(), all.end(), 0U);
   source.fork("order of samples", epoch.value).shuffle(std::span(all));
-  return cut(all);
+  const auto begin = std::accumulate(sizes_.begin(), sizes_.begin() + worker.value, std::size_t{0});
+  const auto part = std::span(all).subspan(begin, size(worker));
+  return {part.begin(), part.end()};
 }
 
 }  // namespace syncopate

@@ -6,41 +6,56 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "data/skewed_parts.hpp"
+#include "data/split.hpp"
 
 namespace syncopate {
 
 /// How a training set is divided among workers.
 struct PartitionOptions {
   std::uint64_t seed = 0;
-  bool split_by_class = false;  ///< few classes per worker (non-i.i.d.) instead of a shuffle
-  std::vector<double> shares;   ///< one per worker, positive, in any unit: 1, 1, 0.5 or 64, 64, 32
+  Split split{};
+  /// One per worker, positive, in any unit: 1, 1, 0.5 or 64, 64, 32. With split iid parts are in this
+  /// proportion; with the others they follow the classes.
+  std::vector<double> shares;
+  std::vector<std::uint32_t> least = {};  ///< samples of each worker's part; empty: one each
 };
 
-/// Divides a training set among workers, anew each epoch.
+/// Divides a training set among workers.
 ///
-/// Invariants: every sample is in exactly one part of an epoch; the sizes of parts depend on the
-/// shares alone (largest remainder, so a tiny share may get none) and never change; an epoch's parts
-/// follow from the seed and the epoch, so every worker computes its own without asking, and a resumed
-/// run finds the same.
+/// Invariants: every sample is in exactly one part; the sizes of parts never change; parts follow
+/// from the seed and the epoch, so every worker computes its own without asking, and a resumed run
+/// finds the same.
 ///
-/// Shuffled, an epoch is one permutation of all samples, cut into parts. Split by class, samples are
-/// ordered by label and cut into parts once, so that a worker sees few classes, and each part is
-/// shuffled anew every epoch.
+/// With split iid an epoch is one permutation of all samples, cut into parts of sizes proportional to
+/// the shares (largest remainder, so a tiny share may get none). With the other splits every worker
+/// keeps its samples for the whole job, in another order each epoch: `parts_by_class`, or
+/// `dirichlet_parts`, whose proportions are drawn again, up to 100 times, until each part has its
+/// least size.
 class Partition {
  public:
-  /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, or fewer
-  /// samples than workers.
+  /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, fewer samples
+  /// than workers, or a split that leaves a worker less than its least part.
   Partition(std::span<const std::uint8_t> labels, PartitionOptions options);
 
-  std::uint32_t workers() const { return static_cast<std::uint32_t>(bounds_.size() - 1); }
-  std::size_t size(Rank worker) const;
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(sizes_.size()); }
+  std::size_t samples() const { return samples_; }
+  std::size_t size(Rank worker) const { return sizes_[worker.value]; }
+  /// True where every worker keeps its samples for the whole job.
+  bool keeps_parts() const { return options_.split.is_skewed(); }
   /// The samples of `worker` in `epoch`, in the order in which to train on them.
   std::vector<std::uint32_t> part(Rank worker, Epoch epoch) const;
 
  private:
+  Parts skewed_parts(std::span<const std::uint8_t> labels) const;
+  void expect_least(const Parts& parts) const;
+  bool complete(const Parts& parts) const;
+  std::size_t least_of(std::size_t rank) const;
+
   PartitionOptions options_;
-  std::vector<std::uint32_t> ordered_;  ///< by label when split by class, else 0, 1, 2 …
-  std::vector<std::size_t> bounds_;     ///< workers + 1 ascending offsets into an epoch's order
+  std::size_t samples_;
+  std::vector<std::size_t> sizes_;  ///< by rank
+  Parts kept_;                      ///< by rank; empty with split iid
 };
 
 }  // namespace syncopate

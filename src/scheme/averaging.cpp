@@ -32,8 +32,15 @@ Averaging::Averaging(Group& group, const Options& options)
 }
 
 double Averaging::weight_of(std::uint64_t samples) const {
-  const bool by_samples = options_.weights == Weights::samples || samples == 0;
-  return by_samples ? static_cast<double>(samples) : 1;
+  if (samples == 0) {
+    return 0;
+  }
+  switch (options_.weights) {
+    case Weights::samples: return static_cast<double>(samples);
+    case Weights::uniform: return 1;
+    case Weights::data: return options_.data_share;
+  }
+  return 1;
 }
 
 /// Who adds waits for the others' passes, as those do who exchange cards: for as long.
@@ -81,7 +88,9 @@ Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
 
 Averaging::Result Averaging::attempt(Round round, const Card& card, const Values& values) {
   const Clock& clock = group_.world();
-  CardTable table = exchange_cards(group_, card);
+  Card mine = card;
+  mine.weight = weight_of(card.samples);
+  CardTable table = exchange_cards(group_, mine);
   table.meeting.round = round;
   const std::uint64_t done = samples_done_ + table.meeting.samples;
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
@@ -90,20 +99,18 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   prepare(values.model.size());
   const TimePoint met = clock.now();
   table.waited += met - opened;
-  const double weight = weight_of(card.samples);
-  double total = 0;
-  for (const Card& each : table.cards) {
-    total += weight_of(each.samples);
-  }
+  const double total = total_weight(table.cards);
+  const double of_change = weight_of_change(table.cards, mine);
   if (options_.server) {
-    add_by_server(values.model, weight == 0 ? 0 : static_cast<float>(weight / total),
+    add_by_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
                   {.step = round.value, .samples = card.samples});
   } else if (buckets_) {
-    buckets_->weighted_mean(values.model, weight, total);
+    buckets_->weighted_mean(values.model, of_change, total);
   } else {
-    allreduce_.compressed_mean(values.model, 0, weight, total);
+    allreduce_.compressed_mean(values.model, 0, of_change, total);
   }
-  allreduce_.weighted_mean(values.buffers, weight, total);
+  allreduce_.weighted_mean(values.control, mine.weight, total);
+  allreduce_.weighted_mean(values.buffers, mine.weight, total);
   return {.table = std::move(table), .communicated = clock.now() - met};
 }
 

@@ -20,6 +20,7 @@ namespace syncopate {
 enum class Weights {
   samples,  ///< Σ n_i x_i / N: of gradients, the gradient of the union of the batches
   uniform,  ///< Σ x_i over those with samples, by their number: right only where all n_i are equal
+  data,     ///< Σ p_i x_i over those with samples, p_i the worker's share of the training data
 };
 
 /// Meetings at which all workers exchange cards and take the weighted mean of what each brings: by an
@@ -31,6 +32,7 @@ class Averaging {
  public:
   struct Options {
     Weights weights = Weights::samples;
+    double data_share = 1;                       ///< p_i of this worker, of weights `data`
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
     Compression compression{};  ///< of the model's values, by the allreduce; buffers travel whole
     bool compress_remote = false;  ///< only between hosts

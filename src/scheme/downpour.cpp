@@ -69,7 +69,7 @@ ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch)
 
 void Downpour::hold(std::span<const float> gradient, const StepFacts& facts) {
   sum_.resize(gradient.size());
-  add_scaled(sum_, options_.weight, gradient);
+  add_scaled(sum_, options_.weight.of(facts.samples), gradient);
   ++held_.step;
   ++held_steps_;
   held_.samples += facts.samples;

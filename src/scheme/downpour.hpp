@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
@@ -18,8 +19,8 @@ class Downpour : public Scheme {
   struct Options {
     std::uint32_t push_every = 1;   ///< n_push
     std::uint32_t fetch_every = 1;  ///< n_fetch
-    float weight = 1;  ///< of this worker's gradients: its batch size over the mean one
-    Reply start{};     ///< what the server said when this worker began
+    PushWeight weight{};
+    Reply start{};  ///< what the server said when this worker began
   };
 
   /// `server` outlives this.

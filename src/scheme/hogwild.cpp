@@ -1,11 +1,15 @@
 #include "scheme/hogwild.hpp"
 
+#include "collective/reduce.hpp"
+
 namespace syncopate {
 
 Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
   const std::span<float> params = replica.view(Part::params);
   before_.assign(params.begin(), params.end());
+  scale(replica.view(Part::grads), options_.weight.of(facts.samples));
+  replica.store(Part::grads);
   replica.local_step();
   const TimePoint stepped = clock_.now();
   model_.add_difference(replica.view(Part::params), before_);

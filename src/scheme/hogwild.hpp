@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_meetings.hpp"
 #include "scheme/shared_model.hpp"
@@ -13,11 +14,13 @@ namespace syncopate {
 /// their steps to it, value by value and without a lock.
 ///
 /// A step is that of the replica's own optimizer; what it changes is added: w += w_i(after) −
-/// w_i(before). The worker of rank 0 tests and saves the shared parameters.
+/// w_i(before). Its gradient is scaled by its weight first: so the state of the optimizer, such as a
+/// momentum, is that of scaled gradients. The worker of rank 0 tests and saves the shared parameters.
 class Hogwild : public Scheme {
  public:
   struct Options {
     Rank self;
+    PushWeight weight{};
     SharedModel::Counts start{};  ///< when this worker began
   };
 

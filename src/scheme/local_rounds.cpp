@@ -1,8 +1,10 @@
 #include "scheme/local_rounds.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "base/errors.hpp"
 #include "collective/reduce.hpp"
 #include "server/kernels.hpp"
 
@@ -10,6 +12,10 @@ namespace syncopate {
 namespace {
 
 constexpr const char* state_of_turns = "pace";
+constexpr const char* state_of_progress = "progress";
+constexpr const char* state_of_control = "control";
+constexpr const char* velocity_name = "velocity_bits";
+constexpr const char* steps_name = "steps";
 
 void assign(std::vector<float>& into, std::span<const float> from) {
   into.assign(from.begin(), from.end());
@@ -20,6 +26,14 @@ void assign(std::vector<float>& into, std::span<const float> from) {
 void replace(std::span<float> values, std::span<const float> before, std::span<const float> after) {
   add_scaled(values, -1, before);
   add(values, after);
+}
+
+std::int64_t counter(const OptimizerState& state, const std::string& name) {
+  const auto found = state.counters.find(name);
+  if (found == state.counters.end()) {
+    throw DataError("the state of local progress lacks " + name);
+  }
+  return found->second;
 }
 
 /// Two meetings that a worker hears of at once: where the last round ends while the sum of the one
@@ -42,13 +56,20 @@ LocalRounds::LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options opt
       turns_(std::move(turns)),
       options_(std::move(options)),
       round_(options_.done),
+      progress_(options_.local),
       mean_(group.transport().shared_memory()),
-      meeting_(averaging_) {}
+      meeting_(averaging_) {
+  if (options_.control) {
+    control_.emplace(*options_.control);
+  }
+}
 
 Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   begin_with(replica);
   const TimePoint begun = clock_.now();
+  correct(replica, facts);
   replica.local_step();
+  progress_.stepped();
   Outcome outcome{.spent = {.update = clock_.now() - begun},
                   .fates = {{.staleness = meeting_.under_way() ? 1U : 0U}}};
   hold(facts);
@@ -83,6 +104,13 @@ std::map<std::string, OptimizerState> LocalRounds::states() const {
 std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
   auto states = averaging_.worker_states();
   states[state_of_turns] = turns_->state();
+  const LocalProgress::State& progress = progress_.state();
+  states[state_of_progress].counters = {
+      {velocity_name, std::bit_cast<std::int64_t>(progress.velocity)},
+      {steps_name, static_cast<std::int64_t>(progress.steps)}};
+  if (control_) {
+    states[state_of_control] = control_->state();
+  }
   return states;
 }
 
@@ -90,6 +118,13 @@ void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>
   averaging_.load_worker_states(states);
   if (const auto turns = states.find(state_of_turns); turns != states.end()) {
     turns_->load(turns->second);
+  }
+  if (const auto found = states.find(state_of_progress); found != states.end()) {
+    progress_.resume({.velocity = std::bit_cast<double>(counter(found->second, velocity_name)),
+                      .steps = static_cast<std::uint64_t>(counter(found->second, steps_name))});
+  }
+  if (const auto found = states.find(state_of_control); control_ && found != states.end()) {
+    control_->load(found->second);
   }
 }
 
@@ -106,8 +141,16 @@ void LocalRounds::begin_with(Replica& replica) {
   assign(global_, replica.view(Part::params));
   assign(global_buffers_, replica.view(Part::buffers));
   mean_.resize(global_.size());
+  mean_control_.resize(control_ ? global_.size() : 0);
   outer_ = make_update_rule(options_.outer, global_.size());
   outer_->load(options_.outer_state);
+}
+
+void LocalRounds::correct(Replica& replica, const StepFacts& facts) {
+  if (control_) {
+    control_->correct(replica.view(Part::grads), facts.samples);
+    replica.store(Part::grads);
+  }
 }
 
 void LocalRounds::hold(const StepFacts& facts) {
@@ -127,6 +170,13 @@ Card LocalRounds::depart(Replica& replica) {
   std::copy(gone_.begin(), gone_.end(), mean_.all().begin());
   add_scaled(mean_.all(), -1, global_);
   mean_buffers_ = gone_buffers_;
+  if (control_) {
+    control_->depart(mean_control_);
+  }
+  const double progress = progress_.take();
+  if (options_.averaging.weights == Weights::data) {
+    held_.progress = progress;
+  }
   ++round_.value;
   gone_with_ = {.steps = std::exchange(held_steps_, 0), .samples = held_.samples};
   return std::exchange(held_, {});
@@ -137,6 +187,9 @@ Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica,
   outer_->begin_step(options_.outer_rate);
   outer_->apply(0, global_, mean_.all(), -1);
   global_buffers_ = mean_buffers_;
+  if (control_) {
+    control_->arrived(mean_control_);
+  }
   replace(replica.view(Part::params), gone_, global_);
   replace(replica.view(Part::buffers), gone_buffers_, global_buffers_);
   replica.store(Part::params);

@@ -2,11 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scheme/averaging.hpp"
 #include "scheme/background_meeting.hpp"
+#include "scheme/control_variates.hpp"
+#include "scheme/local_progress.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/turns.hpp"
 #include "server/update_rule.hpp"
@@ -36,6 +39,10 @@ namespace syncopate {
 /// round's meeting says `agreed.checkpoint`.
 ///
 /// Buffers are averaged with the same weights; likewise.
+///
+/// Where a worker's weight is its share p_i of the data, changes are normalised by the local steps behind
+/// them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the `LocalProgress`
+/// of the round, ā = Σ p_i a_i. With drift correction local steps follow `ControlVariates`.
 class LocalRounds : public Scheme {
  public:
   /// The name of the outer optimizer's among `states`.
@@ -48,12 +55,15 @@ class LocalRounds : public Scheme {
     double outer_rate = 1;
     OptimizerState outer_state{};  ///< of a run that is resumed
     bool overlap = false;
+    LocalProgress::Options local{};          ///< of the replicas' optimizer
+    std::optional<std::uint32_t> control{};  ///< memory of control variates, samples; empty: none
   };
 
   LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return turns_->step_samples(); }
+  double rate_factor() const override { return progress_.rate_factor(); }
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
   std::map<std::string, OptimizerState> worker_states() const override;
@@ -72,7 +82,10 @@ class LocalRounds : public Scheme {
   Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
   Meeting meet_at_once(Replica& replica, Spent& spent);
   Meeting end_meeting(Replica& replica, Spent& spent);
-  Averaging::Values lent() { return {.model = mean_.all(), .buffers = mean_buffers_}; }
+  Averaging::Values lent() {
+    return {.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
+  }
+  void correct(Replica& replica, const StepFacts& facts);
 
   const Clock& clock_;
   Averaging averaging_;
@@ -86,6 +99,8 @@ class LocalRounds : public Scheme {
   std::uint64_t held_steps_ = 0;  ///< likewise
   OwnPart gone_with_{};           ///< with what it went to its meeting
   Duration communicated_{};
+  LocalProgress progress_;
+  std::optional<ControlVariates> control_;
 
   // As long as the parts of the replica; empty before the first step.
   std::vector<float> global_;          ///< w_t
@@ -94,6 +109,7 @@ class LocalRounds : public Scheme {
   std::vector<float> gone_buffers_;  ///< likewise
   SharedValues mean_;                ///< Δ_i, and then their mean; lent to the meeting under way
   std::vector<float> mean_buffers_;  ///< likewise
+  std::vector<float> mean_control_;  ///< c_i, and then c; lent; empty without drift correction
 
   BackgroundMeeting meeting_;  ///< last: it ends before what it uses
 };

@@ -23,13 +23,18 @@ struct CardBytes {
   std::uint8_t ready;
   std::uint8_t unused[4];
   std::int64_t took_ns;
+  double weight;
+  double progress;
 };
-static_assert(sizeof(CardBytes) == 40 && std::is_trivially_copyable_v<CardBytes>);
+static_assert(sizeof(CardBytes) == 56 && std::is_trivially_copyable_v<CardBytes>);
 
 CardBytes pack(const Card& card) {
-  return {card.samples,         card.loss_sum,          card.paused.count(), card.wishes.stop,
-          card.wishes.evaluate, card.wishes.checkpoint, card.ready,          {},
-          card.took.count()};
+  return {card.samples,         card.loss_sum,
+          card.paused.count(),  card.wishes.stop,
+          card.wishes.evaluate, card.wishes.checkpoint,
+          card.ready,           {},
+          card.took.count(),    card.weight,
+          card.progress};
 }
 
 Card unpack(const CardBytes& bytes) {
@@ -40,7 +45,9 @@ Card unpack(const CardBytes& bytes) {
                      .evaluate = bytes.evaluate != 0,
                      .checkpoint = bytes.checkpoint != 0},
           .took = Duration(bytes.took_ns),
-          .ready = bytes.ready != 0};
+          .ready = bytes.ready != 0,
+          .weight = bytes.weight,
+          .progress = bytes.progress};
 }
 
 }  // namespace
@@ -77,6 +84,29 @@ Meeting conclude(const std::vector<Card>& cards) {
     meeting.agreed.checkpoint |= card.wishes.checkpoint;
   }
   return meeting;
+}
+
+double total_weight(const std::vector<Card>& cards) {
+  double total = 0;
+  for (const Card& card : cards) {
+    total += card.weight;
+  }
+  return total;
+}
+
+double weight_of_change(const std::vector<Card>& cards, const Card& mine) {
+  if (mine.progress == 0 || mine.weight == 0) {
+    return mine.weight;
+  }
+  const auto is_equal = [&](const Card& card) { return card.progress == mine.progress; };
+  if (std::all_of(cards.begin(), cards.end(), is_equal)) {
+    return mine.weight;
+  }
+  double length = 0;
+  for (const Card& card : cards) {
+    length += card.weight * card.progress;
+  }
+  return mine.weight * (length / total_weight(cards)) / mine.progress;
 }
 
 }  // namespace syncopate

@@ -3,13 +3,14 @@
 namespace syncopate {
 
 Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
-  const ServerClient::Result result = server_.work({.push = replica.view(Part::grads),
-                                                    .buffers = replica.view(Part::buffers),
-                                                    .pull = replica.view(Part::params),
-                                                    .facts = {.step = ++step_,
-                                                              .samples = facts.samples,
-                                                              .loss_sum = facts.loss_sum,
-                                                              .weight = options_.weight}});
+  const ServerClient::Result result =
+      server_.work({.push = replica.view(Part::grads),
+                    .buffers = replica.view(Part::buffers),
+                    .pull = replica.view(Part::params),
+                    .facts = {.step = ++step_,
+                              .samples = facts.samples,
+                              .loss_sum = facts.loss_sum,
+                              .weight = options_.weight.of(facts.samples)}});
   replica.store(Part::params);
   return {.spent = {.communicate = result.communicated, .wait = result.waited},
           .meeting = meetings_.next(result.reply, facts.wishes),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/time.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
@@ -20,8 +21,8 @@ namespace syncopate {
 class PushPull : public Scheme {
  public:
   struct Options {
-    float weight = 1;  ///< of this worker's gradients: its batch size over the mean one
-    Reply start{};     ///< what the server said when this worker began
+    PushWeight weight{};
+    Reply start{};  ///< what the server said when this worker began
   };
 
   /// `server` outlives this.

@@ -114,6 +114,7 @@ void Recovery::hand_over(NodeId to) {
   send(transport, to, tag, std::as_bytes(std::span(&meeting, 1)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(kept_.model)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(kept_.buffers)), group_.deadline());
+  send(transport, to, tag, std::as_bytes(std::span(kept_.control)), group_.deadline());
 }
 
 Meeting Recovery::take_over(Rank from, const MeetingValues& values) {
@@ -126,6 +127,7 @@ Meeting Recovery::take_over(Rank from, const MeetingValues& values) {
   receive(std::as_writable_bytes(std::span(&meeting, 1)));
   receive(std::as_writable_bytes(values.model));
   receive(std::as_writable_bytes(values.buffers));
+  receive(std::as_writable_bytes(values.control));
   return unpack(meeting);
 }
 
@@ -159,11 +161,13 @@ void Recovery::stay() {
 void Recovery::copy(const MeetingValues& from, Parts& to) {
   to.model.assign(from.model.begin(), from.model.end());
   to.buffers.assign(from.buffers.begin(), from.buffers.end());
+  to.control.assign(from.control.begin(), from.control.end());
 }
 
 void Recovery::copy(const Parts& from, const MeetingValues& to) {
   std::copy(from.model.begin(), from.model.end(), to.model.begin());
   std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
+  std::copy(from.control.begin(), from.control.end(), to.control.begin());
 }
 
 }  // namespace syncopate

@@ -13,10 +13,12 @@
 
 namespace syncopate {
 
-/// What a worker brings to a meeting. Both are replaced by the mean over all workers.
+/// What a worker brings to a meeting. All are replaced by the mean over all workers.
 struct MeetingValues {
   std::span<float> model;    ///< as long as the parameters
   std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
+  /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
+  std::span<float> control = {};
 };
 
 /// How the meetings of a group go on when members are lost in the middle of them.
@@ -63,6 +65,7 @@ class Recovery {
   struct Parts {
     std::vector<float> model;
     std::vector<float> buffers;
+    std::vector<float> control;
   };
 
   static void copy(const MeetingValues& from, Parts& to);

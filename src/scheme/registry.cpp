@@ -40,11 +40,8 @@ SharedModel& shared_model(const Surroundings& where, const std::string& name) {
 }
 
 Made make_racy(const Surroundings& where, const SchemeOptions& options) {
-  const bool by_samples = options.weights == Weights::samples;
   const RacyOptions racy{
-      .batch = options.batch,
-      .signal = options.signal,
-      .mean_batch = by_samples ? options.batch.batch_size / double{options.weight} : 0};
+      .batch = options.batch, .signal = options.signal, .mean_batch = options.weight.unit};
   if (where.server) {
     return std::make_unique<RacyServerNbssgd>(where.workers, *where.server, racy, where.start);
   }
@@ -90,6 +87,7 @@ std::unique_ptr<Turns> make_turns(const Surroundings& where, const SchemeOptions
 
 Made make_with_each_other(const Surroundings& where, const SchemeOptions& options) {
   const Averaging::Options averaging{.weights = options.weights,
+                                     .data_share = options.data_share,
                                      .algorithm = options.algorithm,
                                      .compression = options.compression,
                                      .compress_remote = options.compress_remote,
@@ -109,20 +107,25 @@ Made make_with_each_other(const Surroundings& where, const SchemeOptions& option
     }
     return std::make_unique<Ssgd>(where.workers, ssgd);
   }
-  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options),
-                                       LocalRounds::Options{.averaging = averaging,
-                                                            .done = options.done,
-                                                            .outer = options.outer,
-                                                            .outer_rate = options.outer_rate,
-                                                            .outer_state = options.outer_state,
-                                                            .overlap = options.overlap});
+  LocalRounds::Options rounds{.averaging = averaging,
+                              .done = options.done,
+                              .outer = options.outer,
+                              .outer_rate = options.outer_rate,
+                              .outer_state = options.outer_state,
+                              .overlap = options.overlap,
+                              .local = options.local};
+  if (options.control_variates) {
+    rounds.control = options.batch_size;
+  }
+  return std::make_unique<LocalRounds>(where.workers, make_turns(where, options), rounds);
 }
 
-Made make_hogwild(const Surroundings& where, const SchemeOptions& /*options*/) {
+Made make_hogwild(const Surroundings& where, const SchemeOptions& options) {
   SharedModel& shared = shared_model(where, "the scheme hogwild");
   return std::make_unique<Hogwild>(
       where.workers.world(), shared,
-      Hogwild::Options{.self = where.workers.rank(), .start = shared.counts()});
+      Hogwild::Options{
+          .self = where.workers.rank(), .weight = options.weight, .start = shared.counts()});
 }
 
 Made make_with_server(const Surroundings& where, const SchemeOptions& options) {

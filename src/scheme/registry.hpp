@@ -10,6 +10,8 @@
 #include "cluster/pace_line.hpp"
 #include "collective/group.hpp"
 #include "scheme/averaging.hpp"
+#include "scheme/local_progress.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
@@ -28,18 +30,21 @@ enum class Commit {
 struct SchemeOptions {
   std::string name;
   Weights weights = Weights::samples;
+  double data_share = 1;                       ///< this worker's part over all training samples
   Algorithm algorithm = Algorithm::automatic;  ///< where workers add up without a server
   Compression compression{};                   ///< likewise, of gradients and of rounds' deltas
   bool compress_remote = false;                ///< only between hosts
   double momentum = 0;                         ///< of the replica's optimizer; 0 where it has none
-  Round done{};      ///< rounds that came before, in a run that is resumed
-  float weight = 1;  ///< this worker's batch size over the mean one
+  Round done{};         ///< rounds that came before, in a run that is resumed
+  PushWeight weight{};  ///< of gradients that are not averaged by the workers themselves
   std::uint32_t push_every = 1;
   std::uint32_t fetch_every = 1;
   std::uint32_t local_steps = 1;
   RuleSpec outer{.name = "sgd", .momentum = 0};  ///< the optimizer over rounds of local steps
   double outer_rate = 1;
   OptimizerState outer_state{};           ///< in a run that is resumed
+  LocalProgress::Options local{};         ///< of the replicas' optimizer, in rounds of local steps
+  bool control_variates = false;          ///< correct the drift of local steps
   bool overlap = false;                   ///< trains on while the sum of a round travels
   BucketSums::Options buckets{};          ///< in which gradients of ssgd are added
   FirstPace first_pace{};                 ///< where workers are paced

@@ -112,6 +112,9 @@ class Scheme {
   /// How many samples of its mini-batch the next step takes; 0: all that are left.
   virtual std::uint32_t step_samples() const { return 0; }
 
+  /// What the learning rate of the next local step is multiplied by.
+  virtual double rate_factor() const { return 1; }
+
   /// The model that is tested and saved. It is the replica, unless a scheme says otherwise.
   virtual ModelParts model(Replica& replica) const {
     return {.params = replica.view(Part::params), .buffers = replica.view(Part::buffers)};

@@ -149,12 +149,13 @@ void ShardStore::apply_mean(std::span<const Rank> workers) {
     ++version_;  // the step is closed, so that nobody waits for it
     return;
   }
-  std::uint64_t samples = 0;
+  double weight = 0;
   for (const Rank worker : workers) {
-    samples += desks_[worker.value].facts.samples;
+    const PushFacts& facts = desks_[worker.value].facts;
+    weight += facts.samples > 0 ? double{facts.weight} : 0;
   }
-  if (samples > 0) {
-    step_with_mean(workers, samples);
+  if (weight > 0) {
+    step_with_mean(workers, weight);
   }
   for (const Rank worker : workers) {
     Desk& desk = desks_[worker.value];
@@ -165,7 +166,7 @@ void ShardStore::apply_mean(std::span<const Rank> workers) {
   ++version_;
 }
 
-void ShardStore::step_with_mean(std::span<const Rank> workers, std::uint64_t samples) {
+void ShardStore::step_with_mean(std::span<const Rank> workers, double total_weight) {
   rule_->begin_step(learning_rate_(samples_));
   for_each_block([&](std::size_t first, std::size_t count) {
     std::array<float, block_values> sum{};
@@ -173,10 +174,11 @@ void ShardStore::step_with_mean(std::span<const Rank> workers, std::uint64_t sam
     for (const Rank worker : workers) {
       const Desk& desk = desks_[worker.value];
       if (desk.facts.samples > 0) {
-        add_scaled(mean, static_cast<float>(desk.facts.samples), block_of(desk.in, first, count));
+        add_scaled(mean, desk.facts.weight, block_of(desk.in, first, count));
       }
     }
-    rule_->apply(first, block_of(params_, first, count), mean, 1.0F / static_cast<float>(samples));
+    rule_->apply(first, block_of(params_, first, count), mean,
+                 1.0F / static_cast<float>(total_weight));
   });
 }
 

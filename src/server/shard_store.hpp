@@ -23,7 +23,7 @@ struct PushFacts {
   std::uint64_t samples =
       0;                ///< trained on since its push before; 0: it had none, and pushes nothing
   double loss_sum = 0;  ///< over those samples
-  float weight = 1;     ///< relative to the gradient of a batch of the mean size
+  float weight = 1;     ///< of the gradient, in an update of its own or in a mean with others
 };
 
 /// A shard and one worker: what they exchange, and what the shard knows of the worker.
@@ -90,8 +90,8 @@ class ShardStore {
   /// One update with the gradient in the worker's desk; with `answer`, writes the new parameters to
   /// the desk on the way, while they are at hand. A push without samples changes nothing.
   void apply(Rank worker, bool answer);
-  /// One update with Σ n_i g_i / Σ n_i over the gradients in the desks of `workers`; counted, even
-  /// if none of them has samples.
+  /// One update with Σ weight_i g_i / Σ weight_i over the gradients in the desks of `workers` that have
+  /// samples; counted, even if none of them has any.
   void apply_mean(std::span<const Rank> workers);
   /// EASGD: moves the parameters in the worker's desk and the shard's towards each other by `rate`
   /// (Zhang et al. 2015, equations 5 and 6).
@@ -112,7 +112,7 @@ class ShardStore {
   void restore(const ShardState& state);
 
  private:
-  void step_with_mean(std::span<const Rank> workers, std::uint64_t samples);
+  void step_with_mean(std::span<const Rank> workers, double total_weight);
   void for_each_block(const std::function<void(std::size_t first, std::size_t count)>& visit);
   bool drops(Desk& desk);
   void count(Desk& desk);

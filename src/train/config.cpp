@@ -12,6 +12,7 @@
 #include "base/errors.hpp"
 #include "scheme/scheme_table.hpp"
 #include "train/names.hpp"
+#include "train/split_defaults.hpp"
 #include "train/worker_devices.hpp"
 
 namespace syncopate {
@@ -85,6 +86,11 @@ bool overlaps(const TrainConfig& config) {
   return is_paced(config) || (config.scheme == "ssgd" && config.aggregate != "server");
 }
 
+/// A server draws replicas of easgd to its own by the moving rate; local has one worker.
+bool weighs_workers(const TrainConfig& config) {
+  return !is_one_of(config.scheme, {"local", "easgd"});
+}
+
 bool counts_local_steps(const TrainConfig& config) {
   return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
 }
@@ -139,6 +145,9 @@ constexpr Dependence dependences[] = {
      "--scheme diloco or esync"},
     {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
      "--scheme diloco or esync, and an outer optimizer other than sgd"},
+    {"local-rate", has_local_rounds, "--scheme local-sgd, diloco or esync"},
+    {"drift-correction", has_local_rounds, "--scheme local-sgd, diloco or esync"},
+    {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
     {"global-lr", has_local_rounds, "--scheme local-sgd, diloco or esync"},
     {"compress", may_compress, compressible},
     {"compress-remote", [](const TrainConfig& config) { return config.compress != "none"; },
@@ -232,6 +241,13 @@ void resolve_outer(TrainConfig& config) {
   }
 }
 
+void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
+  if (facts.usual_learning_rate && !config.learning_rate) {
+    const double usual = facts.usual_learning_rate(config.optimizer);
+    config.learning_rate = usual / updates_at_once(config);
+  }
+}
+
 /// Fills what follows from the scheme, the optimizer and the number of workers.
 void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
   if (!config.lambda) {
@@ -240,14 +256,7 @@ void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
   if (!config.moving_rate) {
     config.moving_rate = 0.9 / config.workers;
   }
-  if (!facts.usual_learning_rate) {
-    return;
-  }
-  if (!config.learning_rate) {
-    const double usual = facts.usual_learning_rate(config.optimizer);
-    config.learning_rate = usual / updates_at_once(config);
-  }
-  if (!config.server_learning_rate) {
+  if (facts.usual_learning_rate && !config.server_learning_rate) {
     config.server_learning_rate = facts.usual_learning_rate(config.server_optimizer);
   }
 }
@@ -368,6 +377,15 @@ std::string Every::to_string() const {
   return "never";
 }
 
+Split split_of(const TrainConfig& config) {
+  return config.split_by_class ? Split{.kind = Split::Kind::by_class}
+                               : Split::named(config.split).value_or(Split{});
+}
+
+bool averages_workers(const TrainConfig& config) {
+  return meets_each_other(config) && !is_racy(config);
+}
+
 bool has_local_rounds(const TrainConfig& config) {
   return is_one_of(config.scheme, {"local-sgd", "diloco", "esync"});
 }
@@ -410,6 +428,7 @@ void check_config(const TrainConfig& config) {
         "--cluster");
   }
   check_devices(config);
+  check_split(config);
   check_aggregate(config);
   check_compression(config);
   if (config.scheme == "backup" && config.backup_workers >= config.workers) {
@@ -441,9 +460,13 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 }
 
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
+  check_split(config);
   resolve_transport(config, facts);
   config.servers = resolve_servers(config);
   config.workers = resolve_workers(config, facts);
+  resolve_split(config);
+  resolve_learning_rate(config, facts);
+  move_momentum_outside(config);
   resolve_outer(config);
   resolve_rates(config, facts);
   if (config.run_dir.empty()) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/split.hpp"
+
 namespace syncopate {
 
 /// A period of training: `200 steps`, `0.5 epochs`, `10 s` of training clock, or `never`.
@@ -30,7 +32,8 @@ struct TrainConfig {
   std::string network = "lenet5";
   std::string data = "fashion-mnist";
   std::filesystem::path data_dir;  ///< empty: the dataset's default place
-  bool split_by_class = false;
+  std::string split = "iid";       ///< of the data over workers: iid, class, dirichlet:ALPHA
+  bool split_by_class = false;     ///< another spelling of split class
 
   // By whom
   std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1
@@ -55,7 +58,7 @@ struct TrainConfig {
   double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
   double warm_up = 0;            ///< epochs of linear warm-up before the schedule
   std::string init = "broadcast";
-  std::string weights = "samples";
+  std::string weights = "auto";  ///< of workers in a mean: auto, samples, uniform, data
   std::uint64_t seed = 1;
 
   // How replicas meet
@@ -67,8 +70,10 @@ struct TrainConfig {
   std::uint32_t local_steps = 10;  ///< of local-sgd, diloco, easgd: between two meetings
   std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
   double outer_momentum = 0.9;
-  std::optional<double> global_lr;      ///< of the outer optimizer; empty: its usual one
-  std::string pacing = "timed";         ///< of esync: timed, paper
+  std::string local_rate = "auto";        ///< of rounds of local steps: auto, step, round
+  std::string drift_correction = "auto";  ///< of rounds of local steps: auto, none, scaffold
+  std::optional<double> global_lr;        ///< of the outer optimizer; empty: its usual one
+  std::string pacing = "timed";           ///< of esync: timed, paper
   std::optional<double> round_time;     ///< seconds, of pacing timed; empty: as short as sums allow
   std::optional<double> pacing_margin;  ///< ε of pacing paper, seconds; empty: by measured spread
   std::string overlap = "auto";         ///< of ssgd, esync: auto, on, off
@@ -109,6 +114,10 @@ struct TrainConfig {
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
+/// How the data is divided among workers.
+Split split_of(const TrainConfig& config);
+/// True for a scheme that takes a mean over all workers in which their weights can be chosen freely.
+bool averages_workers(const TrainConfig& config);
 /// Whether the workers meet after rounds of local steps.
 bool has_local_rounds(const TrainConfig& config);
 /// Whether the pacer says when they do.

@@ -35,6 +35,11 @@ Names device_names() {
   return {"auto", "cpu", "cuda"};
 }
 
+bool is_dirichlet(std::string_view name) {
+  const auto split = Split::named(name);
+  return split && split->kind == Split::Kind::dirichlet;
+}
+
 constexpr Limits at_least_one{.least = 1};
 constexpr Limits positive{.above_least = true};
 constexpr Limits fraction{.most = 1, .above_least = true};
@@ -75,10 +80,19 @@ const Field fields[] = {
      .member = &Config::data_dir,
      .when_unset = "the place of Debian's package",
      .resumable = true},
+    {.name = "split",
+     .group = what,
+     .value = "dirichlet:ALPHA",
+     .help =
+         "of the data over workers: iid: a shuffle each epoch; class: whole classes; dirichlet: "
+         "each class in drawn proportions, the less alike the smaller ALPHA",
+     .member = &Config::split,
+     .choices = listed<known_splits>,
+     .also = is_dirichlet},
     {.name = "split-by-class",
      .group = what,
      .value = "",
-     .help = "give each worker samples of few classes instead of a shuffle",
+     .help = "another spelling of --split class",
      .member = &Config::split_by_class},
     {.name = "workers",
      .group = who,
@@ -203,7 +217,8 @@ const Field fields[] = {
     {.name = "weights",
      .group = how,
      .value = "NAME",
-     .help = "what a mean over workers counts",
+     .help = "of workers in a mean: samples trained on, uniform, or share of the data; auto: data "
+             "with a split other than iid, else samples",
      .member = &Config::weights,
      .choices = listed<known_weights>},
     {.name = "seed",
@@ -251,7 +266,9 @@ const Field fields[] = {
     {.name = "outer-optimizer",
      .group = meet,
      .value = "NAME",
-     .help = "the rule of a round of local steps; auto: nesterov with diloco, else sgd",
+     .help =
+         "the rule of a round of local steps; auto: nesterov with diloco; of esync with a split "
+         "other than iid, that of a local optimizer with momentum; else sgd",
      .member = &Config::outer_optimizer,
      .choices = listed<known_outer_optimizers>},
     {.name = "outer-momentum",
@@ -260,6 +277,21 @@ const Field fields[] = {
      .help = "of the outer optimizers momentum and nesterov",
      .member = &Config::outer_momentum,
      .limits = below_one},
+    {.name = "drift-correction",
+     .group = meet,
+     .value = "NAME",
+     .help = "of local steps on data that differ by worker; scaffold: control variates, for twice "
+             "the traffic; auto: scaffold with a split other than iid, else none",
+     .member = &Config::drift_correction,
+     .choices = listed<known_drift_corrections>},
+    {.name = "local-rate",
+     .group = meet,
+     .value = "NAME",
+     .help =
+         "of local steps: the learning rate each, or shared by the steps of a round; auto: round "
+         "with a split other than iid, else step",
+     .member = &Config::local_rate,
+     .choices = listed<known_local_rates>},
     {.name = "global-lr",
      .group = meet,
      .value = "X",

@@ -33,12 +33,22 @@ std::vector<std::uint32_t> JobPlan::batch_sizes() const {
   return sizes;
 }
 
-BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
+Partition JobPlan::partition(const ImageSet& train) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
-  Partition partition(train.labels, {.seed = config_.seed,
-                                     .split_by_class = config_.split_by_class,
-                                     .shares = {sizes.begin(), sizes.end()}});
-  return BatchFeed(std::move(partition), rank, sizes);
+  const bool drawn = split_of(config_).kind == Split::Kind::dirichlet;
+  return {train.labels,
+          {.seed = config_.seed,
+           .split = split_of(config_),
+           .shares = {sizes.begin(), sizes.end()},
+           .least = drawn ? sizes : std::vector<std::uint32_t>()}};
+}
+
+BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
+  return BatchFeed(partition(train), rank, batch_sizes());
+}
+
+double JobPlan::data_share(const ImageSet& train, Rank rank) const {
+  return static_cast<double>(partition(train).size(rank)) / static_cast<double>(train.samples());
 }
 
 std::optional<DevicePacer> JobPlan::pacer(Rank rank) const {
@@ -138,9 +148,12 @@ double JobPlan::profiled_throughput(Rank rank) const {
   return cluster_ ? cluster_->devices[rank.value].samples_per_second() / config_.time_scale : 0;
 }
 
-float JobPlan::gradient_weight(Rank rank) const {
-  const double mean = samples_per_step() / config_.workers;
-  return config_.weights == "uniform" ? 1 : static_cast<float>(batch_sizes()[rank.value] / mean);
+PushWeight JobPlan::push_weight() const {
+  if (config_.weights == "uniform" || config_.workers == 1) {
+    return {};
+  }
+  const bool averaged = consistency().kind == ConsistencyOptions::Kind::backup;
+  return {.unit = averaged ? 1 : samples_per_step() / config_.workers};
 }
 
 std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {

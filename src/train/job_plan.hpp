@@ -9,6 +9,7 @@
 #include "cluster/membership.hpp"
 #include "cluster/pacer.hpp"
 #include "data/dataset.hpp"
+#include "scheme/push_weight.hpp"
 #include "scheme/round_book.hpp"
 #include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
@@ -31,9 +32,11 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. Parts are in proportion to batch sizes, so that all end an epoch
-  /// together.
+  /// The samples of a worker. With split iid parts are in proportion to batch sizes, so that all end an
+  /// epoch together. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
+  /// A worker's part over all training samples: its weight in a mean by weights data.
+  double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
   /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
@@ -59,9 +62,9 @@ class JobPlan {
   std::uint32_t least_step_samples() const;
   /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real one.
   double profiled_throughput(Rank rank) const;
-  /// How much a gradient of this worker counts where each is an update of its own: its batch size
-  /// over the mean one, so that every sample counts the same; 1 with uniform weights.
-  float gradient_weight(Rank rank) const;
+  /// How much gradients count that workers do not average themselves. Where each is an update of its
+  /// own, a batch of the mean size weighs 1; gradients of one worker alone are those of sequential SGD.
+  PushWeight push_weight() const;
 
   /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
@@ -86,6 +89,7 @@ class JobPlan {
  private:
   PaceRule pace_rule() const;
   std::vector<std::uint32_t> balanced_sizes() const;
+  Partition partition(const ImageSet& train) const;
 
   TrainConfig config_;
   std::optional<ClusterFile> cluster_;

@@ -18,7 +18,10 @@ constexpr std::array<Name, 7> optimizers{"sgd",  "momentum", "nesterov", "rmspro
                                          "adam", "adamw",    "adagrad"};
 constexpr std::array<Name, 3> schedules{"constant", "step", "cosine"};
 constexpr std::array<Name, 2> inits{"broadcast", "independent"};
-constexpr std::array<Name, 2> weights{"samples", "uniform"};
+constexpr std::array<Name, 2> splits{"iid", "class"};
+constexpr std::array<Name, 4> weights{"auto", "samples", "uniform", "data"};
+constexpr std::array<Name, 3> local_rates{"auto", "step", "round"};
+constexpr std::array<Name, 3> drift_corrections{"auto", "none", "scaffold"};
 constexpr std::array<Name, 2> server_processes{"own", "shared"};
 constexpr std::array<Name, 8> aggregates{"auto",          "shm",  "ring", "butterfly",
                                          "binary-blocks", "tree", "mpi",  "server"};
@@ -101,6 +104,18 @@ std::span<const Name> known_schedules() {
 
 std::span<const Name> known_inits() {
   return inits;
+}
+
+std::span<const Name> known_splits() {
+  return splits;
+}
+
+std::span<const Name> known_drift_corrections() {
+  return drift_corrections;
+}
+
+std::span<const Name> known_local_rates() {
+  return local_rates;
 }
 
 std::span<const Name> known_weights() {

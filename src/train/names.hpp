@@ -24,8 +24,15 @@ std::span<const std::string_view> known_schedules();
 /// `broadcast`: all replicas begin as rank 0's. `independent`: each draws its own, and all take the
 /// sum over √P, whose variance is that of one draw.
 std::span<const std::string_view> known_inits();
-/// Whether a mean over replicas counts `samples`, or every worker the same: `uniform`.
+/// How data is split over workers, besides dirichlet:ALPHA.
+std::span<const std::string_view> known_splits();
+/// The weight of a worker in a mean: its `samples`, the same for all (`uniform`), or its share of the
+/// training `data`.
 std::span<const std::string_view> known_weights();
+/// What keeps local steps on different data from drifting apart.
+std::span<const std::string_view> known_drift_corrections();
+/// Whether the learning rate is that of a local step, or of a round of them.
+std::span<const std::string_view> known_local_rates();
 std::span<const std::string_view> known_server_processes();
 /// What adds up where all workers meet: an algorithm of `collective/algorithm.hpp`, or a server.
 std::span<const std::string_view> known_aggregates();

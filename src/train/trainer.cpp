@@ -203,7 +203,7 @@ Trainer::Pass Trainer::compute() {
     batch = &batches_.next(scheme_.step_samples());
   }
   const double rate = learning_rate(static_cast<std::uint32_t>(batch->samples()));
-  replica_.set_learning_rate(rate);
+  replica_.set_learning_rate(rate * scheme_.rate_factor());
   expect(static_cast<std::uint32_t>(batch->samples()));
   enter(phase_of_computing);
   GradientSink* const taker = taker_of(*batch);

@@ -30,7 +30,16 @@ std::optional<NodeId> evaluator_of(const View& view) {
 }
 
 Weights weights_of(const TrainConfig& config) {
+  if (config.weights == "data") {
+    return Weights::data;
+  }
   return config.weights == "uniform" ? Weights::uniform : Weights::samples;
+}
+
+LocalProgress::Options local_of(const TrainConfig& config) {
+  return {.momentum = uses_momentum(config.optimizer) ? config.momentum : 0,
+          .nesterov = config.optimizer == "nesterov",
+          .shared_rate = config.local_rate == "round"};
 }
 
 /// By which workers add up, where no server does.
@@ -252,18 +261,21 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .replica = &replica_},
       {.name = config().scheme,
        .weights = weights_of(config()),
+       .data_share = options_.plan.data_share(options_.dataset.train, options_.rank),
        .algorithm = algorithm_of(config()),
        .compression = Compression::parse(config().compress),
        .compress_remote = config().compress_remote,
        .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
        .done = Round{progress_.round},
-       .weight = options_.plan.gradient_weight(options_.rank),
+       .weight = options_.plan.push_weight(),
        .push_every = config().push_every,
        .fetch_every = config().fetch_every,
        .local_steps = config().local_steps,
        .outer = options_.plan.outer_rule(),
        .outer_rate = config().global_lr.value(),
        .outer_state = outer_state_,
+       .local = local_of(config()),
+       .control_variates = config().drift_correction == "scaffold",
        .overlap = is_paced(config()) && config().overlap != "off",
        .buckets = {.overlap = config().overlap != "off",
                    .in_memory = config().overlap == "on" || has_spare_core()},

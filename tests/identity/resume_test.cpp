@@ -108,6 +108,19 @@ TEST(Resume, OfCompressedGradientsKeepsWhatIsOwed) {
   }
 }
 
+/// Control variates, the length of local progress and the number of local steps are each worker's own.
+TEST(Resume, OfDriftCorrectionIsExact) {
+  for (const std::string scheme : {"esync", "local-sgd"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, "split-" + scheme);
+    config.split = "class";
+    config.local_steps = 4;
+    config.epochs = 8;
+    expect_resumes_exactly(config);
+    EXPECT_EQ(resolve_config(config, {}).drift_correction, "scaffold");
+  }
+}
+
 TEST(Resume, OfPacedRoundsIsExact) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     for (const std::string pacing : {"timed", "paper"}) {

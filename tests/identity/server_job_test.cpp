@@ -106,12 +106,60 @@ TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   ssp.optimizer = "sgd";
   ssp.slack = 0;
   ssp.learning_rate = *ssgd.learning_rate / ssp.workers;
-  // 600 samples in three parts of 200: the last batch of a part has 8, in ssgd's mean and in ssp's sum.
+  ssgd.batch_size = ssp.batch_size = 20;  // 600 samples in three parts of ten batches
   ssp.cluster = cluster_of(ssp.run_dir, unequal);
   EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
   ssp.servers = 2;
   ssp.run_dir = fresh_folder("ssp-shards");
   EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
+}
+
+/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of ssgd, but in
+/// ssp's sum half the steps that whole batches make. With uniform weights it is a whole one.
+TEST(ServerIdentity, APartialBatchCountsItsSamples) {
+  const auto after = [](const std::string& scheme, std::uint64_t steps,
+                        const std::string& weights) {
+    TrainConfig config = config_of(scheme, "partial-" + scheme);
+    config.optimizer = "sgd";
+    config.max_steps = steps;
+    config.weights = weights;
+    if (scheme == "ssp") {
+      config.slack = 0;
+      config.learning_rate = *config.learning_rate / config.workers;
+    }
+    return trained(config);
+  };
+  const std::vector<float> before = after("ssgd", 12, "samples");
+  const std::vector<float> whole = after("ssgd", 13, "samples");
+  std::vector<float> half = before;
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    half[i] += (whole[i] - before[i]) / 2;
+  }
+  EXPECT_LT(relative_distance(after("ssp", 13, "samples"), half), 1e-5);
+  EXPECT_LT(relative_distance(after("ssp", 13, "uniform"), whole), 1e-5);
+  EXPECT_GT(relative_distance(half, whole), 1e-4);
+}
+
+/// Batches of 8, 16 and 32 samples.
+constexpr const char* unequal_batches =
+    "name = \"batches\"\nbatch_samples = 16\n[[devices]]\nname = \"a\"\nseconds_per_batch = "
+    "1.0\nbatch_size = "
+    "8\n[[devices]]\nname = \"b\"\nseconds_per_batch = 1.0\n[[devices]]\nname = "
+    "\"c\"\nseconds_per_batch = "
+    "1.0\nbatch_size = 32\n";
+
+/// What weights a worker's gradient has in a mean by a server, it has in one by an allreduce.
+TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
+  for (const std::string weights : {"samples", "uniform"}) {
+    TrainConfig ssgd = config_of("ssgd", "ssgd-weights");
+    ssgd.cluster = cluster_of(ssgd.run_dir, unequal_batches);
+    ssgd.weights = weights;
+    TrainConfig backup = config_of("backup", "backup-weights");
+    backup.cluster = ssgd.cluster;
+    backup.backup_workers = 0;
+    backup.weights = weights;
+    EXPECT_LT(relative_distance(trained(backup), trained(ssgd)), 1e-5) << weights;
+  }
 }
 
 TEST(ServerIdentity, BackupWithoutBackupsIsSsgd) {

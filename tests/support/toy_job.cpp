@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "base/file.hpp"
 #include "train/checkpoint.hpp"
 #include "train/toy_replica.hpp"
@@ -44,13 +46,14 @@ TrainConfig toy_config(const fs::path& folder) {
 
 SimulatedJob toy_job(const TrainConfig& config, bool resume, const sim::NetworkProfile& network) {
   const Dataset& dataset = small_dataset();
+  TrainConfig resolved = resolve_config(config, {});
   const ToyReplica::Options toy{.features = dataset.train.shape.values(),
                                 .classes = dataset.classes,
-                                .momentum = config.optimizer == "sgd" ? 0 : config.momentum};
+                                .momentum = resolved.optimizer == "sgd" ? 0 : resolved.momentum};
   if (!resume) {
     RunFolder(config.run_dir).create();
   }
-  return SimulatedJob({.config = resolve_config(config, {}),
+  return SimulatedJob({.config = std::move(resolved),
                        .dataset = dataset,
                        .make_replica = [toy] { return std::make_unique<LogisticReplica>(toy); },
                        .resume = resume,

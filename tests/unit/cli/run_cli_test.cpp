@@ -224,10 +224,10 @@ TEST_F(RunCliTest, TakesTheLastOfTwo) {
 }
 
 TEST_F(RunCliTest, TurnsASwitchOnAndOff) {
-  EXPECT_TRUE(train({"--split-by-class"}).split_by_class);
+  EXPECT_EQ(train({"--split-by-class"}).split, "class");
   const std::string path = file("job.toml", "split_by_class = true\n");
-  EXPECT_TRUE(train({"--config", path}).split_by_class);
-  EXPECT_FALSE(train({"--config", path, "--split-by-class=false"}).split_by_class);
+  EXPECT_EQ(train({"--config", path}).split, "class");
+  EXPECT_EQ(train({"--config", path, "--split-by-class=false"}).split, "iid");
 }
 
 TEST_F(RunCliTest, TakesWorkersFromTheCluster) {

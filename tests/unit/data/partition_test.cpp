@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
 
@@ -20,6 +21,9 @@ namespace {
 
 using Labels = std::vector<std::uint8_t>;
 using Samples = std::vector<std::uint32_t>;
+
+constexpr Split by_class{.kind = Split::Kind::by_class};
+constexpr std::array splits{Split{}, by_class, Split{.kind = Split::Kind::dirichlet, .alpha = 0.5}};
 
 Labels random_labels(std::size_t count, std::uint32_t classes, Random& random) {
   Labels labels(count);
@@ -50,8 +54,12 @@ TEST(Partition, PutsEverySampleIntoExactlyOnePart) {
     for (auto& share : shares) {
       share = 0.01 + 100 * random.uniform();
     }
-    const bool split_by_class = random.below(2) == 1;
-    const Partition partition(labels, {seed, split_by_class, shares});
+    const Split split = splits[random.below(splits.size())];
+    SCOPED_TRACE(testing::Message() << "split " << split.to_string());
+    if (split.is_skewed() && labels.size() < 100 * workers) {
+      continue;  // parts may be empty, which is refused
+    }
+    const Partition partition(labels, {seed, split, shares, {}});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       Samples all = whole_epoch(partition, {epoch});
       std::ranges::sort(all);
@@ -63,7 +71,7 @@ TEST(Partition, PutsEverySampleIntoExactlyOnePart) {
 }
 
 std::vector<std::size_t> sizes(std::size_t samples, std::vector<double> shares) {
-  const Partition partition(Labels(samples, 0), {1, false, std::move(shares)});
+  const Partition partition(Labels(samples, 0), {1, Split{}, std::move(shares), {}});
   std::vector<std::size_t> sizes;
   for (std::uint32_t rank = 0; rank < partition.workers(); ++rank) {
     sizes.push_back(partition.size(Rank{rank}));
@@ -99,15 +107,15 @@ TEST(Partition, KeepsEverySizeWithinOneOfItsQuota) {
   }
 }
 
-class EitherPartition : public testing::TestWithParam<bool> {
+class EachPartition : public testing::TestWithParam<Split> {
  protected:
   Partition make(std::uint64_t seed) const {
     Random random(5);
-    return {random_labels(1'000, 10, random), {seed, GetParam(), {1, 2, 1}}};
+    return {random_labels(1'000, 10, random), {seed, GetParam(), {1, 2, 1}, {}}};
   }
 };
 
-TEST_P(EitherPartition, FollowsFromSeedAndEpoch) {
+TEST_P(EachPartition, FollowsFromSeedAndEpoch) {
   const Partition partition = make(7);
   const Partition again = make(7);
   EXPECT_EQ(whole_epoch(partition, Epoch{3}), whole_epoch(again, Epoch{3}));
@@ -115,14 +123,14 @@ TEST_P(EitherPartition, FollowsFromSeedAndEpoch) {
   EXPECT_NE(whole_epoch(partition, Epoch{3}), whole_epoch(make(8), Epoch{3}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EitherPartition, testing::Bool(), [](const auto& instance) {
-  return instance.param ? "SplitByClass" : "Shuffled";
+INSTANTIATE_TEST_SUITE_P(All, EachPartition, testing::ValuesIn(splits), [](const auto& instance) {
+  return instance.param.to_string().substr(0, instance.param.to_string().find(':'));
 });
 
 TEST(Partition, ShufflesUniformly) {
   // Sample 0 lands in the first half of an epoch about every other time: 1,000 fair draws leave
   // [400, 600] once in 10^10 times.
-  const Partition partition(Labels(64, 0), {3, false, {1, 1}});
+  const Partition partition(Labels(64, 0), {3, Split{}, {1, 1}, {}});
   int hits = 0;
   for (std::uint64_t epoch = 0; epoch < 1'000; ++epoch) {
     const Samples part = partition.part(Rank{0}, {epoch});
@@ -140,7 +148,7 @@ std::size_t classes_seen(const Partition& partition, Rank rank, const Labels& la
   return seen.size();
 }
 
-TEST(Partition, SplitByClassGivesAWorkerFewClasses) {
+TEST(SplitByClass, GivesAWorkerFewClasses) {
   const std::uint64_t seed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -150,16 +158,141 @@ TEST(Partition, SplitByClassGivesAWorkerFewClasses) {
   }
   random.shuffle(std::span(labels));
   for (std::size_t workers = 1; workers <= 25; ++workers) {
-    const Partition partition(labels, {seed, true, std::vector<double>(workers, 1.0)});
+    const Partition partition(labels, {seed, by_class, std::vector<double>(workers, 1.0), {}});
     for (std::uint32_t rank = 0; rank < workers; ++rank) {
-      EXPECT_LE(classes_seen(partition, Rank{rank}, labels), (10 + workers - 1) / workers + 1);
+      EXPECT_LE(classes_seen(partition, Rank{rank}, labels), (10 + workers - 1) / workers);
     }
   }
 }
 
-TEST(Partition, SplitByClassKeepsAWorkersSamples) {
+/// The classes of each worker, by rank.
+std::vector<std::set<int>> classes_of(const Labels& labels, std::uint32_t workers) {
+  std::vector<std::set<int>> classes;
+  for (const auto& part : parts_by_class(labels, workers)) {
+    std::set<int> seen;
+    for (const std::uint32_t sample : part) {
+      seen.insert(labels[sample]);
+    }
+    classes.push_back(std::move(seen));
+  }
+  return classes;
+}
+
+std::vector<std::size_t> part_sizes(const Labels& labels, std::uint32_t workers) {
+  std::vector<std::size_t> sizes;
+  for (const auto& part : parts_by_class(labels, workers)) {
+    sizes.push_back(part.size());
+  }
+  return sizes;
+}
+
+/// `count` samples of each of ten classes, as in Fashion-MNIST.
+Labels ten_classes(std::size_t count) {
+  Labels labels(10 * count);
+  for (std::size_t sample = 0; sample < labels.size(); ++sample) {
+    labels[sample] = static_cast<std::uint8_t>(sample % 10);
+  }
+  return labels;
+}
+
+TEST(SplitByClass, DealsWholeClassesEvenly) {
+  using Classes = std::vector<std::set<int>>;
+  const Labels labels = ten_classes(60);
+  EXPECT_EQ(classes_of(labels, 2), (Classes{{0, 2, 4, 6, 8}, {1, 3, 5, 7, 9}}));
+  EXPECT_EQ(classes_of(labels, 4), (Classes{{0, 4, 8}, {1, 5, 9}, {2, 6}, {3, 7}}));
+  EXPECT_EQ(classes_of(labels, 6), (Classes{{0, 6}, {1, 7}, {2, 8}, {3, 9}, {4}, {5}}));
+  EXPECT_EQ(part_sizes(labels, 4), (std::vector<std::size_t>{180, 180, 120, 120}));
+}
+
+TEST(SplitByClass, DealsLargeClassesFirst) {
+  // Classes of 1, 2, 3 and 6 samples: 6 | 3, then 2 to the smaller part, 1 to the one with fewer classes.
+  const Labels labels{0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3};
+  EXPECT_EQ(part_sizes(labels, 2), (std::vector<std::size_t>{7, 5}));
+}
+
+TEST(SplitByClass, SharesClassesWhereWorkersAreMore) {
+  const Labels labels = ten_classes(60);
+  const auto sizes = part_sizes(labels, 25);
+  const auto classes = classes_of(labels, 25);
+  std::vector<int> holders(10);
+  for (std::size_t rank = 0; rank < 25; ++rank) {
+    EXPECT_EQ(classes[rank].size(), 1U);
+    ++holders[static_cast<std::size_t>(*classes[rank].begin())];
+    EXPECT_EQ(sizes[rank], 60U / (*classes[rank].begin() < 5 ? 3 : 2));
+  }
+  EXPECT_EQ(holders, (std::vector<int>{3, 3, 3, 3, 3, 2, 2, 2, 2, 2}));
+}
+
+/// Σ over workers of how far their share of a class is from an even one, mean over classes.
+double skew(const Partition& partition, const Labels& labels) {
+  double sum = 0;
+  for (std::uint32_t rank = 0; rank < partition.workers(); ++rank) {
+    std::vector<double> count(10);
+    for (const std::uint32_t sample : partition.part(Rank{rank}, Epoch{0})) {
+      ++count[labels[sample]];
+    }
+    for (const double samples : count) {
+      sum += std::abs(samples / 600 - 1.0 / partition.workers()) / 10;
+    }
+  }
+  return sum;
+}
+
+TEST(SplitByDirichlet, IsTheMoreSkewedTheSmallerAlphaIs) {
+  // E |q − 1/4| of a proportion of Dirichlet(α, α, α, α) is 0.008 at α = 1000 and 0.28 at α = 0.3.
+  const Labels labels = ten_classes(600);
+  const auto of_alpha = [&](double alpha) {
+    const Split split{.kind = Split::Kind::dirichlet, .alpha = alpha};
+    return skew(Partition(labels, {9, split, {1, 1, 1, 1}, {}}), labels) / 4;
+  };
+  EXPECT_NEAR(of_alpha(1'000), 0.008, 0.004);
+  EXPECT_NEAR(of_alpha(0.3), 0.24, 0.06);
+  EXPECT_LT(of_alpha(1), of_alpha(0.3));
+}
+
+TEST(SplitByDirichlet, DrawsAgainUntilEveryWorkerHasItsLeast) {
+  const Labels labels = ten_classes(600);
+  const Split split{.kind = Split::Kind::dirichlet, .alpha = 0.2};
+  const std::vector<std::uint32_t> least(6, 200);
+  std::size_t fewest = labels.size();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Partition partition(labels, {seed, split, std::vector<double>(6, 1), least});
+    for (std::uint32_t rank = 0; rank < 6; ++rank) {
+      EXPECT_GE(partition.size(Rank{rank}), 200U) << "seed " << seed;
+    }
+    const Partition any(labels, {seed, split, std::vector<double>(6, 1), {}});
+    for (std::uint32_t rank = 0; rank < 6; ++rank) {
+      fewest = std::min(fewest, any.size(Rank{rank}));
+    }
+  }
+  EXPECT_LT(fewest, 200U);
+}
+
+TEST(SplitByDirichlet, RefusesWhatLeavesAWorkerLessThanABatch) {
+  const Split split{.kind = Split::Kind::dirichlet, .alpha = 0.001};
+  const std::string refusal = test::message_of<ConfigError>([&] {
+    Partition(ten_classes(60),
+              {1, split, std::vector<double>(12, 1), std::vector<std::uint32_t>(12, 16)});
+  });
+  EXPECT_THAT(refusal, testing::StartsWith("split dirichlet:0.001 leaves worker "));
+  EXPECT_THAT(refusal, testing::EndsWith("fewer than a mini-batch of 16, in the last of 100 draws; "
+                                         "use fewer workers, smaller batches or a larger alpha"));
+}
+
+TEST(SplitName, IsReadAsItIsWritten) {
+  for (const char* name : {"iid", "class", "dirichlet:0.3", "dirichlet:10"}) {
+    ASSERT_TRUE(Split::named(name)) << name;
+    EXPECT_EQ(Split::named(name)->to_string(), name);
+  }
+  for (const char* name : {"", "classes", "dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:-1",
+                           "dirichlet:inf", "dirichlet:nan", "dirichlet:1x"}) {
+    EXPECT_FALSE(Split::named(name)) << name;
+  }
+}
+
+TEST(SplitByClass, KeepsAWorkersSamples) {
   Random random(2);
-  const Partition partition(random_labels(500, 10, random), {4, true, {1, 1, 1}});
+  const Partition partition(random_labels(500, 10, random), {4, by_class, {1, 1, 1}, {}});
   Samples first = partition.part(Rank{1}, Epoch{0});
   Samples later = partition.part(Rank{1}, Epoch{9});
   EXPECT_NE(first, later);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "scheme/local_progress.hpp"
+
 namespace syncopate {
 namespace {
 
@@ -23,6 +25,48 @@ TEST(Conclude, AddsSamplesAndLossAndTakesTheLongestPause) {
 TEST(Conclude, AllDoWhatOneWishes) {
   const Meeting meeting = conclude({{.wishes = {.stop = true}}, {.wishes = {.checkpoint = true}}});
   EXPECT_EQ(meeting.agreed, (Wishes{.stop = true, .evaluate = false, .checkpoint = true}));
+}
+
+TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {
+  const std::vector<Card> cards{{.weight = 3}, {.weight = 5}};
+  EXPECT_EQ(total_weight(cards), 8);
+  EXPECT_EQ(weight_of_change(cards, cards[0]), 3);
+  const std::vector<Card> equal{{.weight = 0.1, .progress = 7}, {.weight = 0.7, .progress = 7}};
+  EXPECT_EQ(weight_of_change(equal, equal[0]), 0.1);
+}
+
+/// FedNova (Wang et al. 2020): p = (0.2, 0.8), a = (10, 1), so the mean length is 2.8.
+TEST(WeightOfChange, DividesByTheProgressBehindAChange) {
+  const std::vector<Card> cards{{.weight = 0.2, .progress = 10}, {.weight = 0.8, .progress = 1}};
+  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[0]), 0.2 * 2.8 / 10);
+  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[1]), 0.8 * 2.8);
+}
+
+TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
+  const std::vector<Card> cards{{.weight = 0, .progress = 3}, {.weight = 0.5, .progress = 1}};
+  EXPECT_EQ(weight_of_change(cards, cards[0]), 0);
+  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[1]), 0.5);
+}
+
+/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so on.
+TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
+  LocalProgress plain({});
+  LocalProgress heavy({.momentum = 0.5});
+  LocalProgress nesterov({.momentum = 0.5, .nesterov = true});
+  for (int step = 0; step < 3; ++step) {
+    plain.stepped();
+    heavy.stepped();
+    nesterov.stepped();
+  }
+  EXPECT_EQ(plain.take(), 3);
+  EXPECT_EQ(heavy.take(), 4.25);
+  EXPECT_EQ(nesterov.take(), 5.125);
+  heavy.stepped();
+  EXPECT_EQ(heavy.take(), 1.875);
+  LocalProgress resumed({.momentum = 0.5});
+  resumed.resume(heavy.state());
+  resumed.stepped();
+  EXPECT_EQ(resumed.take(), 1.9375);
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ std::vector<float> trained(ShardStore& store, std::uint64_t seed) {
   for (int step = 0; step < 3; ++step) {
     for (const Rank worker : both) {
       draw(store.desk(worker).in);
-      store.desk(worker).facts = {.samples = 3 + worker.value};
+      store.desk(worker).facts = {.samples = 3 + worker.value,
+                                  .weight = 3.0F + static_cast<float>(worker.value)};
     }
     store.apply(Rank{0}, true);
     store.apply_mean(both);

@@ -30,8 +30,7 @@ Dataset numbered(std::uint8_t samples) {
 }
 
 BatchFeed feed_of(const Dataset& dataset, Rank worker, std::vector<std::uint32_t> batch_sizes) {
-  Partition partition(dataset.train.labels,
-                      {.seed = 1, .split_by_class = false, .shares = {1.0, 2.0}});
+  Partition partition(dataset.train.labels, {.seed = 1, .shares = {1.0, 2.0}});
   return BatchFeed(std::move(partition), worker, std::move(batch_sizes));
 }
 

@@ -19,7 +19,7 @@ namespace {
 using Samples = std::vector<std::uint32_t>;
 
 Partition partition_of(std::size_t samples, std::vector<double> shares, std::uint64_t seed = 1) {
-  return {std::vector<std::uint8_t>(samples, 0), {seed, false, std::move(shares)}};
+  return {std::vector<std::uint8_t>(samples, 0), {seed, Split{}, std::move(shares), {}}};
 }
 
 Samples copy(std::span<const std::uint32_t> samples) {
@@ -73,6 +73,47 @@ TEST(BatchFeed, EndsAPartWithAPartialBatchAndThenEmptyOnes) {
     sizes.push_back(feed.batch({Epoch{0}, step}).size());
   }
   EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 5, 0, 0}));
+}
+
+/// Classes of 60, 30 and 30 samples, one a worker.
+Partition kept_parts() {
+  std::vector<std::uint8_t> labels(120, 0);
+  std::fill(labels.begin() + 60, labels.begin() + 90, std::uint8_t{1});
+  std::fill(labels.begin() + 90, labels.end(), std::uint8_t{2});
+  return {labels, {4, Split{.kind = Split::Kind::by_class}, {1, 1, 1}, {}}};
+}
+
+TEST(BatchFeed, PassesOverAKeptPartAsOftenAsItsStepsAllow) {
+  const Partition partition = kept_parts();
+  BatchFeed small(partition, Rank{1}, {10, 10, 10});
+  BatchFeed large(partition, Rank{0}, {10, 10, 10});
+  ASSERT_EQ(small.steps_per_epoch(), 4U);  // 120 samples in steps of 30
+  ASSERT_EQ(large.steps_per_epoch(), 4U);
+  for (std::uint64_t pass = 0; pass < 4; ++pass) {
+    Samples seen;
+    for (std::uint64_t step = 3 * pass; step < 3 * (pass + 1); ++step) {
+      const auto batch = small.batch(small.position_after(Step{step}));
+      EXPECT_EQ(batch.size(), 10U);
+      seen.insert(seen.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(seen, partition.part(Rank{1}, Epoch{pass}));
+  }
+  Samples seen;
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    const auto batch = large.batch(large.position_after(Step{step}));
+    seen.insert(seen.end(), batch.begin(), batch.end());
+  }
+  EXPECT_EQ(seen, partition.part(Rank{0}, Epoch{0}));
+}
+
+TEST(BatchFeed, NeverHandsOutAnEmptyBatchOfAKeptPart) {
+  const Partition partition = kept_parts();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    BatchFeed feed(partition, Rank{rank}, {16, 16, 16});
+    for (std::uint64_t step = 0; step < 50; ++step) {
+      EXPECT_GT(feed.batch(feed.position_after(Step{step})).size(), 0U);
+    }
+  }
 }
 
 TEST(BatchFeed, FollowsThePartsOrder) {

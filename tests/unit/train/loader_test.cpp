@@ -37,7 +37,7 @@ class LoaderTest : public testing::Test {
   /// Rank 1 of two, whose part of 33 samples is used up before rank 0's of 67.
   static BatchFeed feed_over(std::size_t samples) {
     const std::vector<std::uint8_t> labels(samples, 0);
-    return {Partition(labels, {9, false, {2, 1}}), Rank{1}, {batch_size, batch_size}};
+    return {Partition(labels, {9, Split{}, {2, 1}, {}}), Rank{1}, {batch_size, batch_size}};
   }
 
   Loader::Options options(FeedPosition start = {}, std::size_t ahead = 3) const {

@@ -1,0 +1,125 @@
+// Goal:   on data that differ by worker, rounds of local steps learn what every worker holds, the slow
+//         ones included, nearly as well as ssgd after equal samples; where nothing differs they are ssgd.
+// Method: whole jobs of logistic regression in the simulator on data split by class or by a Dirichlet
+//         draw, five seeds, beside ssgd on the same cluster; identities to 1e-5 relative.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/relative_distance.hpp"
+#include "tests/support/toy_job.hpp"
+#include "train/checkpoint.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::Each;
+using testing::Eq;
+
+constexpr const char* equal_speeds =
+    "name = \"equal\"\nbatch_samples = 16\n[[devices]]\nname = \"d\"\ncount = 3\n"
+    "seconds_per_batch = 1.0\n";
+/// Devices that take 1, 1 and 40 s for a mini-batch.
+constexpr const char* unequal_speeds =
+    "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "40.0\n";
+
+/// Devices that take 1, 1 and 3 s.
+constexpr const char* mixed_speeds =
+    "name = \"mixed\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
+    "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
+    "3.0\n";
+
+TrainConfig config_of(const std::string& scheme, const char* cluster, std::uint64_t seed = 1) {
+  TrainConfig config = toy_config(fresh_folder("split-" + scheme));
+  config.scheme = scheme;
+  config.split = "class";
+  config.seed = seed;
+  config.cluster = cluster_of(config.run_dir, cluster);
+  return config;
+}
+
+double accuracy_of(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  return job.summary().at("accuracy").get<double>();
+}
+
+std::vector<float> trained(const TrainConfig& config) {
+  SimulatedJob job = toy_job(config);
+  job.run();
+  return last_checkpoint(config).values("weight");
+}
+
+TEST(Split, ByClassEsyncIsAsGoodAsSsgdAfterEqualSamples) {
+  double sum = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    TrainConfig ssgd = config_of("ssgd", mixed_speeds, seed);
+    ssgd.epochs = 12;
+    ssgd.schedule = "cosine";
+    TrainConfig esync = config_of("esync", mixed_speeds, seed);
+    esync.epochs = ssgd.epochs;
+    esync.schedule = ssgd.schedule;
+    sum += accuracy_of(esync) - accuracy_of(ssgd);
+  }
+  EXPECT_GE(sum / 5, -0.04);  // of 200 test samples
+}
+
+/// The defaults beside what suits shuffled data: weights by samples, local momentum, overlap.
+TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
+  double sum = 0;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    TrainConfig config = config_of("esync", unequal_speeds, seed);
+    config.epochs = 40;
+    config.schedule = "cosine";
+    sum += accuracy_of(config);
+    config.run_dir = fresh_folder("split-as-iid");
+    config.weights = "samples";
+    config.overlap = "on";
+    config.drift_correction = "none";
+    config.local_rate = "step";
+    config.outer_optimizer = "sgd";
+    sum -= accuracy_of(config);
+  }
+  EXPECT_GE(sum / 3, 0.03);
+}
+
+TEST(Split, ByDirichletTrains) {
+  TrainConfig config = config_of("esync", unequal_speeds);
+  config.split = "dirichlet:0.3";
+  config.epochs = 20;
+  EXPECT_GE(accuracy_of(config), 0.7);
+}
+
+TEST(Split, EsyncOfOneStepARoundIsSsgd) {
+  TrainConfig esync = config_of("esync", equal_speeds);
+  esync.pacing = "paper";
+  EXPECT_LE(relative_distance(trained(esync), trained(config_of("ssgd", equal_speeds))), 1e-5);
+}
+
+/// With equal parts, steps and batches every weight is a third.
+TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
+  TrainConfig config = config_of("local-sgd", equal_speeds);
+  config.split = "iid";
+  config.batch_size = 20;
+  const std::vector<float> by_samples = trained(config);
+  config.run_dir = fresh_folder("split-weights-data");
+  config.weights = "data";
+  EXPECT_LE(relative_distance(trained(config), by_samples), 1e-5);
+}
+
+/// Parts of 240, 180 and 180 samples: nobody runs dry before the others.
+TEST(Split, EveryStepOfSsgdHasAWholeBatchOfEveryWorker) {
+  SimulatedJob job = toy_job(config_of("ssgd", equal_speeds));
+  job.run();
+  EXPECT_EQ(job.summary().at("rounds"), 4 * 13);  // 600 samples in steps of 48 at most
+  EXPECT_EQ(job.summary().at("samples"), 4 * 600);
+  for (const auto& worker : job.summary().at("workers")) {
+    EXPECT_GE(worker.at("samples"), 4 * 600 / 3 - 24) << worker;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
