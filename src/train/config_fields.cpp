@@ -1,3 +1,4 @@
+// Length: one table, with an entry for each option of `train`.
 #include "train/config_fields.hpp"
 
 #include <algorithm>

@@ -10,18 +10,12 @@
 #include "base/log.hpp"
 #include "collective/finite.hpp"
 #include "train/counts.hpp"
-#include "train/gather_states.hpp"
 
 namespace syncopate {
 namespace {
 
 /// Batches in a row whose gradients are not finite: the fault is the model's then, not theirs.
 constexpr std::uint64_t hopeless = 100;
-/// To put a histogram into a message costs more than the rest of a status.
-constexpr Duration telling_every = std::chrono::milliseconds(200);
-/// Phases of a step, as heartbeats name them.
-constexpr const char* phase_of_data = "data";
-constexpr const char* phase_of_computing = "backward";
 
 JsonLines::Mode mode_of(const Progress& start) {
   return start == Progress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
@@ -59,10 +53,6 @@ DataPosition position_at(const Trainer::Options& options, std::uint32_t step_sam
 BatchCutter::Empty empty_batches(const Trainer::Options& options) {
   return options.gait == Gait::in_rounds ? BatchCutter::Empty::passed_over
                                          : BatchCutter::Empty::kept;
-}
-
-bool is_wanted(const Every& every) {
-  return every.unit != Every::Unit::never;
 }
 
 double mean(double sum, std::uint64_t count) {
@@ -209,11 +199,6 @@ Trainer::Pass Trainer::compute() {
   GradientSink* const taker = taker_of(*batch);
   times_.begin_pass();
   return {.result = replica_.backward(*batch, taker), .learning_rate = rate};
-}
-
-/// Snapshots are no training.
-std::uint64_t Trainer::evaluation_bytes() const {
-  return options_.evaluator ? world_.transport().traffic_to(*options_.evaluator).bytes_sent : 0;
 }
 
 /// That of the moment at which a step of `samples` is taken.
@@ -418,182 +403,10 @@ void Trainer::pause_since(TimePoint start) {
   }
 }
 
-/// The model before the first step, from which everything that follows may be checked.
-void Trainer::keep_the_first() {
-  if (options_.start == Progress{} && is_wanted(options_.config.checkpoint_every)) {
-    const TimePoint start = world_.now();
-    keep(/*evaluate=*/false, /*checkpoint=*/true);
-    pause_since(start);
-  }
-}
-
-void Trainer::checkpoint_with_all(bool evaluate) {
-  enter("checkpoint");
-  KeptModel model = model_with_all_states();
-  if (options_.gait == Gait::in_rounds) {
-    go_on_together(model);
-  }
-  keep(evaluate, /*checkpoint=*/true, std::move(model));
-}
-
-/// Of the worker that leads; the others hand in what they remember.
-KeptModel Trainer::model_with_all_states() {
-  if (!options_.leads) {
-    send_states(world_, link_.view(), own_states());
-    return {};
-  }
-  KeptModel model = copy_of_model();
-  model.states.merge(in_checkpoint(options_.rank, own_states()));
-  model.states.merge(gather_states(world_, link_, from_seconds(options_.config.wait_limit),
-                                   [this] { scheme_.settle_losses(); }));
-  return model;
-}
-
-/// Workers that are paced by time depend on the moments at which they go on. The time until then is off
-/// the training clock, which goes on from what the checkpoint says, as in a run that is resumed here.
-void Trainer::go_on_together(KeptModel& model) {
-  scheme_.restart();
-  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.settle_losses(); });
-  if (pacer.workers_size() > 0) {
-    model.states[state_of_pacer] = to_state(pacer);
-  }
-  clock_.take_off(clock_.now() - progress_.training);
-  begun_ = progress_.training;
-  asked_to_evaluate_ = asked_for_checkpoint_ = moment();
-}
-
-States Trainer::own_states() const {
-  States states = scheme_.worker_states();
-  states[state_of_loop] = to_state({.step = progress_.step,
-                                    .position = batches_.position(),
-                                    .speed_share = estimate_.share(),
-                                    .training = progress_.training});
-  if (options_.own_optimizers) {
-    states[state_of_optimizer] = replica_.optimizer_state();
-  }
-  return states;
-}
-
-/// The model at the end is tested and saved, unless the last round has seen to it.
-void Trainer::keep_the_last() {
-  const bool evaluate = is_wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint = is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
-  if (checkpoint && !alone()) {
-    keep(evaluate, checkpoint, model_with_all_states());
-  } else {
-    keep(evaluate, checkpoint);
-  }
-  if (keeper_) {
-    keeper_->finish();
-  }
-}
-
-void Trainer::keep(bool evaluate, bool checkpoint) {
-  keep(evaluate, checkpoint, keeper_ && (evaluate || checkpoint) ? copy_of_model() : KeptModel{});
-}
-
-void Trainer::keep(bool evaluate, bool checkpoint, KeptModel model) {
-  enter("snapshot");
-  if (evaluate) {
-    tested_ = progress_.round;
-  }
-  if (checkpoint) {
-    saved_ = progress_.round;
-    log_.flush();
-  }
-  if (keeper_ && (evaluate || checkpoint)) {
-    keeper_->keep({.stamp = {.round = progress_.round,
-                             .samples = progress_.samples,
-                             .epoch = epoch(),
-                             .training_seconds = to_seconds(progress_.training)},
-                   .progress = progress_,
-                   .evaluate = evaluate,
-                   .checkpoint = checkpoint,
-                   .model = [model = std::move(model)]() mutable { return std::move(model); }});
-  }
-}
-
-KeptModel Trainer::copy_of_model() {
-  const ModelParts model = scheme_.model(replica_);
-  KeptModel copy{.params = {model.params.begin(), model.params.end()},
-                 .buffers = {model.buffers.begin(), model.buffers.end()},
-                 .states = scheme_.states()};
-  copy.states[state_of_optimizer] = replica_.optimizer_state();
-  const std::vector<WorkerPosition> positions = scheme_.positions();
-  for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {
-    copy.states[prefix_of(Rank{rank}) + state_of_loop] = to_state({.step = positions[rank].step,
-                                                                   .position = positions[rank].data,
-                                                                   .training = progress_.training});
-  }
-  return copy;
-}
-
-void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
-  const std::uint64_t snapshots = evaluation_bytes();  // before all bytes, of which they are a part
-  log_.write({{"round", progress_.round},
-              {"step", progress_.step},
-              {"epoch", epoch()},
-              {"training_seconds", to_seconds(progress_.training)},
-              {"samples", progress_.samples},
-              {"round_samples", meeting.samples},
-              {"own_steps", own.steps},
-              {"own_samples", own.samples},
-              {"loss", loss_},
-              {"learning_rate", learning_rate},
-              {"data_seconds", to_seconds(times_.phases().spent(Phase::data))},
-              {"compute_seconds", to_seconds(times_.phases().computing())},
-              {"forward_seconds", to_seconds(times_.phases().spent(Phase::forward))},
-              {"backward_seconds", to_seconds(times_.phases().spent(Phase::backward))},
-              {"update_seconds", to_seconds(times_.phases().spent(Phase::update))},
-              {"communicate_seconds", to_seconds(times_.phases().spent(Phase::communicate))},
-              {"wait_seconds", to_seconds(times_.phases().spent(Phase::wait))},
-              {"bytes_sent", world_.transport().traffic().bytes_sent - snapshots}});
-}
-
 double Trainer::epoch() const {
   return in_step() ? options_.feed.epochs_before(position())
                    : static_cast<double>(progress_.samples) /
                          static_cast<double>(train_samples(options_));
-}
-
-void Trainer::enter(const std::string& phase) {
-  if (world_.now() >= next_telling_) {
-    next_telling_ = world_.now() + telling_every;
-    staleness_told_ = to_wire(staleness_);
-  }
-  link_.set_status(status(phase));
-}
-
-wire::Heartbeat Trainer::status(const std::string& phase) const {
-  wire::Heartbeat status;
-  status.set_phase(phase);
-  status.set_computing(phase == phase_of_data || phase == phase_of_computing);
-  status.set_expected_seconds(to_seconds(expected_));
-  status.set_step(progress_.step);
-  status.set_round(progress_.round);
-  status.set_epoch(epoch());
-  status.set_loss(loss_);
-  status.set_job_samples(progress_.samples);
-  status.set_job_seconds(to_seconds(progress_.training));
-  status.set_session_samples(session_samples_);
-  status.set_session_seconds(to_seconds(progress_.training - options_.start.training));
-  times_.put_into(status);
-  status.set_evaluation_bytes(evaluation_bytes());
-  const Traffic traffic = world_.transport().traffic();
-  status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_handed_over);
-  status.set_overruns(overruns_);
-  status.set_bytes_received(scheme_.bytes_received());
-  *status.mutable_staleness() = staleness_told_;
-  status.set_dropped(dropped_);
-  status.set_skipped(skipped_);
-  status.set_cancelled(cancelled_);
-  status.set_aggregate(scheme_.aggregate());
-  const CompressionStats compression = scheme_.compression();
-  status.set_compressed_values(compression.values);
-  status.set_compressed_bytes(compression.encoded_bytes);
-  status.set_compression_error(compression.error());
-  return status;
 }
 
 }  // namespace syncopate

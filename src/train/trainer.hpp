@@ -77,6 +77,10 @@ class Trainer {
   wire::Heartbeat status(const std::string& phase) const;
 
  private:
+  /// Phases of a step, as heartbeats name them.
+  static constexpr const char* phase_of_data = "data";
+  static constexpr const char* phase_of_computing = "backward";
+
   struct Pass {
     PassResult result;
     double learning_rate = 0;
