@@ -182,7 +182,7 @@ TEST_F(ClusterFileTest, SaysThatAFileIsMissing) {
 
 /// A file that the project keeps, from the source tree that this test was built of.
 ClusterFile kept(const std::string& name) {
-  const auto tree = std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "..";
+  const auto tree = std::filesystem::path(SYNCOPATE_SOURCE_TREE);
   return read_cluster_file(tree / "clusters" / (name + ".toml"));
 }
 
