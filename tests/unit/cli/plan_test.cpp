@@ -46,7 +46,7 @@ TEST(ComparisonPlanTest, TriesRatesWithASeedThatNeverCounts) {
   for (const std::uint64_t first : {0, 1, 5}) {
     plan.common.seed = first;
     const std::uint64_t tried = plan.grid_seed();
-    for (const Run& run : plan.finals(rates)) {
+    for (const auto& run : plan.finals(rates)) {
       ASSERT_NE(run.seed, tried) << first;
     }
   }

@@ -161,7 +161,10 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
     const std::string value =
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
     const std::map<std::string_view, std::string> never_stays_auto{{"outer-optimizer", "nesterov"},
-                                                                   {"transport", "tcp"}};
+                                                                   {"transport", "tcp"},
+                                                                   {"weights", "uniform"},
+                                                                   {"drift-correction", "scaffold"},
+                                                                   {"local-rate", "round"}};
     const auto instead = never_stays_auto.find(field.name);
     const std::string text = value.empty() || value == "0"       ? "1"
                              : instead != never_stays_auto.end() ? instead->second
@@ -186,7 +189,15 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"global-lr", {"--scheme", "esync"}},
         {"pacing", {"--scheme", "esync"}},
         {"round-time", {"--scheme", "esync"}},
+        {"pacing-margin", {"--scheme", "esync", "--pacing", "paper"}},
         {"overlap", {"--scheme", "ssgd"}},
+        {"batch-norm", {"--network", "resnet18-v1"}},
+        {"beta1", {"--optimizer", "adam"}},
+        {"beta2", {"--optimizer", "adam"}},
+        {"alpha", {"--optimizer", "rmsprop"}},
+        {"epsilon", {"--optimizer", "adam"}},
+        {"drift-correction", {"--scheme", "esync"}},
+        {"local-rate", {"--scheme", "esync"}},
         {"mini-batches", {"--scheme", "nbssgd"}},
         {"signal", {"--scheme", "nbssgd"}},
         {"commit", {"--scheme", "nbssgd"}},

@@ -39,11 +39,14 @@ void fill_field(Message& message, const FieldDescriptor& field, int& next) {
     case FieldDescriptor::CPPTYPE_STRING:
       return reflection.SetString(&message, &field, "text " + std::to_string(value));
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reflection.SetDouble(&message, &field, 0.5 + value);
+      return repeated ? reflection.AddDouble(&message, &field, 0.5 + value)
+                      : reflection.SetDouble(&message, &field, 0.5 + value);
     case FieldDescriptor::CPPTYPE_BOOL: return reflection.SetBool(&message, &field, true);
     case FieldDescriptor::CPPTYPE_ENUM: return reflection.SetEnumValue(&message, &field, 1);
     case FieldDescriptor::CPPTYPE_UINT64:
       return reflection.SetUInt64(&message, &field, (std::uint64_t{1} << 40) + value);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.SetInt64(&message, &field, (std::int64_t{1} << 41) + value);
     case FieldDescriptor::CPPTYPE_UINT32:
       return repeated ? reflection.AddUInt32(&message, &field, value)
                       : reflection.SetUInt32(&message, &field, value);
