@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "base/time.hpp"
-#include "wire/control.pb.h"
 
 namespace syncopate {
 
@@ -28,8 +28,14 @@ class PaceEstimate {
   Duration margin(std::uint32_t samples) const;
 
   /// All that it has learnt.
-  wire::PacerMemory::Estimate memory() const;
-  void load(const wire::PacerMemory::Estimate& memory);
+  struct Memory {
+    double mean = 0;
+    double spread = 0;
+    std::vector<double> recent{};
+    bool last_left_out = false;
+  };
+  Memory memory() const;
+  void load(const Memory& memory);
 
  private:
   double median() const;

@@ -17,6 +17,22 @@ void require(bool holds, Rank worker, const std::string& complaint) {
   }
 }
 
+wire::PacerMemory::Estimate to_wire(const PaceEstimate::Memory& memory) {
+  wire::PacerMemory::Estimate estimate;
+  estimate.set_mean(memory.mean);
+  estimate.set_spread(memory.spread);
+  estimate.mutable_recent()->Add(memory.recent.begin(), memory.recent.end());
+  estimate.set_last_left_out(memory.last_left_out);
+  return estimate;
+}
+
+PaceEstimate::Memory from_wire(const wire::PacerMemory::Estimate& estimate) {
+  return {.mean = estimate.mean(),
+          .spread = estimate.spread(),
+          .recent = {estimate.recent().begin(), estimate.recent().end()},
+          .last_left_out = estimate.last_left_out()};
+}
+
 /// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
 constexpr int in_time = 100;
 
@@ -111,9 +127,9 @@ wire::PacerMemory Pacer::memory() const {
     wire::PacerMemory::Worker& kept = *memory.add_workers();
     kept.set_heard(worker.heard);
     kept.set_step_samples(worker.step_samples);
-    *kept.mutable_estimate() = worker.estimate.memory();
+    *kept.mutable_estimate() = to_wire(worker.estimate.memory());
   }
-  *memory.mutable_synchronization() = meetings_.memory();
+  *memory.mutable_synchronization() = to_wire(meetings_.memory());
   memory.set_round_time(round_time_.value_or(Duration::zero()).count());
   return memory;
 }
@@ -128,9 +144,9 @@ void Pacer::load(const wire::PacerMemory& memory) {
     Worker& worker = workers_[rank];
     worker.heard = kept.heard();
     worker.step_samples = kept.step_samples();
-    worker.estimate.load(kept.estimate());
+    worker.estimate.load(from_wire(kept.estimate()));
   }
-  meetings_.load(memory.synchronization());
+  meetings_.load(from_wire(memory.synchronization()));
   if (memory.round_time() > 0 && !options_.round_time) {
     round_time_ = Duration(memory.round_time());
   }

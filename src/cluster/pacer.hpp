@@ -6,6 +6,7 @@
 
 #include "cluster/pace.hpp"
 #include "cluster/pace_estimate.hpp"
+#include "wire/control.pb.h"
 
 namespace syncopate {
 

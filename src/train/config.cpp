@@ -231,13 +231,15 @@ std::uint32_t resolve_servers(const TrainConfig& config) {
 }
 
 /// The outer optimizer of a scheme, and its usual rate: with plain SGD at 1 the model becomes the mean of
-/// the replicas; with momentum, that of DiLoCo.
+/// the replicas; with momentum, that of DiLoCo, whose workers use AdamW. Where theirs has a momentum, too,
+/// LeNet-5 does not reach 0.85 in five epochs at 0.7 (0.80 and 0.82 in two seeds), and does in two at 0.3.
 void resolve_outer(TrainConfig& config) {
   if (config.outer_optimizer == "auto") {
     config.outer_optimizer = config.scheme == "diloco" ? "nesterov" : "sgd";
   }
   if (!config.global_lr) {
-    config.global_lr = config.outer_optimizer == "sgd" ? 1 : 0.7;
+    const double with_momentum = uses_momentum(config.optimizer) ? 0.3 : 0.7;
+    config.global_lr = config.outer_optimizer == "sgd" ? 1 : with_momentum;
   }
 }
 

@@ -120,7 +120,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("syncopate", "wor"), ["worker"])
 
     def test_options(self):
-        self.assertEqual(self.complete("syncopate", "train", "--batch"), ["--batch-size"])
+        self.assertEqual(self.complete("syncopate", "train", "--batch-s"), ["--batch-size"])
         self.assertEqual(self.complete("syncopate", "networks", "--cl"), ["--classes"])
         self.assertEqual(self.complete("syncopate", "worker", "--jo"), ["--join"])
 

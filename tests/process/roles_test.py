@@ -39,7 +39,7 @@ class Roles(JobTest):
                 self.assert_all_end_well(*processes)
                 self.assertEqual([worker["steps"] for worker in self.summary(run_dir)["workers"]], [20, 20])
                 self.assertGreater(self.summary(run_dir)["accuracy"], 0.2)
-                self.assertEqual(len(self.checkpoints(run_dir)), 1)
+                self.assertEqual(len(self.checkpoints(run_dir)), 2)  # the first model and the last
 
     def test_several_servers_and_places_by_number(self):
         job = self.coordinate(*SMALL, "--scheme", "asgd", "--servers", "2", "--max-steps", "10")

@@ -138,8 +138,8 @@ TEST(OptimizerStates, AreRefusedByOthersWhichStayAsTheyAre) {
   const OptimizerState before = adam.replica.optimizer_state();
   EXPECT_EQ(refusal(adam.replica, only_momentum()),
             "optimizer state does not fit: Adam here remembers 123 values in each of [exp_avg, "
-            "exp_avg_sq] and the counters [step], found 123 values in each of [momentum] and the "
-            "counters []");
+            "exp_avg_sq] and the counters [step], found 123 values in each of "
+            "[momentum_buffer] and the counters []");
   OptimizerState shorter = before;
   shorter.slots["exp_avg"].pop_back();
   EXPECT_EQ(refusal(adam.replica, shorter),
@@ -161,7 +161,7 @@ TEST(OptimizerStates, OfNothingAreRefusedWhereThereIsAlwaysSomething) {
   Watched<Tiny> sgd(with("sgd"));
   EXPECT_EQ(refusal(sgd.replica, only_momentum()),
             "optimizer state does not fit: SGD here remembers nothing, found 123 values in each of "
-            "[momentum] and the counters []");
+            "[momentum_buffer] and the counters []");
 }
 
 TEST(OptimizerStates, OfUnknownOptimizersAreRefused) {
