@@ -64,6 +64,9 @@ void RoundDrain::stop() {
 }
 
 bool RoundDrain::pauses() {
+  if (every_round_ && !paused_ && book_.booked() == 0) {
+    return false;  // the others wait for a mini-batch of it, however early they signal
+  }
   const bool begins = !paused_ && (drains() ? book_.due() : pending_ && spans_rounds_);
   if (begins && !drains()) {
     book_.hurry();

@@ -119,8 +119,8 @@ class RoundDrain {
   /// checkpoint.
   bool reduced(const Agreed& agreed);
 
-  /// Asked after each mini-batch: whether this worker computes no other until a drained round has
-  /// ended.
+  /// Asked after each mini-batch, and after each result: whether this worker computes no other until a
+  /// drained round has ended. With a barrier it has a mini-batch in each round.
   bool pauses();
   bool paused() const { return paused_; }
   /// This worker computes no more, and ends each round at once.

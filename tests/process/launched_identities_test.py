@@ -22,7 +22,7 @@ JOB = ["--network", "mlp", "--data", "synthetic", "--batch-size", BATCH, "--max-
        "--checkpoint-every", "1epochs"]
 PLAIN = ["--optimizer", "sgd", "--learning-rate", RATE]
 TOLERANCE = 1e-5
-OPTIMIZERS = ("optimizer.", "outer.", "server.")  # what keeps their memory in a checkpoint is called
+OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # what keeps their memory in a checkpoint is called
 
 # A step takes so long on each that what the pacer says of a round comes before the round's first step has ended.
 EVEN_DEVICES = f"""\

@@ -158,6 +158,17 @@ TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
   EXPECT_FALSE(worker.drain.reduced({.all_ready = true}));
 }
 
+/// Another worker may be so fast that its signal comes before this one begins its mini-batch.
+TEST(RoundDrain, OfABarrierWaitsForAMiniBatchOfEachWorker) {
+  Drained worker(/*every_round=*/true);
+  worker.book.heard(Round{1});
+  EXPECT_FALSE(worker.drain.pauses());
+  EXPECT_FALSE(worker.drain.may_contribute());
+  worker.compute();
+  EXPECT_TRUE(worker.drain.pauses());
+  EXPECT_TRUE(worker.contribute());
+}
+
 TEST(RoundDrain, DrainsTheRoundAfterARequest) {
   Drained worker(/*every_round=*/false);
   worker.compute();
