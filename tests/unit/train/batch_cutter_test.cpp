@@ -8,26 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "data/partition.hpp"
+#include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
 
 namespace syncopate {
 namespace {
 
+using test::numbered;
 using test::ThreadWorld;
 using testing::ElementsAre;
-
-/// `samples` images of one pixel; sample k has the label k.
-Dataset numbered(std::uint8_t samples) {
-  Dataset dataset;
-  dataset.name = "numbered";
-  dataset.classes = samples;
-  dataset.train.shape = {1, 1, 1};
-  for (std::uint8_t sample = 0; sample < samples; ++sample) {
-    dataset.train.pixels.push_back(sample);
-    dataset.train.labels.push_back(sample);
-  }
-  return dataset;
-}
 
 BatchFeed feed_of(const Dataset& dataset, Rank worker, std::vector<std::uint32_t> batch_sizes) {
   Partition partition(dataset.train.labels, {.seed = 1, .shares = {1.0, 2.0}});

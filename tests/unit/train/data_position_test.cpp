@@ -7,26 +7,15 @@
 
 #include "base/random.hpp"
 #include "data/partition.hpp"
+#include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
 #include "train/batch_cutter.hpp"
 
 namespace syncopate {
 namespace {
 
+using test::numbered;
 using test::ThreadWorld;
-
-/// `samples` images of one pixel; sample k has the label k.
-Dataset numbered(std::uint8_t samples) {
-  Dataset dataset;
-  dataset.name = "numbered";
-  dataset.classes = samples;
-  dataset.train.shape = {1, 1, 1};
-  for (std::uint8_t sample = 0; sample < samples; ++sample) {
-    dataset.train.pixels.push_back(sample);
-    dataset.train.labels.push_back(sample);
-  }
-  return dataset;
-}
 
 /// A loader and a cutter that begin at a position.
 class Reader {
