@@ -64,7 +64,7 @@ void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts)
     info_.paused = facts.paused;
     info_.wishes.stop |= facts.wishes.stop;
     info_.wishes.checkpoint |= facts.wishes.checkpoint;
-    if (facts.wishes.stop) {
+    if (facts.last) {
       drain_.stop();
     }
     due = may_contribute();

@@ -30,8 +30,10 @@ struct StepFacts {
   double loss_sum = 0;
   Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
   Wishes wishes{};
-  Duration took{};          ///< data, forward, backward, paced time
-  bool last = false;        ///< the last step of every worker, where all are at the same one
+  Duration took{};  ///< data, forward, backward, paced time
+  /// The last step of every worker, where all are at the same one; elsewhere of this one, which can take
+  /// no more. A wish to stop is less: there a worker goes on until all have agreed.
+  bool last = false;
   std::uint64_t step = 0;   ///< of this worker, this one included
   DataPosition position{};  ///< of this worker, after the step
 };

@@ -165,14 +165,15 @@ void Trainer::one_step() {
   estimate_.trained(pass.result.samples);
   const Wishes wished = wishes();
   const Duration took = clock_.now() - begun_;
-  const Outcome outcome = scheme_.after_backward(replica_, {.samples = pass.result.samples,
-                                                            .loss_sum = pass.result.loss_sum,
-                                                            .paused = paused_,
-                                                            .wishes = wished,
-                                                            .took = took,
-                                                            .last = in_step() && reached_the_end(),
-                                                            .step = progress_.step,
-                                                            .position = batches_.position()});
+  const Outcome outcome =
+      scheme_.after_backward(replica_, {.samples = pass.result.samples,
+                                        .loss_sum = pass.result.loss_sum,
+                                        .paused = paused_,
+                                        .wishes = wished,
+                                        .took = took,
+                                        .last = in_step() ? reached_the_end() : is_out_of_steps(),
+                                        .step = progress_.step,
+                                        .position = batches_.position()});
   begun_ = clock_.now();
   account(outcome);
   times_.end_step(computed);
@@ -302,8 +303,11 @@ bool Trainer::reached_the_end() const {
   if (in_step()) {
     return progress_.step >= last_step();
   }
-  return progress_.samples + pending_.samples >= options_.samples_to_train ||
-         progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
+  return progress_.samples + pending_.samples >= options_.samples_to_train || is_out_of_steps();
+}
+
+bool Trainer::is_out_of_steps() const {
+  return progress_.step >= options_.config.max_steps.value_or(progress_.step + 1);
 }
 
 /// Where training stands: by this worker's steps, where they are those of all; else by the samples of

@@ -119,6 +119,7 @@ class Trainer {
   FeedPosition position() const { return options_.feed.position_after(Step{progress_.step}); }
   std::uint64_t last_step() const;
   bool reached_the_end() const;
+  bool is_out_of_steps() const;
   Recurrence::Moment moment() const;
   bool admit(PassResult& pass);
   bool has_finite_gradient();

@@ -7,6 +7,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
+#include "collective/allgather.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
 #include "train/names.hpp"
@@ -143,6 +144,7 @@ class Beginning {
   const TrainConfig& config() const { return options_.plan.config(); }
   std::size_t values(Part part) { return replica_.view(part).size(); }
   bool has_spare_core() const;
+  Commit commit();
   Progress begin();
   Progress begin_together();
   Progress begin_from_server();
@@ -184,6 +186,22 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
 std::optional<wire::PacerMemory> Beginning::pacer() const {
   const bool tells = options_.rank == Rank{0} && !pacer_state_.counters.empty();
   return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
+}
+
+/// While an allreduce travels, a worker of a host whose cores are all taken keeps the others from it by
+/// computing on: measured with four workers on two cores, 87 % of the mini-batches were one update late.
+/// There each waits for the allreduce, and the others have its core. All workers come to the same.
+Commit Beginning::commit() {
+  const Commit wanted = commit_of(config());
+  if (config().scheme != "nbssgd" || wanted != Commit::overlap || workers_.size() == 1) {
+    return wanted;
+  }
+  const bool emulated = options_.plan.pacer(options_.rank).has_value();
+  const std::uint8_t takes_turns = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;
+  std::vector<std::uint8_t> all(workers_.size());
+  allgather(workers_, std::as_bytes(std::span(&takes_turns, 1)),
+            std::as_writable_bytes(std::span(all)));
+  return std::find(all.begin(), all.end(), 0) == all.end() ? Commit::barrier : Commit::overlap;
 }
 
 /// Whether this host has a core that no worker computes on.
@@ -287,7 +305,7 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
        .samples_to_do = to_do - std::min(to_do, progress_.samples),
        .batch = options_.plan.batch_cut(options_.rank),
        .signal = signal_of(config()),
-       .commit = commit_of(config()),
+       .commit = commit(),
        .samples_done = progress_.samples,
        .learning_rate = [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
          return schedule.rate(static_cast<double>(done) / per_epoch);
