@@ -52,6 +52,11 @@ Duration DevicePacer::end_of_step(Step step, std::uint32_t samples, Duration sta
   return end_of_work(start, scaled(mean_step_time(samples), jitter_factor(step)));
 }
 
+Duration DevicePacer::begin_after(const Ended& step, Duration now) const {
+  const Duration since = std::max(Duration::zero(), now - step.ended);
+  return std::max(step.ended + std::min(step.held_up, since), now - mean_step_time(step.samples));
+}
+
 double DevicePacer::jitter_factor(Step step) const {
   const double jitter = options_.profile.jitter;
   if (jitter == 0) {

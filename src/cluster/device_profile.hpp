@@ -55,6 +55,16 @@ class DevicePacer {
   /// outages: the end moves back by their overlap with the step.
   Duration end_of_step(Step step, std::uint32_t samples, Duration start) const;
 
+  struct Ended {
+    Duration ended{};    ///< of the training clock, by `end_of_step`
+    Duration held_up{};  ///< after it, by others: for messages, for workers who were not there yet
+    std::uint32_t samples = 0;  ///< of that step
+  };
+  /// When the device begins the step after this one, where the machine that emulates it is there at `now`: as soon
+  /// as nothing holds it up, so that a machine that was late makes up for it with the next step. What it is late by
+  /// more than a step of that size is lost.
+  Duration begin_after(const Ended& step, Duration now) const;
+
  private:
   double jitter_factor(Step step) const;
   bool is_hit(std::uint64_t outage) const;

@@ -102,7 +102,7 @@ Trainer::~Trainer() {
 }
 
 void Trainer::run() {
-  begun_ = clock_.now();
+  begun_ = machine_begun_ = clock_.now();
   keep_the_first();
   done_ = reached_the_end();
   while (!done_) {
@@ -174,8 +174,9 @@ void Trainer::one_step() {
                                         .last = in_step() ? reached_the_end() : is_out_of_steps(),
                                         .step = progress_.step,
                                         .position = batches_.position()});
-  begun_ = clock_.now();
   account(outcome);
+  machine_begun_ = clock_.now();
+  begun_ = next_step_begins(outcome.spent, computed);
   times_.end_step(computed);
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
@@ -246,16 +247,26 @@ void Trainer::pace(Duration begun, std::uint32_t samples) {
   if (!options_.pacer) {
     return;
   }
-  const Duration end = options_.pacer->end_of_step(Step{progress_.step}, samples, begun);
+  device_ends_ = options_.pacer->end_of_step(Step{progress_.step}, samples, begun);
   // The profile's time covers the local update, which comes after the meeting: leave room for it.
-  const TimePoint due = clock_.when(end) - last_update_;
-  const bool late = world_.now() > due;
-  gate_.let_through(world_, clock_.when(begun), due);
-  if (late) {
+  const TimePoint due = clock_.when(device_ends_) - last_update_;
+  const TimePoint computed = world_.now();
+  if (computed - clock_.when(machine_begun_) > due - clock_.when(begun)) {
     ++overruns_;
-  } else {
+  }
+  gate_.let_through(world_, clock_.when(begun), due);
+  if (computed <= due) {
     wait_until(due);
   }
+}
+
+/// On the training clock.
+Duration Trainer::next_step_begins(const Spent& spent, std::uint32_t samples) const {
+  return options_.pacer ? options_.pacer->begin_after({.ended = device_ends_,
+                                                       .held_up = spent.communicate + spent.wait,
+                                                       .samples = samples},
+                                                      machine_begun_)
+                        : machine_begun_;
 }
 
 /// A worker that trains by itself is woken when the job stops.
@@ -374,6 +385,7 @@ void Trainer::tell_aggregate() {
 void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   clock_.take_off(meeting.paused);
   begun_ -= meeting.paused;
+  machine_begun_ -= meeting.paused;
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
@@ -404,6 +416,7 @@ void Trainer::pause_since(TimePoint start) {
   if (options_.gait != Gait::in_rounds) {
     paused_ = world_.now() - start;
     begun_ += paused_;
+    machine_begun_ += paused_;
   }
 }
 

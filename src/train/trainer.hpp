@@ -93,6 +93,7 @@ class Trainer {
   Pass compute();
   GradientSink* taker_of(const Batch& batch);
   void pace(Duration begun, std::uint32_t samples);
+  Duration next_step_begins(const Spent& spent, std::uint32_t samples) const;
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
   void expect(std::uint32_t samples);
@@ -162,8 +163,10 @@ class Trainer {
   double loss_ = 0;                            ///< mean over the last meeting's samples
   Recurrence::Moment asked_to_evaluate_{};     ///< when it last wished
   Recurrence::Moment asked_for_checkpoint_{};  ///< likewise
+  Duration begun_{};          ///< the training clock when the step under way began on its device
+  Duration machine_begun_{};  ///< likewise, on the machine that emulates the device
   Duration
-      begun_{};  ///< the training clock when the step under way began: at the last meeting's end
+      device_ends_{};  ///< the training clock when an emulated device had its last step done, by its profile
   Duration last_update_{};
   Duration expected_{};                    ///< of the step in hand, at the most; zero: unknown
   std::optional<bool> reports_operators_;  ///< the replica, as the progress of its passes

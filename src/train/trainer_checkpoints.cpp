@@ -53,7 +53,7 @@ void Trainer::go_on_together(KeptModel& model) {
     model.states[state_of_pacer] = to_state(pacer);
   }
   clock_.take_off(clock_.now() - progress_.training);
-  begun_ = progress_.training;
+  begun_ = machine_begun_ = progress_.training;
   asked_to_evaluate_ = asked_for_checkpoint_ = moment();
 }
 

@@ -169,6 +169,28 @@ TEST(DevicePacer, GivesEveryOutageToExactlyOneDevice) {
   }
 }
 
+TEST(DevicePacer, BeginsAStepWhereTheLastEndedHoweverLateTheMachineIs) {
+  const DevicePacer pacer(options_of(milliseconds(64)));
+  const DevicePacer::Ended step{.ended = seconds(5), .samples = 8};
+  EXPECT_EQ(pacer.begin_after(step, seconds(5)), seconds(5));
+  EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(3)), seconds(5));
+  EXPECT_EQ(pacer.begin_after(step, seconds(5) - milliseconds(1)), seconds(5));
+}
+
+TEST(DevicePacer, LosesWhatTheMachineIsLateByMoreThanAStep) {
+  const DevicePacer pacer(options_of(milliseconds(64)));
+  const DevicePacer::Ended step{.ended = seconds(5), .samples = 8};
+  EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(11)), seconds(5) + milliseconds(3));
+}
+
+TEST(DevicePacer, BeginsAStepLaterByWhatHeldItUp) {
+  const DevicePacer pacer(options_of(milliseconds(64)));
+  const DevicePacer::Ended step{.ended = seconds(5), .held_up = milliseconds(40), .samples = 8};
+  EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(41)), seconds(5) + milliseconds(40));
+  // Waiting while the machine is not there counts once.
+  EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(30)), seconds(5) + milliseconds(30));
+}
+
 TEST(DevicePacer, RefusesWhatCannotBe) {
   auto options = options_of(seconds(1));
   for (const double scale : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
