@@ -53,7 +53,7 @@ def compared(programs, options, ours, theirs):
 def summed(programs, ours, ranks, seconds):
     transport, algorithm = ours
     results = programs.bench(
-        "allreduce", "--transport", transport, "--algorithm", algorithm, "--ranks", ranks,
+        "allreduce", "--transport", transport, "--aggregate", algorithm, "--ranks", ranks,
         "--bytes", ",".join(str(size) for size in SIZES), "--seconds", seconds / len(SIZES),
     )  # fmt: skip
     return {result["bytes"]: result for result in results}

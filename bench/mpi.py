@@ -26,7 +26,7 @@ def sides(programs, options, launcher, raw, ranks):
     each = ["--ranks", ranks, "--bytes", ",".join(map(str, SIZES)), "--seconds", options.seconds / len(SIZES)]
 
     def side(name, launcher, transport, algorithm):
-        words = ["--transport", transport, "--algorithm", algorithm, *each]
+        words = ["--transport", transport, "--aggregate", algorithm, *each]
         return Contestant(name, lambda: by_size(programs.bench("allreduce", *words, launcher=launcher)))
 
     return [

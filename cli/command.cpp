@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/errors.hpp"
-#include "train/names.hpp"
+#include "config/suggestion.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -14,6 +14,7 @@
 #include "cluster/cluster_file.hpp"
 #include "train/config_fields.hpp"
 #include "train/config_file.hpp"
+#include "train/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -41,7 +42,7 @@ std::string default_of(const Field& field) {
 }
 
 CLI::Option* add_option(CLI::App& app, const Field& field, const std::string& usual) {
-  const bool is_switch = std::holds_alternative<bool TrainConfig::*>(field.member);
+  const bool is_switch = field.type == OptionType::flag;
   const std::string name(field.name);
   CLI::Option* option =
       is_switch ? add_switch(app, name, std::string(field.help))->disable_flag_override(false)
@@ -58,6 +59,13 @@ void set_from_command_line(const Field& field, TrainConfig& config, const std::s
   }
 }
 
+/// They are in no help text.
+void add_old_options(CLI::App& app) {
+  for (const std::string_view old : old_option_names()) {
+    add_value(app, std::string(old), "NAME", "")->group("");
+  }
+}
+
 constexpr const char* sources = "Where the configuration comes from";
 
 void add_config_option(CLI::App& app) {
@@ -68,6 +76,24 @@ void add_config_option(CLI::App& app) {
 /// Whether a comparison decides about a field, run by run.
 bool is_of_one_run(const Field& field) {
   return field.name == "scheme" || field.name == "learning-rate" || field.name == "run-dir";
+}
+
+/// Likewise, what is given under an old name; gives the new ones.
+std::set<std::string_view> apply_old_options(const CLI::App& app, TrainConfig& config) {
+  std::set<std::string_view> names;
+  for (const std::string_view old : old_option_names()) {
+    const std::string option = fmt::format("--{}", old);
+    const auto text = given(app, option);
+    if (!text) {
+      continue;
+    }
+    try {
+      names.insert(*set_old_option(config, old, *text));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", option, error.what()));
+    }
+  }
+  return names;
 }
 
 /// Sets what the command line has options for; gives their names.
@@ -81,6 +107,7 @@ std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& confi
     names.insert(field.name);
     set_from_command_line(field, config, *text);
   }
+  names.merge(apply_old_options(app, config));
   return names;
 }
 
@@ -96,12 +123,13 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
 }
 
 /// The value of a field, for comparison: a path means the same wherever it is seen from.
-FieldValue meaning_of(const Field& field, const TrainConfig& config) {
-  const auto* path = std::get_if<std::filesystem::path TrainConfig::*>(&field.member);
-  if (path == nullptr || (config.*(*path)).empty()) {
-    return get_field(field, config);
+OptionValue meaning_of(const Field& field, const TrainConfig& config) {
+  const OptionValue value = get_field(field, config);
+  const auto* const path = std::get_if<std::string>(&value);
+  if (field.type != OptionType::path || path == nullptr) {
+    return value;
   }
-  return std::filesystem::absolute(config.*(*path)).lexically_normal().string();
+  return std::filesystem::absolute(*path).lexically_normal().string();
 }
 
 /// Whether a field is each process's own affair, so that members of a job may differ in it.
@@ -135,6 +163,7 @@ void add_train_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
     add_option(app, field, default_of(field));
   }
+  add_old_options(app);
   add_config_option(app);
   add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
       ->group(sources);
@@ -145,18 +174,20 @@ void add_common_options(CLI::App& app) {
   for (const Field& field : train_fields()) {
     if (!is_of_one_run(field)) {
       const bool own = field.name == "batch-norm";
-      add_option(app, field,
-                 own ? fmt::format(" [{}]", comparisons_batch_norm) : default_of(field));
+      add_option(
+          app, field,
+          own ? fmt::format(" [{}]", name_of_value(comparisons_batch_norm)) : default_of(field));
     }
   }
+  add_old_options(app);
   add_config_option(app);
   add_output_options(app, Says::events);
 }
 
 void add_data_options(CLI::App& app) {
   const auto decides = [](std::string_view name) {
-    return name == "data" || name == "data-dir" || name == "workers" || name == "cluster" ||
-           name == "batch-size" || name == "seed" || name.starts_with("split");
+    return name == "scheme" || name == "data" || name == "data-dir" || name == "workers" ||
+           name == "cluster" || name == "batch-size" || name == "seed" || name.starts_with("split");
   };
   for (const Field& field : train_fields()) {
     if (decides(field.name)) {
@@ -263,8 +294,8 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   const auto launch = own_launch();
   if (launch) {
     facts.ranks = launch->size;
-    facts.mpi = launch->mpi &&
-                (config.transport == "mpi" || mpi::is_built(*launch->mpi, chosen_mpi_modules()));
+    facts.mpi = launch->mpi && (config.transport == TransportKind::mpi ||
+                                mpi::is_built(*launch->mpi, chosen_mpi_modules()));
   }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());

@@ -16,7 +16,7 @@ void add_expectations(CLI::App& app);
 
 /// The statistics of BatchNorm that a comparison evaluates with where nobody says otherwise: running ones lag
 /// behind, more so with some schemes, and would be compared instead of schemes.
-inline constexpr const char* comparisons_batch_norm = "recomputed";
+inline constexpr BatchNormStatistics comparisons_batch_norm = BatchNormStatistics::recomputed;
 
 /// Adds an option for every field that the jobs of a comparison have in common, and `--config`.
 void add_common_options(CLI::App& app);

@@ -13,7 +13,7 @@ namespace syncopate::cli {
 /// What `--transport` of `bench` may be. `make_node` makes each of them. With mpi, a launcher has started the ranks.
 inline constexpr std::array<std::string_view, 3> bench_transports{"shm", "tcp", "mpi"};
 
-/// What `--algorithm` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
+/// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
 inline constexpr std::array<std::string_view, 7> bench_algorithms{
     "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
 

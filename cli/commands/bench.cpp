@@ -6,9 +6,11 @@
 #include <span>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "cli/bench/command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
+#include "config/suggestion.hpp"
 #include "train/names.hpp"
 
 namespace syncopate::cli {
@@ -27,6 +29,9 @@ step: a replica that trains alone.                codecs: what --compress does, 
 /// Those that every benchmark takes.
 constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
 
+/// What `--aggregate` was called before.
+constexpr const char* old_aggregate = "algorithm";
+
 struct Kind {
   std::string_view name;
   std::string_view bytes;               ///< what is measured unless told
@@ -39,7 +44,7 @@ const std::vector<Kind>& kinds() {
       {"allreduce",
        "1KB,10KB,100KB,1MB,10MB,44.7MB,100MB",
        sizeof(float),
-       {"transport", "algorithm", "ranks", "bytes"}},
+       {"transport", "aggregate", "ranks", "bytes"}},
       {"push-pull", "44701480", sizeof(float), {"transport", "servers", "workers", "bytes"}},
       {"latency", "64,1KB,64KiB,1MB,44.7MB", 1, {"transport", "bytes"}},
       {"kernels", "44701480", sizeof(float), {"bytes"}},
@@ -70,6 +75,7 @@ const Kind& kind_of(const CLI::App& app) {
 
 void check_options(const CLI::App& app, const Kind& kind) {
   const auto takes = [&](std::string_view option) {
+    option = option == old_aggregate ? "aggregate" : option;
     return std::find(common.begin(), common.end(), option) != common.end() ||
            std::find(kind.takes.begin(), kind.takes.end(), option) != kind.takes.end();
   };
@@ -138,6 +144,16 @@ double seconds_in(const std::string& text) {
   return seconds;
 }
 
+/// The option of the allreduce, under the name that it is given by.
+std::string aggregate_option(const CLI::App& app) {
+  const std::string old = fmt::format("--{}", old_aggregate);
+  if (!given(app, old)) {
+    return "--aggregate";
+  }
+  log::warn("{} is now --aggregate", old);
+  return old;
+}
+
 Effort effort_of(const CLI::App& app) {
   Effort effort;
   if (const auto text = given(app, "--seconds")) {
@@ -167,8 +183,9 @@ BenchCommand command_of(const CLI::App& app) {
   if (const auto name = given(app, "--transport")) {
     command.transport = value_of("--transport", [&] { return choice_of(*name, bench_transports); });
   }
-  if (const auto list = given(app, "--algorithm")) {
-    command.algorithms = value_of("--algorithm", [&] { return algorithms_of(*list); });
+  const std::string option = aggregate_option(app);
+  if (const auto list = given(app, option)) {
+    command.algorithms = value_of(option, [&] { return algorithms_of(*list); });
   }
   command.ranks = count_of(app, "--ranks", 2, command.ranks);
   command.servers = count_of(app, "--servers", 1, command.servers);
@@ -202,7 +219,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("transport", "NAME",
       fmt::format("{} [{}]", fmt::join(bench_transports, ", "), bench_transports.front()));
   add("bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [those that the benchmark is for]");
-  add("algorithm", "LIST",
+  add_value(*app, old_aggregate, "LIST", "")->group("");
+  add("aggregate", "LIST",
       fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),
                   bench_algorithms.front()));
   add("ranks", "N", "allreduce: processes that sum [2]");

@@ -22,7 +22,7 @@ Names own_values(const CLI::App& command, const std::string& option) {
   if (where == "bench transport") {
     return {bench_transports.begin(), bench_transports.end()};
   }
-  if (where == "bench algorithm") {
+  if (where == "bench aggregate") {
     return {bench_algorithms.begin(), bench_algorithms.end()};
   }
   if (where == "compare schemes") {

@@ -5,15 +5,16 @@
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/table.hpp"
-#include "scheme/scheme_table.hpp"
+#include "scheme/registry.hpp"
 
 namespace syncopate::cli {
 namespace {
 
 void print_json() {
   auto schemes = nlohmann::ordered_json::array();
-  for (const SchemeInfo& scheme : scheme_table()) {
-    schemes.push_back({{"name", scheme.name}, {"rule", scheme.rule}, {"source", scheme.source}});
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    schemes.push_back(
+        {{"name", scheme->name}, {"rule", scheme->formula}, {"source", scheme->source}});
   }
   fmt::print("{}\n", nlohmann::ordered_json{{"schemes", schemes}}.dump());
 }
@@ -22,8 +23,9 @@ void print_table() {
   Table table({{"scheme", Table::Align::left},
                {"rule", Table::Align::left},
                {"source", Table::Align::left}});
-  for (const SchemeInfo& scheme : scheme_table()) {
-    table.add({std::string(scheme.name), std::string(scheme.rule), std::string(scheme.source)});
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    table.add(
+        {std::string(scheme->name), std::string(scheme->formula), std::string(scheme->source)});
   }
   fmt::print("{}\n", fmt::join(table.lines(), "\n"));
 }

@@ -10,7 +10,7 @@ constexpr const char* examples = R"(Examples:
   syncopate train --cluster clusters/mixed.toml --target-accuracy 0.85
   syncopate train --config runs/20260131-235959-ssgd-lenet5/config.toml --seed 2
   syncopate train --resume runs/20260131-235959-ssgd-lenet5 --epochs 20
-  mpirun -n 5 syncopate train --scheme nbssgd --through server
+  mpirun -n 5 syncopate train --scheme nbssgd --aggregate server
   srun -n 4 syncopate train --scheme esync --transport tcp)";
 
 constexpr Duration usual_gather_limit = std::chrono::seconds(60);

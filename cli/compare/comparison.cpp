@@ -240,7 +240,8 @@ Provenance Comparison::provenance() const {
                   tried_in, plan_.grid_seed(), counted, plan_.seeds)
             : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
   if (has_batch_norm(plan_.common.network)) {
-    worlds += fmt::format("; evaluated with {} statistics of BatchNorm", plan_.common.batch_norm);
+    worlds += fmt::format("; evaluated with {} statistics of BatchNorm",
+                          name_of_value(plan_.common.batch_norm));
   }
   return {.command = command_.words,
           .machine = machine(),

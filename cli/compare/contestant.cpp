@@ -7,8 +7,9 @@
 #include <set>
 
 #include "base/errors.hpp"
+#include "config/suggestion.hpp"
 #include "train/config_fields.hpp"
-#include "train/names.hpp"
+#include "train/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -47,8 +48,14 @@ const Field& option_named(std::string_view name) {
 /// Sets what "name=value" or a switch says; gives the option's name.
 std::string_view apply(std::string_view option, TrainConfig& config) {
   const auto equals = option.find('=');
+  if (equals != std::string_view::npos) {
+    if (const auto now =
+            set_old_option(config, option.substr(0, equals), option.substr(equals + 1))) {
+      return *now;
+    }
+  }
   const Field& field = option_named(option.substr(0, equals));
-  const bool is_switch = std::holds_alternative<bool TrainConfig::*>(field.member);
+  const bool is_switch = field.type == OptionType::flag;
   if (equals == std::string_view::npos && !is_switch) {
     throw ConfigError(fmt::format("{} needs a value: {}={}", field.name, field.name, field.value));
   }

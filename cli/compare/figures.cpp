@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
+#include "scheme/registry.hpp"
 #include "train/scoreboard.hpp"
 
 namespace syncopate::cli {
@@ -71,7 +72,7 @@ double traffic_per_sample(const RunFigures& run) {
   return run.samples > 0 ? run.traffic / run.samples : 0;
 }
 
-const ContestantFigures* named(const std::vector<ContestantFigures>& all, const char* label) {
+const ContestantFigures* named(const std::vector<ContestantFigures>& all, std::string_view label) {
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.label == label; });
   return found == all.end() ? nullptr : &*found;
@@ -151,7 +152,7 @@ std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
 }
 
 void relate(std::vector<ContestantFigures>& contestants) {
-  const ContestantFigures* base = named(contestants, "ssgd");
+  const ContestantFigures* base = named(contestants, baseline_scheme().name);
   const ContestantFigures* limit = named(contestants, "limit");
   for (ContestantFigures& one : contestants) {
     one.speed_up = quotient(base, one);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheme/scheme_table.hpp"
+#include "scheme/registry.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -39,7 +39,8 @@ Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
     return work;
   }
   const Speeds speeds = speeds_of(config, *cluster);
-  const bool lockstep = scheme_info(config.scheme).gait == Gait::in_step || config.scheme == "ssp";
+  const SchemeTraits& traits = scheme_named(config.scheme).traits;
+  const bool lockstep = traits.sync_mode == SyncMode::lockstep || traits.waits_for_slowest;
   const double speed = lockstep ? speeds.lockstep : speeds.apart;
   if (config.max_steps && lockstep) {
     work.samples = std::min(work.samples, static_cast<double>(*config.max_steps) * speeds.batch);

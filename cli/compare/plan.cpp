@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "scheme/registry.hpp"
 #include "train/config_fields.hpp"
 
 namespace syncopate::cli {
@@ -116,7 +117,7 @@ Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cl
                    .config = common.config,
                    .learning_rates = common.learning_rates,
                    .is_limit = true};
-  limit.config.scheme = "local";
+  limit.config.scheme = sequential_scheme().name;
   limit.config.cluster = cluster_file;
   limit.config.workers = 0;
   limit.config.servers = 0;

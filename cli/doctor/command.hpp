@@ -6,6 +6,7 @@
 
 #include "base/time.hpp"
 #include "cli/launch/launcher.hpp"
+#include "train/job_choices.hpp"
 
 namespace syncopate::cli {
 
@@ -14,7 +15,7 @@ struct DoctorCommand {
   std::string data = "fashion-mnist";
   std::filesystem::path data_dir;  ///< empty: the dataset's default place
   std::filesystem::path runs = "runs";
-  std::string transport = "auto";  ///< of a launched job: auto, shm, tcp, mpi
+  TransportKind transport = TransportKind::automatic;  ///< of a launched job
   std::string join;                ///< where a coordinator listens; empty: none is asked
   std::string token;               ///< of its job
   std::optional<Launch> launch = {};

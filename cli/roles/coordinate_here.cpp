@@ -49,7 +49,7 @@ int coordinate_here(const CoordinatorCommand& wanted) {
   Listener listener = listen_at(wanted.address);
   const Hub hub{.address = listener.address,
                 .token = wanted.token,
-                .shared_memory = wanted.job.config.transport != "tcp"};
+                .shared_memory = wanted.job.config.transport != TransportKind::tcp};
   RunClaim claim(wanted.job);
   const TrainCommand& command = claim.command();
   const Job job(command.config, checkpoint_of(command));

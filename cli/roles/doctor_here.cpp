@@ -40,8 +40,8 @@ std::string built_modules() {
 }
 
 bool goes_by_mpi(const DoctorCommand& command) {
-  if (command.transport != "auto") {
-    return command.transport == "mpi";
+  if (command.transport != TransportKind::automatic) {
+    return command.transport == TransportKind::mpi;
   }
   return command.launch->mpi && mpi::is_built(*command.launch->mpi, chosen_mpi_modules());
 }
@@ -60,7 +60,7 @@ Finding examine_launcher(const DoctorCommand& command) {
     finding.text += "; it prepares for no MPI, so all ranks have to be on one host";
     finding.advice =
         "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH), where ranks are on several hosts";
-  } else if (!goes_by_mpi(command) && command.transport == "auto") {
+  } else if (!goes_by_mpi(command) && command.transport == TransportKind::automatic) {
     finding.ok = false;
     finding.text = fmt::format("{} has started this, but {}", launch.launcher, built_modules());
     finding.advice = *launch.mpi == mpi::Library::open_mpi
@@ -142,7 +142,7 @@ int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
 }
 
 int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
-  const bool shared_memory = command.transport != "tcp";
+  const bool shared_memory = command.transport != TransportKind::tcp;
   Rendezvous rendezvous(command.launch->job);
   if (command.launch->rank > 0) {
     const auto place = rendezvous.await(command.patience);

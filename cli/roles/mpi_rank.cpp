@@ -7,6 +7,7 @@
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/roles/train_launched.hpp"
+#include "scheme/aggregate_option.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
@@ -29,7 +30,9 @@ std::vector<std::unique_ptr<Candidate>> members_of(const Job& job) {
 int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Endpoint&)>& body) {
   const Part part = part_of(command.launch->rank, command.config.servers);
   return run_as_mpi_rank(*command.launch,
-                         part.role == Role::worker && command.config.aggregate == "mpi", body);
+                         part.role == Role::worker &&
+                             command.config.scheme_options[option::aggregate] == Aggregate::mpi,
+                         body);
 }
 
 int run_as_mpi_rank(const Launch& launch, bool sums,

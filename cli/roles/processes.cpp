@@ -19,7 +19,7 @@ bool left_something(const TrainConfig& config, int status) {
 }  // namespace
 
 bool shares_process(const TrainConfig& config) {
-  return config.server_process == "shared";
+  return config.server_process == ServerProcess::shared;
 }
 
 Child coordinator_process(const Job& job, Listener listener, Descriptor events,

@@ -71,7 +71,7 @@ int lead(const TrainCommand& wanted) {
   const TrainCommand& command = claim.command();
   const Job job(command.config, checkpoint_of(command));
   Pipe events = make_pipe();
-  if (command.config.transport == "mpi") {
+  if (command.config.transport == TransportKind::mpi) {
     std::vector<Child> rank;
     rank.push_back(leading_rank(job, command, std::move(events.write)));
     return run_claimed(claim, {.children = std::move(rank), .events = std::move(events.read)});
@@ -79,7 +79,7 @@ int lead(const TrainCommand& wanted) {
   Listener listener = listen_on_loopback();
   const Hub hub{.address = listener.address,
                 .token = unguessable_token(),
-                .shared_memory = command.config.transport != "tcp"};
+                .shared_memory = command.config.transport != TransportKind::tcp};
   Rendezvous rendezvous(command.launch->job);
   rendezvous.publish({.address = hub.address, .token = hub.token});
   return run_claimed(claim, {.children = processes_of(job, command, std::move(listener), hub,
@@ -111,7 +111,7 @@ JoinCommand joining(const TrainCommand& command) {
 int follow(const TrainCommand& command) {
   leave_the_end_to_rank_zero();
   JoinCommand join = joining(command);
-  if (command.config.transport == "mpi") {
+  if (command.config.transport == TransportKind::mpi) {
     log::set_up("", join.verbosity);
     return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
       return join_job_over(join_hub({.address = {}, .token = {}, .endpoint = &endpoint}), join);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
+#include "config/option_values.hpp"
 #include "scheme/bucket_sums.hpp"
 #include "scheme/meeting.hpp"
 #include "scheme/recovery.hpp"
@@ -22,6 +24,11 @@ enum class Weights {
   uniform,  ///< Σ x_i over those with samples, by their number: right only where all n_i are equal
   data,     ///< Σ p_i x_i over those with samples, p_i the worker's share of the training data
 };
+
+constexpr auto names_of(Weights) {
+  return std::to_array<Named<Weights>>(
+      {{"samples", Weights::samples}, {"uniform", Weights::uniform}, {"data", Weights::data}});
+}
 
 /// Meetings at which all workers exchange cards and take the weighted mean of what each brings: by an
 /// allreduce, or by a server that adds. Without a server, a meeting of a group that knows its losses goes on

@@ -5,6 +5,34 @@
 #include "server/kernels.hpp"
 
 namespace syncopate {
+namespace {
+
+std::string server_rule(const OptionValues& options) {
+  return std::string(name_of_value(options[option::server_optimizer]));
+}
+
+void resolve_server_rate(SchemeDefaults& defaults) {
+  OptionValues& options = defaults.options;
+  if (defaults.usual_learning_rate && !options[option::server_learning_rate]) {
+    options.set(option::server_learning_rate, defaults.usual_learning_rate(server_rule(options)));
+  }
+}
+
+ServerPolicy optimize_on_server(const OptionValues& options) {
+  return {.optimizer = ServerOptimizer{.name = server_rule(options),
+                                       .learning_rate = options[option::server_learning_rate]}};
+}
+
+std::unique_ptr<Scheme> make_downpour(const SchemeContext& context) {
+  return std::make_unique<Downpour>(
+      context.workers.world(), server_of(context),
+      Downpour::Options{.push_every = context.options[option::push_every],
+                        .fetch_every = context.options[option::fetch_every],
+                        .weight = context.weight,
+                        .start = context.server_start});
+}
+
+}  // namespace
 
 Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
@@ -81,6 +109,20 @@ void Downpour::let_go() {
   held_.samples = 0;
   held_.loss_sum = 0;
   held_steps_ = 0;
+}
+
+const SchemeSpec& downpour_scheme() {
+  static const SchemeSpec spec{
+      .name = "downpour",
+      .formula = "local steps; the sum of g is pushed every n steps, w fetched every m",
+      .source = "Dean et al. 2012",
+      .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
+      .options = {spec_of(option::push_every), spec_of(option::fetch_every),
+                  spec_of(option::server_optimizer), spec_of(option::server_learning_rate)},
+      .resolve = resolve_server_rate,
+      .server_policy = optimize_on_server,
+      .make = make_downpour};
+  return spec;
 }
 
 }  // namespace syncopate

@@ -3,11 +3,25 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "config/option_groups.hpp"
 #include "scheme/push_weight.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
+
+/// The rules that a server's own optimizer may have.
+enum class ServerRule { sgd, momentum, nesterov, rmsprop, adam, adamw, adagrad };
+constexpr auto names_of(ServerRule) {
+  return std::to_array<Named<ServerRule>>({{"sgd", ServerRule::sgd},
+                                           {"momentum", ServerRule::momentum},
+                                           {"nesterov", ServerRule::nesterov},
+                                           {"rmsprop", ServerRule::rmsprop},
+                                           {"adam", ServerRule::adam},
+                                           {"adamw", ServerRule::adamw},
+                                           {"adagrad", ServerRule::adagrad}});
+}
 
 /// Downpour SGD (Dean et al. 2012, algorithm 7.1): every step of a replica's own optimizer is taken
 /// at once; the gradients of `push_every` steps are pushed as one sum, to which the server applies a
@@ -50,5 +64,38 @@ class Downpour : public Scheme {
   PushFacts held_;          ///< what they add up to
   std::uint64_t held_steps_ = 0;
 };
+
+namespace option {
+
+inline constexpr Option<std::uint32_t> push_every{.name = "push-every",
+                                                  .group = option_group::server,
+                                                  .value = "STEPS",
+                                                  .help = "n_push of downpour",
+                                                  .initial = 4,
+                                                  .limits = at_least_one};
+
+inline constexpr Option<std::uint32_t> fetch_every{.name = "fetch-every",
+                                                   .group = option_group::server,
+                                                   .value = "STEPS",
+                                                   .help = "n_fetch of downpour",
+                                                   .initial = 4,
+                                                   .limits = at_least_one};
+
+inline constexpr Option<ServerRule> server_optimizer{
+    .name = "server-optimizer",
+    .group = option_group::server,
+    .value = "NAME",
+    .help = "the rule of downpour's server; elsewhere it is --optimizer",
+    .initial = ServerRule::adagrad};
+
+inline constexpr Option<std::optional<double>> server_learning_rate{
+    .name = "server-learning-rate",
+    .group = option_group::server,
+    .value = "X",
+    .help = "of downpour's server",
+    .limits = positive,
+    .when_unset = "the rule's usual one"};
+
+}  // namespace option
 
 }  // namespace syncopate

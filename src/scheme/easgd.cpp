@@ -2,7 +2,31 @@
 
 #include <utility>
 
+#include "scheme/round_options.hpp"
+
 namespace syncopate {
+namespace {
+
+void resolve_moving_rate(SchemeDefaults& defaults) {
+  OptionValues& options = defaults.options;
+  if (!options[option::moving_rate]) {
+    options.set(option::moving_rate, 0.9 / defaults.workers);
+  }
+}
+
+ServerPolicy draw_together(const OptionValues& options) {
+  const double rate = options[option::moving_rate].value();
+  return {.consistency = {.kind = ConsistencyOptions::Kind::elastic,
+                          .moving_rate = static_cast<float>(rate)}};
+}
+
+std::unique_ptr<Scheme> make_easgd(const SchemeContext& context) {
+  return std::make_unique<Easgd>(context.workers.world(), server_of(context),
+                                 Easgd::Options{.local_steps = context.options[option::local_steps],
+                                                .start = context.server_start});
+}
+
+}  // namespace
 
 Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
@@ -46,6 +70,23 @@ ServerClient::Result Easgd::exchange(Replica& replica) {
   since_ = {.step = since_.step};
   steps_since_ = 0;
   return result;
+}
+
+/// Workers send their parameters, which no codec takes, and the moving rate weighs them.
+const SchemeSpec& easgd_scheme() {
+  static const SchemeSpec spec{
+      .name = "easgd",
+      .formula = "local steps; every so many, w_i and the server's w are drawn together",
+      .source = "Zhang et al. 2015",
+      .traits = {.topology = Topology::server,
+                 .sync_mode = SyncMode::asynchronous,
+                 .compresses = false,
+                 .weighs_workers = false},
+      .options = {spec_of(option::local_steps), spec_of(option::moving_rate)},
+      .resolve = resolve_moving_rate,
+      .server_policy = draw_together,
+      .make = make_easgd};
+  return spec;
 }
 
 }  // namespace syncopate

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "base/time.hpp"
+#include "config/option_groups.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
@@ -41,5 +43,16 @@ class Easgd : public Scheme {
   PushFacts since_;  ///< the last exchange
   std::uint64_t steps_since_ = 0;
 };
+
+namespace option {
+
+inline constexpr Option<std::optional<double>> moving_rate{.name = "moving-rate",
+                                                           .group = option_group::server,
+                                                           .value = "X",
+                                                           .help = "alpha of easgd, in (0, 1]",
+                                                           .limits = fraction,
+                                                           .when_unset = "0.9 over the workers"};
+
+}  // namespace option
 
 }  // namespace syncopate

@@ -1,8 +1,20 @@
 #include "scheme/hogwild.hpp"
 
 #include "collective/reduce.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
+namespace {
+
+std::unique_ptr<Scheme> make_hogwild(const SchemeContext& context) {
+  SharedModel& shared = shared_model_of(context, "the scheme hogwild");
+  return std::make_unique<Hogwild>(
+      context.workers.world(), shared,
+      Hogwild::Options{
+          .self = context.workers.rank(), .weight = context.weight, .start = shared.counts()});
+}
+
+}  // namespace
 
 Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
@@ -41,6 +53,19 @@ void Hogwild::read(Replica& replica) {
 void Hogwild::read_mean_buffers(Replica& replica) {
   model_.read_mean_buffers(replica.view(Part::buffers));
   replica.store(Part::buffers);
+}
+
+const SchemeSpec& hogwild_scheme() {
+  static const SchemeSpec spec{
+      .name = "hogwild",
+      .formula = "every worker adds its steps to one w in shared memory, without locks",
+      .source = "Recht et al. 2011",
+      .traits = {.topology = Topology::shared_memory,
+                 .sync_mode = SyncMode::asynchronous,
+                 .compresses = false},
+      .adapt = count_asynchronous_updates,
+      .make = make_hogwild};
+  return spec;
 }
 
 }  // namespace syncopate

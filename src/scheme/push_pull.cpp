@@ -17,4 +17,10 @@ Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
           .fates = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}}};
 }
 
+std::unique_ptr<Scheme> make_push_pull(const SchemeContext& context) {
+  return std::make_unique<PushPull>(
+      server_of(context),
+      PushPull::Options{.weight = context.weight, .start = context.server_start});
+}
+
 }  // namespace syncopate

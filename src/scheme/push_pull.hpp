@@ -2,6 +2,7 @@
 
 #include "base/time.hpp"
 #include "scheme/push_weight.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
@@ -43,5 +44,8 @@ class PushPull : public Scheme {
   ServerMeetings meetings_;
   std::uint64_t step_;
 };
+
+/// `PushPull`, for the schemes above.
+std::unique_ptr<Scheme> make_push_pull(const SchemeContext& context);
 
 }  // namespace syncopate

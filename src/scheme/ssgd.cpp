@@ -1,6 +1,43 @@
 #include "scheme/ssgd.hpp"
 
+#include "scheme/aggregate_option.hpp"
+#include "scheme/round_options.hpp"
+
 namespace syncopate {
+namespace {
+
+/// Balanced workers are at the same step, but not at the same place of their parts.
+void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
+  traits.balances = job.options[option::balance];
+  if (traits.balances) {
+    traits.sync_mode = SyncMode::local_rounds;
+    traits.parts_by_speed = true;
+  }
+}
+
+/// A server takes the gradient whole.
+OptionSpec overlap_of_ssgd() {
+  OptionSpec overlap = spec_of(option::overlap);
+  overlap.has_effect = [](const OptionValues& options) {
+    return options[option::aggregate] != Aggregate::server;
+  };
+  overlap.needs = " without --aggregate server";
+  return overlap;
+}
+
+std::unique_ptr<Scheme> make_ssgd(const SchemeContext& context) {
+  const Overlap overlap = context.options[option::overlap];
+  Ssgd::Options ssgd{.averaging = context.averaging, .done = context.done};
+  ssgd.averaging.momentum = context.momentum;
+  ssgd.averaging.buckets = {.overlap = overlap != Overlap::off,
+                            .in_memory = overlap == Overlap::on || context.spare_core};
+  if (context.options[option::balance]) {
+    ssgd.balance = {.batch_sizes = context.batch_sizes, .least = context.least_step};
+  }
+  return std::make_unique<Ssgd>(context.workers, ssgd);
+}
+
+}  // namespace
 
 Ssgd::Ssgd(Group& group, const Options& options)
     : averaging_(group, options.averaging), round_(options.done) {
@@ -48,6 +85,19 @@ std::uint32_t Ssgd::step_samples() const {
 std::optional<Meeting> Ssgd::leave(Replica& /*replica*/) {
   averaging_.leave();
   return std::nullopt;
+}
+
+const SchemeSpec& ssgd_scheme() {
+  static const SchemeSpec spec{
+      .name = "ssgd",
+      .formula =
+          "every step, g = sum(n_i g_i) / N by allreduce, then the optimizer on every replica",
+      .source = "Chen et al. 2016",
+      .options = {spec_of(option::aggregate), spec_of(option::balance), overlap_of_ssgd()},
+      .adapt = adapt_ssgd,
+      .way_to_larger_steps = ", or leave out --balance",
+      .make = make_ssgd};
+  return spec;
 }
 
 }  // namespace syncopate

@@ -3,9 +3,12 @@
 #include <optional>
 #include <string>
 
+#include "config/option_groups.hpp"
+#include "config/option_values.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/balance.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 
@@ -49,5 +52,15 @@ class Ssgd : public Scheme {
   Round round_;
   std::optional<Balance> balance_;
 };
+
+namespace option {
+
+inline constexpr Option<bool> balance{
+    .name = "balance",
+    .group = option_group::synchronization,
+    .value = "",
+    .help = "let the batch sizes of ssgd follow the speeds of the devices"};
+
+}  // namespace option
 
 }  // namespace syncopate

@@ -7,10 +7,10 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 
 #include "base/errors.hpp"
-#include "scheme/scheme_table.hpp"
+#include "scheme/aggregate_option.hpp"
+#include "scheme/registry.hpp"
 #include "train/names.hpp"
 #include "train/split_defaults.hpp"
 #include "train/worker_devices.hpp"
@@ -42,62 +42,26 @@ std::optional<Every::Unit> unit_of(std::string_view name) {
       fmt::format("expected a period such as 200steps, 0.5epochs, 10s or never; found '{}'", text));
 }
 
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+SchemeJob job_of(const TrainConfig& config) {
+  return {.workers = config.workers, .options = config.scheme_options};
 }
 
-bool meets_each_other(const TrainConfig& config) {
-  return scheme_info(config.scheme).through == SchemeInfo::Through::each_other;
-}
-
-bool is_racy(const TrainConfig& config) {
-  return config.scheme == "nbssgd" && config.commit == "racy";
-}
-
-bool is_nbssgd(const TrainConfig& config) {
-  return config.scheme == "nbssgd";
-}
-
-/// A racy contribution goes to a server, or else to shared memory, and is in no allreduce.
-bool chooses_through(const TrainConfig& config) {
-  return is_nbssgd(config) && (!is_racy(config) || config.through == "server");
-}
-
-/// Of nbssgd `through` decides between an allreduce and a server.
-bool may_add_by_server(const TrainConfig& config) {
-  return meets_each_other(config) && config.scheme != "nbssgd";
+Aggregate aggregate_of(const TrainConfig& config) {
+  return config.scheme_options[option::aggregate];
 }
 
 bool chooses_aggregate(const TrainConfig& config) {
-  return may_add_by_server(config) ||
-         (is_nbssgd(config) && !is_racy(config) && config.through == "allreduce");
+  return find_option(scheme_named(config.scheme), option::aggregate.name) != nullptr;
 }
 
-bool may_choose_outer(const TrainConfig& config) {
-  return is_one_of(config.scheme, {"diloco", "esync"});
-}
-
-bool has_outer_momentum(const TrainConfig& config) {
-  return may_choose_outer(config) && config.outer_optimizer != "sgd";
-}
-
-/// Where a server adds, it takes the gradient of ssgd whole.
-bool overlaps(const TrainConfig& config) {
-  return is_paced(config) || (config.scheme == "ssgd" && config.aggregate != "server");
-}
-
-/// A server draws replicas of easgd to its own by the moving rate; local has one worker.
 bool weighs_workers(const TrainConfig& config) {
-  return !is_one_of(config.scheme, {"local", "easgd"});
+  return traits_of(config).weighs_workers;
 }
 
-bool counts_local_steps(const TrainConfig& config) {
-  return is_one_of(config.scheme, {"local-sgd", "diloco", "easgd"});
-}
-
-/// Whether one of the rules of a job reads an option: of each worker, or of a server; downpour has both.
+/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
 bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
-  return uses(config.optimizer) || (config.scheme == "downpour" && uses(config.server_optimizer));
+  const auto of_server = server_policy_of(config).optimizer;
+  return uses(config.optimizer) || (of_server && uses(of_server->name));
 }
 
 bool evaluates_batch_norm(const TrainConfig& config) {
@@ -128,95 +92,55 @@ constexpr Dependence dependences[] = {
      "--optimizer rmsprop, adam, adamw or adagrad"},
     {"batch-norm", evaluates_batch_norm,
      "a network with BatchNorm (resnet18-v1), and evaluations of it"},
-    {"schedule-step", [](const TrainConfig& config) { return config.schedule == "step"; },
+    {"schedule-step",
+     [](const TrainConfig& config) { return config.schedule == ScheduleShape::step; },
      "--schedule step"},
-    {"schedule-factor", [](const TrainConfig& config) { return config.schedule != "constant"; },
+    {"schedule-factor",
+     [](const TrainConfig& config) { return config.schedule != ScheduleShape::constant; },
      "--schedule step or cosine"},
     {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
     {"server-process", [](const TrainConfig& config) { return has_server(config); },
      "a scheme that has a server"},
-    {"aggregate", chooses_aggregate,
-     "a scheme in which all workers meet; with nbssgd, --through allreduce"},
-    {"mini-batches", is_nbssgd, "--scheme nbssgd"},
-    {"signal", is_nbssgd, "--scheme nbssgd"},
-    {"commit", is_nbssgd, "--scheme nbssgd"},
-    {"through", chooses_through, "--scheme nbssgd; --commit racy takes --through server alone"},
-    {"outer-optimizer", [](const TrainConfig& config) { return may_choose_outer(config); },
-     "--scheme diloco or esync"},
-    {"outer-momentum", [](const TrainConfig& config) { return has_outer_momentum(config); },
-     "--scheme diloco or esync, and an outer optimizer other than sgd"},
-    {"local-rate", has_local_rounds, "--scheme local-sgd, diloco or esync"},
-    {"drift-correction", has_local_rounds, "--scheme local-sgd, diloco or esync"},
     {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
-    {"global-lr", has_local_rounds, "--scheme local-sgd, diloco or esync"},
     {"compress", may_compress, compressible},
-    {"compress-remote", [](const TrainConfig& config) { return config.compress != "none"; },
-     "--compress"},
-    {"balance", [](const TrainConfig& config) { return config.scheme == "ssgd"; }, "--scheme ssgd"},
-    {"pacing", is_paced, "--scheme esync"},
-    {"round-time",
-     [](const TrainConfig& config) { return is_paced(config) && config.pacing == "timed"; },
-     "--scheme esync and --pacing timed"},
-    {"pacing-margin",
-     [](const TrainConfig& config) { return is_paced(config) && config.pacing == "paper"; },
-     "--scheme esync and --pacing paper"},
-    {"overlap", overlaps, "--scheme ssgd without --aggregate server, or esync"},
-    {"compensation", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
-     "--scheme dc-asgd"},
-    {"lambda", [](const TrainConfig& config) { return config.scheme == "dc-asgd"; },
-     "--scheme dc-asgd"},
-    {"slack", [](const TrainConfig& config) { return config.scheme == "ssp"; }, "--scheme ssp"},
-    {"backup-workers", [](const TrainConfig& config) { return config.scheme == "backup"; },
-     "--scheme backup"},
-    {"push-every", [](const TrainConfig& config) { return config.scheme == "downpour"; },
-     "--scheme downpour"},
-    {"fetch-every", [](const TrainConfig& config) { return config.scheme == "downpour"; },
-     "--scheme downpour"},
-    {"server-optimizer", [](const TrainConfig& config) { return config.scheme == "downpour"; },
-     "--scheme downpour"},
-    {"server-learning-rate", [](const TrainConfig& config) { return config.scheme == "downpour"; },
-     "--scheme downpour"},
-    {"local-steps", [](const TrainConfig& config) { return counts_local_steps(config); },
-     "--scheme local-sgd, diloco or easgd"},
-    {"moving-rate", [](const TrainConfig& config) { return config.scheme == "easgd"; },
-     "--scheme easgd"},
+    {"compress-remote",
+     [](const TrainConfig& config) { return static_cast<bool>(config.compress); }, "--compress"},
     {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
      "--data fashion-mnist or mnist"},
 };
 
+/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
+void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
+  const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
+  const bool has_effect = declared != nullptr && (declared->has_effect == nullptr ||
+                                                  declared->has_effect(config.scheme_options));
+  if (!has_effect) {
+    throw ConfigError(fmt::format("--{} has no effect without --scheme {}{}", option.name,
+                                  schemes_with(option.name),
+                                  (declared ? *declared : option).needs));
+  }
+}
+
 /// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
 void check_compression(const TrainConfig& config) {
-  if (config.compress == "none") {
+  if (!config.compress) {
     return;
   }
   if (!may_compress(config)) {
     throw ConfigError(
         fmt::format("compress {} needs a scheme whose workers send gradients or deltas: {}; found "
                     "scheme {}; leave out compress",
-                    config.compress, compressible, config.scheme));
+                    to_string(config.compress), compressible, config.scheme));
   }
-  if (chooses_aggregate(config) && config.aggregate != "auto") {
+  if (averages_workers(config) && aggregate_of(config) != Aggregate::automatic) {
     throw ConfigError(fmt::format(
         "compress {} adds up in a way of its own, found aggregate {}; leave one of them out",
-        config.compress, config.aggregate));
+        to_string(config.compress), name_of_value(aggregate_of(config))));
   }
-}
-
-/// How many updates of the model an update shares its place with: where each gradient is an update of
-/// its own, the P − 1 of others that came while it was computed, and the P − 1 that will not have
-/// seen it; with overlap of nbssgd the one round that may end while a mini-batch is computed.
-std::uint32_t updates_at_once(const TrainConfig& config) {
-  const bool one_by_one =
-      is_racy(config) || is_one_of(config.scheme, {"asgd", "dc-asgd", "ssp", "hogwild"});
-  const bool delayed = is_nbssgd(config) && config.commit == "overlap" && config.workers > 1;
-  return one_by_one ? 2 * config.workers - 1 : delayed ? 2 : 1;
 }
 
 std::string_view advice_on_servers(const TrainConfig& config) {
-  if (is_nbssgd(config)) {
-    return ", or say --through server";
-  }
-  return may_add_by_server(config) ? ", or say --aggregate server" : "";
+  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
 }
 
 std::uint32_t resolve_servers(const TrainConfig& config) {
@@ -230,37 +154,27 @@ std::uint32_t resolve_servers(const TrainConfig& config) {
   return 0;
 }
 
-/// The outer optimizer of a scheme, and its usual rate: with plain SGD at 1 the model becomes the mean of
-/// the replicas; with momentum, that of DiLoCo, whose workers use AdamW. Where theirs has a momentum, too,
-/// LeNet-5 does not reach 0.85 in five epochs at 0.7 (0.80 and 0.82 in two seeds), and does in two at 0.3.
-void resolve_outer(TrainConfig& config) {
-  if (config.outer_optimizer == "auto") {
-    config.outer_optimizer = config.scheme == "diloco" ? "nesterov" : "sgd";
-  }
-  if (!config.global_lr) {
-    const double with_momentum = uses_momentum(config.optimizer) ? 0.3 : 0.7;
-    config.global_lr = config.outer_optimizer == "sgd" ? 1 : with_momentum;
-  }
-}
-
 void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
   if (facts.usual_learning_rate && !config.learning_rate) {
     const double usual = facts.usual_learning_rate(config.optimizer);
-    config.learning_rate = usual / updates_at_once(config);
+    config.learning_rate = usual / traits_of(config).rate_divisor;
   }
 }
 
-/// Fills what follows from the scheme, the optimizer and the number of workers.
-void resolve_rates(TrainConfig& config, const ConfigFacts& facts) {
-  if (!config.lambda) {
-    config.lambda = config.compensation == "adaptive" ? 2 : 0.04;
+/// The scheme fills what its own options leave open.
+void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  if (scheme.resolve == nullptr) {
+    return;
   }
-  if (!config.moving_rate) {
-    config.moving_rate = 0.9 / config.workers;
-  }
-  if (facts.usual_learning_rate && !config.server_learning_rate) {
-    config.server_learning_rate = facts.usual_learning_rate(config.server_optimizer);
-  }
+  SchemeDefaults defaults{.workers = config.workers,
+                          .options = config.scheme_options,
+                          .optimizer = config.optimizer,
+                          .has_momentum = uses_momentum(config.optimizer),
+                          .momentum = config.momentum,
+                          .skewed = parts_differ(config),
+                          .usual_learning_rate = facts.usual_learning_rate};
+  scheme.resolve(defaults);
 }
 
 /// "5 ranks, 1 of them a server"
@@ -306,36 +220,34 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
   return *settled;
 }
 
-/// Errors: ConfigError, where those who add up cannot do so as told.
+/// Errors: ConfigError, where workers cannot reduce in the way that is asked for.
 void check_aggregate(const TrainConfig& config) {
-  if (!chooses_aggregate(config)) {
+  if (!averages_workers(config)) {
     return;
   }
-  if (config.aggregate == "butterfly" && !std::has_single_bit(config.workers)) {
+  const Aggregate aggregate = aggregate_of(config);
+  if (aggregate == Aggregate::butterfly && !std::has_single_bit(config.workers)) {
     throw ConfigError(
         fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
                     "binary-blocks, which takes any number, or auto",
                     config.workers));
   }
-  if (config.aggregate == "shm" && config.transport == "tcp") {
+  if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
     throw ConfigError(
         "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
   }
-  if (config.aggregate == "mpi" && config.transport != "mpi") {
-    throw ConfigError("aggregate mpi needs transport mpi, found " + config.transport);
-  }
-  if (config.aggregate == "server" && !may_add_by_server(config)) {
-    throw ConfigError(
-        "with scheme nbssgd a server adds up by --through server; leave out aggregate");
+  if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
+    throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
+                                  name_of_value(config.transport)));
   }
 }
 
 /// Errors: ConfigError, for MPI where nobody has started ranks that would come together.
 void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
-  if (config.transport == "auto") {
-    config.transport = facts.mpi ? "mpi" : "shm";
+  if (config.transport == TransportKind::automatic) {
+    config.transport = facts.mpi ? TransportKind::mpi : TransportKind::shm;
   }
-  if (config.transport == "mpi" && !facts.mpi) {
+  if (config.transport == TransportKind::mpi && !facts.mpi) {
     throw ConfigError(
         "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
         "--mpi=pmix "
@@ -384,45 +296,49 @@ Split split_of(const TrainConfig& config) {
                                : Split::named(config.split).value_or(Split{});
 }
 
-bool averages_workers(const TrainConfig& config) {
-  return meets_each_other(config) && !is_racy(config);
+bool parts_differ(const TrainConfig& config) {
+  return split_of(config).is_skewed() && config.workers > 1;
 }
 
-bool has_local_rounds(const TrainConfig& config) {
-  return is_one_of(config.scheme, {"local-sgd", "diloco", "esync"});
+SchemeTraits traits_of(const TrainConfig& config) {
+  return scheme_named(config.scheme).traits_in(job_of(config));
 }
 
 bool is_paced(const TrainConfig& config) {
-  return config.scheme == "esync";
+  return scheme_named(config.scheme).pace != nullptr;
+}
+
+bool averages_workers(const TrainConfig& config) {
+  return traits_of(config).topology == Topology::allreduce;
 }
 
 bool has_server(const TrainConfig& config) {
-  return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
-         (may_add_by_server(config) && config.aggregate == "server") ||
-         (is_nbssgd(config) && config.through == "server");
+  return server_keeps_model(config) ||
+         (averages_workers(config) && aggregate_of(config) == Aggregate::server);
 }
 
 bool server_keeps_model(const TrainConfig& config) {
-  return scheme_info(config.scheme).through == SchemeInfo::Through::server ||
-         (is_racy(config) && config.through == "server");
+  return traits_of(config).topology == Topology::server;
 }
 
 bool may_compress(const TrainConfig& config) {
-  if (server_keeps_model(config)) {
-    return config.scheme != "easgd";  // whose workers send their parameters
-  }
-  return meets_each_other(config) && !is_racy(config) && !has_server(config);
+  const bool by_server_alone = averages_workers(config) && has_server(config);
+  return traits_of(config).compresses && !by_server_alone;
 }
 
 bool meets_in_shared_memory(const TrainConfig& config) {
-  return scheme_info(config.scheme).through == SchemeInfo::Through::shared_memory ||
-         (is_racy(config) && config.through != "server");
+  return traits_of(config).topology == Topology::shared_memory;
+}
+
+ServerPolicy server_policy_of(const TrainConfig& config) {
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  return scheme.server_policy ? scheme.server_policy(config.scheme_options) : ServerPolicy{};
 }
 
 void check_config(const TrainConfig& config) {
-  if (config.scheme == "local" && config.workers > 1) {
-    throw ConfigError(fmt::format(
-        "scheme local trains on one device, found {} workers; did you mean ssgd?", config.workers));
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  if (scheme.check != nullptr) {
+    scheme.check(job_of(config));
   }
   if (config.virtual_time && config.cluster.empty()) {
     throw ConfigError(
@@ -433,15 +349,8 @@ void check_config(const TrainConfig& config) {
   check_split(config);
   check_aggregate(config);
   check_compression(config);
-  if (config.scheme == "backup" && config.backup_workers >= config.workers) {
-    throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
-                                  config.backup_workers, config.workers));
-  }
   if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
     throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
-  }
-  if (config.outer_optimizer == "nesterov" && config.outer_momentum == 0) {
-    throw ConfigError("outer optimizer nesterov needs a momentum above 0; without one it is sgd");
   }
   if (config.optimizer == "nesterov" && config.momentum == 0) {
     throw ConfigError("optimizer nesterov needs a momentum above 0; without one it is sgd");
@@ -453,6 +362,11 @@ void check_config(const TrainConfig& config) {
 }
 
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
+  for (const OptionSpec& option : scheme_options()) {
+    if (given.contains(option.name)) {
+      check_has_effect(config, option);
+    }
+  }
   for (const Dependence& dependence : dependences) {
     if (given.contains(dependence.option) && !dependence.has_meaning(config)) {
       throw ConfigError(
@@ -468,9 +382,7 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   config.workers = resolve_workers(config, facts);
   resolve_split(config);
   resolve_learning_rate(config, facts);
-  move_momentum_outside(config);
-  resolve_outer(config);
-  resolve_rates(config, facts);
+  resolve_scheme(config, facts);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /
                      fmt::format("{}-{}-{}", facts.time, config.scheme, config.network);

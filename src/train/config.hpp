@@ -8,7 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "config/option_values.hpp"
 #include "data/split.hpp"
+#include "scheme/scheme_spec.hpp"
+#include "train/job_choices.hpp"
 
 namespace syncopate {
 
@@ -53,47 +56,23 @@ struct TrainConfig {
   double alpha = 0.99;            ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon;  ///< of the adaptive optimizers; empty: 1e-8, of adagrad 1e-10
   double weight_decay = 0;
-  std::string schedule = "constant";
+  ScheduleShape schedule = ScheduleShape::constant;
   double schedule_step = 2;      ///< epochs between the drops of `step`
   double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
   double warm_up = 0;            ///< epochs of linear warm-up before the schedule
-  std::string init = "broadcast";
-  std::string weights = "auto";  ///< of workers in a mean: auto, samples, uniform, data
+  Init init = Init::broadcast;
+  std::optional<Weights> weights;  ///< of workers in a mean; empty until resolved
   std::uint64_t seed = 1;
 
   // How replicas meet
-  std::string transport = "auto";  ///< what carries between nodes: auto, shm, tcp, mpi
-  std::string aggregate = "auto";  ///< where all workers meet: an allreduce, server
-  std::string compress = "none";   ///< of what travels: none, bf16, fp16, int8, onebit, topk:RATIO
-  bool compress_remote = false;    ///< only between hosts
-  bool balance = false;            ///< of ssgd: batch sizes follow the devices' speeds
-  std::uint32_t local_steps = 10;  ///< of local-sgd, diloco, easgd: between two meetings
-  std::string outer_optimizer = "auto";  ///< of rounds of local steps: sgd, momentum, nesterov
-  double outer_momentum = 0.9;
-  std::string local_rate = "auto";        ///< of rounds of local steps: auto, step, round
-  std::string drift_correction = "auto";  ///< of rounds of local steps: auto, none, scaffold
-  std::optional<double> global_lr;        ///< of the outer optimizer; empty: its usual one
-  std::string pacing = "timed";           ///< of esync: timed, paper
-  std::optional<double> round_time;     ///< seconds, of pacing timed; empty: as short as sums allow
-  std::optional<double> pacing_margin;  ///< ε of pacing paper, seconds; empty: by measured spread
-  std::string overlap = "auto";         ///< of ssgd, esync: auto, on, off
-  std::uint32_t mini_batches = 8;       ///< of nbssgd: that make up a batch
-  std::string signal = "contribution";  ///< of nbssgd: what ends a round: contribution, batch
-  std::string commit = "overlap";       ///< of nbssgd: barrier, overlap, racy
-  std::string through = "allreduce";    ///< of nbssgd: what aggregates: allreduce, server
+  TransportKind transport = TransportKind::automatic;
+  Compression compress;          ///< of what travels
+  bool compress_remote = false;  ///< only between hosts
+  OptionValues scheme_options;   ///< those that schemes declare (`SchemeSpec`)
 
   // What a parameter server does
-  std::uint32_t servers = 0;                   ///< shards; 0: one where the scheme has a server
-  std::string server_process = "own";          ///< own, shared
-  std::string compensation = "adaptive";       ///< of dc-asgd: constant, adaptive
-  std::optional<double> lambda;                ///< of dc-asgd; empty: that of the compensation
-  std::uint32_t slack = 3;                     ///< of ssp: clocks
-  std::uint32_t backup_workers = 1;            ///< of backup
-  std::uint32_t push_every = 4;                ///< of downpour: steps
-  std::uint32_t fetch_every = 4;               ///< likewise
-  std::string server_optimizer = "adagrad";    ///< of downpour
-  std::optional<double> server_learning_rate;  ///< of downpour; empty: the optimizer's usual one
-  std::optional<double> moving_rate;           ///< of easgd; empty: 0.9 / workers
+  std::uint32_t servers = 0;  ///< shards; 0: one where the scheme has a server
+  ServerProcess server_process = ServerProcess::own;
 
   // Until when
   double epochs = 5;
@@ -103,31 +82,35 @@ struct TrainConfig {
 
   // What is kept
   Every eval_every{Every::Unit::epochs, 1};
-  std::string batch_norm = "running";  ///< statistics of evaluations: running, recomputed
+  BatchNormStatistics batch_norm = BatchNormStatistics::running;  ///< of evaluations
   Every checkpoint_every{Every::Unit::epochs, 1};
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
   // When to give up
-  double wait_limit = 60;       ///< seconds: the least that a wait for another node may take
-  std::string on_nan = "stop";  ///< stop, skip
+  double wait_limit = 60;  ///< seconds: the least that a wait for another node may take
+  NanPolicy on_nan = NanPolicy::stop;
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
 /// How the data is divided among workers.
 Split split_of(const TrainConfig& config);
-/// True for a scheme that takes a mean over all workers in which their weights can be chosen freely.
-bool averages_workers(const TrainConfig& config);
-/// Whether the workers meet after rounds of local steps.
-bool has_local_rounds(const TrainConfig& config);
-/// Whether the pacer says when they do.
+/// Whether the workers' parts of the data are not alike.
+bool parts_differ(const TrainConfig& config);
+/// What the configuration's scheme asks of the job, as its options say.
+SchemeTraits traits_of(const TrainConfig& config);
+/// Whether the pacer says when workers synchronize.
 bool is_paced(const TrainConfig& config);
+/// Whether workers take a mean over all of them.
+bool averages_workers(const TrainConfig& config);
 /// Whether a job has a parameter server.
 bool has_server(const TrainConfig& config);
-/// Whether that server keeps the model, and does not only add.
+/// Whether that server keeps the model, and does not only reduce.
 bool server_keeps_model(const TrainConfig& config);
 /// Whether what travels between its workers may be compressed.
 bool may_compress(const TrainConfig& config);
+/// What a server that keeps the model does with pushes.
+ServerPolicy server_policy_of(const TrainConfig& config);
 /// Whether its workers have to be on one host, started together.
 bool meets_in_shared_memory(const TrainConfig& config);
 

@@ -9,8 +9,10 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "config/suggestion.hpp"
+#include "scheme/registry.hpp"
 #include "train/config_fields.hpp"
-#include "train/names.hpp"
+#include "train/old_options.hpp"
 
 namespace syncopate {
 namespace {
@@ -38,8 +40,8 @@ std::string unknown_key(std::string_view key) {
 }
 
 /// Empty for an array, a table or a date: no field holds one.
-FieldValue value_of(const toml::node& node) {
-  FieldValue value;
+OptionValue value_of(const toml::node& node) {
+  OptionValue value;
   node.visit([&](const auto& typed) {
     if constexpr (toml::is_boolean<decltype(typed)> || toml::is_integer<decltype(typed)> ||
                   toml::is_floating_point<decltype(typed)> || toml::is_string<decltype(typed)>) {
@@ -49,17 +51,35 @@ FieldValue value_of(const toml::node& node) {
   return value;
 }
 
+/// False for an unknown key. Errors: as `set_field`.
+bool set_by_key(TrainConfig& config, std::string_view key, const OptionValue& value) {
+  if (const Field* field = find_by_key(key)) {
+    set_field(*field, config, value);
+    return true;
+  }
+  return set_old_option(config, key, to_text(value)).has_value();
+}
+
 std::string quoted(const std::string& text) {
   std::ostringstream out;
   out << toml::value<std::string>(text);
   return out.str();
 }
 
-std::string toml_value(const FieldValue& value) {
+std::string toml_value(const OptionValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     return quoted(*text);
   }
   return to_text(value);
+}
+
+/// Whether a field is an option that the configuration's scheme does not have, and nobody has set.
+bool is_of_another_scheme(const Field& field, const TrainConfig& config) {
+  const std::vector<OptionSpec> of_schemes = scheme_options();
+  return std::any_of(of_schemes.begin(), of_schemes.end(),
+                     [&](const OptionSpec& option) { return option.name == field.name; }) &&
+         find_option(scheme_named(config.scheme), field.name) == nullptr &&
+         get_field(field, config) == field.initial;
 }
 
 }  // namespace
@@ -73,14 +93,14 @@ TrainConfig parse_config(std::string_view text, std::string_view source, const T
   }
   TrainConfig config = base;
   for (const auto& [key, node] : table) {
-    const Field* field = find_by_key(key.str());
-    if (field == nullptr) {
-      refuse(source, key.source(), unknown_key(key.str()));
-    }
+    bool known = false;
     try {
-      set_field(*field, config, value_of(node));
+      known = set_by_key(config, key.str(), value_of(node));
     } catch (const ConfigError& error) {
       refuse(source, node.source(), fmt::format("{}: {}", key.str(), error.what()));
+    }
+    if (!known) {
+      refuse(source, key.source(), unknown_key(key.str()));
     }
   }
   return config;
@@ -94,8 +114,8 @@ std::string to_toml(const TrainConfig& config) {
   std::string text;
   std::string_view group;
   for (const Field& field : train_fields()) {
-    const FieldValue value = get_field(field, config);
-    if (std::holds_alternative<std::monostate>(value)) {
+    const OptionValue value = get_field(field, config);
+    if (std::holds_alternative<std::monostate>(value) || is_of_another_scheme(field, config)) {
       continue;
     }
     if (group != field.group) {

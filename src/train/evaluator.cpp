@@ -32,12 +32,12 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
   SnapshotReceiver snapshots(world.transport(), sender.node);
   while (const auto stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
-    if (config.batch_norm == "recomputed") {
+    if (config.batch_norm == BatchNormStatistics::recomputed) {
       recompute_statistics(replica, options.dataset, config.seed);
     }
     wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset));
     if (!replica.layout(Part::buffers).empty()) {
-      evaluation.set_batch_norm(config.batch_norm);
+      evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
     evaluation.set_evaluation_seconds(to_seconds(world.now() - start));
     link.report(evaluation);

@@ -75,7 +75,7 @@ void draw_independently(Group& group, Replica& replica, const TrainConfig& confi
 }  // namespace
 
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config) {
-  if (config.init == "broadcast") {
+  if (config.init == Init::broadcast) {
     replica.initialise(seed_of_draw(config, Rank{0}));
     share(group, replica, Part::params);
   } else {

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/errors.hpp"
 #include "base/version.hpp"
 #include "scheme/balance.hpp"
-#include "scheme/scheme_table.hpp"
+#include "scheme/registry.hpp"
 
 namespace syncopate {
 
@@ -39,8 +40,26 @@ Partition JobPlan::partition(const ImageSet& train) const {
   return {train.labels,
           {.seed = config_.seed,
            .split = split_of(config_),
-           .shares = {sizes.begin(), sizes.end()},
+           .shares = shares_of(train.samples()),
            .least = drawn ? sizes : std::vector<std::uint32_t>()}};
+}
+
+/// Where each step takes a batch of every worker, as batches; where devices go through their parts at their own speed, and
+/// a cluster file tells it, as speeds: all then end an epoch together, and every sample is trained on as often as the others.
+/// A part holds a batch at least.
+std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  if (!cluster_ || !traits_of(config_).parts_by_speed || samples < sizes.size()) {
+    return {sizes.begin(), sizes.end()};
+  }
+  std::vector<double> speeds;
+  std::ranges::transform(cluster_->devices, std::back_inserter(speeds),
+                         &DeviceProfile::samples_per_second);
+  const auto whole = static_cast<std::uint32_t>(samples);
+  const auto each = static_cast<std::uint32_t>(samples / sizes.size());
+  const std::vector<std::uint32_t> parts =
+      divide(whole, speeds, std::min(each, std::ranges::max(sizes)));
+  return {parts.begin(), parts.end()};
 }
 
 BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
@@ -86,21 +105,13 @@ Membership::Options JobPlan::membership() const {
           .waits = {.wait_limit = from_seconds(config_.wait_limit)}};
 }
 
-Gait JobPlan::gait() const {
-  if (server_keeps_model() || meets_in_shared_memory(config_)) {
-    return Gait::alone;
-  }
-  // Balanced workers are at the same step, but not at the same place of their parts.
-  return config_.balance ? Gait::in_rounds : scheme_info(config_.scheme).gait;
+SyncMode JobPlan::sync_mode() const {
+  return traits_of(config_).sync_mode;
 }
 
 double JobPlan::samples_per_step() const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   return std::accumulate(sizes.begin(), sizes.end(), 0.0);
-}
-
-BatchCut JobPlan::batch_cut(Rank rank) const {
-  return {.batch_size = batch_sizes()[rank.value], .mini_batches = config_.mini_batches};
 }
 
 double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
@@ -113,25 +124,24 @@ std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
 }
 
 bool JobPlan::cuts_batches() const {
-  const bool timed = is_paced(config_) && config_.pacing == "timed";
-  const bool mini = config_.scheme == "nbssgd" && config_.mini_batches > 1;
-  return timed || mini || config_.balance;
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return traits_of(config_).balances || least_steps() != sizes;
 }
 
 std::uint32_t JobPlan::least_step_samples() const {
-  const std::vector<std::uint32_t> sizes = batch_sizes();
-  std::vector<std::uint32_t> least = sizes;
-  if (config_.balance && cluster_) {
-    least = balanced_sizes();
+  const bool by_speeds = traits_of(config_).balances && cluster_;
+  return std::ranges::min(by_speeds ? balanced_sizes() : least_steps());
+}
+
+/// By rank, speeds of devices apart.
+std::vector<std::uint32_t> JobPlan::least_steps() const {
+  std::vector<std::uint32_t> least = batch_sizes();
+  if (const auto cut = scheme_named(config_.scheme).least_step) {
+    std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {
+      return cut(config_.scheme_options, batch_size);
+    });
   }
-  for (std::uint32_t rank = 0; rank < sizes.size(); ++rank) {
-    if (is_paced(config_) && config_.pacing == "timed") {
-      least[rank] = probe_samples(sizes[rank]);
-    } else if (config_.scheme == "nbssgd") {
-      least[rank] = batch_cut(Rank{rank}).size();
-    }
-  }
-  return std::ranges::min(least);
+  return least;
 }
 
 /// As they come to be when every device keeps the speed of its profile.
@@ -149,7 +159,7 @@ double JobPlan::profiled_throughput(Rank rank) const {
 }
 
 PushWeight JobPlan::push_weight() const {
-  if (config_.weights == "uniform" || config_.workers == 1) {
+  if (config_.weights == Weights::uniform || config_.workers == 1) {
     return {};
   }
   const bool averaged = consistency().kind == ConsistencyOptions::Kind::backup;
@@ -157,32 +167,13 @@ PushWeight JobPlan::push_weight() const {
 }
 
 std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
-  if (!is_paced(config_)) {
+  const SchemeSpec& scheme = scheme_named(config_.scheme);
+  if (scheme.pace == nullptr) {
     return std::nullopt;
   }
-  Pacer::Options options{.batch_sizes = batch_sizes(),
-                         .rule = pace_rule(),
-                         .overlap = config_.overlap != "off",
-                         .done = done};
-  if (config_.round_time) {
-    options.round_time = from_seconds(*config_.round_time);
-  }
-  if (config_.pacing_margin) {
-    options.margin = from_seconds(*config_.pacing_margin);
-  }
+  Pacer::Options options{.batch_sizes = batch_sizes(), .done = done};
+  scheme.pace(config_.scheme_options, options);
   return options;
-}
-
-FirstPace JobPlan::first_pace(Rank rank) const {
-  return syncopate::first_pace(pace_rule(), batch_sizes()[rank.value]);
-}
-
-PaceRule JobPlan::pace_rule() const {
-  return config_.pacing == "paper" ? PaceRule::paper : PaceRule::timed;
-}
-
-RuleSpec JobPlan::outer_rule() const {
-  return {.name = config_.outer_optimizer, .momentum = config_.outer_momentum};
 }
 
 bool JobPlan::server_keeps_model() const {
@@ -190,27 +181,17 @@ bool JobPlan::server_keeps_model() const {
 }
 
 bool JobPlan::workers_regroup() const {
-  return config_.scheme == "esync" && !has_server(config_);
+  return traits_of(config_).regroups;
 }
 
 ConsistencyOptions JobPlan::consistency() const {
-  using Kind = ConsistencyOptions::Kind;
-  ConsistencyOptions options{.slack = config_.slack, .backup_workers = config_.backup_workers};
-  options.moving_rate = static_cast<float>(config_.moving_rate.value_or(0));
-  if (!server_keeps_model()) {
-    options.kind = Kind::sums;
-  } else if (config_.scheme == "ssp") {
-    options.kind = Kind::bounded;
-  } else if (config_.scheme == "backup") {
-    options.kind = Kind::backup;
-  } else if (config_.scheme == "easgd") {
-    options.kind = Kind::elastic;
-  }
-  return options;
+  return server_keeps_model() ? server_policy_of(config_).consistency
+                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::sums};
 }
 
 RuleSpec JobPlan::server_rule() const {
-  return {.name = config_.scheme == "downpour" ? config_.server_optimizer : config_.optimizer,
+  const auto own = server_policy_of(config_).optimizer;
+  return {.name = own ? own->name : config_.optimizer,
           .momentum = config_.momentum,
           .weight_decay = config_.weight_decay,
           .beta1 = config_.beta1,
@@ -221,18 +202,14 @@ RuleSpec JobPlan::server_rule() const {
 
 Schedule JobPlan::server_schedule() const {
   TrainConfig config = config_;
-  if (config.scheme == "downpour") {
-    config.learning_rate = config.server_learning_rate;
+  if (const auto own = server_policy_of(config_).optimizer) {
+    config.learning_rate = own->learning_rate;
   }
   return Schedule(config);
 }
 
 std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
-  if (config_.scheme != "dc-asgd") {
-    return std::nullopt;
-  }
-  return DelayCompensation::Options{.lambda = config_.lambda.value(),
-                                    .adaptive = config_.compensation == "adaptive"};
+  return server_policy_of(config_).compensation;
 }
 
 std::string JobPlan::agreement(std::size_t parameters) const {

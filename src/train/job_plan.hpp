@@ -10,8 +10,6 @@
 #include "cluster/pacer.hpp"
 #include "data/dataset.hpp"
 #include "scheme/push_weight.hpp"
-#include "scheme/round_book.hpp"
-#include "scheme/scheme_table.hpp"
 #include "server/consistency.hpp"
 #include "server/delay_compensation.hpp"
 #include "server/update_rule.hpp"
@@ -32,8 +30,8 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. With split iid parts are in proportion to batch sizes, so that all end an
-  /// epoch together. Errors: ConfigError, where the split leaves a worker too few samples.
+  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep parts are in proportion to
+  /// batch sizes, elsewhere to the speeds of the cluster file, where there is one. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
   /// A worker's part over all training samples: its weight in a mean by weights data.
   double data_share(const ImageSet& train, Rank rank) const;
@@ -47,11 +45,9 @@ class JobPlan {
   /// Whom the job consists of, and whether it outlives its workers.
   Membership::Options membership() const;
   /// How the workers' steps go together.
-  Gait gait() const;
+  SyncMode sync_mode() const;
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
-  /// How nbssgd cuts a worker's batch.
-  BatchCut batch_cut(Rank rank) const;
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// Of all workers, in all epochs.
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
@@ -68,10 +64,6 @@ class JobPlan {
 
   /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
-  /// The pace at which a worker of such a job begins.
-  FirstPace first_pace(Rank rank) const;
-  /// The optimizer over rounds of local steps.
-  RuleSpec outer_rule() const;
 
   /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
   bool server_keeps_model() const;
@@ -87,7 +79,8 @@ class JobPlan {
   std::string agreement(std::size_t parameters) const;
 
  private:
-  PaceRule pace_rule() const;
+  std::vector<std::uint32_t> least_steps() const;
+  std::vector<double> shares_of(std::uint64_t samples) const;
   std::vector<std::uint32_t> balanced_sizes() const;
   Partition partition(const ImageSet& train) const;
 

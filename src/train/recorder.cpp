@@ -9,7 +9,6 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "cluster/pace_check.hpp"
-#include "scheme/scheme_table.hpp"
 
 namespace syncopate {
 namespace {

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "base/errors.hpp"
-#include "train/names.hpp"
 
 namespace syncopate {
 namespace {
@@ -27,23 +26,8 @@ double resolved_rate(const TrainConfig& config) {
 
 }  // namespace
 
-Schedule::Shape Schedule::shape_of(std::string_view name) {
-  if (name == "constant") {
-    return Shape::constant;
-  }
-  if (name == "step") {
-    return Shape::step;
-  }
-  if (name == "cosine") {
-    return Shape::cosine;
-  }
-  throw ConfigError(fmt::format("unknown schedule '{}': expected one of {}{}", name,
-                                fmt::join(known_schedules(), ", "),
-                                suggestion(name, known_schedules())));
-}
-
 Schedule::Schedule(const TrainConfig& config)
-    : shape_(shape_of(config.schedule)),
+    : shape_(config.schedule),
       base_(resolved_rate(config)),
       epochs_(config.epochs),
       warm_up_(config.warm_up),
@@ -53,11 +37,11 @@ Schedule::Schedule(const TrainConfig& config)
   require(epochs_ > 0, "--epochs", epochs_, "a number above 0");
   require(warm_up_ >= 0 && warm_up_ <= epochs_, "--warm-up", warm_up_,
           fmt::format("from 0 to --epochs {}", epochs_));
-  if (shape_ == Shape::step) {
+  if (shape_ == ScheduleShape::step) {
     require(step_ > 0, "--schedule-step", step_, "a number of epochs above 0");
     require(factor_ > 0 && factor_ <= 1, "--schedule-factor", factor_, "above 0 and at most 1");
   }
-  if (shape_ == Shape::cosine) {
+  if (shape_ == ScheduleShape::cosine) {
     require(factor_ >= 0 && factor_ <= 1, "--schedule-factor", factor_, "from 0 to 1");
   }
 }
@@ -68,9 +52,9 @@ double Schedule::rate(double epoch) const {
   }
   const double since = epoch - warm_up_;
   switch (shape_) {
-    case Shape::constant: return base_;
-    case Shape::step: return base_ * std::pow(factor_, std::floor(since / step_));
-    case Shape::cosine: {
+    case ScheduleShape::constant: return base_;
+    case ScheduleShape::step: return base_ * std::pow(factor_, std::floor(since / step_));
+    case ScheduleShape::cosine: {
       const double length = epochs_ - warm_up_;
       const double progress = since < length ? since / length : 1;
       const double wave = (1 + std::cos(std::numbers::pi * progress)) / 2;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string_view>
-
 #include "train/config.hpp"
 
 namespace syncopate {
@@ -20,7 +18,7 @@ class Schedule {
  public:
   /// Reads `schedule`, `learning_rate` (r), `epochs` (E), `warm_up` (w), `schedule_factor` (f) and
   /// `schedule_step` (s).
-  /// Errors: ConfigError, one line with the option: an unknown schedule; a rate or `epochs` not
+  /// Errors: ConfigError, one line with the option: a rate or `epochs` not
   ///         above 0; a warm-up not in [0, E]; for `step`, s not above 0 or f not in (0, 1]; for
   ///         `cosine`, f not in [0, 1]. InternalError: a learning rate that was not resolved.
   explicit Schedule(const TrainConfig& config);
@@ -29,11 +27,7 @@ class Schedule {
   double rate(double epoch) const;
 
  private:
-  enum class Shape { constant, step, cosine };
-
-  static Shape shape_of(std::string_view name);
-
-  Shape shape_;
+  ScheduleShape shape_;
   double base_;
   double epochs_;
   double warm_up_;

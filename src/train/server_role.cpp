@@ -95,7 +95,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
               {.workers = link.view().nodes(Role::worker),
                .servers = servers_,
                .wait_limit = from_seconds(config_.wait_limit),
-               .compression = Compression::parse(config_.compress)}),
+               .compression = config_.compress}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
       checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
   if (first() && options.plan.server_keeps_model()) {

@@ -208,7 +208,7 @@ Json make_summary(const RunResult& result) {
           {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
           {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
           {"aggregate", job.aggregate().empty() ? Json(nullptr) : Json(job.aggregate())},
-          {"compress", result.config.compress},
+          {"compress", to_string(result.config.compress)},
           {"traffic_bytes", workers.traffic},
           {"local_bytes", workers.local},
           {"dropped_gradients", workers.dropped},

@@ -26,7 +26,7 @@ std::uint64_t train_samples(const Trainer::Options& options) {
 }
 
 double steps_per_epoch(const Trainer::Options& options) {
-  return options.gait == Gait::in_step
+  return options.sync_mode == SyncMode::lockstep
              ? static_cast<double>(options.feed.steps_per_epoch())
              : static_cast<double>(train_samples(options)) / options.samples_per_step;
 }
@@ -38,7 +38,7 @@ DataPosition position_at(const Trainer::Options& options, std::uint32_t step_sam
   if (options.resumed) {
     return options.resumed->position;
   }
-  if (options.gait == Gait::in_rounds) {
+  if (options.sync_mode == SyncMode::local_rounds) {
     const double steps = static_cast<double>(options.start.samples) / options.samples_per_step;
     return {.batch = static_cast<std::uint64_t>(steps)};
   }
@@ -51,8 +51,8 @@ DataPosition position_at(const Trainer::Options& options, std::uint32_t step_sam
 }
 
 BatchCutter::Empty empty_batches(const Trainer::Options& options) {
-  return options.gait == Gait::in_rounds ? BatchCutter::Empty::passed_over
-                                         : BatchCutter::Empty::kept;
+  return options.sync_mode == SyncMode::local_rounds ? BatchCutter::Empty::passed_over
+                                                     : BatchCutter::Empty::kept;
 }
 
 double mean(double sum, std::uint64_t count) {
@@ -219,8 +219,9 @@ double Trainer::learning_rate(std::uint32_t samples) {
 /// that is known when all of it is there.
 GradientSink* Trainer::taker_of(const Batch& batch) {
   const auto samples = static_cast<std::uint32_t>(batch.samples());
-  GradientSink* const taker =
-      options_.config.on_nan == "stop" ? scheme_.before_backward(replica_, samples) : nullptr;
+  GradientSink* const taker = options_.config.on_nan == NanPolicy::stop
+                                  ? scheme_.before_backward(replica_, samples)
+                                  : nullptr;
   if (taker == nullptr) {
     gate_.begin(nullptr, {}, GradientGate::Hold::no);
     return nullptr;
@@ -282,7 +283,7 @@ void Trainer::wait_until(TimePoint due) {
 /// where they do so in rounds.
 Wishes Trainer::wishes() {
   Wishes wishes{.checkpoint = checkpoint_due()};
-  wishes.evaluate = options_.gait != Gait::in_rounds && evaluation_due();
+  wishes.evaluate = options_.sync_mode != SyncMode::local_rounds && evaluation_due();
   const double seconds = to_seconds(moment().training);
   const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
   wishes.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value();
@@ -344,7 +345,7 @@ bool Trainer::admit(PassResult& pass) {
         "lost; begin again with a lower learning rate",
         options_.rank.value, progress_.step + 1, hopeless));
   }
-  if (options_.config.on_nan == "stop") {
+  if (options_.config.on_nan == NanPolicy::stop) {
     throw NotFinite(fmt::format(
         "worker {}, step {}: the gradient of a batch with loss {:.4g} is not finite; lower the "
         "learning rate, or leave such batches out by --on-nan skip",
@@ -398,7 +399,7 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   log_round(meeting, own, learning_rate);
   tell_aggregate();
   const bool evaluate =
-      options_.gait == Gait::in_rounds ? evaluation_due() : meeting.agreed.evaluate;
+      options_.sync_mode == SyncMode::local_rounds ? evaluation_due() : meeting.agreed.evaluate;
   if (!evaluate && !meeting.agreed.checkpoint) {
     return;
   }
@@ -413,7 +414,7 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
 
 /// What comes off the training clock of all at the next meeting; where workers meet in rounds nothing does.
 void Trainer::pause_since(TimePoint start) {
-  if (options_.gait != Gait::in_rounds) {
+  if (options_.sync_mode != SyncMode::local_rounds) {
     paused_ = world_.now() - start;
     begun_ += paused_;
     machine_begun_ += paused_;

@@ -8,7 +8,7 @@
 #include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/scheme_table.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/json_lines.hpp"
 #include "train/batch_cutter.hpp"
@@ -50,7 +50,7 @@ class Trainer {
     std::optional<DevicePacer> pacer;
     RunFolder folder;
     Rank rank;
-    Gait gait = Gait::in_step;
+    SyncMode sync_mode = SyncMode::lockstep;
     double samples_per_step = 0;         ///< of all workers
     std::uint32_t batch_size = 0;        ///< of this worker: what a whole step takes
     std::uint64_t samples_to_train = 0;  ///< of all workers, what came before a resume included
@@ -124,8 +124,8 @@ class Trainer {
   Recurrence::Moment moment() const;
   bool admit(PassResult& pass);
   bool has_finite_gradient();
-  bool in_step() const { return options_.gait == Gait::in_step; }
-  bool alone() const { return options_.gait == Gait::alone; }
+  bool in_step() const { return options_.sync_mode == SyncMode::lockstep; }
+  bool alone() const { return options_.sync_mode == SyncMode::asynchronous; }
 
   World& world_;
   MemberLink& link_;

@@ -25,7 +25,7 @@ void Trainer::keep_the_first() {
 void Trainer::checkpoint_with_all(bool evaluate) {
   enter("checkpoint");
   KeptModel model = model_with_all_states();
-  if (options_.gait == Gait::in_rounds) {
+  if (options_.sync_mode == SyncMode::local_rounds) {
     go_on_together(model);
   }
   keep(evaluate, /*checkpoint=*/true, std::move(model));

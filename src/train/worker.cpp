@@ -8,6 +8,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "collective/allgather.hpp"
+#include "scheme/aggregate_option.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
 #include "train/names.hpp"
@@ -28,35 +29,6 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
 std::optional<NodeId> evaluator_of(const View& view) {
   const Member* evaluator = view.find(Role::evaluator, Rank{0});
   return evaluator ? std::optional(evaluator->node) : std::nullopt;
-}
-
-Weights weights_of(const TrainConfig& config) {
-  if (config.weights == "data") {
-    return Weights::data;
-  }
-  return config.weights == "uniform" ? Weights::uniform : Weights::samples;
-}
-
-LocalProgress::Options local_of(const TrainConfig& config) {
-  return {.momentum = uses_momentum(config.optimizer) ? config.momentum : 0,
-          .nesterov = config.optimizer == "nesterov",
-          .shared_rate = config.local_rate == "round"};
-}
-
-/// By which workers add up, where no server does.
-Algorithm algorithm_of(const TrainConfig& config) {
-  return algorithm_named(config.aggregate).value_or(Algorithm::automatic);
-}
-
-Commit commit_of(const TrainConfig& config) {
-  if (config.commit == "racy") {
-    return Commit::racy;
-  }
-  return config.commit == "barrier" ? Commit::barrier : Commit::overlap;
-}
-
-SignalRule signal_of(const TrainConfig& config) {
-  return config.signal == "batch" ? SignalRule::batch : SignalRule::contribution;
 }
 
 /// What a replica exchanges should be where the others of the host reach it.
@@ -110,20 +82,14 @@ double known_throughput(const Clock& clock, Replica& replica, const WorkerOption
 /// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
 constexpr std::uint32_t few_samples = 16;
 
-std::string_view way_to_larger_steps(const TrainConfig& config) {
-  if (is_paced(config)) {
-    return ", or --pacing paper, whose steps are whole batches";
-  }
-  return config.balance ? ", or leave out --balance" : ", or fewer --mini-batches";
-}
-
 void warn_of_small_batches(const JobPlan& plan) {
   const std::uint32_t least = plan.least_step_samples();
   if (least < few_samples) {
     log::warn(
         "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
         "below {} they are noisy; use a larger --batch-size{}",
-        least, few_samples, plan.cuts_batches() ? way_to_larger_steps(plan.config()) : "");
+        least, few_samples,
+        plan.cuts_batches() ? scheme_named(plan.config().scheme).way_to_larger_steps : "");
   }
 }
 
@@ -141,10 +107,11 @@ class Beginning {
   std::unique_ptr<Scheme> make_scheme();
 
  private:
+  Averaging::Options averaging();
   const TrainConfig& config() const { return options_.plan.config(); }
   std::size_t values(Part part) { return replica_.view(part).size(); }
   bool has_spare_core() const;
-  Commit commit();
+  bool all_cores_taken();
   Progress begin();
   Progress begin_together();
   Progress begin_from_server();
@@ -170,12 +137,11 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
       pacer_(link),
       workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
-    server_.emplace(world,
-                    ServerClient::Options{.servers = link.view().nodes(Role::server),
-                                          .wait_limit = from_seconds(config().wait_limit),
-                                          .arbiter = &link,
-                                          .compression = Compression::parse(config().compress),
-                                          .compress_remote = config().compress_remote});
+    server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
+                                                 .wait_limit = from_seconds(config().wait_limit),
+                                                 .arbiter = &link,
+                                                 .compression = config().compress,
+                                                 .compress_remote = config().compress_remote});
   }
   lend(replica_, world.transport().shared_memory());
   stand_alone_throughput_ = known_throughput(world, replica_, options);
@@ -188,20 +154,13 @@ std::optional<wire::PacerMemory> Beginning::pacer() const {
   return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
 }
 
-/// While an allreduce travels, a worker of a host whose cores are all taken keeps the others from it by
-/// computing on: measured with four workers on two cores, 87 % of the mini-batches were one update late.
-/// There each waits for the allreduce, and the others have its core. All workers come to the same.
-Commit Beginning::commit() {
-  const Commit wanted = commit_of(config());
-  if (config().scheme != "nbssgd" || wanted != Commit::overlap || workers_.size() == 1) {
-    return wanted;
-  }
+/// Whether no worker's host has a core to spare, and none emulates its device. All workers come to the same.
+bool Beginning::all_cores_taken() {
   const bool emulated = options_.plan.pacer(options_.rank).has_value();
-  const std::uint8_t takes_turns = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;
+  const std::uint8_t taken = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;
   std::vector<std::uint8_t> all(workers_.size());
-  allgather(workers_, std::as_bytes(std::span(&takes_turns, 1)),
-            std::as_writable_bytes(std::span(all)));
-  return std::find(all.begin(), all.end(), 0) == all.end() ? Commit::barrier : Commit::overlap;
+  allgather(workers_, std::as_bytes(std::span(&taken, 1)), std::as_writable_bytes(std::span(all)));
+  return std::find(all.begin(), all.end(), 0) == all.end();
 }
 
 /// Whether this host has a core that no worker computes on.
@@ -267,49 +226,45 @@ void Beginning::begin_in_shared_memory() {
   }
 }
 
+Averaging::Options Beginning::averaging() {
+  const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
+  return {.weights = config().weights.value(),
+          .data_share = options_.plan.data_share(options_.dataset.train, options_.rank),
+          .algorithm = algorithm_of(config().scheme_options[option::aggregate]),
+          .compression = config().compress,
+          .compress_remote = config().compress_remote,
+          .server = server_ ? &*server_ : nullptr,
+          .samples_to_do = to_do - std::min(to_do, progress_.samples)};
+}
+
 std::unique_ptr<Scheme> Beginning::make_scheme() {
   const auto per_epoch = static_cast<double>(options_.dataset.train.samples());
-  const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
-  return syncopate::make_scheme(
-      {.workers = workers_,
-       .server = server_ ? &*server_ : nullptr,
-       .start = server_start_,
-       .shared = shared_ ? &*shared_ : nullptr,
-       .pacer = &pacer_,
-       .replica = &replica_},
-      {.name = config().scheme,
-       .weights = weights_of(config()),
-       .data_share = options_.plan.data_share(options_.dataset.train, options_.rank),
-       .algorithm = algorithm_of(config()),
-       .compression = Compression::parse(config().compress),
-       .compress_remote = config().compress_remote,
-       .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
-       .done = Round{progress_.round},
-       .weight = options_.plan.push_weight(),
-       .push_every = config().push_every,
-       .fetch_every = config().fetch_every,
-       .local_steps = config().local_steps,
-       .outer = options_.plan.outer_rule(),
-       .outer_rate = config().global_lr.value(),
-       .outer_state = outer_state_,
-       .local = local_of(config()),
-       .control_variates = config().drift_correction == "scaffold",
-       .overlap = is_paced(config()) && config().overlap != "off",
-       .buckets = {.overlap = config().overlap != "off",
-                   .in_memory = config().overlap == "on" || has_spare_core()},
-       .first_pace = options_.plan.first_pace(options_.rank),
-       .batch_size = options_.plan.batch_sizes()[options_.rank.value],
-       .balanced = config().balance ? options_.plan.batch_sizes() : std::vector<std::uint32_t>(),
-       // BatchNorm, which is what has buffers, needs two samples for a variance.
-       .least_step = values(Part::buffers) > 0 ? 2U : 1U,
-       .samples_to_do = to_do - std::min(to_do, progress_.samples),
-       .batch = options_.plan.batch_cut(options_.rank),
-       .signal = signal_of(config()),
-       .commit = commit(),
-       .samples_done = progress_.samples,
-       .learning_rate = [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
-         return schedule.rate(static_cast<double>(done) / per_epoch);
-       }});
+  const std::vector<std::uint32_t> batch_sizes = options_.plan.batch_sizes();
+  return scheme_named(config().scheme)
+      .make({.options = config().scheme_options,
+             .workers = workers_,
+             .server = server_ ? &*server_ : nullptr,
+             .server_start = server_start_,
+             .shared = shared_ ? &*shared_ : nullptr,
+             .pacer = &pacer_,
+             .replica = &replica_,
+             .averaging = averaging(),
+             .weight = options_.plan.push_weight(),
+             .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
+             .nesterov = config().optimizer == "nesterov",
+             .batch_size = batch_sizes[options_.rank.value],
+             .batch_sizes = batch_sizes,
+             // BatchNorm, which is what has buffers, needs two samples for a variance.
+             .least_step = values(Part::buffers) > 0 ? 2U : 1U,
+             .done = Round{progress_.round},
+             .samples_done = progress_.samples,
+             .outer_state = outer_state_,
+             .learning_rate =
+                 [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
+                   return schedule.rate(static_cast<double>(done) / per_epoch);
+                 },
+             .spare_core = has_spare_core(),
+             .all_cores_taken = [this] { return all_cores_taken(); }});
 }
 
 }  // namespace
@@ -333,13 +288,13 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .pacer = options.plan.pacer(options.rank),
          .folder = options.folder,
          .rank = options.rank,
-         .gait = options.plan.gait(),
+         .sync_mode = options.plan.sync_mode(),
          .samples_per_step = options.plan.samples_per_step(),
          .batch_size = options.plan.batch_sizes()[options.rank.value],
          .samples_to_train = options.plan.samples_to_train(options.dataset.train.samples()),
          .start = beginning.progress(),
          .resumed = beginning.loop(),
-         .own_optimizers = has_local_rounds(options.plan.config()),
+         .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
          .evaluator = evaluator_of(view),

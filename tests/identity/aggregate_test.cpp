@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
@@ -20,10 +21,10 @@ TrainConfig config_of(const std::string& scheme, std::uint32_t workers) {
   TrainConfig config = toy_config(fresh_folder("aggregate-" + scheme));
   config.scheme = scheme;
   config.workers = workers;
-  config.local_steps = 3;
-  config.commit = "barrier";
-  config.overlap = "off";
-  config.pacing = "paper";
+  set(config, "local-steps", 3);
+  set(config, "commit", "barrier");
+  set(config, "overlap", "off");
+  set(config, "pacing", "paper");
   config.cluster = cluster_of(config.run_dir,
                               "name = \"even\"\nbatch_samples = 16\n[[devices]]\n"
                               "name = \"any\"\nseconds_per_batch = 1.0\ncount = " +
@@ -35,7 +36,7 @@ TrainConfig config_of(const std::string& scheme, std::uint32_t workers) {
 std::vector<float> trained(TrainConfig config, const std::string& aggregate,
                            const std::string& told) {
   config.run_dir = fresh_folder("aggregate-" + aggregate);
-  config.aggregate = aggregate;
+  set(config, "aggregate", aggregate);
   SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));

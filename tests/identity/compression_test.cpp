@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
@@ -25,15 +26,15 @@ TrainConfig config_of(const std::string& scheme, const std::string& compress,
   std::replace(folder.begin(), folder.end(), ':', '-');
   TrainConfig config = toy_config(fresh_folder(folder));
   config.scheme = scheme;
-  config.compress = compress;
+  set(config, "compress", compress);
   config.epochs = 30;
   // With momentum one that is too much for error feedback before momentum.
   config.learning_rate = optimizer == "sgd" ? 0.01 : 0.065;
   config.optimizer = optimizer;
-  config.outer_momentum = 0.5;
-  config.server_optimizer = "sgd";  // of downpour
-  config.server_learning_rate = config.learning_rate;
-  config.local_steps = 3;
+  set(config, "outer-momentum", 0.5);
+  set(config, "server-optimizer", "sgd");  // of downpour
+  set(config, "server-learning-rate", *config.learning_rate);
+  set(config, "local-steps", 3);
   config.cluster = cluster_of(config.run_dir,
                               "name = \"even\"\nbatch_samples = 16\n[[devices]]\n"
                               "name = \"any\"\nseconds_per_batch = 1.0\ncount = 3\n");

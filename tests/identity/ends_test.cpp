@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
 
@@ -21,7 +22,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
   TrainConfig config = toy_config(fresh_folder("ends-" + name + "-" + scheme));
   config.scheme = scheme;
   config.cluster = cluster_of(config.run_dir, hundredfold);
-  config.server_learning_rate = 0.01;
+  set(config, "server-learning-rate", 0.01);
   return config;
 }
 
@@ -68,12 +69,32 @@ TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
   EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
 }
 
+/// What a worker has added up since its last contribution is part of the model, too.
+TEST(Ends, AJobThatIsInterruptedLosesNoMiniBatchOfARacyContribution) {
+  for (const std::string aggregate : {"auto", "server"}) {
+    for (int tenth = 0; tenth < 10; ++tenth) {
+      SCOPED_TRACE(testing::Message() << aggregate << ", after 20." << tenth << " s");
+      TrainConfig config = config_of("nbssgd", "racy-interrupt");
+      set(config, "commit", "racy");
+      set(config, "aggregate", aggregate);
+      config.batch_size = 64;
+      set(config, "mini-batches", 8);
+      SimulatedJob job = toy_job(config);
+      job.simulation().at(TimePoint(std::chrono::milliseconds(20'000 + 100 * tenth)),
+                          [&] { job.interrupt(); });
+      job.run();
+      EXPECT_EQ(job.summary().at("ended_because"), "interrupted");
+      EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
+    }
+  }
+}
+
 /// Worker 0 has done its steps long before the slow device has.
 TEST(Ends, TheModelInSharedMemoryIsSavedWhenAllHaveEnded) {
   for (const std::string scheme : {"hogwild", "nbssgd"}) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, "steps");
-    config.commit = "racy";
+    set(config, "commit", "racy");
     config.max_steps = 8;
     SimulatedJob job = toy_job(config);
     job.run();

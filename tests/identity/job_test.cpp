@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
 
@@ -44,7 +45,7 @@ TEST(Job, EndsWithEqualReplicasAndASummary) {
 
 TEST(Job, IndependentDrawsAreSummedOverTheRootOfTheirNumber) {
   TrainConfig config = toy_config(fresh_folder("init"));
-  config.init = "independent";
+  set(config, "init", "independent");
   config.max_steps = 1;
   config.learning_rate = 1e-9;
   SimulatedJob job = toy_job(config);
@@ -112,7 +113,7 @@ TEST(Job, TheDeathOfAWorkerInASumIsNamedByEveryAlgorithm) {
       SCOPED_TRACE(testing::Message() << aggregate << " " << to_seconds(moment));
       TrainConfig config = toy_config(fresh_folder("sum"));
       config.workers = 4;
-      config.aggregate = aggregate;
+      set(config, "aggregate", aggregate);
       SimulatedJob job = toy_job(config, /*resume=*/false, {.link = {.bandwidth = 1e6}});
       job.simulation().at(TimePoint(moment),
                           [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{2})); });

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheme/round_options.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
@@ -24,7 +26,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
 
 TrainConfig one_step_a_round(const std::string& scheme) {
   TrainConfig config = config_of(scheme, scheme);
-  config.local_steps = 1;
+  set(config, "local-steps", 1);
   return config;
 }
 
@@ -62,8 +64,8 @@ TEST(LocalRounds, OfOneStepAreSsgd) {
 
 TEST(LocalRounds, OfOneStepAndAPlainOuterOptimizerAreSsgd) {
   TrainConfig config = one_step_a_round("diloco");
-  config.outer_optimizer = "sgd";
-  config.global_lr = 1;
+  set(config, "outer-optimizer", "sgd");
+  set(config, "global-lr", 1);
   EXPECT_LE(relative_distance(trained(config), by_ssgd()), 1e-5);
 }
 
@@ -71,13 +73,13 @@ TEST(LocalRounds, AreAddedByAServerAsAroundARing) {
   TrainConfig config = config_of("local-sgd", "by-ring");
   const std::vector<float> by_ring = trained(config);
   config.run_dir = fresh_folder("local-rounds-by-server");
-  config.aggregate = "server";
+  set(config, "aggregate", "server");
   EXPECT_LE(relative_distance(trained(config), by_ring), 1e-5);
 }
 
 TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
   TrainConfig config = config_of("local-sgd", "many");
-  config.local_steps = 8;
+  set(config, "local-steps", 8);
   EXPECT_GT(relative_distance(trained(config), by_ssgd()), 1e-3);
 }
 
@@ -86,17 +88,17 @@ TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
 TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
   TrainConfig outside = one_step_a_round("diloco");
   outside.optimizer = "sgd";
-  outside.outer_optimizer = "momentum";
-  outside.global_lr = 1;
+  set(outside, "outer-optimizer", "momentum");
+  set(outside, "global-lr", 1);
   TrainConfig inside = config_of("ssgd", "inside");
-  inside.momentum = outside.outer_momentum;
+  inside.momentum = outside.scheme_options[option::outer_momentum];
   EXPECT_LE(relative_distance(trained(outside), trained(inside)), 1e-5);
 }
 
 TEST(LocalRounds, TheOuterOptimizerIsResumed) {
   TrainConfig whole = config_of("diloco", "whole");
   whole.optimizer = "sgd";
-  whole.local_steps = 4;
+  set(whole, "local-steps", 4);
   const std::vector<float> uninterrupted = trained(whole);
   TrainConfig cut = whole;
   cut.run_dir = fresh_folder("local-rounds-cut");
@@ -111,7 +113,7 @@ TEST(LocalRounds, TheOuterOptimizerIsResumed) {
 
 TEST(LocalRounds, TheLastOneMayBeShort) {
   TrainConfig config = config_of("local-sgd", "short");
-  config.local_steps = 1000;  // more than there are
+  set(config, "local-steps", 1000);  // more than there are
   SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_EQ(job.summary().at("samples"), config.epochs * 600);
@@ -125,7 +127,7 @@ TEST(BalancedSsgd, TakesTheSameSamplesInLessTime) {
   waiting.run();
   TrainConfig config = esync_on(unequal_speeds, "balanced");
   config.scheme = "ssgd";
-  config.balance = true;
+  set(config, "balance", true);
   SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
@@ -138,8 +140,8 @@ TEST(BalancedSsgd, TakesTheSameSamplesInLessTime) {
 
 TEST(Esync, OfThePaperAtEqualSpeedsIsSsgd) {
   TrainConfig config = esync_on(equal_speeds, "paper");
-  config.pacing = "paper";
-  config.overlap = "off";
+  set(config, "pacing", "paper");
+  set(config, "overlap", "off");
   EXPECT_LE(relative_distance(trained(config), by_ssgd()), 1e-5);
 }
 
@@ -178,23 +180,23 @@ TEST(Esync, KeepsUnequalDevicesBusyByThePapersRule) {
   TrainConfig config = esync_on(unequal_speeds, "paper-unequal");
   config.epochs = 20;
   config.checkpoint_every = {Every::Unit::epochs, 20};
-  config.pacing = "paper";
+  set(config, "pacing", "paper");
   expect_busy_devices(config, 0.98);  // at the end the others wait for the slow device's last step
 }
 
 TEST(Esync, WithoutOverlapADeviceWaitsForLessThanAStepARound) {
   TrainConfig config = esync_on(unequal_speeds, "no-overlap");
   config.epochs = 20;
-  config.overlap = "off";
-  config.pacing = "paper";
+  set(config, "overlap", "off");
+  set(config, "pacing", "paper");
   expect_busy_devices(config, 0.8);
 }
 
 TEST(Esync, TakesAnOuterOptimizer) {
   TrainConfig config = esync_on(unequal_speeds, "outer");
   config.epochs = 20;
-  config.outer_optimizer = "nesterov";
-  config.global_lr = 0.3;
+  set(config, "outer-optimizer", "nesterov");
+  set(config, "global-lr", 0.3);
   expect_busy_devices(config, 0.95);
 }
 

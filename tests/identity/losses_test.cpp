@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/random.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
 namespace syncopate {
@@ -47,11 +48,11 @@ TrainConfig config_of(const Meetings& meetings) {
   config.scheme = "esync";
   config.workers = 4;
   config.epochs = 2;
-  config.pacing = meetings.rule;
-  config.overlap = meetings.overlap;
-  config.aggregate = meetings.aggregate;
-  config.compress = meetings.compress;
-  config.round_time = 1.0;
+  set(config, "pacing", meetings.rule);
+  set(config, "overlap", meetings.overlap);
+  set(config, "aggregate", meetings.aggregate);
+  set(config, "compress", meetings.compress);
+  set(config, "round-time", 1.0);
   config.cluster = cluster_of(config.run_dir, devices);
   return config;
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
@@ -28,7 +29,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
   TrainConfig config = toy_config(fresh_folder("nbssgd-" + name));
   config.scheme = scheme;
   config.batch_size = 20;
-  config.commit = "barrier";
+  set(config, "commit", "barrier");
   return config;
 }
 
@@ -36,8 +37,8 @@ TrainConfig on_unequal_devices(const std::string& commit, std::uint32_t mini_bat
   TrainConfig config = config_of("nbssgd", commit + "-unequal");
   config.batch_size = 16;
   config.cluster = cluster_of(config.run_dir, unequal);
-  config.commit = commit;
-  config.mini_batches = mini_batches;
+  set(config, "commit", commit);
+  set(config, "mini-batches", mini_batches);
   return config;
 }
 
@@ -53,14 +54,14 @@ std::vector<float> trained(const TrainConfig& config) {
 
 TEST(Nbssgd, OfOneMiniBatchIsSsgd) {
   TrainConfig config = config_of("nbssgd", "one");
-  config.mini_batches = 1;
+  set(config, "mini-batches", 1);
   EXPECT_LE(relative_distance(trained(config), trained(config_of("ssgd", "ssgd"))), 1e-5);
 }
 
 TEST(Nbssgd, OfOneMiniBatchIsSsgdUnderASchedule) {
   TrainConfig config = config_of("nbssgd", "schedule");
-  config.mini_batches = 1;
-  config.schedule = "cosine";
+  set(config, "mini-batches", 1);
+  set(config, "schedule", "cosine");
   config.warm_up = 1;
   TrainConfig ssgd = config;
   ssgd.scheme = "ssgd";
@@ -82,13 +83,13 @@ TEST(Nbssgd, OfOneWorkerIsSequentialHoweverTheBatchIsCut) {
   whole.workers = 1;
   const std::vector<float> sequential = trained(whole);
   for (const std::string commit : {"barrier", "racy"}) {
-    for (const std::string through : {"allreduce", "server"}) {
-      SCOPED_TRACE(commit + " through " + through);
-      TrainConfig cut = config_of("nbssgd", "alone-" + commit + through);
+    for (const std::string aggregate : {"auto", "server"}) {
+      SCOPED_TRACE(commit + ", aggregate " + aggregate);
+      TrainConfig cut = config_of("nbssgd", "alone-" + commit + aggregate);
       cut.workers = 1;
-      cut.commit = commit;
-      cut.through = through;
-      cut.mini_batches = 4;
+      set(cut, "commit", commit);
+      set(cut, "aggregate", aggregate);
+      set(cut, "mini-batches", 4);
       EXPECT_LE(relative_distance(trained(cut), sequential), 1e-5);
     }
   }
@@ -97,7 +98,7 @@ TEST(Nbssgd, OfOneWorkerIsSequentialHoweverTheBatchIsCut) {
 TEST(Nbssgd, RacyThroughAServerIsAsgdOfOneMiniBatch) {
   TrainConfig racy = on_unequal_devices("racy", 1);
   racy.batch_size = 20;
-  racy.through = "server";
+  set(racy, "aggregate", "server");
   racy.max_steps = 20;
   TrainConfig asgd = racy;
   asgd.scheme = "asgd";
@@ -116,7 +117,7 @@ TEST(Nbssgd, IsAddedByAServerAsByAllreduce) {
   TrainConfig config = config_of("nbssgd", "by-allreduce");
   const std::vector<float> by_allreduce = trained(config);
   config.run_dir = fresh_folder("nbssgd-by-server");
-  config.through = "server";
+  set(config, "aggregate", "server");
   EXPECT_LE(relative_distance(trained(config), by_allreduce), 1e-5);
 }
 
@@ -171,7 +172,7 @@ TEST(Nbssgd, AddsIntoSharedMemoryOnUnequalDevices) {
 
 TEST(Nbssgd, PushesToAServerOnUnequalDevices) {
   TrainConfig config = on_unequal_devices("racy");
-  config.through = "server";
+  set(config, "aggregate", "server");
   SimulatedJob job = toy_job(config);
   job.run();
   expect_whole_epochs(job, 1);
@@ -180,10 +181,10 @@ TEST(Nbssgd, PushesToAServerOnUnequalDevices) {
 }
 
 TEST(Nbssgd, RacyIsResumed) {
-  for (const std::string through : {"allreduce", "server"}) {
-    SCOPED_TRACE(through);
+  for (const std::string aggregate : {"auto", "server"}) {
+    SCOPED_TRACE(aggregate);
     TrainConfig config = on_unequal_devices("racy");
-    config.through = through;
+    set(config, "aggregate", aggregate);
     config.epochs = 2;
     toy_job(config).run();
     config.epochs = 4;

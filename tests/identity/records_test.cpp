@@ -9,8 +9,10 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
+#include "train/toy_replica.hpp"
 
 namespace syncopate {
 namespace {
@@ -29,8 +31,8 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
   config.scheme = scheme;
   config.cluster = cluster_of(config.run_dir, unequal);
   config.epochs = 2;
-  config.local_steps = 3;
-  config.server_learning_rate = config.learning_rate;
+  set(config, "local-steps", 3);
+  set(config, "server-learning-rate", *config.learning_rate);
   return config;
 }
 
@@ -164,7 +166,7 @@ TEST(Records, HoldEachDecisionOfThePacerAndWhatBecameOfIt) {
   for (const char* pacing : {"timed", "paper"}) {
     SCOPED_TRACE(pacing);
     TrainConfig config = config_of("esync", "pacer");
-    config.pacing = pacing;
+    set(config, "pacing", pacing);
     summary_after(config);
     for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
       SCOPED_TRACE(rank);
@@ -204,13 +206,41 @@ TEST(Records, TellForwardBackwardAndUpdateApart) {
   }
 }
 
+/// Counts how often its statistics were recomputed.
+class RecomputedReplica : public LogisticReplica {
+ public:
+  explicit RecomputedReplica(std::uint64_t& recomputed)
+      : LogisticReplica(
+            {.features = small_dataset().train.shape.values(), .classes = small_dataset().classes}),
+        recomputed_(recomputed) {}
+
+  void recompute_statistics(const std::function<bool(Batch& into)>& next) override {
+    ++recomputed_;
+    LogisticReplica::recompute_statistics(next);
+  }
+
+ private:
+  std::uint64_t& recomputed_;
+};
+
 TEST(Records, SayWithWhichStatisticsAModelWasEvaluated) {
-  TrainConfig config = config_of("ssgd", "recomputed");
-  config.batch_norm = "recomputed";
-  const Json summary = summary_after(config);
-  ASSERT_FALSE(summary.at("evaluations").empty());
-  for (const Json& evaluation : summary.at("evaluations")) {
-    EXPECT_EQ(evaluation.at("batch_norm"), "recomputed");
+  for (const std::string batch_norm : {"running", "recomputed"}) {
+    SCOPED_TRACE(batch_norm);
+    TrainConfig config = config_of("ssgd", batch_norm);
+    set(config, "batch-norm", batch_norm);
+    RunFolder(config.run_dir).create();
+    std::uint64_t recomputed = 0;
+    SimulatedJob job(
+        {.config = resolve_config(config, {}), .dataset = small_dataset(), .make_replica = [&] {
+           return std::make_unique<RecomputedReplica>(recomputed);
+         }});
+    job.run();
+    const Json& evaluations = job.summary().at("evaluations");
+    ASSERT_FALSE(evaluations.empty());
+    EXPECT_EQ(recomputed, batch_norm == "recomputed" ? evaluations.size() : 0);
+    for (const Json& evaluation : evaluations) {
+      EXPECT_EQ(evaluation.at("batch_norm"), batch_norm);
+    }
   }
 }
 
@@ -221,11 +251,13 @@ TEST(Records, CountNoSnapshotAsTraffic) {
     TrainConfig config = config_of(scheme, "traffic");
     config.eval_every = {};
     const Json without = summary_after(config);
+    const double logged = log_of(config, 0).back().at("bytes_sent");
     config.run_dir = fresh_folder("records-traffic-tested");
     config.eval_every = {Every::Unit::epochs, 0.1};
     const Json with = summary_after(config);
     const double traffic = without.at("traffic_bytes");
     EXPECT_NEAR(with.at("traffic_bytes"), traffic, 0.02 * traffic);
+    EXPECT_NEAR(log_of(config, 0).back().at("bytes_sent"), logged, 0.02 * logged);
     const Json& keeper = with.at(scheme == std::string("asgd") ? "servers" : "workers").at(0);
     const double model = 7850 * sizeof(float);
     EXPECT_GE(keeper.at("evaluation_bytes"), 19 * model);
@@ -233,14 +265,19 @@ TEST(Records, CountNoSnapshotAsTraffic) {
   }
 }
 
-/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch.
+/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch; that of its
+/// profile, where it takes none.
 TEST(Records, TellTheSpeedOfADeviceByItselfInWholeBatches) {
-  const TrainConfig config = config_of("esync", "alone");
-  const Json summary = summary_after(config);
-  for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
-    const double expected = rank < 2 ? 16 : 4;
-    EXPECT_NEAR(summary.at("workers").at(rank).at("stand_alone_throughput"), expected,
-                0.05 * expected);
+  for (const char* scheme : {"esync", "nbssgd"}) {
+    SCOPED_TRACE(scheme);
+    const TrainConfig config = config_of(scheme, "alone");
+    const Json summary = summary_after(config);
+    for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+      const double expected = rank < 2 ? 16 : 4;
+      const double tolerance = scheme == std::string("nbssgd") ? 1e-9 : 0.05;
+      EXPECT_NEAR(summary.at("workers").at(rank).at("stand_alone_throughput"), expected,
+                  tolerance * expected);
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
 
@@ -31,7 +32,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
   TrainConfig config = toy_config(fresh_folder("resume-" + name));
   config.scheme = scheme;
   config.cluster = cluster_of(config.run_dir, unequal);
-  config.schedule = "cosine";
+  set(config, "schedule", "cosine");
   config.warm_up = 0.5;
   return config;
 }
@@ -94,7 +95,7 @@ TEST(Resume, OfLockstepIsExact) {
   for (const std::string scheme : {"ssgd", "local-sgd", "diloco"}) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, scheme);
-    config.local_steps = 4;
+    set(config, "local-steps", 4);
     expect_resumes_exactly(config);
   }
 }
@@ -103,7 +104,7 @@ TEST(Resume, OfCompressedGradientsKeepsWhatIsOwed) {
   for (const std::string codec : {"int8", "onebit", "topk:0.1"}) {
     SCOPED_TRACE(codec);
     TrainConfig config = config_of("ssgd", "compressed");
-    config.compress = codec;
+    set(config, "compress", codec);
     expect_resumes_exactly(config);
   }
 }
@@ -114,10 +115,10 @@ TEST(Resume, OfDriftCorrectionIsExact) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, "split-" + scheme);
     config.split = "class";
-    config.local_steps = 4;
+    set(config, "local-steps", 4);
     config.epochs = 8;
     expect_resumes_exactly(config);
-    EXPECT_EQ(resolve_config(config, {}).drift_correction, "scaffold");
+    EXPECT_EQ(value_of(resolve_config(config, {}), "drift-correction"), "scaffold");
   }
 }
 
@@ -129,8 +130,8 @@ TEST(Resume, OfPacedRoundsIsExact) {
         TrainConfig config = config_of("esync", "esync");
         config.seed = seed;
         config.epochs = 8;
-        config.pacing = pacing;
-        config.overlap = overlap;
+        set(config, "pacing", pacing);
+        set(config, "overlap", overlap);
         expect_resumes_exactly(config);
       }
     }
@@ -140,16 +141,16 @@ TEST(Resume, OfPacedRoundsIsExact) {
 TEST(Resume, OfPacedRoundsWithAnOuterOptimizerAndCompressionIsExact) {
   TrainConfig config = config_of("esync", "esync-outer");
   config.epochs = 8;
-  config.outer_optimizer = "nesterov";
-  config.global_lr = 0.3;
-  config.compress = "int8";
+  set(config, "outer-optimizer", "nesterov");
+  set(config, "global-lr", 0.3);
+  set(config, "compress", "int8");
   expect_resumes_exactly(config);
 }
 
 TEST(Resume, OfRoundsByAServerIsExact) {
   TrainConfig config = config_of("esync", "esync-server");
   config.epochs = 8;
-  config.aggregate = "server";
+  set(config, "aggregate", "server");
   expect_resumes_exactly(config);
 }
 
@@ -159,7 +160,7 @@ TEST(Resume, OfNbssgdIsExact) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " " << commit);
       TrainConfig config = config_of("nbssgd", "nbssgd");
       config.seed = seed;
-      config.commit = commit;
+      set(config, "commit", commit);
       expect_resumes_exactly(config);
     }
   }
@@ -198,8 +199,10 @@ TEST(Resume, OfLocalStepsOnAServerGoesOnBehindWhatWasHandedOver) {
   for (const std::string scheme : {"downpour", "easgd"}) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, scheme);
-    config.server_learning_rate = 0.01;
-    config.local_steps = config.push_every = config.fetch_every = 4;
+    set(config, "server-learning-rate", 0.01);
+    set(config, "local-steps", 4);
+    set(config, "push-every", 4);
+    set(config, "fetch-every", 4);
     expect_own_positions(config, "server.0.worker.{}.steps", 4);
   }
 }
@@ -213,7 +216,7 @@ TEST(Resume, OfAsynchronousWorkersKeepsNoOptimizerOfTheirOwn) {
   for (const std::string scheme : {"asgd", "downpour", "easgd", "hogwild"}) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, "own-" + scheme);
-    config.server_learning_rate = 0.01;
+    set(config, "server-learning-rate", 0.01);
     toy_job(config).run();
     for (const std::string& name : last_checkpoint(config).names()) {
       EXPECT_FALSE(name.starts_with("worker.")) << name;

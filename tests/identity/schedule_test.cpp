@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
 namespace syncopate {
@@ -28,14 +29,14 @@ double largest_error(const std::string& scheme, const std::string& pacing,
                      double from_seconds = 0) {
   TrainConfig config = toy_config(fresh_folder("schedule-" + scheme + pacing));
   config.scheme = scheme;
-  config.pacing = pacing;
+  set(config, "pacing", pacing);
   config.cluster = cluster_of(config.run_dir, fortyfold);
   config.epochs = 16;
   config.warm_up = config.epochs;
   config.checkpoint_every = {};
-  config.local_steps = 8;
-  config.moving_rate = 0.3;
-  config.server_learning_rate = 0.01;
+  set(config, "local-steps", 8);
+  set(config, "moving-rate", 0.3);
+  set(config, "server-learning-rate", 0.01);
   toy_job(config).run();
   const double samples_in_all = 600 * config.epochs;
   double largest = 0;

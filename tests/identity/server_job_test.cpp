@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
@@ -68,10 +70,11 @@ TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
   TrainConfig sequential = alone(config_of("local", "local"));
   sequential.optimizer = "sgd";
   TrainConfig config = alone(config_of("downpour", "downpour"));
-  config.optimizer = config.server_optimizer = "sgd";
-  config.server_learning_rate = config.learning_rate;
-  config.push_every = 4;
-  config.fetch_every = 8;
+  config.optimizer = "sgd";
+  set(config, "server-optimizer", "sgd");
+  set(config, "server-learning-rate", *config.learning_rate);
+  set(config, "push-every", 4);
+  set(config, "fetch-every", 8);
   EXPECT_LT(relative_distance(trained(config), trained(sequential)), 1e-5);
 }
 
@@ -80,9 +83,11 @@ TEST(ServerIdentity, DownpourOfEveryStepIsAsgd) {
   asgd.optimizer = "sgd";
   asgd.cluster = cluster_of(asgd.run_dir, unequal);
   TrainConfig downpour = config_of("downpour", "downpour");
-  downpour.optimizer = downpour.server_optimizer = "sgd";
-  downpour.server_learning_rate = downpour.learning_rate;
-  downpour.push_every = downpour.fetch_every = 1;
+  downpour.optimizer = "sgd";
+  set(downpour, "server-optimizer", "sgd");
+  set(downpour, "server-learning-rate", *downpour.learning_rate);
+  set(downpour, "push-every", 1);
+  set(downpour, "fetch-every", 1);
   downpour.cluster = asgd.cluster;
   EXPECT_EQ(trained(downpour), trained(asgd));
 }
@@ -93,8 +98,8 @@ TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {
   for (const std::string compensation : {"constant", "adaptive"}) {
     TrainConfig config = config_of("dc-asgd", "dc-asgd");
     config.cluster = asgd.cluster;
-    config.compensation = compensation;
-    config.lambda = 0;
+    set(config, "compensation", compensation);
+    set(config, "lambda", 0);
     EXPECT_EQ(trained(config), trained(asgd)) << compensation;
   }
 }
@@ -104,7 +109,7 @@ TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   ssgd.optimizer = "sgd";
   TrainConfig ssp = config_of("ssp", "ssp");
   ssp.optimizer = "sgd";
-  ssp.slack = 0;
+  set(ssp, "slack", 0);
   ssp.learning_rate = *ssgd.learning_rate / ssp.workers;
   ssgd.batch_size = ssp.batch_size = 20;  // 600 samples in three parts of ten batches
   ssp.cluster = cluster_of(ssp.run_dir, unequal);
@@ -122,9 +127,9 @@ TEST(ServerIdentity, APartialBatchCountsItsSamples) {
     TrainConfig config = config_of(scheme, "partial-" + scheme);
     config.optimizer = "sgd";
     config.max_steps = steps;
-    config.weights = weights;
+    set(config, "weights", weights);
     if (scheme == "ssp") {
-      config.slack = 0;
+      set(config, "slack", 0);
       config.learning_rate = *config.learning_rate / config.workers;
     }
     return trained(config);
@@ -153,12 +158,39 @@ TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   for (const std::string weights : {"samples", "uniform"}) {
     TrainConfig ssgd = config_of("ssgd", "ssgd-weights");
     ssgd.cluster = cluster_of(ssgd.run_dir, unequal_batches);
-    ssgd.weights = weights;
+    set(ssgd, "weights", weights);
     TrainConfig backup = config_of("backup", "backup-weights");
     backup.cluster = ssgd.cluster;
-    backup.backup_workers = 0;
-    backup.weights = weights;
+    set(backup, "backup-workers", 0);
+    set(backup, "weights", weights);
     EXPECT_LT(relative_distance(trained(backup), trained(ssgd)), 1e-5) << weights;
+  }
+}
+
+/// After a first step of each worker, which all begin with the same model: whoever keeps it, it moves by the sum of
+/// the gradients, each by its weight.
+TEST(ServerIdentity, UnequalBatchesWeighTheSameWhoeverKeepsTheModel) {
+  const auto after_a_step = [](const std::string& scheme, const std::string& aggregate,
+                               const std::string& weights) {
+    TrainConfig config = config_of(scheme, "weights-" + scheme + aggregate);
+    config.cluster = cluster_of(config.run_dir, unequal_batches);
+    config.optimizer = "sgd";
+    set(config, "weights", weights);
+    set(config, "commit", "racy");
+    set(config, "aggregate", aggregate);
+    set(config, "mini-batches", 1);
+    config.max_steps = 1;
+    return trained(config);
+  };
+  const std::vector<float> by_samples = after_a_step("asgd", "server", "samples");
+  const std::vector<float> uniform = after_a_step("asgd", "server", "uniform");
+  EXPECT_GT(relative_distance(uniform, by_samples), 1e-3);
+  const std::pair<const char*, const char*> others[] = {
+      {"hogwild", "auto"}, {"nbssgd", "auto"}, {"nbssgd", "server"}};
+  for (const auto& [scheme, aggregate] : others) {
+    SCOPED_TRACE(std::string(scheme) + ", aggregate " + aggregate);
+    EXPECT_LT(relative_distance(after_a_step(scheme, aggregate, "samples"), by_samples), 1e-5);
+    EXPECT_LT(relative_distance(after_a_step(scheme, aggregate, "uniform"), uniform), 1e-5);
   }
 }
 
@@ -166,7 +198,7 @@ TEST(ServerIdentity, BackupWithoutBackupsIsSsgd) {
   const auto ssgd = trained(config_of("ssgd", "ssgd"));
   for (const std::uint32_t servers : {1U, 3U}) {
     TrainConfig backup = config_of("backup", "backup");
-    backup.backup_workers = 0;
+    set(backup, "backup-workers", 0);
     backup.servers = servers;
     EXPECT_LT(relative_distance(trained(backup), ssgd), 1e-5) << servers << " servers";
   }
@@ -176,7 +208,7 @@ TEST(ServerIdentity, SumsOfAServerAreThoseOfTheRing) {
   const auto ring = trained(config_of("ssgd", "ring"));
   for (const std::uint32_t servers : {1U, 3U}) {
     TrainConfig config = config_of("ssgd", "server");
-    config.aggregate = "server";
+    set(config, "aggregate", "server");
     config.servers = servers;
     SimulatedJob job = toy_job(config);
     job.run();
@@ -230,7 +262,7 @@ TEST(ServerJob, UnequalDevicesAllComputeUnderAsgd) {
 
 TEST(ServerJob, SspHoldsFastWorkersBackAndAsgdDoesNot) {
   TrainConfig config = config_of("ssp", "bound");
-  config.slack = 2;
+  set(config, "slack", 2);
   config.cluster = cluster_of(config.run_dir, unequal);
   SimulatedJob job = toy_job(config);
   job.run();
@@ -258,7 +290,7 @@ TEST(ServerJob, GoesOnWithoutAWorkerThatDied) {
     TrainConfig config = config_of(scheme, "death");
     config.cluster = cluster_of(config.run_dir, unequal);
     config.servers = 2;
-    config.server_learning_rate = 0.01;  // of downpour
+    set(config, "server-learning-rate", 0.01);  // of downpour
     SimulatedJob job = toy_job(config);
     job.simulation().at(TimePoint(std::chrono::milliseconds(20500)),
                         [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{2})); });

@@ -8,7 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "scheme/scheme_table.hpp"
+#include "scheme/registry.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
 namespace syncopate {
@@ -30,8 +31,8 @@ constexpr const char* thousand_to_one =
 TrainConfig config_of(const std::string& scheme) {
   TrainConfig config = toy_config(fresh_folder("slow-device"));
   config.scheme = scheme;
-  config.local_steps = 2;
-  config.server_learning_rate = 0.01;  // of downpour
+  set(config, "local-steps", 2);
+  set(config, "server-learning-rate", 0.01);  // of downpour
   config.eval_every = {};
   config.checkpoint_every = {};
   config.cluster = cluster_of(config.run_dir, thousand_to_one);
@@ -72,7 +73,7 @@ void expect_four_steps_of_each(TrainConfig config) {
 
 /// Rounds in which the fast ones compute while the slow one does.
 void expect_rounds_with_the_slow_one(TrainConfig config, Duration at_least) {
-  config.epochs = config.commit == "barrier" ? 1 : 20;
+  config.epochs = value_of(config, "commit") == "barrier" ? 1 : 20;
   SimulatedJob job = toy_job(config);
   run_whole(job);
   EXPECT_GE(job.summary().at("samples"), config.epochs * 600);
@@ -83,19 +84,19 @@ void expect_rounds_with_the_slow_one(TrainConfig config, Duration at_least) {
 }
 
 TEST(SlowDevice, TrainsToTheEndUnderEveryScheme) {
-  for (const SchemeInfo& scheme : scheme_table()) {
-    SCOPED_TRACE(scheme.name);
-    TrainConfig config = config_of(std::string(scheme.name));
-    if (scheme.through == SchemeInfo::Through::nothing) {
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    SCOPED_TRACE(scheme->name);
+    TrainConfig config = config_of(std::string(scheme->name));
+    if (scheme->traits.topology == Topology::none) {
       config.workers = 1;
       config.cluster = cluster_of(config.run_dir,
                                   "name = \"slow\"\nbatch_samples = 16\n[[devices]]\n"
                                   "name = \"slow\"\nseconds_per_batch = 500.0\n");
     }
-    if (scheme.gait == Gait::in_rounds) {
+    if (scheme->traits.sync_mode == SyncMode::local_rounds) {
       expect_rounds_with_the_slow_one(config, 93s);
-    } else if (scheme.name == "backup") {
-      config.backup_workers = 0;  // or nobody would wait
+    } else if (find_option(*scheme, "backup-workers") != nullptr) {
+      set(config, "backup-workers", 0);  // or nobody would wait
       expect_four_steps_of_each(config);
     } else {
       expect_four_steps_of_each(config);
@@ -108,25 +109,25 @@ TEST(SlowDevice, TrainsInEveryWayOfSynchronizing) {
     SCOPED_TRACE(aggregate);
     for (const std::string scheme : {"ssgd", "local-sgd"}) {
       TrainConfig config = config_of(scheme);
-      config.aggregate = aggregate;
+      set(config, "aggregate", aggregate);
       expect_four_steps_of_each(config);
     }
   }
   for (const std::string overlap : {"on", "off"}) {
     SCOPED_TRACE("esync by the paper's pace, overlap " + overlap);
     TrainConfig config = config_of("esync");
-    config.pacing = "paper";
-    config.overlap = overlap;
+    set(config, "pacing", "paper");
+    set(config, "overlap", overlap);
     expect_rounds_with_the_slow_one(config, 500s);
   }
   TrainConfig served = config_of("esync");
-  served.aggregate = "server";
+  set(served, "aggregate", "server");
   expect_rounds_with_the_slow_one(served, 93s);
   for (const std::string commit : {"barrier", "overlap"}) {
     SCOPED_TRACE("nbssgd through a server, " + commit);
     TrainConfig config = config_of("nbssgd");
-    config.commit = commit;
-    config.through = "server";
+    set(config, "commit", commit);
+    set(config, "aggregate", "server");
     expect_rounds_with_the_slow_one(config, 93s);
   }
 }
@@ -167,7 +168,7 @@ TEST(SlowDevice, OneThatHangsEndsTheJobByItsName) {
   for (const std::string aggregate : {"ring", "tree", "server"}) {
     SCOPED_TRACE(aggregate);
     TrainConfig config = config_with_an_outage("ssgd");
-    config.aggregate = aggregate;
+    set(config, "aggregate", aggregate);
     const Rank hanging = hanging_worker(config);
     SimulatedJob job = toy_job(config);
     EXPECT_THROW(job.run(), sim::NodeFailed);
@@ -206,7 +207,7 @@ TEST(SlowDevice, OneThatDiesInItsLongStepIsNamedAtOnce) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme);
     config.epochs = 40;
-    config.slack = 0;
+    set(config, "slack", 0);
     SimulatedJob job = toy_job(config);
     job.simulation().at(TimePoint(200s),
                         [&] { job.simulation().kill(SimulatedJob::node_of_worker(slow)); });

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 #include "train/checkpoint.hpp"
@@ -13,6 +15,7 @@
 namespace syncopate {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::Each;
 using testing::Eq;
 
@@ -58,7 +61,7 @@ TEST(Split, ByClassEsyncIsAsGoodAsSsgdAfterEqualSamples) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     TrainConfig ssgd = config_of("ssgd", mixed_speeds, seed);
     ssgd.epochs = 12;
-    ssgd.schedule = "cosine";
+    set(ssgd, "schedule", "cosine");
     TrainConfig esync = config_of("esync", mixed_speeds, seed);
     esync.epochs = ssgd.epochs;
     esync.schedule = ssgd.schedule;
@@ -73,17 +76,38 @@ TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     TrainConfig config = config_of("esync", unequal_speeds, seed);
     config.epochs = 40;
-    config.schedule = "cosine";
+    set(config, "schedule", "cosine");
     sum += accuracy_of(config);
     config.run_dir = fresh_folder("split-as-iid");
-    config.weights = "samples";
-    config.overlap = "on";
-    config.drift_correction = "none";
-    config.local_rate = "step";
-    config.outer_optimizer = "sgd";
+    set(config, "weights", "samples");
+    set(config, "overlap", "on");
+    set(config, "drift-correction", "none");
+    set(config, "local-rate", "step");
+    set(config, "outer-optimizer", "sgd");
     sum -= accuracy_of(config);
   }
   EXPECT_GE(sum / 3, 0.03);
+}
+
+/// Each of the defaults is at work: without it another model is trained. In whole batches the fast devices take three
+/// steps a round.
+TEST(Split, ByClassEachDefaultIsTaken) {
+  TrainConfig config = config_of("esync", mixed_speeds);
+  set(config, "pacing", "paper");
+  const std::vector<float> by_default = trained(config);
+  const fs::path path = *latest_checkpoint(config.run_dir / "checkpoints");
+  EXPECT_TRUE(
+      Checkpoint(read_file(path), path.string(), "toy").states_of(Rank{0}).contains("control"));
+  const auto differs_by = [&](const char* option, const char* value) {
+    TrainConfig other = config;
+    other.run_dir = fresh_folder("split-without-a-default");
+    set(other, option, value);
+    return relative_distance(trained(other), by_default);
+  };
+  EXPECT_GT(differs_by("weights", "samples"), 0.01);
+  EXPECT_GT(differs_by("drift-correction", "none"), 0.01);
+  EXPECT_GT(differs_by("local-rate", "step"), 0.01);
+  EXPECT_EQ(differs_by("weights", "data"), 0);
 }
 
 TEST(Split, ByDirichletTrains) {
@@ -95,7 +119,7 @@ TEST(Split, ByDirichletTrains) {
 
 TEST(Split, EsyncOfOneStepARoundIsSsgd) {
   TrainConfig esync = config_of("esync", equal_speeds);
-  esync.pacing = "paper";
+  set(esync, "pacing", "paper");
   EXPECT_LE(relative_distance(trained(esync), trained(config_of("ssgd", equal_speeds))), 1e-5);
 }
 
@@ -106,7 +130,7 @@ TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
   config.batch_size = 20;
   const std::vector<float> by_samples = trained(config);
   config.run_dir = fresh_folder("split-weights-data");
-  config.weights = "data";
+  set(config, "weights", "data");
   EXPECT_LE(relative_distance(trained(config), by_samples), 1e-5);
 }
 

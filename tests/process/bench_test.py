@@ -120,9 +120,9 @@ class Bench(JobTest):
     def test_refuses_mistakes(self):
         self.assert_refused(bench(), "expected one of allreduce, push-pull, latency, kernels, codecs, step")
         self.assert_refused(bench("allreduce", "--bytes", "much"), "--bytes", "44.7MB", "'much'")
-        self.assert_refused(bench("allreduce", "--algorithm", "star"), "--algorithm", "ring")
-        self.assert_refused(bench("allreduce", "--algorithm", "butterfly", "--ranks", 3), "power of two", "found 3")
-        self.assert_refused(bench("allreduce", "--algorithm", "shm", "--transport", "tcp"), "--transport shm")
+        self.assert_refused(bench("allreduce", "--aggregate", "star"), "--aggregate", "ring")
+        self.assert_refused(bench("allreduce", "--aggregate", "butterfly", "--ranks", 3), "power of two", "found 3")
+        self.assert_refused(bench("allreduce", "--aggregate", "shm", "--transport", "tcp"), "--transport shm")
         self.assert_refused(bench("kernels", "--transport", "tcp"), "bench kernels has no option --transport")
 
     def start(self, *words):

@@ -140,8 +140,8 @@ class Completion(unittest.TestCase):
             self.assertEqual(self.complete("syncopate", command, "--transport", ""), transports, command)
 
     def test_lists(self):
-        self.assertEqual(self.complete("syncopate", "bench", "--algorithm", "b"), ["butterfly", "binary-blocks"])
-        self.assertEqual(self.complete("syncopate", "bench", "--algorithm", "ring,tree,m"), ["ring,tree,mpi"])
+        self.assertEqual(self.complete("syncopate", "bench", "--aggregate", "b"), ["butterfly", "binary-blocks"])
+        self.assertEqual(self.complete("syncopate", "bench", "--aggregate", "ring,tree,m"), ["ring,tree,mpi"])
         self.assertEqual(self.complete("syncopate", "compare", "--schemes", "ssgd,es"), ["ssgd,esync"])
 
     def test_nothing_where_anything_goes(self):

@@ -82,10 +82,10 @@ def part_sizes(samples, shares):
     return sizes
 
 
-def expected_order(seed, batch_sizes, rank, epoch):
+def expected_order(seed, batch_sizes, rank, epoch, shares=None):
     order = list(range(SAMPLES))
     Random(seed).fork("order of samples", epoch).shuffle(order)
-    sizes = part_sizes(SAMPLES, batch_sizes)
+    sizes = part_sizes(SAMPLES, shares or batch_sizes)
     begin = sum(sizes[:rank])
     part = order[begin:begin + sizes[rank]]
     steps = max(-(-size // batch) for size, batch in zip(sizes, batch_sizes))
@@ -115,6 +115,19 @@ class DataOrder(JobTest):
         for rank in range(2):
             self.assertEqual(self.printed("--cluster", cluster, "--rank", rank, "--seed", 5),
                              expected_order(5, [48, 16], rank, 0))
+
+    def test_parts_follow_the_speeds_of_a_cluster_whose_devices_go_on_at_their_own(self):
+        cluster = self.folder / "two.toml"
+        cluster.write_text(CLUSTER)
+        for scheme in ("esync", "nbssgd"):
+            for rank in range(2):
+                with self.subTest(scheme=scheme, rank=rank):
+                    self.assertEqual(self.printed("--scheme", scheme, "--cluster", cluster, "--rank", rank, "--seed", 5),
+                                     expected_order(5, [48, 16], rank, 0, shares=[6400, 3200]))
+        for scheme in ("local-sgd", "asgd"):
+            with self.subTest(scheme=scheme):
+                self.assertEqual(self.printed("--scheme", scheme, "--cluster", cluster, "--rank", 1, "--seed", 5),
+                                 expected_order(5, [48, 16], 1, 0))
 
     def test_json_says_what_it_is_the_order_of(self):
         done = self.data("--order", "--workers", 2, "--rank", 1, "--epoch", 3, "--seed", 4, "--json")

@@ -41,7 +41,7 @@ class LaunchersTest(LaunchedTest):
         self.assert_trained(self.launch("MPICH", 2, *ONE_EPOCH, "--transport", "auto"), "ssgd", 2)
 
     def test_several_servers_are_the_first_ranks(self):
-        done = self.launch("MPICH", 5, *ONE_EPOCH, "--scheme", "nbssgd", "--through", "server", "--servers", "2")
+        done = self.launch("MPICH", 5, *ONE_EPOCH, "--scheme", "nbssgd", "--aggregate", "server", "--servers", "2")
         self.assert_trained(done, "nbssgd", 3)
         self.assertIn("server 1", done.stdout)
 

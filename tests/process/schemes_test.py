@@ -41,7 +41,7 @@ class Schemes(JobTest):
                 self.assertGreater(self.summary(scheme)["samples"], before)
 
     def test_racy_nbssgd_through_a_server_trains_and_resumes(self):
-        racy = ["--scheme", "nbssgd", "--commit", "racy", "--through", "server", "--servers", "2"]
+        racy = ["--scheme", "nbssgd", "--commit", "racy", "--aggregate", "server", "--servers", "2"]
         done = self.train(*SMALL, *racy, "--epochs", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         summary = self.summary()
@@ -57,8 +57,8 @@ class Schemes(JobTest):
         self.assertGreater(self.summary()["samples"], summary["samples"])
 
     def test_racy_nbssgd_refuses_an_allreduce(self):
-        done = self.train(*SMALL, "--scheme", "nbssgd", "--commit", "racy", "--through", "allreduce")
-        self.assert_refused(done, "--through", "--commit racy takes --through server alone")
+        done = self.train(*SMALL, "--scheme", "nbssgd", "--commit", "racy", "--aggregate", "ring")
+        self.assert_refused(done, "--aggregate", "--commit racy takes --aggregate server alone")
 
     def test_servers_share_sums_of_ssgd(self):
         done = self.train(*SMALL, "--aggregate", "server", "--servers", "2", "--max-steps", "20")

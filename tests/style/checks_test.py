@@ -15,6 +15,7 @@ import format as formatting
 import layers
 import lengths
 import links
+import scheme_names
 
 
 class Checks(unittest.TestCase):
@@ -42,6 +43,16 @@ class Checks(unittest.TestCase):
         self.write(path, code)
         self.assertEqual(self.found(banned.check), [], code)
         (self.root / path).unlink()
+
+
+class SchemeNames(Checks):
+    def test_a_comparison_with_the_name_of_a_scheme_outside_its_file(self):
+        self.write("src/scheme/odd.cpp", 'static const SchemeSpec spec{\n    .name = "odd"};\nbool own = name == "odd";\n')
+        self.write("cli/x.cpp", 'a = b == "even";\nif (name == "odd") {}\nif ("odd" != name) {}\nname = "odd";\n')
+        self.assertEqual(self.found(scheme_names.check), ["cli/x.cpp:2", "cli/x.cpp:3"])
+
+    def test_a_tree_without_schemes(self):
+        self.assertEqual(self.found(scheme_names.check), ["src/scheme:1"])
 
 
 class Layers(Checks):

@@ -8,7 +8,7 @@ import re
 import source
 
 # Low to high. Each folder of src/ may include itself and those before it.
-SRC = ["base", "wire", "telemetry", "data", "compression", "transport", "cluster", "collective", "server",
+SRC = ["base", "config", "wire", "telemetry", "data", "compression", "transport", "cluster", "collective", "server",
        "scheme", "train"]
 
 # What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "tests/torch/examples.hpp"
 
@@ -53,7 +54,7 @@ TEST(InitialState, IndependentDrawsLeaveBatchNormAlone) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     TrainConfig config;
-    config.init = "independent";
+    set(config, "init", "independent");
     config.seed = seed;
     const auto tensors_of = [&](Group& group) { return initial_tensors(group, config); };
     const auto ranks = on_every_rank<InitialTensors>(4, tensors_of);

@@ -55,7 +55,7 @@ class BenchCommandTest : public testing::Test {
 };
 
 TEST_F(BenchCommandTest, ReadsTheOptionsOfAllreduce) {
-  const auto bench = command({"allreduce", "--ranks", "4", "--bytes", "1KB,44.7MB", "--algorithm",
+  const auto bench = command({"allreduce", "--ranks", "4", "--bytes", "1KB,44.7MB", "--aggregate",
                               "ring", "--transport", "tcp", "--rounds", "7", "--markdown"});
   EXPECT_EQ(bench.benchmark, "allreduce");
   EXPECT_EQ(bench.transport, "tcp");
@@ -107,8 +107,8 @@ TEST_F(BenchCommandTest, RefusesMistakes) {
   EXPECT_THAT(allreduce("--bytes", "1001"), HasSubstr("--bytes: expected a multiple of 4 bytes"));
   EXPECT_THAT(allreduce("--bytes", "5 MB"), HasSubstr("--bytes: expected a size like"));
   EXPECT_THAT(allreduce("--transport", "udp"), HasSubstr("--transport: expected one of shm"));
-  EXPECT_THAT(allreduce("--algorithm", "ring,rnig"),
-              HasSubstr("--algorithm: expected one of auto"));
+  EXPECT_THAT(allreduce("--aggregate", "ring,rnig"),
+              HasSubstr("--aggregate: expected one of auto"));
   EXPECT_THAT(allreduce("--seconds", "0"), HasSubstr("--seconds: expected seconds above 0"));
   EXPECT_THAT(allreduce("--rounds", "0"), HasSubstr("--rounds: expected a whole number from 1"));
   EXPECT_THAT(refusal({"allreduce", "--json", "--markdown"}), HasSubstr("exclude each other"));

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "tests/support/config_options.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -41,7 +42,7 @@ TEST(ReadContestantsTest, OptionsOfATermGoOverTheCommonOnes) {
   EXPECT_EQ(contestants[0].config.batch_size, 32U);
   EXPECT_EQ(contestants[1].label, "downpour:push-every=2:batch-size=16");
   EXPECT_EQ(contestants[1].config.scheme, "downpour");
-  EXPECT_EQ(contestants[1].config.push_every, 2U);
+  EXPECT_EQ(value_of(contestants[1].config, "push-every"), "2");
   EXPECT_EQ(contestants[1].config.batch_size, 16U);
   EXPECT_EQ(contestants[1].config.workers, 2U);
   EXPECT_FALSE(contestants[1].is_limit);
@@ -56,8 +57,8 @@ TEST(ReadContestantsTest, ALearningRateOfItsOwnLeavesNothingToChoose) {
 
 TEST(ReadContestantsTest, ASwitchStandsAlone) {
   const auto contestants = read_contestants("ssgd:balance,ssgd", two_workers());
-  EXPECT_TRUE(contestants[0].config.balance);
-  EXPECT_FALSE(contestants[1].config.balance);
+  EXPECT_EQ(value_of(contestants[0].config, "balance"), "true");
+  EXPECT_EQ(value_of(contestants[1].config, "balance"), "false");
 }
 
 TEST(ReadContestantsTest, RefusesByTermWhatCannotBeMeant) {

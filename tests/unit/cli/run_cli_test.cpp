@@ -440,9 +440,9 @@ TEST_F(RunCliTest, ComparesRealDevicesWithoutALimit) {
   run({"compare", "--schemes", "ssgd", "--workers", "2"});
   ASSERT_TRUE(comparison_);
   EXPECT_FALSE(comparison_->grid_in_virtual_time || comparison_->with_limit);
-  EXPECT_EQ(comparison_->contestants[0].config.batch_norm, "recomputed");
+  EXPECT_EQ(comparison_->contestants[0].config.batch_norm, BatchNormStatistics::recomputed);
   run({"compare", "--schemes", "ssgd", "--network", "resnet18-v1", "--batch-norm", "running"});
-  EXPECT_EQ(comparison_->contestants[0].config.batch_norm, "running");
+  EXPECT_EQ(comparison_->contestants[0].config.batch_norm, BatchNormStatistics::running);
 }
 
 TEST_F(RunCliTest, RefusesComparisonsThatSayTooLittleOrTooMuch) {

@@ -69,5 +69,26 @@ TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
   EXPECT_EQ(resumed.take(), 1.9375);
 }
 
+/// The steps of a round share the rate by as many as there were in the round before: by 1, 4 and 2.
+TEST(LocalProgress, SharesTheRateOfARound) {
+  LocalProgress progress({.shared_rate = true});
+  const auto round_of = [&](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      progress.stepped();
+    }
+    return progress.take();
+  };
+  EXPECT_EQ(progress.rate_factor(), 1);
+  EXPECT_EQ(round_of(4), 4);
+  EXPECT_EQ(progress.rate_factor(), 0.25);
+  EXPECT_EQ(round_of(2), 0.5);
+  EXPECT_EQ(progress.rate_factor(), 0.5);
+  EXPECT_EQ(round_of(2), 1);
+  LocalProgress resumed({.shared_rate = true});
+  resumed.resume(progress.state());
+  EXPECT_EQ(resumed.rate_factor(), 0.5);
+  EXPECT_EQ(LocalProgress({}).rate_factor(), 1);
+}
+
 }  // namespace
 }  // namespace syncopate

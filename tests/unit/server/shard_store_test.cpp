@@ -1,6 +1,6 @@
 // Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from, also
 //         after a resume.
-// Method: pushes of two workers, one with 300 steps and one with 3.
+// Method: pushes of two workers, one with 300 steps and one with 3 of half the samples.
 
 #include "server/shard_store.hpp"
 
@@ -21,9 +21,9 @@ ShardStore::Options two_workers() {
           .learning_rate = [](std::uint64_t) { return 0.1; }};
 }
 
-void push(ShardStore& store, Rank worker, std::uint64_t step, float buffer) {
+void push(ShardStore& store, Rank worker, const PushFacts& facts, float buffer) {
   store.desk(worker).buffers = {buffer};
-  store.take_facts(worker, {.step = step, .samples = 64});
+  store.take_facts(worker, facts);
   store.apply(worker, /*answer=*/false);
 }
 
@@ -32,10 +32,10 @@ TEST(ShardStore, AveragesBuffersByTheSamplesTheyComeFrom) {
   store.load(std::vector<float>{0}, std::vector<float>{9});
   EXPECT_THAT(store.mean_buffers(), ElementsAre(9)) << "those to begin with";
   for (std::uint64_t step = 1; step <= 300; ++step) {
-    push(store, Rank{0}, step, 1);
+    push(store, Rank{0}, {.step = step, .samples = 128}, 1);
   }
   for (std::uint64_t step = 1; step <= 3; ++step) {
-    push(store, Rank{1}, step, 102);
+    push(store, Rank{1}, {.step = step, .samples = 64}, 202);
   }
   EXPECT_THAT(store.mean_buffers(), ElementsAre(FloatNear(2, 1e-5F)));
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
@@ -85,6 +86,10 @@ struct Reference {
   std::vector<double> values;
   std::vector<double> first = std::vector<double>(count);   ///< the first slot
   std::vector<double> second = std::vector<double>(count);  ///< the second slot
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double alpha = 0.99;
+  std::optional<double> epsilon{};
   int step = 0;
 
   double sgd(double g) const { return g; }
@@ -92,18 +97,18 @@ struct Reference {
   double nesterov(std::size_t i, double g) { return g + momentum * heavy_ball(i, g); }
   double adagrad(std::size_t i, double g) {
     first[i] += g * g;
-    return g / (std::sqrt(first[i]) + 1e-10);
+    return g / (std::sqrt(first[i]) + epsilon.value_or(1e-10));
   }
   double rmsprop(std::size_t i, double g) {
-    first[i] = 0.99 * first[i] + 0.01 * g * g;
-    return g / (std::sqrt(first[i]) + 1e-8);
+    first[i] = alpha * first[i] + (1 - alpha) * g * g;
+    return g / (std::sqrt(first[i]) + epsilon.value_or(1e-8));
   }
   double adam(std::size_t i, double g) {
-    first[i] = 0.9 * first[i] + 0.1 * g;
-    second[i] = 0.999 * second[i] + 0.001 * g * g;
-    const double mean = first[i] / (1 - std::pow(0.9, step));
-    const double square = second[i] / (1 - std::pow(0.999, step));
-    return mean / (std::sqrt(square) + 1e-8);
+    first[i] = beta1 * first[i] + (1 - beta1) * g;
+    second[i] = beta2 * second[i] + (1 - beta2) * g * g;
+    const double mean = first[i] / (1 - std::pow(beta1, step));
+    const double square = second[i] / (1 - std::pow(beta2, step));
+    return mean / (std::sqrt(square) + epsilon.value_or(1e-8));
   }
 
   double direction(std::size_t i, double g) {
@@ -182,6 +187,31 @@ TEST_P(EachRule, FollowsItsFormula) {
     }
     for (const auto& [name, value] : state.counters) EXPECT_EQ(value, steps) << name;
   }
+}
+
+TEST_P(EachRule, FollowsItsFormulaWithOtherHyperparameters) {
+  RuleSpec other = spec(0.05);
+  other.beta1 = 0.6;
+  other.beta2 = 0.95;
+  other.alpha = 0.8;
+  other.epsilon = 0.03;
+  const std::uint64_t seed = 26;
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  Random random(seed);
+  std::vector<float> values = first_values(random);
+  Reference reference{.spec = other,
+                      .values = {values.begin(), values.end()},
+                      .beta1 = 0.6,
+                      .beta2 = 0.95,
+                      .alpha = 0.8,
+                      .epsilon = 0.03};
+  const auto rule = make_update_rule(other, count);
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<float> gradient = random_gradient(random);
+    one_step(*rule, rate_at(step), whole, values, gradient);
+    reference.apply(rate_at(step), gradient);
+  }
+  expect_close(values, reference.values);
 }
 
 TEST_P(EachRule, DoesNotDependOnHowARangeIsCut) {

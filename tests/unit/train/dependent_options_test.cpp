@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "tests/support/config_options.hpp"
 #include "train/config_fields.hpp"
 #include "train/names.hpp"
 #include "train/worker_devices.hpp"
@@ -57,7 +58,7 @@ TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
     TrainConfig config;
     config.scheme = "downpour";
     config.optimizer = optimizer;
-    config.server_optimizer = server_optimizer;
+    set(config, "server-optimizer", server_optimizer);
     return refusal([&] { check_given(config, {option}); }) != "no ConfigError";
   };
   const auto read_by = [&](const char* option) {
@@ -94,12 +95,12 @@ TEST(PacingMarginTest, IsThePapersAlone) {
   config.scheme = "esync";
   EXPECT_THAT(refusal([&] { check_given(config, {"pacing-margin"}); }),
               HasSubstr("--pacing paper"));
-  config.pacing = "paper";
+  set(config, "pacing", "paper");
   check_given(config, {"pacing-margin"});
   set_field_from_text(*find_field("pacing-margin"), config, "0.5");
-  EXPECT_EQ(config.pacing_margin, 0.5);
+  EXPECT_EQ(value_of(config, "pacing-margin"), "0.5");
   set_field_from_text(*find_field("pacing-margin"), config, "auto");
-  EXPECT_EQ(config.pacing_margin, std::nullopt);
+  EXPECT_EQ(value_of(config, "pacing-margin"), "");
   EXPECT_THAT(refusal_of("pacing-margin", "-1"), HasSubstr("expected a number from 0"));
 }
 

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "tests/support/config_options.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "train/toy_replica.hpp"
 
@@ -58,7 +59,7 @@ TEST(InitialState, IndependentDrawsKeepTheSpreadAndLeaveConstantsAlone) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
     TrainConfig config;
-    config.init = "independent";
+    set(config, "init", "independent");
     config.seed = seed;
     const auto params = initial_params(4, config);
     for (const auto& one : params) {
@@ -72,9 +73,9 @@ TEST(InitialState, IndependentDrawsKeepTheSpreadAndLeaveConstantsAlone) {
 
 TEST(InitialState, OneWorkerDrawsAsItWouldByItself) {
   TrainConfig config;
-  config.init = "independent";
+  set(config, "init", "independent");
   const auto independent = initial_params(1, config);
-  config.init = "broadcast";
+  set(config, "init", "broadcast");
   EXPECT_EQ(independent, initial_params(1, config));
 }
 

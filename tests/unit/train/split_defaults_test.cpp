@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "tests/support/config_options.hpp"
 #include "train/config_file.hpp"
 
 namespace syncopate {
@@ -34,40 +35,40 @@ TrainConfig resolved(const std::string& toml) {
 
 TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
   const TrainConfig esync = resolved("scheme = 'esync'\nsplit = 'dirichlet:0.3'\nmomentum = 0.8\n");
-  EXPECT_EQ(esync.weights, "data");
-  EXPECT_EQ(esync.drift_correction, "scaffold");
-  EXPECT_EQ(esync.local_rate, "round");
-  EXPECT_EQ(esync.overlap, "off");
+  EXPECT_EQ(value_of(esync, "weights"), "data");
+  EXPECT_EQ(value_of(esync, "drift-correction"), "scaffold");
+  EXPECT_EQ(value_of(esync, "local-rate"), "round");
+  EXPECT_EQ(value_of(esync, "overlap"), "off");
   EXPECT_EQ(esync.optimizer, "sgd");  // whose momentum is one over rounds
-  EXPECT_EQ(esync.outer_optimizer, "momentum");
-  EXPECT_EQ(esync.outer_momentum, 0.8);
-  EXPECT_EQ(esync.global_lr, 1);
+  EXPECT_EQ(value_of(esync, "outer-optimizer"), "momentum");
+  EXPECT_EQ(value_of(esync, "outer-momentum"), "0.8");
+  EXPECT_EQ(value_of(esync, "global-lr"), "1");
   EXPECT_EQ(esync.learning_rate, 0.05);
   const TrainConfig adam = resolved("scheme = 'esync'\nsplit = 'class'\noptimizer = 'adam'\n");
   EXPECT_EQ(adam.optimizer, "adam");
-  EXPECT_EQ(adam.outer_optimizer, "sgd");
+  EXPECT_EQ(value_of(adam, "outer-optimizer"), "sgd");
   const TrainConfig inside =
       resolved("scheme = 'esync'\nsplit = 'class'\nouter_optimizer = 'sgd'\n");
   EXPECT_EQ(inside.optimizer, "momentum");
   const TrainConfig ssgd = resolved("split = 'class'\n");
   EXPECT_EQ(ssgd.optimizer, "momentum");
-  EXPECT_EQ(ssgd.weights, "data");
-  EXPECT_EQ(ssgd.drift_correction, "none");
-  EXPECT_EQ(ssgd.overlap, "auto");
-  EXPECT_EQ(resolved("scheme = 'asgd'\nsplit = 'class'\n").weights, "samples");
+  EXPECT_EQ(value_of(ssgd, "weights"), "data");
+  EXPECT_THAT(to_toml(ssgd), testing::Not(testing::HasSubstr("drift_correction")));
+  EXPECT_EQ(value_of(ssgd, "overlap"), "auto");
+  EXPECT_EQ(value_of(resolved("scheme = 'asgd'\nsplit = 'class'\n"), "weights"), "samples");
   const TrainConfig iid = resolved("scheme = 'esync'\n");
-  EXPECT_EQ(iid.weights, "samples");
-  EXPECT_EQ(iid.drift_correction, "none");
-  EXPECT_EQ(iid.local_rate, "step");
-  EXPECT_EQ(iid.overlap, "auto");
-  EXPECT_EQ(resolved("split = 'class'\nweights = 'uniform'\n").weights, "uniform");
+  EXPECT_EQ(value_of(iid, "weights"), "samples");
+  EXPECT_EQ(value_of(iid, "drift-correction"), "none");
+  EXPECT_EQ(value_of(iid, "local-rate"), "step");
+  EXPECT_EQ(value_of(iid, "overlap"), "auto");
+  EXPECT_EQ(value_of(resolved("split = 'class'\nweights = 'uniform'\n"), "weights"), "uniform");
 }
 
 TEST(ResolveConfig, ReadsTheSplitOfOlderFiles) {
   const TrainConfig config = resolved("scheme = 'local-sgd'\nsplit_by_class = true\n");
   EXPECT_EQ(config.split, "class");
   EXPECT_FALSE(config.split_by_class);
-  EXPECT_EQ(config.weights, "data");
+  EXPECT_EQ(value_of(config, "weights"), "data");
   EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, "iid");
 }
 

@@ -1,0 +1,162 @@
+#include "config/option.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+
+#include "base/errors.hpp"
+#include "config/suggestion.hpp"
+
+namespace syncopate {
+namespace {
+
+std::string in_words(const Limits& limits) {
+  const auto least = fmt::format("{} {}", limits.above_least ? "above" : "from", limits.least);
+  if (limits.most == std::numeric_limits<double>::max()) {
+    return least;
+  }
+  return fmt::format("{} {} {}", least, limits.below_most ? "and below" : "to", limits.most);
+}
+
+[[noreturn]] void refuse(std::string_view expected, const OptionValue& found,
+                         std::string_view hint = "") {
+  const std::string text = to_text(found);
+  const bool quoted = std::holds_alternative<std::string>(found);
+  throw ConfigError(fmt::format("expected {}, found {}{}", expected,
+                                quoted ? fmt::format("'{}'", text) : text, hint));
+}
+
+void check_limits(const Limits& limits, std::string_view kind, double number,
+                  const OptionValue& value) {
+  const bool enough = limits.above_least ? number > limits.least : number >= limits.least;
+  const bool too_much = limits.below_most ? number >= limits.most : number > limits.most;
+  if (!enough || too_much) {
+    refuse(fmt::format("{} {}", kind, in_words(limits)), value);
+  }
+}
+
+OptionValue checked_flag(const OptionValue& value) {
+  if (!std::holds_alternative<bool>(value)) {
+    refuse("true or false", value);
+  }
+  return value;
+}
+
+OptionValue checked_whole(const OptionSpec& option, const OptionValue& value) {
+  Limits limits = option.limits;
+  if (option.type == OptionType::whole32) {
+    limits.most = std::min<double>(limits.most, std::numeric_limits<std::uint32_t>::max());
+  }
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number == nullptr) {
+    refuse(fmt::format("a whole number {}", in_words(option.limits)), value);
+  }
+  check_limits(limits, "a whole number", static_cast<double>(*number), value);
+  return value;
+}
+
+OptionValue checked_real(const OptionSpec& option, const OptionValue& value) {
+  double number = 0;
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+    number = static_cast<double>(*whole);
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    number = *real;
+  } else {
+    refuse(fmt::format("a number {}", in_words(option.limits)), value);
+  }
+  check_limits(option.limits, "a number", number, value);
+  return number;
+}
+
+OptionValue checked_text(const OptionSpec& option, const OptionValue& value) {
+  const auto* const name = std::get_if<std::string>(&value);
+  if (name == nullptr) {
+    refuse(option.type == OptionType::path ? "a path" : "a text", value);
+  }
+  if (option.choices == nullptr || (option.also != nullptr && option.also(*name))) {
+    return value;
+  }
+  const auto choices = option.choices();
+  if (std::find(choices.begin(), choices.end(), *name) == choices.end()) {
+    std::string all = fmt::format("{}", fmt::join(choices, ", "));
+    if (option.also != nullptr) {
+      all += fmt::format(", {}", option.value);
+    }
+    refuse("one of " + all, value, suggestion(*name, choices));
+  }
+  return value;
+}
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole_text = end == text.data() + text.size();
+  return error == std::errc() && whole_text ? std::optional(number) : std::nullopt;
+}
+
+/// The most special value that a text can be read as.
+OptionValue most_special(std::string_view text) {
+  if (text == "true" || text == "false") {
+    return text == "true";
+  }
+  if (const auto whole = number_in<std::int64_t>(text)) {
+    return *whole;
+  }
+  if (const auto real = number_in<double>(text); real && std::isfinite(*real)) {
+    return *real;
+  }
+  return std::string(text);
+}
+
+bool is_text(OptionType type) {
+  return type == OptionType::text || type == OptionType::path || type == OptionType::period;
+}
+
+}  // namespace
+
+std::string OptionSpec::key() const {
+  std::string key(name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+OptionValue checked(const OptionSpec& option, const OptionValue& value) {
+  if (option.may_be_open && value == OptionValue(std::string("auto"))) {
+    return {};
+  }
+  switch (option.type) {
+    case OptionType::flag: return checked_flag(value);
+    case OptionType::whole32:
+    case OptionType::whole64: return checked_whole(option, value);
+    case OptionType::real: return checked_real(option, value);
+    case OptionType::text:
+    case OptionType::path: return checked_text(option, value);
+    case OptionType::period: break;  // read by its own parser
+  }
+  return value;
+}
+
+OptionValue value_in(const OptionSpec& option, std::string_view text) {
+  return checked(option,
+                 is_text(option.type) ? OptionValue(std::string(text)) : most_special(text));
+}
+
+std::string to_text(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) -> std::string {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>) {
+          return "";
+        } else {
+          return fmt::format("{}", held);
+        }
+      },
+      value);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,17 @@
+#include "scheme/push_pull.hpp"
+
+namespace syncopate {
+
+/// Asynchronous SGD by a parameter server: `PushPull`, whose pushes the server applies and answers at once.
+const SchemeSpec& asgd_scheme() {
+  static const SchemeSpec spec{
+      .name = "asgd",
+      .formula = "push g_i, which the server applies at once, and pull w",
+      .source = "Dean et al. 2012",
+      .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
+      .adapt = count_asynchronous_updates,
+      .make = make_push_pull};
+  return spec;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,39 @@
+#include "scheme/backup.hpp"
+
+#include <fmt/format.h>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+void leave_a_worker(const SchemeJob& job) {
+  const std::uint32_t backups = job.options[option::backup_workers];
+  if (backups >= job.workers) {
+    throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
+                                  backups, job.workers));
+  }
+}
+
+ServerPolicy close_steps_early(const OptionValues& options) {
+  return {.consistency = {.kind = ConsistencyOptions::Kind::backup,
+                          .backup_workers = options[option::backup_workers]}};
+}
+
+}  // namespace
+
+/// Synchronous SGD with backup workers: `PushPull`, whose steps the server closes with their first gradients.
+const SchemeSpec& backup_scheme() {
+  static const SchemeSpec spec{
+      .name = "backup",
+      .formula = "a step is the mean of its first gradients; those of the last b are left out",
+      .source = "Chen et al. 2016",
+      .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
+      .options = {spec_of(option::backup_workers)},
+      .check = leave_a_worker,
+      .server_policy = close_steps_early,
+      .make = make_push_pull};
+  return spec;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,24 @@
+#include "scheme/aggregate_option.hpp"
+#include "scheme/round_options.hpp"
+
+namespace syncopate {
+
+/// `LocalRounds`, closed after a number of local steps by an outer optimizer with a momentum.
+const SchemeSpec& diloco_scheme() {
+  static const SchemeSpec spec{
+      .name = "diloco",
+      .formula = "local-sgd, with an outer optimizer on w - sum(n_i w_i) / N",
+      .source = "Douillard et al. 2023",
+      .traits = {.local_steps = true},
+      .options = {spec_of(option::aggregate), spec_of(option::local_steps),
+                  spec_of(option::outer_optimizer), spec_of(option::outer_momentum),
+                  spec_of(option::drift_correction), spec_of(option::local_rate),
+                  spec_of(option::global_lr)},
+      .check = check_rounds,
+      .resolve =
+          [](SchemeDefaults& defaults) { resolve_rounds(defaults, OuterOptimizer::nesterov); },
+      .make = make_fixed_rounds};
+  return spec;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,21 @@
+#include "scheme/aggregate_option.hpp"
+#include "scheme/round_options.hpp"
+
+namespace syncopate {
+
+/// `LocalRounds`, closed after a number of local steps.
+const SchemeSpec& local_sgd_scheme() {
+  static const SchemeSpec spec{
+      .name = "local-sgd",
+      .formula = "local steps; every so many, w = sum(n_i w_i) / N",
+      .source = "Stich 2018",
+      .traits = {.local_steps = true},
+      .options = {spec_of(option::aggregate), spec_of(option::local_steps),
+                  spec_of(option::drift_correction), spec_of(option::local_rate),
+                  spec_of(option::global_lr)},
+      .resolve = [](SchemeDefaults& defaults) { resolve_rounds(defaults, OuterOptimizer::sgd); },
+      .make = make_fixed_rounds};
+  return spec;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,29 @@
+#include "scheme/ssp.hpp"
+
+namespace syncopate {
+namespace {
+
+ServerPolicy bound_staleness(const OptionValues& options) {
+  return {
+      .consistency = {.kind = ConsistencyOptions::Kind::bounded, .slack = options[option::slack]}};
+}
+
+}  // namespace
+
+/// Stale synchronous parallel: `PushPull`, whose pulls the server answers within a bound on staleness (`SspTable`).
+const SchemeSpec& ssp_scheme() {
+  static const SchemeSpec spec{
+      .name = "ssp",
+      .formula = "asgd, but no worker is more than the slack ahead of the slowest",
+      .source = "Ho et al. 2013",
+      .traits = {.topology = Topology::server,
+                 .sync_mode = SyncMode::asynchronous,
+                 .waits_for_slowest = true},
+      .options = {spec_of(option::slack)},
+      .adapt = count_asynchronous_updates,
+      .server_policy = bound_staleness,
+      .make = make_push_pull};
+  return spec;
+}
+
+}  // namespace syncopate

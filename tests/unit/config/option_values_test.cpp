@@ -1,0 +1,102 @@
+// Goal: an option has the value that was given for it, in its own type; whatever is no value of it is refused in words that
+//       say what was expected.
+// Method: one option of each type, given as text, read back; values at the bounds and beyond.
+
+#include "config/option_values.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+enum class Colour { red, blue };
+constexpr auto names_of(Colour) {
+  return std::to_array<Named<Colour>>({{"red", Colour::red}, {"blue", Colour::blue}});
+}
+
+template <class T>
+constexpr Option<T> option_of(std::string_view name, T initial = {}, Limits limits = {}) {
+  return {.name = name, .group = "", .value = "", .help = "", .initial = initial, .limits = limits};
+}
+
+constexpr auto flag = option_of<bool>("flag");
+constexpr auto count = option_of<std::uint32_t>("count", 4, at_least_one);
+constexpr auto share = option_of("share", 0.5, fraction);
+constexpr auto rate = option_of<std::optional<double>>("rate", std::nullopt, positive);
+constexpr auto colour = option_of("colour", Colour::blue);
+
+template <class T>
+void give(OptionValues& values, const Option<T>& option, std::string_view text) {
+  const OptionSpec spec = spec_of(option);
+  values.set(spec, value_in(spec, text));
+}
+
+template <class T>
+std::string refusal(const Option<T>& option, std::string_view text) {
+  try {
+    value_in(spec_of(option), text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TEST(OptionValues, BeginWithTheInitialOnes) {
+  const OptionValues values;
+  EXPECT_FALSE(values[flag]);
+  EXPECT_EQ(values[count], 4U);
+  EXPECT_EQ(values[share], 0.5);
+  EXPECT_EQ(values[rate], std::nullopt);
+  EXPECT_EQ(values[colour], Colour::blue);
+}
+
+TEST(OptionValues, AreThoseGiven) {
+  OptionValues values;
+  give(values, flag, "true");
+  give(values, count, "4294967295");
+  give(values, share, "1");
+  give(values, rate, "2.5");
+  give(values, colour, "red");
+  EXPECT_TRUE(values[flag]);
+  EXPECT_EQ(values[count], 4294967295U);
+  EXPECT_EQ(values[share], 1.0);
+  EXPECT_EQ(values[rate], 2.5);
+  EXPECT_EQ(values[colour], Colour::red);
+  give(values, rate, "auto");
+  EXPECT_EQ(values[rate], std::nullopt);
+  EXPECT_EQ(to_text(values.get(spec_of(colour))), "red");
+}
+
+TEST(OptionValues, AreAlikeHoweverTheyWereSet) {
+  OptionValues given;
+  give(given, count, "5");
+  OptionValues set;
+  EXPECT_NE(given, set);
+  set.set(count, 5);
+  EXPECT_EQ(given, set);
+  give(given, count, "4");
+  EXPECT_EQ(given, OptionValues()) << "the initial value is as good as none";
+}
+
+TEST(Option, RefusesWhatItCannotBe) {
+  EXPECT_EQ(refusal(flag, "yes"), "expected true or false, found 'yes'");
+  EXPECT_EQ(refusal(count, "0"), "expected a whole number from 1 to 4294967295, found 0");
+  EXPECT_EQ(refusal(count, "1.5"), "expected a whole number from 1, found 1.5");
+  EXPECT_EQ(refusal(count, "4294967296"),
+            "expected a whole number from 1 to 4294967295, found 4294967296");
+  EXPECT_EQ(refusal(share, "0"), "expected a number above 0 to 1, found 0");
+  EXPECT_EQ(refusal(share, "auto"), "expected a number above 0 to 1, found 'auto'");
+  EXPECT_EQ(refusal(rate, "-1"), "expected a number above 0, found -1");
+  EXPECT_EQ(refusal(colour, "bleu"),
+            "expected one of red, blue, found 'bleu'; did you mean 'blue'?");
+}
+
+TEST(Option, IsNamedInFilesWithoutHyphens) {
+  EXPECT_EQ(spec_of(option_of<bool>("push-every-step")).key(), "push_every_step");
+}
+
+}  // namespace
+}  // namespace syncopate
