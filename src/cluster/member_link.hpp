@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cluster/losses.hpp"
-#include "cluster/pace_line.hpp"
+#include "cluster/failure_listener.hpp"
+#include "cluster/pacer_client.hpp"
 #include "cluster/view.hpp"
 #include "cluster/waits.hpp"
 #include "cluster/world.hpp"
@@ -37,7 +37,7 @@ void decline(World& world, const std::exception& why);
 /// why, so that no task of it waits any longer.
 ///
 /// Thread: one owner; the background tasks are its own.
-class MemberLink : public PaceLine, public Losses, public WaitArbiter {
+class MemberLink : public PacerClient, public FailureListener, public WaitArbiter {
  public:
   struct Options {
     wire::Join join;  ///< its address is filled in

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "cluster/losses.hpp"
+#include "cluster/failure_listener.hpp"
 #include "cluster/waits.hpp"
 #include "cluster/world.hpp"
 #include "transport/tags.hpp"
@@ -34,8 +34,8 @@ class Group {
     std::vector<NodeId> members;  ///< rank r is members[r]
     Rank self;
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
-    WaitArbiter* arbiter = nullptr;  ///< judges longer waits; null: they end at their limit
-    Losses* losses = nullptr;        ///< whom the group goes on without; null: nobody
+    WaitArbiter* arbiter = nullptr;     ///< judges longer waits; null: they end at their limit
+    FailureListener* losses = nullptr;  ///< whom the group goes on without; null: nobody
     /// The host of each rank, numbered anyhow; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
   };
@@ -63,7 +63,7 @@ class Group {
   /// A member's rank in the job, by which errors name it.
   Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
 
-  Losses* losses() const { return options_.losses; }
+  FailureListener* losses() const { return options_.losses; }
   std::uint32_t generation() const { return generation_; }
   /// Of this generation.
   Tag tag(Tag tag) const {

@@ -46,7 +46,7 @@ class Averaging {
     double momentum = 0;  ///< of optimizers that get the model's values as gradients, and have one
     ServerClient* server =
         nullptr;  ///< adds what is as long as the model; null: the allreduce does
-    /// Of all workers, from now on, after which all end; they count alike, and so need no wish for it.
+    /// Of all workers, from now on, after which all end; they count alike, and so need no request for it.
     std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
     /// The next round is under way when one has its sum: the end is agreed upon one round ahead, where
     /// the next, should it be like this one, brings all that is left.

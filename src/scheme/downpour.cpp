@@ -48,12 +48,13 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
   if (result.owed) {
-    outcome.fates.push_back({.staleness = result.owed->staleness, .dropped = result.owed->dropped});
+    outcome.push_statuses.push_back(
+        {.staleness = result.owed->staleness, .dropped = result.owed->dropped});
   }
   if (fetch) {  // the answer to a push alone comes later
-    outcome.meeting = meetings_.next(result.reply, facts.wishes);
+    outcome.meeting = meetings_.next(result.reply, facts.requests);
     if (push) {
-      outcome.fates.push_back(
+      outcome.push_statuses.push_back(
           {.staleness = result.reply.staleness, .dropped = result.reply.dropped});
     }
   }

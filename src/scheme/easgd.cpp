@@ -42,8 +42,8 @@ Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const ServerClient::Result result = exchange(replica);
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
-  outcome.meeting = meetings_.next(result.reply, facts.wishes);
-  outcome.fates = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
+  outcome.meeting = meetings_.next(result.reply, facts.requests);
+  outcome.push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
   return outcome;
 }
 

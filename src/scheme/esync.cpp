@@ -4,7 +4,7 @@
 
 #include "base/errors.hpp"
 #include "scheme/aggregate_option.hpp"
-#include "scheme/paced_turns.hpp"
+#include "scheme/paced_schedule.hpp"
 #include "scheme/round_options.hpp"
 
 namespace syncopate {
@@ -63,12 +63,12 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
   if (context.pacer == nullptr) {
     throw InternalError("the scheme esync was made without a pacer");
   }
-  auto turns = std::make_unique<PacedTurns>(
-      *context.pacer,
-      PacedTurns::Options{.first = first_pace(context.options[option::pacing], context.batch_size),
+  auto schedule = std::make_unique<PacedSchedule>(
+      *context.pacer, PacedSchedule::Options{
+                          .first = first_pace(context.options[option::pacing], context.batch_size),
                           .batch_size = context.batch_size,
                           .done = context.done.value});
-  return make_local_rounds(context, std::move(turns), overlaps(context.options));
+  return make_local_rounds(context, std::move(schedule), overlaps(context.options));
 }
 
 }  // namespace

@@ -28,15 +28,15 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   model_.leave_buffers(options_.self, replica.view(Part::buffers), facts.samples);
   model_.leave_position(options_.self, {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
-  const Fate fate{.staleness = updates - read_at_};
+  const PushStatus status{.staleness = updates - read_at_};
   read_at_ = model_.counts().updates;
   read(replica);
-  if (facts.wishes.evaluate || facts.wishes.checkpoint) {
+  if (facts.requests.evaluate || facts.requests.checkpoint) {
     read_mean_buffers(replica);
   }
   return {.spent = {.update = stepped - begun, .communicate = clock_.now() - stepped},
           .meeting = meetings_.next(facts),
-          .fates = {fate}};
+          .push_statuses = {status}};
 }
 
 std::optional<Meeting> Hogwild::leave(Replica& replica) {

@@ -16,7 +16,7 @@ Outcome Local::after_backward(Replica& replica, const StepFacts& facts) {
                              .samples = facts.samples,
                              .loss_sum = facts.loss_sum,
                              .paused = facts.paused,
-                             .agreed = facts.wishes}};
+                             .agreed = facts.requests}};
 }
 
 const SchemeSpec& local_scheme() {

@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-constexpr const char* state_of_turns = "pace";
+constexpr const char* state_of_schedule = "pace";
 constexpr const char* state_of_progress = "progress";
 constexpr const char* state_of_control = "control";
 constexpr const char* velocity_name = "velocity_bits";
@@ -50,10 +50,10 @@ Meeting joined(const std::optional<Meeting>& first, Meeting second) {
 
 }  // namespace
 
-LocalRounds::LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options)
+LocalRounds::LocalRounds(Group& group, std::unique_ptr<SyncSchedule> schedule, Options options)
     : clock_(group.world()),
       averaging_(group, options.averaging),
-      turns_(std::move(turns)),
+      sync_schedule_(std::move(schedule)),
       options_(std::move(options)),
       round_(options_.done),
       progress_(options_.local),
@@ -71,13 +71,13 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   replica.local_step();
   progress_.stepped();
   Outcome outcome{.spent = {.update = clock_.now() - begun},
-                  .fates = {{.staleness = meeting_.under_way() ? 1U : 0U}}};
+                  .push_statuses = {{.staleness = meeting_.under_way() ? 1U : 0U}}};
   hold(facts);
   const bool meets =
-      turns_->meets_after({.samples = facts.samples,
-                           .took = facts.took + outcome.spent.update,
-                           .last = facts.last,
-                           .communicated = std::exchange(communicated_, Duration::zero())});
+      sync_schedule_->meets_after({.samples = facts.samples,
+                                   .took = facts.took + outcome.spent.update,
+                                   .last = facts.last,
+                                   .communicated = std::exchange(communicated_, Duration::zero())});
   if (meeting_.finished() || (meets && meeting_.under_way())) {
     outcome.meeting = end_meeting(replica, outcome.spent);
   }
@@ -103,7 +103,7 @@ std::map<std::string, OptimizerState> LocalRounds::states() const {
 
 std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
   auto states = averaging_.worker_states();
-  states[state_of_turns] = turns_->state();
+  states[state_of_schedule] = sync_schedule_->state();
   const LocalProgress::State& progress = progress_.state();
   states[state_of_progress].counters = {
       {velocity_name, std::bit_cast<std::int64_t>(progress.velocity)},
@@ -116,8 +116,8 @@ std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
 
 void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>& states) {
   averaging_.load_worker_states(states);
-  if (const auto turns = states.find(state_of_turns); turns != states.end()) {
-    turns_->load(turns->second);
+  if (const auto schedule = states.find(state_of_schedule); schedule != states.end()) {
+    sync_schedule_->load(schedule->second);
   }
   if (const auto found = states.find(state_of_progress); found != states.end()) {
     progress_.resume({.velocity = std::bit_cast<double>(counter(found->second, velocity_name)),
@@ -158,9 +158,9 @@ void LocalRounds::hold(const StepFacts& facts) {
   held_.samples += facts.samples;
   held_.loss_sum += facts.loss_sum;
   held_.paused = facts.paused;
-  held_.wishes.stop |= facts.wishes.stop;
-  held_.wishes.evaluate |= facts.wishes.evaluate;
-  held_.wishes.checkpoint |= facts.wishes.checkpoint;
+  held_.requests.stop |= facts.requests.stop;
+  held_.requests.evaluate |= facts.requests.evaluate;
+  held_.requests.checkpoint |= facts.requests.checkpoint;
 }
 
 /// Notes down with what the replica goes to its meeting, and makes Δ_i.

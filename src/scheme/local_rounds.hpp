@@ -11,7 +11,7 @@
 #include "scheme/control_variates.hpp"
 #include "scheme/local_progress.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/turns.hpp"
+#include "scheme/sync_schedule.hpp"
 #include "server/update_rule.hpp"
 #include "transport/shared_values.hpp"
 
@@ -23,7 +23,7 @@ namespace syncopate {
 ///     w_{t+1} = outer(w_t, −Σ n_i Δ_i / N)
 ///
 /// where the outer optimizer takes −Σ n_i Δ_i / N for a gradient; plain SGD at the global learning rate
-/// ε_g makes it w_t + ε_g · Σ n_i Δ_i / N. When a replica meets the others is told by its turns:
+/// ε_g makes it w_t + ε_g · Σ n_i Δ_i / N. When a replica meets the others is told by its synchronization schedule:
 ///
 ///     local-sgd  every H steps, ε_g = 1                                     Stich 2018
 ///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9           Douillard et al. 2023
@@ -59,10 +59,10 @@ class LocalRounds : public Scheme {
     std::optional<std::uint32_t> control{};  ///< memory of control variates, samples; empty: none
   };
 
-  LocalRounds(Group& group, std::unique_ptr<Turns> turns, Options options);
+  LocalRounds(Group& group, std::unique_ptr<SyncSchedule> schedule, Options options);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  std::uint32_t step_samples() const override { return turns_->step_samples(); }
+  std::uint32_t step_samples() const override { return sync_schedule_->step_samples(); }
   double rate_factor() const override { return progress_.rate_factor(); }
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
@@ -89,7 +89,7 @@ class LocalRounds : public Scheme {
 
   const Clock& clock_;
   Averaging averaging_;
-  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;

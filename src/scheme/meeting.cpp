@@ -29,11 +29,16 @@ struct CardBytes {
 static_assert(sizeof(CardBytes) == 56 && std::is_trivially_copyable_v<CardBytes>);
 
 CardBytes pack(const Card& card) {
-  return {card.samples,         card.loss_sum,
-          card.paused.count(),  card.wishes.stop,
-          card.wishes.evaluate, card.wishes.checkpoint,
-          card.ready,           {},
-          card.took.count(),    card.weight,
+  return {card.samples,
+          card.loss_sum,
+          card.paused.count(),
+          card.requests.stop,
+          card.requests.evaluate,
+          card.requests.checkpoint,
+          card.ready,
+          {},
+          card.took.count(),
+          card.weight,
           card.progress};
 }
 
@@ -41,9 +46,9 @@ Card unpack(const CardBytes& bytes) {
   return {.samples = bytes.samples,
           .loss_sum = bytes.loss_sum,
           .paused = Duration(bytes.paused_ns),
-          .wishes = {.stop = bytes.stop != 0,
-                     .evaluate = bytes.evaluate != 0,
-                     .checkpoint = bytes.checkpoint != 0},
+          .requests = {.stop = bytes.stop != 0,
+                       .evaluate = bytes.evaluate != 0,
+                       .checkpoint = bytes.checkpoint != 0},
           .took = Duration(bytes.took_ns),
           .ready = bytes.ready != 0,
           .weight = bytes.weight,
@@ -56,7 +61,7 @@ Card card_of(const StepFacts& facts) {
   return {.samples = facts.samples,
           .loss_sum = facts.loss_sum,
           .paused = facts.paused,
-          .wishes = facts.wishes,
+          .requests = facts.requests,
           .took = facts.took};
 }
 
@@ -79,9 +84,9 @@ Meeting conclude(const std::vector<Card>& cards) {
     meeting.samples += card.samples;
     meeting.loss_sum += card.loss_sum;
     meeting.paused = std::max(meeting.paused, card.paused);
-    meeting.agreed.stop |= card.wishes.stop;
-    meeting.agreed.evaluate |= card.wishes.evaluate;
-    meeting.agreed.checkpoint |= card.wishes.checkpoint;
+    meeting.agreed.stop |= card.requests.stop;
+    meeting.agreed.evaluate |= card.requests.evaluate;
+    meeting.agreed.checkpoint |= card.requests.checkpoint;
   }
   return meeting;
 }

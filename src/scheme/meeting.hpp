@@ -13,7 +13,7 @@ struct Card {
   std::uint64_t samples = 0;
   double loss_sum = 0;
   Duration paused{};
-  Wishes wishes{};
+  StepRequests requests{};
   Duration took{};     ///< the step before, where all are in step
   bool ready = false;  ///< for a round after which a checkpoint is written (`RoundDrain`)
   double weight = 0;   ///< of this worker in the mean

@@ -71,7 +71,7 @@ Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
     meeting.own = OwnPart{.steps = round->staleness.size(), .samples = round->info.samples};
     outcome.meeting = joined(outcome.meeting, std::move(meeting));
     for (const std::uint64_t staleness : round->staleness) {
-      outcome.fates.push_back({.staleness = staleness});
+      outcome.push_statuses.push_back({.staleness = staleness});
     }
   }
   const Duration communicated = results.back()->communicated;

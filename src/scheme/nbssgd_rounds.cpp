@@ -62,8 +62,8 @@ void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts)
     pending_ += facts.samples;
     info_.loss_sum += facts.loss_sum;
     info_.paused = facts.paused;
-    info_.wishes.stop |= facts.wishes.stop;
-    info_.wishes.checkpoint |= facts.wishes.checkpoint;
+    info_.requests.stop |= facts.requests.stop;
+    info_.requests.checkpoint |= facts.requests.checkpoint;
     if (facts.last) {
       drain_.stop();
     }
@@ -137,7 +137,7 @@ void NbssgdRounds::leave() {
     if (ended_) {
       return;
     }
-    info_.wishes.stop = true;
+    info_.requests.stop = true;
     drain_.stop();
   }
   to_rounds_->notify();
@@ -264,7 +264,7 @@ bool NbssgdRounds::conclude(std::unique_ptr<NbssgdRound> round, const Averaging:
       std::all_of(infos.begin(), infos.end(), [](const Card& info) { return info.ready; });
   round->meeting = result.table.meeting;
   round->communicated = result.communicated;
-  Wishes& agreed = round->meeting.agreed;
+  StepRequests& agreed = round->meeting.agreed;
   const std::scoped_lock lock(mutex_);
   ended_ = options_.barrier ? agreed.stop : last_;
   last_ = agreed.stop;

@@ -7,12 +7,12 @@ namespace syncopate {
 bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
   sum_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
-  wishes_.evaluate |= facts.wishes.evaluate;
-  wishes_.checkpoint |= facts.wishes.checkpoint;
-  wishes_.stop |= facts.wishes.stop;
+  requests_.evaluate |= facts.requests.evaluate;
+  requests_.checkpoint |= facts.requests.checkpoint;
+  requests_.stop |= facts.requests.stop;
   book_.finished_mini_batch(Round{});
   book_.heard(signals_.heard());
-  if (facts.wishes.stop) {
+  if (facts.requests.stop) {
     book_.hurry();
   }
   if (!book_.due()) {
@@ -24,8 +24,8 @@ bool RacyContribution::add(std::span<const float> gradient, const StepFacts& fac
   return true;
 }
 
-std::vector<Fate> RacyContribution::committed(const Fate& fate) {
-  return std::vector<Fate>(discard(), fate);
+std::vector<PushStatus> RacyContribution::committed(const PushStatus& status) {
+  return std::vector<PushStatus>(discard(), status);
 }
 
 std::uint64_t RacyContribution::discard() {
@@ -33,7 +33,7 @@ std::uint64_t RacyContribution::discard() {
   book_.reduced();  // no round is waited for
   sum_.clear();
   loss_sum_ = 0;
-  wishes_ = {};
+  requests_ = {};
   return mini_batches;
 }
 
@@ -58,12 +58,13 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   const TimePoint stepped = clock.now();
   const std::uint64_t updates = add_to_model(replica);
   const Meeting meeting =
-      meetings_.next({.paused = facts.paused, .wishes = contribution_.wishes()});
-  const std::vector<Fate> fates = contribution_.committed({.staleness = updates - read_at_});
+      meetings_.next({.paused = facts.paused, .requests = contribution_.requests()});
+  const std::vector<PushStatus> push_statuses =
+      contribution_.committed({.staleness = updates - read_at_});
   read(replica);
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
           .meeting = meeting,
-          .fates = fates};
+          .push_statuses = push_statuses};
 }
 
 /// Returns how many updates there were before.
@@ -140,8 +141,8 @@ Outcome RacyServerNbssgd::commit(Replica& replica) {
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
   return {.spent = {.communicate = result.communicated, .wait = result.waited},
-          .meeting = meetings_.next(result.reply, contribution_.wishes()),
-          .fates = contribution_.committed(
+          .meeting = meetings_.next(result.reply, contribution_.requests()),
+          .push_statuses = contribution_.committed(
               {.staleness = result.reply.staleness, .dropped = result.reply.dropped})};
 }
 

@@ -30,14 +30,14 @@ class RacyContribution {
   std::uint64_t mini_batches() const { return book_.booked(); }
   std::uint64_t samples() const { return sum_.samples(); }
   double loss_sum() const { return loss_sum_; }
-  /// Whatever was wished after any of its mini-batches.
-  const Wishes& wishes() const { return wishes_; }
+  /// What was requested after any of its mini-batches.
+  const StepRequests& requests() const { return requests_; }
   /// into = Σ n_k g_k / `divisor`.
   void divided_into(std::span<float> into, double divisor) const {
     sum_.divided_into(into, divisor);
   }
-  /// It has met its fate, and so has each of its mini-batches. The next one is empty.
-  std::vector<Fate> committed(const Fate& fate);
+  /// It has been applied, and so has each of its mini-batches. The next one is empty.
+  std::vector<PushStatus> committed(const PushStatus& status);
   /// Gives it up. Returns how many mini-batches that is.
   std::uint64_t discard();
 
@@ -46,7 +46,7 @@ class RacyContribution {
   RoundBook book_;
   GradientSum sum_;
   double loss_sum_ = 0;
-  Wishes wishes_;
+  StepRequests requests_;
 };
 
 /// What both kinds of racy NBSSGD are told.

@@ -76,7 +76,7 @@ class Recovery {
   void await_verdict(const std::exception_ptr& error);
 
   Group& group_;
-  Losses& losses_;
+  FailureListener& losses_;
   Round wanted_{};                  ///< the round under way, or the next
   std::uint32_t settled_ = 0;       ///< the last generation that agreed
   Parts brought_;                   ///< to the round under way

@@ -11,7 +11,7 @@ namespace syncopate {
 /// many of them count for it as cover it.
 struct BatchCut {
   std::uint32_t batch_size = 64;
-  std::uint32_t mini_batches = 8;  ///< M, as wished; fewer where they do not divide the batch
+  std::uint32_t mini_batches = 8;  ///< M, as asked for; fewer where they do not divide the batch
 
   std::uint32_t size() const { return (batch_size + mini_batches - 1) / mini_batches; }
   std::uint32_t count() const { return (batch_size + size() - 1) / size(); }

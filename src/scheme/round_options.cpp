@@ -46,7 +46,7 @@ void check_rounds(const SchemeJob& job) {
 }
 
 std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
-                                          std::unique_ptr<Turns> turns, bool overlap) {
+                                          std::unique_ptr<SyncSchedule> schedule, bool overlap) {
   const OptionValues& options = context.options;
   LocalRounds::Options rounds{
       .averaging = context.averaging,
@@ -63,12 +63,12 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
   if (options[option::drift_correction] == DriftCorrection::scaffold) {
     rounds.control = context.batch_size;
   }
-  return std::make_unique<LocalRounds>(context.workers, std::move(turns), rounds);
+  return std::make_unique<LocalRounds>(context.workers, std::move(schedule), rounds);
 }
 
 std::unique_ptr<Scheme> make_fixed_rounds(const SchemeContext& context) {
   return make_local_rounds(
-      context, std::make_unique<EverySteps>(context.options[option::local_steps]), false);
+      context, std::make_unique<FixedSchedule>(context.options[option::local_steps]), false);
 }
 
 }  // namespace syncopate

@@ -7,7 +7,7 @@
 #include "config/option_groups.hpp"
 #include "config/option_values.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "scheme/turns.hpp"
+#include "scheme/sync_schedule.hpp"
 
 namespace syncopate {
 
@@ -114,7 +114,7 @@ void check_rounds(const SchemeJob& job);
 
 /// `LocalRounds` as the options say.
 std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
-                                          std::unique_ptr<Turns> turns, bool overlap);
+                                          std::unique_ptr<SyncSchedule> schedule, bool overlap);
 
 /// Likewise, closed after the option `local_steps`.
 std::unique_ptr<Scheme> make_fixed_rounds(const SchemeContext& context);

@@ -16,12 +16,12 @@
 namespace syncopate {
 
 /// What a worker wants to happen at the next meeting. Whatever one of them wants, all do.
-struct Wishes {
+struct StepRequests {
   bool stop = false;        ///< end training after this round
   bool evaluate = false;    ///< hand a snapshot to the evaluator after this round
   bool checkpoint = false;  ///< write a checkpoint after this round
 
-  friend bool operator==(const Wishes&, const Wishes&) = default;
+  friend bool operator==(const StepRequests&, const StepRequests&) = default;
 };
 
 /// The facts of a step that a scheme decides upon.
@@ -29,10 +29,10 @@ struct StepFacts {
   std::uint32_t samples = 0;  ///< in the batch; 0 where a worker's part of the epoch is used up
   double loss_sum = 0;
   Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
-  Wishes wishes{};
+  StepRequests requests{};
   Duration took{};  ///< data, forward, backward, paced time
   /// The last step of every worker, where all are at the same one; elsewhere of this one, which can take
-  /// no more. A wish to stop is less: there a worker goes on until all have agreed.
+  /// no more. A request to stop is less: there a worker goes on until all have agreed.
   bool last = false;
   std::uint64_t step = 0;   ///< of this worker, this one included
   DataPosition position{};  ///< of this worker, after the step
@@ -58,7 +58,7 @@ struct Meeting {
   std::uint64_t samples = 0;  ///< of all workers, since this one's meeting before
   double loss_sum = 0;        ///< likewise
   Duration paused{};          ///< to be taken off this worker's training clock
-  Wishes agreed{};
+  StepRequests agreed{};
   /// Of this worker's samples, those since it contributed: they are not among `samples`.
   std::uint64_t own_since = 0;
   /// This worker's part of that round, where it is not what it has done since its meeting before: where a worker
@@ -67,7 +67,7 @@ struct Meeting {
 };
 
 /// What became of the gradient that a worker handed in.
-struct Fate {
+struct PushStatus {
   std::uint64_t staleness = 0;  ///< updates of the model between its reading and its application
   bool dropped = false;         ///< left out by design
 };
@@ -88,8 +88,8 @@ struct ModelParts {
 
 struct Outcome {
   Spent spent{};
-  std::optional<Meeting> meeting{};  ///< empty where the replica went on alone
-  std::vector<Fate> fates{};         ///< of gradients of which word has come
+  std::optional<Meeting> meeting{};         ///< empty where the replica went on alone
+  std::vector<PushStatus> push_statuses{};  ///< of gradients of which word has come
 };
 
 /// The answer to one question, asked after every backward pass: what happens to this replica now?

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/pace_line.hpp"
 #include "cluster/pacer.hpp"
+#include "cluster/pacer_client.hpp"
 #include "collective/group.hpp"
 #include "config/option_values.hpp"
 #include "scheme/averaging.hpp"
@@ -97,7 +97,7 @@ struct SchemeContext {
   ServerClient* server = nullptr;
   Reply server_start{};  ///< what the server replied when this worker began
   SharedModel* shared = nullptr;
-  PaceLine* pacer = nullptr;
+  PacerClient* pacer = nullptr;
   Replica* replica = nullptr;  ///< this worker's, before its first step
 
   Averaging::Options

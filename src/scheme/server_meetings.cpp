@@ -4,13 +4,13 @@
 
 namespace syncopate {
 
-Meeting ServerMeetings::next(const Reply& reply, const Wishes& wishes) {
+Meeting ServerMeetings::next(const Reply& reply, const StepRequests& requests) {
   const Reply before = std::exchange(last_, reply);
   return {.round = Round{reply.version},
           .samples = reply.samples - before.samples,
           .loss_sum = reply.loss_sum - before.loss_sum,
           .paused = reply.paused - before.paused,
-          .agreed = wishes};
+          .agreed = requests};
 }
 
 }  // namespace syncopate

@@ -11,7 +11,7 @@ class ServerMeetings {
   /// `start`: what the server said when this worker began.
   explicit ServerMeetings(const Reply& start) : last_(start) {}
 
-  Meeting next(const Reply& reply, const Wishes& wishes);
+  Meeting next(const Reply& reply, const StepRequests& requests);
 
  private:
   Reply last_;

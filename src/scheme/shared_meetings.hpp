@@ -21,7 +21,7 @@ class SharedMeetings {
             .samples = now.samples - before.samples,
             .loss_sum = now.loss_sum - before.loss_sum,
             .paused = facts.paused,
-            .agreed = facts.wishes};
+            .agreed = facts.requests};
   }
 
  private:

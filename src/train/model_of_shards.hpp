@@ -3,14 +3,14 @@
 #include <vector>
 
 #include "server/shard_store.hpp"
-#include "train/model_keeper.hpp"
+#include "train/snapshot_writer.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate {
 
 /// The whole model of a parameter server, put together by its first shard: the others, which have been
 /// asked for theirs, send it. `servers`: all of them, by shard. Errors: those of the transport.
-KeptModel model_of_shards(Transport& transport, const std::vector<NodeId>& servers,
-                          ShardState first);
+ModelSnapshot model_of_shards(Transport& transport, const std::vector<NodeId>& servers,
+                              ShardState first);
 
 }  // namespace syncopate

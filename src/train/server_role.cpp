@@ -8,12 +8,12 @@
 #include "server/parameter_server.hpp"
 #include "server/shard_ranges.hpp"
 #include "train/counts.hpp"
-#include "train/model_keeper.hpp"
 #include "train/model_of_shards.hpp"
+#include "train/periodic_trigger.hpp"
 #include "train/phase_clock.hpp"
-#include "train/recurrence.hpp"
 #include "train/schedule.hpp"
 #include "train/shard_messages.hpp"
+#include "train/snapshot_writer.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -55,7 +55,7 @@ class ServerRole {
   double epoch() const;
   Progress progress() const;
   Duration training() const;
-  Recurrence::Moment moment() const;
+  PeriodicTrigger::Moment moment() const;
 
   World& world_;
   MemberLink& link_;
@@ -68,13 +68,13 @@ class ServerRole {
   std::unique_ptr<Consistency> consistency_;
   ParameterServer server_;
   std::optional<NodeId> evaluator_;  ///< whom the keeper has the model tested by
-  std::optional<ModelKeeper> keeper_;
-  Recurrence evaluations_;
-  Recurrence checkpoints_;
+  std::optional<SnapshotWriter> snapshots_;
+  PeriodicTrigger evaluations_;
+  PeriodicTrigger checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
   std::optional<Duration> ended_;       ///< what it showed when the last worker had left
   Duration paused_{};
-  Recurrence::Moment asked_{};
+  PeriodicTrigger::Moment asked_{};
   TimePoint next_status_{};
   double status_loss_ = 0;            ///< sums as of the last status
   std::uint64_t status_samples_ = 0;  ///< likewise
@@ -101,11 +101,11 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
   if (first() && options.plan.server_keeps_model()) {
     const Member* evaluator = link.view().find(Role::evaluator, Rank{0});
     evaluator_ = evaluator ? std::optional(evaluator->node) : std::nullopt;
-    keeper_.emplace(world, link,
-                    ModelKeeper::Options{.evaluator = evaluator_,
-                                         .layout = options.layout,
-                                         .folder = options.folder,
-                                         .network = config_.network});
+    snapshots_.emplace(world, link,
+                       SnapshotWriter::Options{.evaluator = evaluator_,
+                                               .layout = options.layout,
+                                               .folder = options.folder,
+                                               .network = config_.network});
   }
   if (options.resume_from && options.plan.server_keeps_model()) {
     restore();
@@ -204,7 +204,7 @@ void ServerRole::start_clock() {
 
 /// The model before the first update: no worker trains before all have started.
 void ServerRole::keep_the_first() {
-  if (keeper_ && start_ == Progress{} && wanted(config_.checkpoint_every)) {
+  if (snapshots_ && start_ == Progress{} && wanted(config_.checkpoint_every)) {
     keep(/*evaluate=*/false, /*checkpoint=*/true);
   }
 }
@@ -214,10 +214,10 @@ void ServerRole::send_state() {
 }
 
 void ServerRole::keep_if_due() {
-  if (!keeper_) {
+  if (!snapshots_) {
     return;
   }
-  const Recurrence::Moment before = std::exchange(asked_, moment());
+  const PeriodicTrigger::Moment before = std::exchange(asked_, moment());
   const bool evaluate = evaluations_.due(before, asked_);
   const bool checkpoint = checkpoints_.due(before, asked_);
   if (evaluate || checkpoint) {
@@ -232,16 +232,16 @@ void ServerRole::keep(bool evaluate, bool checkpoint) {
     server_.tell(shard, {.kind = Request::Kind::collect});
   }
   const Progress now = progress();
-  keeper_->keep({.stamp = {.round = now.round,
-                           .samples = now.samples,
-                           .epoch = epoch(),
-                           .training_seconds = to_seconds(now.training)},
-                 .progress = now,
-                 .evaluate = evaluate,
-                 .checkpoint = checkpoint,
-                 .model = [this, first = store_.state()]() mutable {
-                   return model_of_shards(world_.transport(), servers_, std::move(first));
-                 }});
+  snapshots_->keep({.stamp = {.round = now.round,
+                              .samples = now.samples,
+                              .epoch = epoch(),
+                              .training_seconds = to_seconds(now.training)},
+                    .progress = now,
+                    .evaluate = evaluate,
+                    .checkpoint = checkpoint,
+                    .model = [this, first = store_.state()]() mutable {
+                      return model_of_shards(world_.transport(), servers_, std::move(first));
+                    }});
   const Duration pause = world_.now() - begun;
   paused_ += pause;
   if (clock_) {
@@ -250,7 +250,7 @@ void ServerRole::keep(bool evaluate, bool checkpoint) {
 }
 
 void ServerRole::keep_the_last() {
-  if (!keeper_) {
+  if (!snapshots_) {
     return;
   }
   if (wanted(config_.eval_every) || wanted(config_.checkpoint_every)) {
@@ -259,7 +259,7 @@ void ServerRole::keep_the_last() {
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
     server_.tell(shard, {.kind = Request::Kind::finish});
   }
-  keeper_->finish();
+  snapshots_->finish();
 }
 
 void ServerRole::tell_status() {
@@ -314,7 +314,7 @@ Progress ServerRole::progress() const {
           .training = training()};
 }
 
-Recurrence::Moment ServerRole::moment() const {
+PeriodicTrigger::Moment ServerRole::moment() const {
   return {.step = static_cast<double>(store_.samples()) / options_.plan.samples_per_step(),
           .training = training()};
 }

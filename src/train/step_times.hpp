@@ -15,7 +15,7 @@ class StepTimes {
  public:
   struct Options {
     std::uint32_t batch_size = 0;  ///< of a whole step
-    /// An emulated device is taken to need a third of the time of a pass for forward, as in `GradientGate`.
+    /// An emulated device is taken to need a third of the time of a pass for forward, as in `PacedGradientSink`.
     bool emulated = false;
     double known_throughput = 0;  ///< samples per second of the device by itself; 0: unknown
   };

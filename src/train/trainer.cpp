@@ -50,9 +50,9 @@ DataPosition position_at(const Trainer::Options& options, std::uint32_t step_sam
           .taken = options.start.step % steps_each * step_samples};
 }
 
-BatchCutter::Empty empty_batches(const Trainer::Options& options) {
-  return options.sync_mode == SyncMode::local_rounds ? BatchCutter::Empty::passed_over
-                                                     : BatchCutter::Empty::kept;
+MicroBatcher::Empty empty_batches(const Trainer::Options& options) {
+  return options.sync_mode == SyncMode::local_rounds ? MicroBatcher::Empty::passed_over
+                                                     : MicroBatcher::Empty::kept;
 }
 
 double mean(double sum, std::uint64_t count) {
@@ -89,11 +89,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       asked_for_checkpoint_(asked_to_evaluate_) {
   replica_.on_forward_done([this] { times_.forward_done(); });
   if (options_.leads) {
-    keeper_.emplace(world, link,
-                    ModelKeeper::Options{.evaluator = options_.evaluator,
-                                         .layout = layout_of(replica),
-                                         .folder = options_.folder,
-                                         .network = options_.config.network});
+    snapshots_.emplace(world, link,
+                       SnapshotWriter::Options{.evaluator = options_.evaluator,
+                                               .layout = layout_of(replica),
+                                               .folder = options_.folder,
+                                               .network = options_.config.network});
   }
 }
 
@@ -163,13 +163,13 @@ void Trainer::one_step() {
   ++pending_.steps;
   pending_.samples += pass.result.samples;
   estimate_.trained(pass.result.samples);
-  const Wishes wished = wishes();
+  const StepRequests requested = requests();
   const Duration took = clock_.now() - begun_;
   const Outcome outcome =
       scheme_.after_backward(replica_, {.samples = pass.result.samples,
                                         .loss_sum = pass.result.loss_sum,
                                         .paused = paused_,
-                                        .wishes = wished,
+                                        .requests = requested,
                                         .took = took,
                                         .last = in_step() ? reached_the_end() : is_out_of_steps(),
                                         .step = progress_.step,
@@ -182,7 +182,7 @@ void Trainer::one_step() {
     act_on(*outcome.meeting, pass.learning_rate);
   }
   if (alone()) {  // nobody else has to agree, and what the meeting told may be the end
-    done_ = wished.stop || reached_the_end();
+    done_ = requested.stop || reached_the_end();
     report_if_complete();
   }
 }
@@ -223,11 +223,11 @@ GradientSink* Trainer::taker_of(const Batch& batch) {
                                   ? scheme_.before_backward(replica_, samples)
                                   : nullptr;
   if (taker == nullptr) {
-    gate_.begin(nullptr, {}, GradientGate::Hold::no);
+    gate_.begin(nullptr, {}, PacedGradientSink::Hold::no);
     return nullptr;
   }
   gate_.begin(taker, replica_.view(Part::grads),
-              options_.pacer ? GradientGate::Hold::yes : GradientGate::Hold::no);
+              options_.pacer ? PacedGradientSink::Hold::yes : PacedGradientSink::Hold::no);
   return &gate_;
 }
 
@@ -281,25 +281,25 @@ void Trainer::wait_until(TimePoint due) {
 
 /// A checkpoint is agreed upon wherever workers synchronize; a test is the leading worker's own decision
 /// where they do so in rounds.
-Wishes Trainer::wishes() {
-  Wishes wishes{.checkpoint = checkpoint_due()};
-  wishes.evaluate = options_.sync_mode != SyncMode::local_rounds && evaluation_due();
+StepRequests Trainer::requests() {
+  StepRequests requests{.checkpoint = checkpoint_due()};
+  requests.evaluate = options_.sync_mode != SyncMode::local_rounds && evaluation_due();
   const double seconds = to_seconds(moment().training);
   const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
-  wishes.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value();
-  return wishes;
+  requests.stop = reached_the_end() || out_of_time || link_.stop_reason().has_value();
+  return requests;
 }
 
 /// Whether a test has become due since this was last asked, of the worker that leads.
 bool Trainer::evaluation_due() {
-  const Recurrence::Moment after = moment();
-  const Recurrence::Moment before = std::exchange(asked_to_evaluate_, after);
+  const PeriodicTrigger::Moment after = moment();
+  const PeriodicTrigger::Moment before = std::exchange(asked_to_evaluate_, after);
   return options_.leads && evaluations_.due(before, after);
 }
 
 bool Trainer::checkpoint_due() {
-  const Recurrence::Moment after = moment();
-  const Recurrence::Moment before = std::exchange(asked_for_checkpoint_, after);
+  const PeriodicTrigger::Moment after = moment();
+  const PeriodicTrigger::Moment before = std::exchange(asked_for_checkpoint_, after);
   return options_.leads && checkpoints_.due(before, after);
 }
 
@@ -324,7 +324,7 @@ bool Trainer::is_out_of_steps() const {
 
 /// Where training stands: by this worker's steps, where they are those of all; else by the samples of
 /// all, in steps of every worker.
-Recurrence::Moment Trainer::moment() const {
+PeriodicTrigger::Moment Trainer::moment() const {
   const std::uint64_t pending = alone() ? pending_.samples : 0;
   const double steps =
       in_step() ? static_cast<double>(progress_.step)
@@ -365,9 +365,9 @@ bool Trainer::has_finite_gradient() {
 
 void Trainer::account(const Outcome& outcome) {
   const Spent& spent = outcome.spent;
-  for (const Fate& fate : outcome.fates) {
-    dropped_ += fate.dropped ? 1 : 0;
-    staleness_.add(fate.staleness);
+  for (const PushStatus& status : outcome.push_statuses) {
+    dropped_ += status.dropped ? 1 : 0;
+    staleness_.add(status.staleness);
   }
   last_update_ = spent.update;
   times_.phases().add(Phase::update, spent.update);

@@ -11,18 +11,18 @@
 #include "scheme/scheme_spec.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/json_lines.hpp"
-#include "train/batch_cutter.hpp"
 #include "train/batch_feed.hpp"
 #include "train/checkpoint.hpp"
 #include "train/config.hpp"
-#include "train/gradient_gate.hpp"
 #include "train/loader.hpp"
-#include "train/model_keeper.hpp"
+#include "train/micro_batcher.hpp"
+#include "train/paced_gradient_sink.hpp"
+#include "train/periodic_trigger.hpp"
 #include "train/phase_clock.hpp"
-#include "train/recurrence.hpp"
 #include "train/run_folder.hpp"
 #include "train/sample_estimate.hpp"
 #include "train/schedule.hpp"
+#include "train/snapshot_writer.hpp"
 #include "train/step_forecast.hpp"
 #include "train/step_times.hpp"
 #include "train/worker_states.hpp"
@@ -98,7 +98,7 @@ class Trainer {
   double learning_rate(std::uint32_t samples);
   void expect(std::uint32_t samples);
   std::uint64_t evaluation_bytes() const;
-  Wishes wishes();
+  StepRequests requests();
   void account(const Outcome& outcome);
   void tell_aggregate();
   void act_on(const Meeting& meeting, double learning_rate);
@@ -108,12 +108,12 @@ class Trainer {
   bool evaluation_due();
   bool checkpoint_due();
   void keep(bool evaluate, bool checkpoint);
-  void keep(bool evaluate, bool checkpoint, KeptModel model);
+  void keep(bool evaluate, bool checkpoint, ModelSnapshot model);
   void checkpoint_with_all(bool evaluate);
-  KeptModel model_with_all_states();
-  void go_on_together(KeptModel& model);
+  ModelSnapshot model_with_all_states();
+  void go_on_together(ModelSnapshot& model);
   States own_states() const;
-  KeptModel copy_of_model();
+  ModelSnapshot copy_of_model();
   void log_round(const Meeting& meeting, const OwnPart& own, double learning_rate);
   void enter(const std::string& phase);
   double epoch() const;
@@ -121,7 +121,7 @@ class Trainer {
   std::uint64_t last_step() const;
   bool reached_the_end() const;
   bool is_out_of_steps() const;
-  Recurrence::Moment moment() const;
+  PeriodicTrigger::Moment moment() const;
   bool admit(PassResult& pass);
   bool has_finite_gradient();
   bool in_step() const { return options_.sync_mode == SyncMode::lockstep; }
@@ -133,16 +133,16 @@ class Trainer {
   Scheme& scheme_;
   Options options_;
   Schedule schedule_;
-  Recurrence evaluations_;
-  Recurrence checkpoints_;
+  PeriodicTrigger evaluations_;
+  PeriodicTrigger checkpoints_;
   DataPosition begins_at_;
   Loader loader_;
-  BatchCutter batches_;
-  std::optional<ModelKeeper> keeper_;  ///< of the worker that leads
+  MicroBatcher batches_;
+  std::optional<SnapshotWriter> snapshots_;  ///< of the worker that leads
   JsonLines log_;
   StepTimes times_;
   TrainingClock clock_;
-  GradientGate gate_;
+  PacedGradientSink gate_;
   SampleEstimate estimate_;
   StepForecast forecast_;
 
@@ -160,9 +160,9 @@ class Trainer {
   TimePoint next_telling_{};
   std::string aggregate_told_;
   std::uint64_t overruns_ = 0;
-  double loss_ = 0;                            ///< mean over the last meeting's samples
-  Recurrence::Moment asked_to_evaluate_{};     ///< when it last wished
-  Recurrence::Moment asked_for_checkpoint_{};  ///< likewise
+  double loss_ = 0;                                 ///< mean over the last meeting's samples
+  PeriodicTrigger::Moment asked_to_evaluate_{};     ///< when it last asked
+  PeriodicTrigger::Moment asked_for_checkpoint_{};  ///< likewise
   Duration begun_{};          ///< the training clock when the step under way began on its device
   Duration machine_begun_{};  ///< likewise, on the machine that emulates the device
   Duration

@@ -24,7 +24,7 @@ void Trainer::keep_the_first() {
 
 void Trainer::checkpoint_with_all(bool evaluate) {
   enter("checkpoint");
-  KeptModel model = model_with_all_states();
+  ModelSnapshot model = model_with_all_states();
   if (options_.sync_mode == SyncMode::local_rounds) {
     go_on_together(model);
   }
@@ -32,12 +32,12 @@ void Trainer::checkpoint_with_all(bool evaluate) {
 }
 
 /// Of the worker that leads; the others hand in what they remember.
-KeptModel Trainer::model_with_all_states() {
+ModelSnapshot Trainer::model_with_all_states() {
   if (!options_.leads) {
     send_states(world_, link_.view(), own_states());
     return {};
   }
-  KeptModel model = copy_of_model();
+  ModelSnapshot model = copy_of_model();
   model.states.merge(in_checkpoint(options_.rank, own_states()));
   model.states.merge(gather_states(world_, link_, from_seconds(options_.config.wait_limit),
                                    [this] { scheme_.settle_losses(); }));
@@ -46,7 +46,7 @@ KeptModel Trainer::model_with_all_states() {
 
 /// Workers that are paced by time depend on the moments at which they go on. The time until then is off
 /// the training clock, which goes on from what the checkpoint says, as in a run that is resumed here.
-void Trainer::go_on_together(KeptModel& model) {
+void Trainer::go_on_together(ModelSnapshot& model) {
   scheme_.restart();
   const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.settle_losses(); });
   if (pacer.workers_size() > 0) {
@@ -78,16 +78,17 @@ void Trainer::keep_the_last() {
   } else {
     keep(evaluate, checkpoint);
   }
-  if (keeper_) {
-    keeper_->finish();
+  if (snapshots_) {
+    snapshots_->finish();
   }
 }
 
 void Trainer::keep(bool evaluate, bool checkpoint) {
-  keep(evaluate, checkpoint, keeper_ && (evaluate || checkpoint) ? copy_of_model() : KeptModel{});
+  keep(evaluate, checkpoint,
+       snapshots_ && (evaluate || checkpoint) ? copy_of_model() : ModelSnapshot{});
 }
 
-void Trainer::keep(bool evaluate, bool checkpoint, KeptModel model) {
+void Trainer::keep(bool evaluate, bool checkpoint, ModelSnapshot model) {
   enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
@@ -96,23 +97,23 @@ void Trainer::keep(bool evaluate, bool checkpoint, KeptModel model) {
     saved_ = progress_.round;
     log_.flush();
   }
-  if (keeper_ && (evaluate || checkpoint)) {
-    keeper_->keep({.stamp = {.round = progress_.round,
-                             .samples = progress_.samples,
-                             .epoch = epoch(),
-                             .training_seconds = to_seconds(progress_.training)},
-                   .progress = progress_,
-                   .evaluate = evaluate,
-                   .checkpoint = checkpoint,
-                   .model = [model = std::move(model)]() mutable { return std::move(model); }});
+  if (snapshots_ && (evaluate || checkpoint)) {
+    snapshots_->keep({.stamp = {.round = progress_.round,
+                                .samples = progress_.samples,
+                                .epoch = epoch(),
+                                .training_seconds = to_seconds(progress_.training)},
+                      .progress = progress_,
+                      .evaluate = evaluate,
+                      .checkpoint = checkpoint,
+                      .model = [model = std::move(model)]() mutable { return std::move(model); }});
   }
 }
 
-KeptModel Trainer::copy_of_model() {
+ModelSnapshot Trainer::copy_of_model() {
   const ModelParts model = scheme_.model(replica_);
-  KeptModel copy{.params = {model.params.begin(), model.params.end()},
-                 .buffers = {model.buffers.begin(), model.buffers.end()},
-                 .states = scheme_.states()};
+  ModelSnapshot copy{.params = {model.params.begin(), model.params.end()},
+                     .buffers = {model.buffers.begin(), model.buffers.end()},
+                     .states = scheme_.states()};
   copy.states[state_of_optimizer] = replica_.optimizer_state();
   const std::vector<WorkerPosition> positions = scheme_.positions();
   for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {

@@ -94,9 +94,9 @@ void warn_of_small_batches(const JobPlan& plan) {
 }
 
 /// A worker's model, and where it meets others, before its first step.
-class Beginning {
+class WorkerSetup {
  public:
-  Beginning(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+  WorkerSetup(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
   /// What a checkpoint says of this worker's loop, and of the pacer.
@@ -119,7 +119,7 @@ class Beginning {
 
   const WorkerOptions& options_;
   Replica& replica_;
-  PaceLine& pacer_;
+  PacerClient& pacer_;
   Group workers_;
   std::optional<ServerClient> server_;
   Reply server_start_{};
@@ -131,7 +131,8 @@ class Beginning {
   Progress progress_;
 };
 
-Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options)
+WorkerSetup::WorkerSetup(World& world, MemberLink& link, Replica& replica,
+                         const WorkerOptions& options)
     : options_(options),
       replica_(replica),
       pacer_(link),
@@ -149,13 +150,13 @@ Beginning::Beginning(World& world, MemberLink& link, Replica& replica, const Wor
 }
 
 /// Of the worker that has read the checkpoint.
-std::optional<wire::PacerMemory> Beginning::pacer() const {
+std::optional<wire::PacerMemory> WorkerSetup::pacer() const {
   const bool tells = options_.rank == Rank{0} && !pacer_state_.counters.empty();
   return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
 }
 
 /// Whether no worker's host has a core to spare, and none emulates its device. All workers come to the same.
-bool Beginning::all_cores_taken() {
+bool WorkerSetup::all_cores_taken() {
   const bool emulated = options_.plan.pacer(options_.rank).has_value();
   const std::uint8_t taken = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;
   std::vector<std::uint8_t> all(workers_.size());
@@ -164,13 +165,13 @@ bool Beginning::all_cores_taken() {
 }
 
 /// Whether this host has a core that no worker computes on.
-bool Beginning::has_spare_core() const {
+bool WorkerSetup::has_spare_core() const {
   const std::vector<std::uint32_t>& hosts = workers_.hosts();
   const auto here = std::count(hosts.begin(), hosts.end(), hosts[workers_.rank().value]);
   return options_.cores > static_cast<std::uint64_t>(here) * config().threads;
 }
 
-Progress Beginning::begin() {
+Progress WorkerSetup::begin() {
   if (options_.plan.server_keeps_model()) {
     return begin_from_server();
   }
@@ -182,7 +183,7 @@ Progress Beginning::begin() {
   return start;
 }
 
-Progress Beginning::begin_together() {
+Progress WorkerSetup::begin_together() {
   if (options_.resume_from) {
     Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
     outer_state_ = std::move(restored.outer_state);
@@ -196,7 +197,7 @@ Progress Beginning::begin_together() {
 
 /// A new job's first model is drawn by the workers and handed over by one of them; one that goes on
 /// has its model from the server.
-Progress Beginning::begin_from_server() {
+Progress WorkerSetup::begin_from_server() {
   if (!options_.resume_from) {
     draw_initial_state(workers_, replica_, config());
     if (options_.rank == Rank{0}) {
@@ -212,7 +213,7 @@ Progress Beginning::begin_from_server() {
           .training = server_start_.training};
 }
 
-void Beginning::begin_in_shared_memory() {
+void WorkerSetup::begin_in_shared_memory() {
   shared_.emplace(options_.shared_memory, SharedModel::Size{.params = values(Part::params),
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
@@ -226,7 +227,7 @@ void Beginning::begin_in_shared_memory() {
   }
 }
 
-Averaging::Options Beginning::averaging() {
+Averaging::Options WorkerSetup::averaging() {
   const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
   return {.weights = config().weights.value(),
           .data_share = options_.plan.data_share(options_.dataset.train, options_.rank),
@@ -237,7 +238,7 @@ Averaging::Options Beginning::averaging() {
           .samples_to_do = to_do - std::min(to_do, progress_.samples)};
 }
 
-std::unique_ptr<Scheme> Beginning::make_scheme() {
+std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
   const auto per_epoch = static_cast<double>(options_.dataset.train.samples());
   const std::vector<std::uint32_t> batch_sizes = options_.plan.batch_sizes();
   return scheme_named(config().scheme)
@@ -272,14 +273,14 @@ std::unique_ptr<Scheme> Beginning::make_scheme() {
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   const View& view = link.join();
   try {
-    Beginning beginning(world, link, replica, options);
-    keep_rounds_up_to(options.folder.worker_log(options.rank), beginning.progress().round);
+    WorkerSetup setup(world, link, replica, options);
+    keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
     if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
       warn_of_small_batches(options.plan);
     }
-    link.restart(beginning.pacer());
-    const auto scheme = beginning.make_scheme();
-    scheme->load_worker_states(beginning.states());
+    link.restart(setup.pacer());
+    const auto scheme = setup.make_scheme();
+    scheme->load_worker_states(setup.states());
     Trainer trainer(
         world, link, replica, *scheme,
         {.config = options.plan.config(),
@@ -292,13 +293,13 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .samples_per_step = options.plan.samples_per_step(),
          .batch_size = options.plan.batch_sizes()[options.rank.value],
          .samples_to_train = options.plan.samples_to_train(options.dataset.train.samples()),
-         .start = beginning.progress(),
-         .resumed = beginning.loop(),
+         .start = setup.progress(),
+         .resumed = setup.loop(),
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
          .evaluator = evaluator_of(view),
-         .stand_alone_throughput = beginning.stand_alone_throughput()});
+         .stand_alone_throughput = setup.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.status("done");

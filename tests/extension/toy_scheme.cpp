@@ -40,7 +40,7 @@ class Toy : public Scheme {
                                .samples = facts.samples,
                                .loss_sum = facts.loss_sum,
                                .paused = facts.paused,
-                               .agreed = facts.wishes}};
+                               .agreed = facts.requests}};
   }
 
  private:

@@ -62,7 +62,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
 
 // By the schemes.
 
-class AfterSteps : public Turns {
+class AfterSteps : public SyncSchedule {
  public:
   explicit AfterSteps(std::size_t steps) : steps_(steps) {}
   bool meets_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }

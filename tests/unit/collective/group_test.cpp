@@ -22,7 +22,7 @@ using testing::Each;
 using testing::ElementsAre;
 
 /// What a coordinator would tell one worker.
-class ToldByHand : public Losses {
+class ToldByHand : public FailureListener {
  public:
   std::vector<Rank> lost() const override { return lost_; }
   void finished() override {}

@@ -33,11 +33,11 @@ SimulatedGroup sharing(std::uint32_t size) {
   return {.size = size, .shared_memory = true};
 }
 
-/// Losses that are looked up as a test likes, and take as long.
-class LossesAsTold : public Losses {
+/// Failures that are looked up as a test likes, and take as long.
+class FailuresAsTold : public FailureListener {
  public:
   using Look = std::function<std::vector<Rank>()>;
-  explicit LossesAsTold(Look look) : look_(std::move(look)) {}
+  explicit FailuresAsTold(Look look) : look_(std::move(look)) {}
 
   std::vector<Rank> lost() const override { return look_(); }
   void finished() override {}
@@ -49,7 +49,7 @@ class LossesAsTold : public Losses {
 };
 
 /// The same group, as one that may lose members.
-Group that_may_shrink(Group& group, Losses& losses) {
+Group that_may_shrink(Group& group, FailureListener& losses) {
   Group::Options options{.members = {}, .self = group.rank(), .losses = &losses};
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
     options.members.push_back(group.node(Rank{rank}));
@@ -119,7 +119,7 @@ TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<Values>(sharing(size), [&](Group& group) {
-      LossesAsTold none([] { return std::vector<Rank>(); });
+      FailuresAsTold none([] { return std::vector<Rank>(); });
       Group shrinking = that_may_shrink(group, none);
       const auto shared = SharedAllreduce::make(shrinking);
       const Vector vector(group, where, 300'007);
@@ -220,11 +220,11 @@ TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
   const auto ends = on_every_rank<std::string>(sharing(3), [&](Group& group) -> std::string {
     World& world = group.world();
     const std::uint32_t rank = group.rank().value;
-    const LossesAsTold::Look look = [&]() -> std::vector<Rank> {
+    const FailuresAsTold::Look look = [&]() -> std::vector<Rank> {
       world.sleep_for(std::max(Duration::zero(), TimePoint(looks_until[rank]) - world.now()));
       return rank == 0 && world.now() >= TimePoint(7s) ? std::vector{Rank{2}} : std::vector<Rank>();
     };
-    LossesAsTold losses(look);
+    FailuresAsTold losses(look);
     Group shrinking = that_may_shrink(group, losses);
     const auto shared = SharedAllreduce::make(shrinking);
     const Vector vector(group, Where::shared_memory, 50'000);

@@ -19,12 +19,13 @@ TEST(Conclude, AddsSamplesAndLossAndTakesTheLongestPause) {
   EXPECT_EQ(meeting.samples, 96U);
   EXPECT_EQ(meeting.loss_sum, 15);
   EXPECT_EQ(meeting.paused, Duration(3s));
-  EXPECT_EQ(meeting.agreed, Wishes{});
+  EXPECT_EQ(meeting.agreed, StepRequests{});
 }
 
 TEST(Conclude, AllDoWhatOneWishes) {
-  const Meeting meeting = conclude({{.wishes = {.stop = true}}, {.wishes = {.checkpoint = true}}});
-  EXPECT_EQ(meeting.agreed, (Wishes{.stop = true, .evaluate = false, .checkpoint = true}));
+  const Meeting meeting =
+      conclude({{.requests = {.stop = true}}, {.requests = {.checkpoint = true}}});
+  EXPECT_EQ(meeting.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
 }
 
 TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {

@@ -143,8 +143,8 @@ Worker train(Group& group, const Cluster& cluster) {
     const bool asks = cluster.asks_for_checkpoints == group.rank() && worker.mini_batches % 10 == 0;
     const Outcome outcome = scheme.after_backward(
         replica,
-        {.samples = pass.samples, .loss_sum = pass.loss_sum, .wishes = {.checkpoint = asks}});
-    for (const Fate& fate : outcome.fates) {
+        {.samples = pass.samples, .loss_sum = pass.loss_sum, .requests = {.checkpoint = asks}});
+    for (const PushStatus& fate : outcome.push_statuses) {
       worker.staleness.push_back(fate.staleness);
     }
     if (outcome.meeting) {

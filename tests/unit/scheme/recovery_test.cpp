@@ -28,7 +28,7 @@ struct Known {
   std::set<Rank> finished;
 };
 
-class ToldAtOnce : public Losses {
+class ToldAtOnce : public FailureListener {
  public:
   ToldAtOnce(World& world, Known& known, Rank self) : world_(world), known_(known), self_(self) {}
 

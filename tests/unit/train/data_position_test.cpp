@@ -9,7 +9,7 @@
 #include "data/partition.hpp"
 #include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
-#include "train/batch_cutter.hpp"
+#include "train/micro_batcher.hpp"
 
 namespace syncopate {
 namespace {
@@ -20,7 +20,7 @@ using test::ThreadWorld;
 /// A loader and a cutter that begin at a position.
 class Reader {
  public:
-  Reader(World& world, const Dataset& dataset, const BatchFeed& feed, BatchCutter::Empty empty,
+  Reader(World& world, const Dataset& dataset, const BatchFeed& feed, MicroBatcher::Empty empty,
          const DataPosition& start)
       : loader_(
             world,
@@ -35,7 +35,7 @@ class Reader {
 
  private:
   Loader loader_;
-  BatchCutter cutter_;
+  MicroBatcher cutter_;
 };
 
 TEST(DataPosition, GoesOnWithTheNextSample) {
@@ -47,7 +47,7 @@ TEST(DataPosition, GoesOnWithTheNextSample) {
     // Of 24 samples worker 0 has 8, in two mini-batches; worker 1 has 16, in three: worker 0 has an empty one.
     const BatchFeed feed(Partition(dataset.train.labels, {.seed = seed, .shares = {1.0, 2.0}}),
                          Rank{static_cast<std::uint32_t>(random.below(2))}, {4, 7});
-    const auto empty = BatchCutter::Empty::passed_over;
+    const auto empty = MicroBatcher::Empty::passed_over;
     Reader whole(world, dataset, feed, empty, {});
     for (std::uint64_t steps = random.below(12); steps > 0; --steps) {
       whole.read(static_cast<std::uint32_t>(random.below(6)));
@@ -65,7 +65,7 @@ TEST(DataPosition, CountsMiniBatchesThatAreDoneWith) {
   ThreadWorld world;
   const Dataset dataset = numbered(12);
   const BatchFeed feed(Partition(dataset.train.labels, {.seed = 1, .shares = {1.0}}), Rank{0}, {5});
-  Reader reader(world, dataset, feed, BatchCutter::Empty::kept, {});
+  Reader reader(world, dataset, feed, MicroBatcher::Empty::kept, {});
   EXPECT_EQ(reader.position(), DataPosition{});
   reader.read(3);
   EXPECT_EQ(reader.position(), (DataPosition{.batch = 0, .taken = 3}));

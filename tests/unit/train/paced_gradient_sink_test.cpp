@@ -2,7 +2,7 @@
 //         the device of its profile would have it.
 // Method: a sink that notes what it takes, and when, by the simulator's clock.
 
-#include "train/gradient_gate.hpp"
+#include "train/paced_gradient_sink.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,11 +31,11 @@ class Notes final : public GradientSink {
   std::vector<TimePoint> times;
 };
 
-TEST(GradientGate, PassesOnWhatIsFinite) {
+TEST(PacedGradientSink, PassesOnWhatIsFinite) {
   const std::vector<float> gradient(10, 1.0F);
   Notes notes;
-  GradientGate gate;
-  gate.begin(&notes, gradient, GradientGate::Hold::no);
+  PacedGradientSink gate;
+  gate.begin(&notes, gradient, PacedGradientSink::Hold::no);
   gate.ready(4, 10);
   EXPECT_EQ(notes.ranges, (Ranges{{4, 10}}));
   gate.ready(0, 4);
@@ -44,30 +44,30 @@ TEST(GradientGate, PassesOnWhatIsFinite) {
   EXPECT_TRUE(gate.in_use());
 }
 
-TEST(GradientGate, LetsNothingFollowAValueThatIsNotFinite) {
+TEST(PacedGradientSink, LetsNothingFollowAValueThatIsNotFinite) {
   std::vector<float> gradient(10, 1.0F);
   gradient[5] = std::numeric_limits<float>::infinity();
   Notes notes;
-  GradientGate gate;
-  gate.begin(&notes, gradient, GradientGate::Hold::no);
+  PacedGradientSink gate;
+  gate.begin(&notes, gradient, PacedGradientSink::Hold::no);
   gate.ready(8, 10);
   gate.ready(4, 8);
   gate.ready(0, 4);
   EXPECT_EQ(notes.ranges, (Ranges{{8, 10}}));
   EXPECT_FALSE(gate.finite());
   gradient[5] = 1;
-  gate.begin(&notes, gradient, GradientGate::Hold::no);
+  gate.begin(&notes, gradient, PacedGradientSink::Hold::no);
   EXPECT_TRUE(gate.finite());
 }
 
-TEST(GradientGate, HoldsBackWhatAnEmulatedDeviceWouldNotHave) {
+TEST(PacedGradientSink, HoldsBackWhatAnEmulatedDeviceWouldNotHave) {
   sim::Simulation simulation({.seed = 1});
   simulation.add_node("device", [](World& world) {
     const std::vector<float> gradient(10, 1.0F);
     Notes notes;
     notes.clock = &world;
-    GradientGate gate;
-    gate.begin(&notes, gradient, GradientGate::Hold::yes);
+    PacedGradientSink gate;
+    gate.begin(&notes, gradient, PacedGradientSink::Hold::yes);
     gate.ready(5, 10);
     gate.ready(0, 5);
     EXPECT_TRUE(notes.ranges.empty());
@@ -81,13 +81,13 @@ TEST(GradientGate, HoldsBackWhatAnEmulatedDeviceWouldNotHave) {
   simulation.run();
 }
 
-TEST(GradientGate, HandsOnAtOnceWhatIsOverdue) {
+TEST(PacedGradientSink, HandsOnAtOnceWhatIsOverdue) {
   sim::Simulation simulation({.seed = 1});
   simulation.add_node("device", [](World& world) {
     const std::vector<float> gradient(10, 1.0F);
     Notes notes;
-    GradientGate gate;
-    gate.begin(&notes, gradient, GradientGate::Hold::yes);
+    PacedGradientSink gate;
+    gate.begin(&notes, gradient, PacedGradientSink::Hold::yes);
     gate.ready(0, 10);
     const TimePoint begun = world.now();
     world.sleep_for(5s);

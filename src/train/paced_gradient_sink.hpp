@@ -17,7 +17,7 @@ namespace syncopate {
 /// most networks, whose last layers have the most parameters, the first values come sooner.
 ///
 /// Thread: one.
-class GradientGate final : public GradientSink {
+class PacedGradientSink final : public GradientSink {
  public:
   /// Whether values wait for `let_through`.
   enum class Hold { no, yes };

@@ -7,7 +7,7 @@ namespace syncopate {
 
 /// Says when something that happens every so often is due. Pure: it compares two moments of
 /// training, so that a resumed run does at each step what an uninterrupted one does.
-class Recurrence {
+class PeriodicTrigger {
  public:
   /// A moment of training, between two steps.
   struct Moment {
@@ -15,7 +15,7 @@ class Recurrence {
     Duration training{};
   };
 
-  Recurrence(Every every, double steps_per_epoch);
+  PeriodicTrigger(Every every, double steps_per_epoch);
 
   /// Whether a multiple of the period lies in (before, after].
   bool due(const Moment& before, const Moment& after) const;

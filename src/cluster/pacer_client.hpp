@@ -14,9 +14,9 @@ struct PaceOrder {
 };
 
 /// A worker's line to the pacer. What is said goes one way: nobody waits for an answer.
-class PaceLine {
+class PacerClient {
  public:
-  virtual ~PaceLine() = default;
+  virtual ~PacerClient() = default;
 
   virtual void report(const StepReport& report) = 0;
   virtual PaceOrder order() const = 0;

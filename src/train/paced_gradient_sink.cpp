@@ -1,10 +1,10 @@
-#include "train/gradient_gate.hpp"
+#include "train/paced_gradient_sink.hpp"
 
 #include "collective/finite.hpp"
 
 namespace syncopate {
 
-void GradientGate::begin(GradientSink* to, std::span<const float> gradient, Hold hold) {
+void PacedGradientSink::begin(GradientSink* to, std::span<const float> gradient, Hold hold) {
   to_ = to;
   gradient_ = gradient;
   hold_ = hold;
@@ -12,7 +12,7 @@ void GradientGate::begin(GradientSink* to, std::span<const float> gradient, Hold
   finite_ = true;
 }
 
-void GradientGate::ready(std::size_t begin, std::size_t end) {
+void PacedGradientSink::ready(std::size_t begin, std::size_t end) {
   finite_ = finite_ && all_finite(gradient_.subspan(begin, end - begin));
   if (!finite_) {
     return;
@@ -24,7 +24,7 @@ void GradientGate::ready(std::size_t begin, std::size_t end) {
   }
 }
 
-void GradientGate::let_through(World& world, TimePoint begun, TimePoint due) {
+void PacedGradientSink::let_through(World& world, TimePoint begun, TimePoint due) {
   const TimePoint forward_done = begun + (due - begun) / 3;
   std::size_t made = 0;
   for (const Range& range : held_) {

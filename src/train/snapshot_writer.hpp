@@ -19,7 +19,7 @@
 namespace syncopate {
 
 /// A model that nobody changes any more.
-struct KeptModel {
+struct ModelSnapshot {
   std::vector<float> params;
   std::vector<float> buffers;
   States states{};  ///< as in a `ModelView`
@@ -29,7 +29,7 @@ struct KeptModel {
 /// leads the job: the worker of rank 0, or a parameter server's first shard. It meanwhile goes on.
 ///
 /// Threads: one task calls; the background task is its own.
-class ModelKeeper {
+class SnapshotWriter {
  public:
   struct Options {
     std::optional<NodeId> evaluator;
@@ -44,14 +44,14 @@ class ModelKeeper {
     Progress progress;
     bool evaluate = false;
     bool checkpoint = false;
-    std::function<KeptModel()> model;  ///< called once, in the keeper's task
+    std::function<ModelSnapshot()> model;  ///< called once, in the keeper's task
   };
 
-  ModelKeeper(World& world, MemberLink& link, Options options);
+  SnapshotWriter(World& world, MemberLink& link, Options options);
   /// Ends the task, whatever it is doing, once the world is cancelled or `finish` has been called.
-  ~ModelKeeper();
-  ModelKeeper(const ModelKeeper&) = delete;
-  ModelKeeper& operator=(const ModelKeeper&) = delete;
+  ~SnapshotWriter();
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   /// Blocks while more models wait than there is memory for. Errors: what ended the task.
   void keep(Moment moment);
@@ -63,8 +63,8 @@ class ModelKeeper {
   void keep_for_ever();
   std::optional<Moment> next();
   void keep_now(const Moment& moment);
-  void write_down(const Moment& moment, const KeptModel& model);
-  void wait_while(bool (ModelKeeper::*condition)() const);
+  void write_down(const Moment& moment, const ModelSnapshot& model);
+  void wait_while(bool (SnapshotWriter::*condition)() const);
   bool is_full() const { return waiting_.size() >= most_waiting_; }
   bool is_busy() const { return !waiting_.empty() || working_; }
 

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "cluster/pace_line.hpp"
-#include "scheme/turns.hpp"
+#include "cluster/pacer_client.hpp"
+#include "scheme/sync_schedule.hpp"
 
 namespace syncopate {
 
 /// Tells the pacer of every step and goes on until it says *ready* (ESync, Li et al. 2019, algorithm 1,
 /// without its round trip). The mini-batch in hand is never dropped: what the pacer says while a step
 /// is under way counts at the step's end.
-class PacedTurns : public Turns {
+class PacedSchedule : public SyncSchedule {
  public:
   struct Options {
     FirstPace first;
@@ -17,7 +17,7 @@ class PacedTurns : public Turns {
   };
 
   /// `line` outlives this.
-  PacedTurns(PaceLine& line, const Options& options)
+  PacedSchedule(PacerClient& line, const Options& options)
       : line_(line),
         first_(options.first),
         batch_size_(options.batch_size),
@@ -32,7 +32,7 @@ class PacedTurns : public Turns {
   bool is_time() const;
   std::uint32_t told_samples() const;
 
-  PaceLine& line_;
+  PacerClient& line_;
   FirstPace first_;  ///< what holds until the pacer says otherwise
   std::uint32_t batch_size_;
   std::uint64_t round_;

@@ -1,18 +1,18 @@
-#include "train/recurrence.hpp"
+#include "train/periodic_trigger.hpp"
 
 #include <cmath>
 
 namespace syncopate {
 
-Recurrence::Recurrence(Every every, double steps_per_epoch)
+PeriodicTrigger::PeriodicTrigger(Every every, double steps_per_epoch)
     : every_(every), steps_per_epoch_(steps_per_epoch) {}
 
-bool Recurrence::due(const Moment& before, const Moment& after) const {
+bool PeriodicTrigger::due(const Moment& before, const Moment& after) const {
   return every_.unit != Every::Unit::never &&
          std::floor(periods(after)) > std::floor(periods(before));
 }
 
-double Recurrence::periods(const Moment& moment) const {
+double PeriodicTrigger::periods(const Moment& moment) const {
   switch (every_.unit) {
     case Every::Unit::never: return 0;
     case Every::Unit::steps: return moment.step / every_.amount;

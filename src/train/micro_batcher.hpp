@@ -9,13 +9,13 @@
 namespace syncopate {
 
 /// Hands out a loader's mini-batches whole, or in the sizes that steps take, in their order.
-class BatchCutter {
+class MicroBatcher {
  public:
   /// Whether a mini-batch without samples, which fills up an epoch, is handed out or passed over.
   enum class Empty { kept, passed_over };
 
   /// `loader` must outlive this; its first mini-batch is the one of `start`.
-  BatchCutter(Loader& loader, Empty empty, const DataPosition& start = {})
+  MicroBatcher(Loader& loader, Empty empty, const DataPosition& start = {})
       : loader_(loader), empty_(empty), batch_(start.batch), skipped_(start.taken) {}
 
   /// The next `samples` of the feed, of one mini-batch or of several; 0: what is left of the one under

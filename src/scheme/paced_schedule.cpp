@@ -1,4 +1,4 @@
-#include "scheme/paced_turns.hpp"
+#include "scheme/paced_schedule.hpp"
 
 namespace syncopate {
 namespace {
@@ -7,7 +7,7 @@ constexpr const char* step_samples_counter = "step_samples";
 
 }  // namespace
 
-bool PacedTurns::meets_after(const LocalStep& step) {
+bool PacedSchedule::meets_after(const LocalStep& step) {
   ++steps_;
   const bool meets = is_time();
   line_.report({.round = round_,
@@ -24,29 +24,29 @@ bool PacedTurns::meets_after(const LocalStep& step) {
   return meets;
 }
 
-std::uint32_t PacedTurns::step_samples() const {
+std::uint32_t PacedSchedule::step_samples() const {
   const std::uint32_t samples = told_samples();
   return samples < batch_size_ ? samples : 0;
 }
 
-std::uint32_t PacedTurns::told_samples() const {
+std::uint32_t PacedSchedule::told_samples() const {
   const PaceOrder order = line_.order();
   return order.step_samples > 0 ? order.step_samples : first_.step_samples;
 }
 
-OptimizerState PacedTurns::state() const {
+OptimizerState PacedSchedule::state() const {
   return {.slots = {}, .counters = {{step_samples_counter, told_samples()}}};
 }
 
 /// The pacer goes on with what it knows, so the first round is like any other.
-void PacedTurns::load(const OptimizerState& state) {
+void PacedSchedule::load(const OptimizerState& state) {
   const auto samples = state.counters.find(step_samples_counter);
   if (samples != state.counters.end()) {
     first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .meet_after = {}};
   }
 }
 
-bool PacedTurns::is_time() const {
+bool PacedSchedule::is_time() const {
   const PaceOrder order = line_.order();
   if (order.round == round_ && order.meet_after > 0) {
     return steps_ >= order.meet_after;

@@ -12,9 +12,9 @@ namespace syncopate {
 /// Whom a job goes on without, as its coordinator says, for workers who meet each other all the same.
 ///
 /// Thread: any; one at a time waits in `await_more`.
-class Losses {
+class FailureListener {
  public:
-  virtual ~Losses() = default;
+  virtual ~FailureListener() = default;
 
   /// Ranks, in the order in which the coordinator dropped them, which is the same for all members.
   virtual std::vector<Rank> lost() const = 0;

@@ -2,7 +2,7 @@
 //         empty mini-batches are kept or passed over.
 // Method: a dataset whose k-th image has pixels of value k, cut by sizes that change.
 
-#include "train/batch_cutter.hpp"
+#include "train/micro_batcher.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,12 +33,12 @@ std::vector<std::int64_t> whole_epoch(BatchFeed feed, const Dataset& dataset) {
   return labels;
 }
 
-TEST(BatchCutter, HandsOutEverySampleOnceInTheFeedsOrder) {
+TEST(MicroBatcher, HandsOutEverySampleOnceInTheFeedsOrder) {
   ThreadWorld world;
   const Dataset dataset = numbered(24);
   const BatchFeed feed = feed_of(dataset, Rank{1}, {4, 7});  // 16 samples: 7, 7, 2
   Loader loader(world, {.dataset = dataset, .feed = feed, .start = {}});
-  BatchCutter cutter(loader, BatchCutter::Empty::kept);
+  MicroBatcher cutter(loader, MicroBatcher::Empty::kept);
   std::vector<std::int64_t> labels;
   std::vector<std::size_t> sizes;
   for (const std::uint32_t wanted : {3U, 3U, 3U, 0U, 2U}) {
@@ -52,16 +52,16 @@ TEST(BatchCutter, HandsOutEverySampleOnceInTheFeedsOrder) {
   EXPECT_EQ(labels, whole_epoch(feed, dataset));
 }
 
-TEST(BatchCutter, PassesOverEmptyBatchesWhereToldTo) {
+TEST(MicroBatcher, PassesOverEmptyBatchesWhereToldTo) {
   ThreadWorld world;
   const Dataset dataset = numbered(24);
   const BatchFeed feed = feed_of(dataset, Rank{0}, {8, 4});  // 8 samples, then empty until step 4
   Loader first(world, {.dataset = dataset, .feed = feed, .start = {}});
-  BatchCutter kept(first, BatchCutter::Empty::kept);
+  MicroBatcher kept(first, MicroBatcher::Empty::kept);
   kept.next(0);
   EXPECT_EQ(kept.next(0).samples(), 0U);
   Loader second(world, {.dataset = dataset, .feed = feed, .start = {}});
-  BatchCutter passed_over(second, BatchCutter::Empty::passed_over);
+  MicroBatcher passed_over(second, MicroBatcher::Empty::passed_over);
   passed_over.next(0);
   EXPECT_EQ(passed_over.next(5).samples(), 5U);
 }

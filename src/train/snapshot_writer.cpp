@@ -1,4 +1,4 @@
-#include "train/model_keeper.hpp"
+#include "train/snapshot_writer.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ std::size_t most_waiting(const ModelLayout& layout) {
 
 }  // namespace
 
-ModelKeeper::ModelKeeper(World& world, MemberLink& link, Options options)
+SnapshotWriter::SnapshotWriter(World& world, MemberLink& link, Options options)
     : link_(link),
       options_(std::move(options)),
       most_waiting_(most_waiting(options_.layout)),
@@ -34,7 +34,7 @@ ModelKeeper::ModelKeeper(World& world, MemberLink& link, Options options)
   task_ = world.spawn("keeper", [this] { run(); });
 }
 
-ModelKeeper::~ModelKeeper() {
+SnapshotWriter::~SnapshotWriter() {
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
@@ -43,8 +43,8 @@ ModelKeeper::~ModelKeeper() {
   task_.reset();
 }
 
-void ModelKeeper::keep(Moment moment) {
-  wait_while(&ModelKeeper::is_full);
+void SnapshotWriter::keep(Moment moment) {
+  wait_while(&SnapshotWriter::is_full);
   {
     const std::scoped_lock lock(mutex_);
     waiting_.push_back(std::move(moment));
@@ -52,14 +52,14 @@ void ModelKeeper::keep(Moment moment) {
   wanted_->notify();
 }
 
-void ModelKeeper::finish() {
-  wait_while(&ModelKeeper::is_busy);
+void SnapshotWriter::finish() {
+  wait_while(&SnapshotWriter::is_busy);
   if (snapshots_) {
     snapshots_->finish();
   }
 }
 
-void ModelKeeper::wait_while(bool (ModelKeeper::*condition)() const) {
+void SnapshotWriter::wait_while(bool (SnapshotWriter::*condition)() const) {
   for (;;) {
     {
       const std::scoped_lock lock(mutex_);
@@ -74,7 +74,7 @@ void ModelKeeper::wait_while(bool (ModelKeeper::*condition)() const) {
   }
 }
 
-void ModelKeeper::run() {
+void SnapshotWriter::run() {
   try {
     keep_for_ever();
   } catch (...) {
@@ -84,7 +84,7 @@ void ModelKeeper::run() {
   kept_->notify();
 }
 
-void ModelKeeper::keep_for_ever() {
+void SnapshotWriter::keep_for_ever() {
   while (auto moment = next()) {
     keep_now(*moment);
     {
@@ -95,7 +95,7 @@ void ModelKeeper::keep_for_ever() {
   }
 }
 
-std::optional<ModelKeeper::Moment> ModelKeeper::next() {
+std::optional<SnapshotWriter::Moment> SnapshotWriter::next() {
   for (;;) {
     {
       const std::scoped_lock lock(mutex_);
@@ -113,8 +113,8 @@ std::optional<ModelKeeper::Moment> ModelKeeper::next() {
   }
 }
 
-void ModelKeeper::keep_now(const Moment& moment) {
-  const KeptModel model = moment.model();
+void SnapshotWriter::keep_now(const Moment& moment) {
+  const ModelSnapshot model = moment.model();
   if (moment.evaluate && snapshots_) {
     snapshots_->send(moment.stamp, model.params, model.buffers);
   }
@@ -123,7 +123,7 @@ void ModelKeeper::keep_now(const Moment& moment) {
   }
 }
 
-void ModelKeeper::write_down(const Moment& moment, const KeptModel& model) {
+void SnapshotWriter::write_down(const Moment& moment, const ModelSnapshot& model) {
   const auto path = options_.folder.checkpoints() / checkpoint_name(moment.progress.round);
   write_checkpoint(path, moment.progress, options_.network,
                    {.layout = options_.layout,

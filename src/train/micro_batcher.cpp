@@ -1,4 +1,4 @@
-#include "train/batch_cutter.hpp"
+#include "train/micro_batcher.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,7 @@ void append_rows(std::vector<Value>& into, const std::vector<Value>& from, std::
 
 }  // namespace
 
-const Batch& BatchCutter::next(std::uint32_t samples) {
+const Batch& MicroBatcher::next(std::uint32_t samples) {
   if (left() == 0) {
     begin_next();
   }
@@ -34,7 +34,7 @@ const Batch& BatchCutter::next(std::uint32_t samples) {
   return part_;
 }
 
-DataPosition BatchCutter::position() const {
+DataPosition MicroBatcher::position() const {
   if (!whole_) {
     return {.batch = batch_, .taken = skipped_};
   }
@@ -42,7 +42,7 @@ DataPosition BatchCutter::position() const {
                     : DataPosition{.batch = batch_ + 1};
 }
 
-void BatchCutter::begin_next() {
+void MicroBatcher::begin_next() {
   do {
     batch_ += whole_ ? 1 : 0;
     whole_ = &loader_.next();
@@ -50,7 +50,7 @@ void BatchCutter::begin_next() {
   taken_ = std::min<std::size_t>(std::exchange(skipped_, 0), whole_->samples());
 }
 
-void BatchCutter::append(std::size_t samples) {
+void MicroBatcher::append(std::size_t samples) {
   const std::size_t values = whole_->shape.values();
   part_.shape = whole_->shape;
   append_rows(part_.features, whole_->features, taken_ * values, samples * values);

@@ -16,9 +16,9 @@ struct LocalStep {
 };
 
 /// Says after which local steps a replica goes to meet the others.
-class Turns {
+class SyncSchedule {
  public:
-  virtual ~Turns() = default;
+  virtual ~SyncSchedule() = default;
 
   /// A step was taken: whether the replica meets the others now. A new round begins then.
   virtual bool meets_after(const LocalStep& step) = 0;
@@ -30,9 +30,9 @@ class Turns {
 };
 
 /// Every so many steps, and after the last one.
-class EverySteps : public Turns {
+class FixedSchedule : public SyncSchedule {
  public:
-  explicit EverySteps(std::uint32_t steps) : steps_(steps) {}
+  explicit FixedSchedule(std::uint32_t steps) : steps_(steps) {}
 
   bool meets_after(const LocalStep& step) override {
     done_ = (done_ + 1) % steps_;
