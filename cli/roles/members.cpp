@@ -9,7 +9,7 @@
 
 #include "base/machine.hpp"
 #include "cli/roles/step_cost.hpp"
-#include "server/crew.hpp"
+#include "server/thread_pool.hpp"
 #include "train/checkpoint.hpp"
 #include "train/evaluator.hpp"
 #include "train/server_role.hpp"

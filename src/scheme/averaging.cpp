@@ -43,7 +43,7 @@ double Averaging::weight_of(std::uint64_t samples) const {
   return 1;
 }
 
-/// Who adds waits for the others' passes, as those do who exchange cards: for as long.
+/// Who adds waits for the others' passes, as those do who exchange step infos: for as long.
 GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
   if (!buckets_) {
     return nullptr;
@@ -52,14 +52,14 @@ GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient)
   return buckets_->begin(weight_of(samples), gradient);
 }
 
-Averaging::Result Averaging::meet(Round round, const Card& card, const Values& values) {
+Averaging::Result Averaging::meet(Round round, const StepInfo& info, const Values& values) {
   Result result =
-      recovery_ ? meet_with_those_left(round, card, values) : attempt(round, card, values);
+      recovery_ ? meet_with_those_left(round, info, values) : attempt(round, info, values);
   samples_done_ += result.table.meeting.samples;
   return result;
 }
 
-Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
+Averaging::Result Averaging::meet_with_those_left(Round round, const StepInfo& info,
                                                   const Values& values) {
   const Clock& clock = group_.world();
   const TimePoint begun = clock.now();
@@ -67,10 +67,10 @@ Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
   const auto once = [&] {
     const TimePoint settling = clock.now();
     if (const auto meeting = recovery_->settle(values)) {
-      result = {.table = {.cards = {}, .meeting = *meeting}};
+      result = {.table = {.infos = {}, .meeting = *meeting}};
       result.communicated = clock.now() - settling;
     } else {
-      result = attempt(round, card, values);
+      result = attempt(round, info, values);
     }
   };
   recovery_->begin(round, values);
@@ -86,11 +86,11 @@ Averaging::Result Averaging::meet_with_those_left(Round round, const Card& card,
   return result;
 }
 
-Averaging::Result Averaging::attempt(Round round, const Card& card, const Values& values) {
+Averaging::Result Averaging::attempt(Round round, const StepInfo& info, const Values& values) {
   const Clock& clock = group_.world();
-  Card mine = card;
-  mine.weight = weight_of(card.samples);
-  CardTable table = exchange_cards(group_, mine);
+  StepInfo mine = info;
+  mine.weight = weight_of(info.samples);
+  RoundInfo table = exchange_step_info(group_, mine);
   table.meeting.round = round;
   const std::uint64_t done = samples_done_ + table.meeting.samples;
   const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
@@ -99,11 +99,11 @@ Averaging::Result Averaging::attempt(Round round, const Card& card, const Values
   prepare(values.model.size());
   const TimePoint met = clock.now();
   table.waited += met - opened;
-  const double total = total_weight(table.cards);
-  const double of_change = weight_of_change(table.cards, mine);
+  const double total = total_weight(table.infos);
+  const double of_change = weight_of_change(table.infos, mine);
   if (options_.server) {
     add_by_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
-                  {.step = round.value, .samples = card.samples});
+                  {.step = round.value, .samples = info.samples});
   } else if (buckets_) {
     buckets_->weighted_mean(values.model, of_change, total);
   } else {

@@ -30,7 +30,7 @@ constexpr auto names_of(Weights) {
       {{"samples", Weights::samples}, {"uniform", Weights::uniform}, {"data", Weights::data}});
 }
 
-/// Meetings at which all workers exchange cards and take the weighted mean of what each brings: by an
+/// Meetings at which all workers exchange step infos and take the weighted mean of what each brings: by an
 /// allreduce, or by a server that adds. Without a server, a meeting of a group that knows its losses goes on
 /// without those who are lost (`Recovery`).
 ///
@@ -59,7 +59,7 @@ class Averaging {
   using Values = MeetingValues;
 
   struct Result {
-    CardTable table;  ///< the round of its meeting is filled in; no cards, if another ended it
+    RoundInfo table;  ///< the round of its meeting is filled in; no step infos, if another ended it
     Duration communicated{};
   };
 
@@ -71,7 +71,7 @@ class Averaging {
   GradientSink* begin(std::uint64_t samples, std::span<float> gradient);
 
   /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
-  Result meet(Round round, const Card& card, const Values& values);
+  Result meet(Round round, const StepInfo& info, const Values& values);
 
   /// Between two meetings: see `Recovery::settle_losses`.
   void settle_losses();
@@ -96,14 +96,14 @@ class Averaging {
 
  private:
   double weight_of(std::uint64_t samples) const;
-  Result attempt(Round round, const Card& card, const Values& values);
-  Result meet_with_those_left(Round round, const Card& card, const Values& values);
+  Result attempt(Round round, const StepInfo& info, const Values& values);
+  Result meet_with_those_left(Round round, const StepInfo& info, const Values& values);
   void prepare(std::size_t values);
   void add_by_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
-  /// What adds up, beside the group that exchanges cards: cards are then about the ends of passes alone, while
+  /// What adds up, beside the group that exchanges step infos: step infos are then about the ends of passes alone, while
   /// buckets are still under way.
   std::optional<Group> adding_;
   Allreduce allreduce_;

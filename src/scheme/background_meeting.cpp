@@ -19,11 +19,11 @@ class Ending {
 
 }  // namespace
 
-void BackgroundMeeting::begin(Round round, const Card& card, const Averaging::Values& values) {
+void BackgroundMeeting::begin(Round round, const StepInfo& info, const Averaging::Values& values) {
   finished_ = false;
-  task_ = averaging_.group().world().spawn("meeting", [this, round, card, values] {
+  task_ = averaging_.group().world().spawn("meeting", [this, round, info, values] {
     const Ending ending(finished_);
-    result_ = averaging_.meet(round, card, values);
+    result_ = averaging_.meet(round, info, values);
   });
 }
 

@@ -21,7 +21,7 @@ class BackgroundMeeting {
   ~BackgroundMeeting() = default;
 
   /// No other is under way. The values are lent until `take`.
-  void begin(Round round, const Card& card, const Averaging::Values& values);
+  void begin(Round round, const StepInfo& info, const Averaging::Values& values);
 
   bool under_way() const { return task_ != nullptr; }
   /// Whether `take` would return at once.

@@ -11,7 +11,7 @@ namespace syncopate {
 /// Batch sizes in proportion to the speeds of the devices, so that all end a step at the same time
 /// (LB-BSP, Chen et al. 2018). The global batch stays what it is.
 ///
-/// Pure: every worker feeds its own with what the cards of a meeting say, the same everywhere, and so
+/// Pure: every worker feeds its own with what the step infos of a meeting say, the same everywhere, and so
 /// all agree without a message. Speeds are estimated from every step, so that sizes follow a device
 /// that becomes slower or faster.
 ///

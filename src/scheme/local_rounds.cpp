@@ -82,8 +82,8 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
     outcome.meeting = end_meeting(replica, outcome.spent);
   }
   if (meets && !waits()) {
-    const Card card = depart(replica);
-    meeting_.begin(round_, card, lent());
+    const StepInfo info = depart(replica);
+    meeting_.begin(round_, info, lent());
   } else if (meets) {
     outcome.meeting = joined(outcome.meeting, meet_at_once(replica, outcome.spent));
     outcome.meeting->agreed.stop |= last_round_;
@@ -164,7 +164,7 @@ void LocalRounds::hold(const StepFacts& facts) {
 }
 
 /// Notes down with what the replica goes to its meeting, and makes Δ_i.
-Card LocalRounds::depart(Replica& replica) {
+StepInfo LocalRounds::depart(Replica& replica) {
   assign(gone_, replica.view(Part::params));
   assign(gone_buffers_, replica.view(Part::buffers));
   std::copy(gone_.begin(), gone_.end(), mean_.all().begin());
@@ -204,8 +204,8 @@ Meeting LocalRounds::return_from(const Averaging::Result& met, Replica& replica,
 }
 
 Meeting LocalRounds::meet_at_once(Replica& replica, Spent& spent) {
-  const Card card = depart(replica);
-  const Averaging::Result met = averaging_.meet(round_, card, lent());
+  const StepInfo info = depart(replica);
+  const Averaging::Result met = averaging_.meet(round_, info, lent());
   spent.communicate += met.communicated;
   spent.wait += met.table.waited;
   return return_from(met, replica, spent);

@@ -78,7 +78,7 @@ class LocalRounds : public Scheme {
   void begin_with(Replica& replica);
   bool waits() const { return !options_.overlap || last_round_ || drains_; }
   void hold(const StepFacts& facts);
-  Card depart(Replica& replica);
+  StepInfo depart(Replica& replica);
   Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
   Meeting meet_at_once(Replica& replica, Spent& spent);
   Meeting end_meeting(Replica& replica, Spent& spent);
@@ -95,7 +95,7 @@ class LocalRounds : public Scheme {
   Round round_;
   bool last_round_ = false;       ///< the end is agreed upon
   bool drains_ = false;           ///< a checkpoint is agreed upon, which the next round ends with
-  Card held_;                     ///< what this replica's next card says
+  StepInfo held_;                 ///< what this replica's next step info says
   std::uint64_t held_steps_ = 0;  ///< likewise
   OwnPart gone_with_{};           ///< with what it went to its meeting
   Duration communicated_{};

@@ -10,10 +10,10 @@
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "cards travel in little-endian order");
+static_assert(std::endian::native == std::endian::little, "infos travel in little-endian order");
 
-/// A card as it travels.
-struct CardBytes {
+/// A step info as it travels.
+struct StepInfoBytes {
   std::uint64_t samples;
   double loss_sum;
   std::int64_t paused_ns;
@@ -26,23 +26,23 @@ struct CardBytes {
   double weight;
   double progress;
 };
-static_assert(sizeof(CardBytes) == 56 && std::is_trivially_copyable_v<CardBytes>);
+static_assert(sizeof(StepInfoBytes) == 56 && std::is_trivially_copyable_v<StepInfoBytes>);
 
-CardBytes pack(const Card& card) {
-  return {card.samples,
-          card.loss_sum,
-          card.paused.count(),
-          card.requests.stop,
-          card.requests.evaluate,
-          card.requests.checkpoint,
-          card.ready,
+StepInfoBytes pack(const StepInfo& info) {
+  return {info.samples,
+          info.loss_sum,
+          info.paused.count(),
+          info.requests.stop,
+          info.requests.evaluate,
+          info.requests.checkpoint,
+          info.ready,
           {},
-          card.took.count(),
-          card.weight,
-          card.progress};
+          info.took.count(),
+          info.weight,
+          info.progress};
 }
 
-Card unpack(const CardBytes& bytes) {
+StepInfo unpack(const StepInfoBytes& bytes) {
   return {.samples = bytes.samples,
           .loss_sum = bytes.loss_sum,
           .paused = Duration(bytes.paused_ns),
@@ -57,7 +57,7 @@ Card unpack(const CardBytes& bytes) {
 
 }  // namespace
 
-Card card_of(const StepFacts& facts) {
+StepInfo step_info_of(const StepFacts& facts) {
   return {.samples = facts.samples,
           .loss_sum = facts.loss_sum,
           .paused = facts.paused,
@@ -65,53 +65,53 @@ Card card_of(const StepFacts& facts) {
           .took = facts.took};
 }
 
-CardTable exchange_cards(Group& group, const Card& mine) {
-  const CardBytes sent = pack(mine);
-  std::vector<CardBytes> received(group.size());
+RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
+  const StepInfoBytes sent = pack(mine);
+  std::vector<StepInfoBytes> received(group.size());
   const TimePoint start = group.world().now();
   allgather(group, std::as_bytes(std::span(&sent, 1)), std::as_writable_bytes(std::span(received)));
-  CardTable table;
-  std::transform(received.begin(), received.end(), std::back_inserter(table.cards), unpack);
-  table.meeting = conclude(table.cards);
+  RoundInfo table;
+  std::transform(received.begin(), received.end(), std::back_inserter(table.infos), unpack);
+  table.meeting = conclude(table.infos);
   const Duration pause_of_others = table.meeting.paused - mine.paused;
   table.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
   return table;
 }
 
-Meeting conclude(const std::vector<Card>& cards) {
+Meeting conclude(const std::vector<StepInfo>& infos) {
   Meeting meeting{};
-  for (const Card& card : cards) {
-    meeting.samples += card.samples;
-    meeting.loss_sum += card.loss_sum;
-    meeting.paused = std::max(meeting.paused, card.paused);
-    meeting.agreed.stop |= card.requests.stop;
-    meeting.agreed.evaluate |= card.requests.evaluate;
-    meeting.agreed.checkpoint |= card.requests.checkpoint;
+  for (const StepInfo& info : infos) {
+    meeting.samples += info.samples;
+    meeting.loss_sum += info.loss_sum;
+    meeting.paused = std::max(meeting.paused, info.paused);
+    meeting.agreed.stop |= info.requests.stop;
+    meeting.agreed.evaluate |= info.requests.evaluate;
+    meeting.agreed.checkpoint |= info.requests.checkpoint;
   }
   return meeting;
 }
 
-double total_weight(const std::vector<Card>& cards) {
+double total_weight(const std::vector<StepInfo>& infos) {
   double total = 0;
-  for (const Card& card : cards) {
-    total += card.weight;
+  for (const StepInfo& info : infos) {
+    total += info.weight;
   }
   return total;
 }
 
-double weight_of_change(const std::vector<Card>& cards, const Card& mine) {
+double weight_of_change(const std::vector<StepInfo>& infos, const StepInfo& mine) {
   if (mine.progress == 0 || mine.weight == 0) {
     return mine.weight;
   }
-  const auto is_equal = [&](const Card& card) { return card.progress == mine.progress; };
-  if (std::all_of(cards.begin(), cards.end(), is_equal)) {
+  const auto is_equal = [&](const StepInfo& info) { return info.progress == mine.progress; };
+  if (std::all_of(infos.begin(), infos.end(), is_equal)) {
     return mine.weight;
   }
   double length = 0;
-  for (const Card& card : cards) {
-    length += card.weight * card.progress;
+  for (const StepInfo& info : infos) {
+    length += info.weight * info.progress;
   }
-  return mine.weight * (length / total_weight(cards)) / mine.progress;
+  return mine.weight * (length / total_weight(infos)) / mine.progress;
 }
 
 }  // namespace syncopate

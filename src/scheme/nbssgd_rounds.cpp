@@ -259,9 +259,9 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
 
 /// Whether that round was the last.
 bool NbssgdRounds::conclude(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result) {
-  const std::vector<Card>& infos = result.table.cards;
+  const std::vector<StepInfo>& infos = result.table.infos;
   const bool all_ready =
-      std::all_of(infos.begin(), infos.end(), [](const Card& info) { return info.ready; });
+      std::all_of(infos.begin(), infos.end(), [](const StepInfo& info) { return info.ready; });
   round->meeting = result.table.meeting;
   round->communicated = result.communicated;
   StepRequests& agreed = round->meeting.agreed;

@@ -23,7 +23,7 @@ namespace syncopate {
 struct NbssgdRound {
   explicit NbssgdRound(SharedMemory* memory) : gradient(memory) {}
 
-  Card info{};                             ///< this worker's
+  StepInfo info{};                         ///< this worker's
   std::vector<std::uint64_t> staleness{};  ///< of each of its mini-batches, in rounds
   SharedValues gradient;                   ///< g_i; after the allreduce Σ n_i g_i / N
   std::vector<float> brought_buffers{};    ///< of the replica, as they were contributed
@@ -106,7 +106,7 @@ class NbssgdRounds {
   RoundBook book_;
   RoundDrain drain_;
   GradientSum sum_;             ///< of the open round
-  Card info_;                   ///< likewise
+  StepInfo info_;               ///< likewise
   std::uint64_t pending_ = 0;   ///< samples booked that are in no result that was taken
   std::vector<float> buffers_;  ///< the replica's, after its last mini-batch and the last round
   Round taken_;                 ///< the last that the worker has taken

@@ -25,7 +25,7 @@ struct MeetingValues {
 ///
 /// A meeting that breaks may have ended well for some. So those who are left first *settle*, as a new
 /// generation of the group, which round each of them wants to hold: r where it broke, r + 1 where it had
-/// ended. More than one apart they cannot be, for the cards of r + 1 come from those who have r behind
+/// ended. More than one apart they cannot be, for the step infos of r + 1 come from those who have r behind
 /// them. Whoever ended r has a sum with everybody's part in it, that of the lost one, too; the lowest
 /// of them hands it over to those who want r. If nobody has it, all hold r again, and what the lost one
 /// had done since r − 1 is lost with it. A further loss begins the settlement anew.

@@ -54,26 +54,26 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;
   const Averaging::Result met =
-      averaging_.meet(round_, card_of(facts),
+      averaging_.meet(round_, step_info_of(facts),
                       {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
   replica.store(Part::grads);
   replica.store(Part::buffers);
   const TimePoint averaged = clock.now();
   replica.local_step();
-  balance(met.table.cards);
+  balance(met.table.infos);
   return {.spent = {.update = clock.now() - averaged,
                     .communicate = met.communicated,
                     .wait = met.table.waited},
           .meeting = met.table.meeting};
 }
 
-void Ssgd::balance(const std::vector<Card>& cards) {
+void Ssgd::balance(const std::vector<StepInfo>& infos) {
   if (!balance_) {
     return;
   }
   std::vector<Balance::Step> steps;
-  for (const Card& card : cards) {
-    steps.push_back({.samples = static_cast<std::uint32_t>(card.samples), .took = card.took});
+  for (const StepInfo& info : infos) {
+    steps.push_back({.samples = static_cast<std::uint32_t>(info.samples), .took = info.took});
   }
   balance_->heard(steps);
 }

@@ -46,7 +46,7 @@ class Ssgd : public Scheme {
   std::optional<Meeting> leave(Replica& replica) override;
 
  private:
-  void balance(const std::vector<Card>& cards);
+  void balance(const std::vector<StepInfo>& infos);
 
   Averaging averaging_;
   Round round_;

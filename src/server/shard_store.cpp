@@ -15,7 +15,7 @@ namespace {
 /// 64 KiB: the blocks of an update, of its gradient and of its answer fit the second-level cache.
 constexpr std::size_t block_values = 16 * 1024;
 /// From here on a loop over all parameters takes longer than it takes to wake a thread.
-constexpr std::size_t worth_a_crew = 512 * 1024;
+constexpr std::size_t worth_a_pool = 512 * 1024;
 
 std::span<float> block_of(std::span<float> values, std::size_t first, std::size_t count) {
   return values.subspan(first, count);
@@ -87,7 +87,7 @@ ShardStore::ShardStore(const Options& options)
       learning_rate_(options.learning_rate),
       desks_(options.workers),
       samples_to_train_(options.samples_to_train),
-      crew_(options.params >= worth_a_crew ? options.hands : 1) {
+      pool_(options.params >= worth_a_pool ? options.hands : 1) {
   if (options.compensation) {
     compensation_.emplace(*options.compensation, options.params);
   }
@@ -103,7 +103,7 @@ ShardStore::ShardStore(const Options& options)
 /// Calls `visit(first, count)` for each block of the parameters, on all hands.
 void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_t)>& visit) {
   const std::size_t blocks = (params_.size() + block_values - 1) / block_values;
-  crew_.run(blocks, [&](std::size_t block) {
+  pool_.run(blocks, [&](std::size_t block) {
     const std::size_t first = block * block_values;
     visit(first, std::min(block_values, params_.size() - first));
   });

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "server/crew.hpp"
 #include "server/delay_compensation.hpp"
 #include "server/optimizer_state.hpp"
+#include "server/thread_pool.hpp"
 #include "server/update_rule.hpp"
 
 namespace syncopate {
@@ -128,7 +128,7 @@ class ShardStore {
   std::uint64_t samples_ = 0;
   double loss_sum_ = 0;
   bool has_model_ = false;
-  Crew crew_;
+  ThreadPool pool_;
 };
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// Goal:   what follows from the cards of a meeting: sums, the longest pause, and every wish.
-// Method: hand-made cards.
+// Goal:   what follows from the step infos of a meeting: sums, the longest pause, and every wish.
+// Method: hand-made step infos.
 
 #include "scheme/meeting.hpp"
 
@@ -29,24 +29,25 @@ TEST(Conclude, AllDoWhatOneWishes) {
 }
 
 TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {
-  const std::vector<Card> cards{{.weight = 3}, {.weight = 5}};
-  EXPECT_EQ(total_weight(cards), 8);
-  EXPECT_EQ(weight_of_change(cards, cards[0]), 3);
-  const std::vector<Card> equal{{.weight = 0.1, .progress = 7}, {.weight = 0.7, .progress = 7}};
+  const std::vector<StepInfo> infos{{.weight = 3}, {.weight = 5}};
+  EXPECT_EQ(total_weight(infos), 8);
+  EXPECT_EQ(weight_of_change(infos, infos[0]), 3);
+  const std::vector<StepInfo> equal{{.weight = 0.1, .progress = 7}, {.weight = 0.7, .progress = 7}};
   EXPECT_EQ(weight_of_change(equal, equal[0]), 0.1);
 }
 
 /// FedNova (Wang et al. 2020): p = (0.2, 0.8), a = (10, 1), so the mean length is 2.8.
 TEST(WeightOfChange, DividesByTheProgressBehindAChange) {
-  const std::vector<Card> cards{{.weight = 0.2, .progress = 10}, {.weight = 0.8, .progress = 1}};
-  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[0]), 0.2 * 2.8 / 10);
-  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[1]), 0.8 * 2.8);
+  const std::vector<StepInfo> infos{{.weight = 0.2, .progress = 10},
+                                    {.weight = 0.8, .progress = 1}};
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[0]), 0.2 * 2.8 / 10);
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.8 * 2.8);
 }
 
 TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
-  const std::vector<Card> cards{{.weight = 0, .progress = 3}, {.weight = 0.5, .progress = 1}};
-  EXPECT_EQ(weight_of_change(cards, cards[0]), 0);
-  EXPECT_DOUBLE_EQ(weight_of_change(cards, cards[1]), 0.5);
+  const std::vector<StepInfo> infos{{.weight = 0, .progress = 3}, {.weight = 0.5, .progress = 1}};
+  EXPECT_EQ(weight_of_change(infos, infos[0]), 0);
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.5);
 }
 
 /// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so on.

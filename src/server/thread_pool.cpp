@@ -1,4 +1,4 @@
-#include "server/crew.hpp"
+#include "server/thread_pool.hpp"
 
 #include <pthread.h>
 
@@ -11,13 +11,13 @@ std::uint32_t hands_at_hand() {
   return std::clamp(std::thread::hardware_concurrency(), 1U, enough);
 }
 
-Crew::Crew(std::uint32_t hands) {
+ThreadPool::ThreadPool(std::uint32_t hands) {
   while (threads_.size() + 1 < hands) {
     threads_.emplace_back([this] { help(); });
   }
 }
 
-Crew::~Crew() {
+ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -28,7 +28,7 @@ Crew::~Crew() {
   }
 }
 
-void Crew::run(std::size_t parts, const Visit& visit) {
+void ThreadPool::run(std::size_t parts, const Visit& visit) {
   {
     const std::lock_guard lock(mutex_);
     visit_ = &visit;
@@ -43,8 +43,8 @@ void Crew::run(std::size_t parts, const Visit& visit) {
   changed_.wait(lock, [this] { return busy_ == 0; });
 }
 
-void Crew::help() {
-  pthread_setname_np(pthread_self(), "crew");
+void ThreadPool::help() {
+  pthread_setname_np(pthread_self(), "pool");
   std::uint64_t done = 0;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -62,7 +62,7 @@ void Crew::help() {
   }
 }
 
-void Crew::take_parts() {
+void ThreadPool::take_parts() {
   for (std::size_t part = next_++; part < parts_; part = next_++) {
     (*visit_)(part);
   }

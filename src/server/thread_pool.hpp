@@ -20,13 +20,13 @@ std::uint32_t hands_at_hand();
 /// so the result is that of a plain loop, bit for bit.
 ///
 /// Thread: one.
-class Crew {
+class ThreadPool {
  public:
   /// `hands`: the owner's among them; with one, loops are plain.
-  explicit Crew(std::uint32_t hands);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit ThreadPool(std::uint32_t hands);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   using Visit = std::function<void(std::size_t part)>;
 

@@ -1,9 +1,9 @@
-// Goal:   a crew does every part of a loop once, and a store with many hands holds the bits of one with
+// Goal:   a thread pool does every part of a loop once, and a store with many hands holds the bits of one with
 //         one, whatever is asked of it.
 // Method: many short loops in a row on more hands than cores; the same random pushes (seed printed) to a
 //         store with one hand and to one with three.
 
-#include "server/crew.hpp"
+#include "server/thread_pool.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@
 namespace syncopate {
 namespace {
 
-TEST(Crew, DoesEveryPartOnce) {
-  Crew crew(5);
+TEST(ThreadPool, DoesEveryPartOnce) {
+  ThreadPool pool(5);
   for (std::size_t parts = 0; parts < 500; ++parts) {
     std::vector<int> done(parts, 0);
-    crew.run(parts, [&](std::size_t part) { ++done[part]; });
+    pool.run(parts, [&](std::size_t part) { ++done[part]; });
     EXPECT_THAT(done, testing::Each(1)) << parts << " parts";
   }
 }
