@@ -16,8 +16,8 @@ struct DoctorCommand {
   std::filesystem::path data_dir;  ///< empty: the dataset's default place
   std::filesystem::path runs = "runs";
   TransportKind transport = TransportKind::automatic;  ///< of a launched job
-  std::string join;                ///< where a coordinator listens; empty: none is asked
-  std::string token;               ///< of its job
+  std::string join;   ///< where a coordinator listens; empty: none is asked
+  std::string token;  ///< of its job
   std::optional<Launch> launch = {};
   Duration patience = std::chrono::seconds(20);  ///< for other ranks
   bool json = false;

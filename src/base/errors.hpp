@@ -2,8 +2,10 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "base/ids.hpp"
+#include "base/long_wait.hpp"
 
 namespace syncopate {
 
@@ -42,6 +44,17 @@ class PeerLost : public Error {
 class TimedOut : public Error {
  public:
   using Error::Error;
+};
+
+/// A wait for other members took longer than its limit.
+class RanksMissing : public TimedOut {
+ public:
+  RanksMissing(const std::string& message, LongWait wait)
+      : TimedOut(message), wait_(std::move(wait)) {}
+  const LongWait& wait() const { return wait_; }
+
+ private:
+  LongWait wait_;
 };
 
 /// The membership changed under an operation that was bound to one view.

@@ -20,6 +20,18 @@ void post_to_coordinator(Transport& transport, const wire::ToCoordinator& messag
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
 }
 
+wire::Missing to_wire(const LongWait& wait) {
+  wire::Missing missing;
+  for (const Rank rank : wait.ranks) {
+    missing.add_ranks(rank.value);
+  }
+  missing.set_operation(wait.operation);
+  missing.set_waited_seconds(to_seconds(wait.waited));
+  missing.set_usual_seconds(to_seconds(wait.usual));
+  missing.set_limit_seconds(to_seconds(wait.limit));
+  return missing;
+}
+
 }  // namespace
 
 wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
@@ -217,11 +229,11 @@ std::vector<Rank> MemberLink::lost() const {
   return ranks;
 }
 
-Duration MemberLink::report_wait(const wire::Missing& wait) {
+Duration MemberLink::report_wait(const LongWait& wait) {
   const auto report = std::make_shared<WaitReport>(WaitReport{world_.make_event()});
   wire::ToCoordinator message;
   wire::Missing& missing = *message.mutable_missing();
-  missing = wait;
+  missing = to_wire(wait);
   {
     const std::scoped_lock lock(mutex_);
     missing.set_step(status_.step());

@@ -98,7 +98,7 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   bool all_finished() const override;
   bool await_more(std::size_t known, TimePoint deadline) override;
 
-  Duration report_wait(const wire::Missing& wait) override;
+  Duration report_wait(const LongWait& wait) override;
 
   /// Tells the coordinator why this node cannot go on, gives it a moment to answer with the cause
   /// that it knows of, and throws that, or else `error`.

@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace syncopate {
 namespace {
 
-RanksMissing error_of(const wire::Missing& report) {
-  const std::string whom =
-      report.ranks().empty() ? "" : fmt::format(" for rank {}", fmt::join(report.ranks(), ", "));
-  return {fmt::format("{}: waited {:.1f} s{}", report.operation(), report.waited_seconds(), whom),
-          report};
+RanksMissing error_of(const LongWait& wait) {
+  std::vector<std::uint32_t> ranks;
+  std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks),
+                 [](Rank rank) { return rank.value; });
+  const std::string whom = ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
+  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), whom),
+          wait};
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
     if (clock.now() < due) {
       continue;
     }
-    const wire::Missing report = report_of(awaited, clock.now() - begun);
+    const LongWait report = report_of(awaited, clock.now() - begun);
     if (!options_.arbiter) {
       throw error_of(report);
     }
@@ -47,16 +50,12 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
   }
 }
 
-wire::Missing Waits::report_of(const Awaited& awaited, Duration waited) const {
-  wire::Missing report;
-  for (const Rank rank : awaited.missing()) {
-    report.add_ranks(rank.value);
-  }
-  report.set_operation(awaited.operation);
-  report.set_waited_seconds(to_seconds(waited));
-  report.set_usual_seconds(to_seconds(median()));
-  report.set_limit_seconds(to_seconds(limit()));
-  return report;
+LongWait Waits::report_of(const Awaited& awaited, Duration waited) const {
+  return {.ranks = awaited.missing(),
+          .operation = awaited.operation,
+          .waited = waited,
+          .usual = median(),
+          .limit = limit()};
 }
 
 }  // namespace syncopate

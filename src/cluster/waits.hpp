@@ -6,23 +6,11 @@
 
 #include "base/errors.hpp"
 #include "base/ids.hpp"
+#include "base/long_wait.hpp"
 #include "base/time.hpp"
 #include "cluster/adaptive_limit.hpp"
-#include "wire/control.hpp"
 
 namespace syncopate {
-
-/// A wait for other members took longer than its limit.
-class RanksMissing : public TimedOut {
- public:
-  RanksMissing(const std::string& message, wire::Missing report)
-      : TimedOut(message), report_(std::move(report)) {}
-  /// Ranks, operation and durations; the step is the caller's to add.
-  const wire::Missing& report() const { return report_; }
-
- private:
-  wire::Missing report_;
-};
 
 /// Decides how long a member goes on waiting for others. The coordinator does: it alone knows what each member is
 /// doing.
@@ -35,7 +23,7 @@ class WaitArbiter {
   /// Reports a long wait. Returns how much longer it may take before it is reported again. Blocks until the
   /// coordinator has answered.
   /// Errors: what ended the job; TimedOut, when the coordinator does not answer.
-  virtual Duration report_wait(const wire::Missing& wait) = 0;
+  virtual Duration report_wait(const LongWait& wait) = 0;
 };
 
 /// The waits of a member for other members: how long they usually take, and what happens to one that takes longer.
@@ -77,7 +65,7 @@ class Waits {
   void allow(Duration wait) { allowed_ = wait; }
 
  private:
-  wire::Missing report_of(const Awaited& awaited, Duration waited) const;
+  LongWait report_of(const Awaited& awaited, Duration waited) const;
 
   Options options_;
   AdaptiveLimit recent_;

@@ -14,13 +14,11 @@ namespace {
 constexpr Duration glance = std::chrono::milliseconds(100);
 
 [[noreturn]] void throw_missing(const Member& worker, Duration waited) {
-  wire::Missing report;
-  report.add_ranks(worker.rank.value);
-  report.set_operation("the states of workers, for a checkpoint");
-  report.set_waited_seconds(to_seconds(waited));
   throw RanksMissing(fmt::format("{} did not send its state for a checkpoint within {:.1f} s",
                                  worker.to_string(), to_seconds(waited)),
-                     report);
+                     {.ranks = {worker.rank},
+                      .operation = "the states of workers, for a checkpoint",
+                      .waited = waited});
 }
 
 bool is_lost(const MemberLink& link, Rank worker) {

@@ -166,9 +166,9 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
                                                                    {"drift-correction", "scaffold"},
                                                                    {"local-rate", "round"}};
     const auto instead = never_stays_auto.find(field.name);
-    const std::string text = value.empty() || value == "0"       ? "1"
-                             : instead != never_stays_auto.end() ? instead->second
-                                                                 : value;
+    const std::string text = instead != never_stays_auto.end() ? instead->second
+                             : value.empty() || value == "0"   ? "1"
+                                                               : value;
     std::vector<std::string> options{fmt::format("--{}", field.name), text};
     const std::map<std::string_view, std::vector<std::string>> needs{
         {"schedule-step", {"--schedule", "step"}},

@@ -21,11 +21,11 @@ class HandClock final : public Clock {
 
 class Arbiter final : public WaitArbiter {
  public:
-  Duration report_wait(const wire::Missing& wait) override {
+  Duration report_wait(const LongWait& wait) override {
     reports_.push_back(wait);
     return more_;
   }
-  std::vector<wire::Missing> reports_;
+  std::vector<LongWait> reports_;
   Duration more_ = 25s;
 };
 
@@ -56,11 +56,11 @@ TEST(Waits, ReportsALongWaitAndGoesOnAsLongAsItMay) {
   EXPECT_TRUE(arbiter.reports_.empty());
   wait_until(waits, clock, TimePoint(29s + 100s));
   std::vector<double> waited;
-  for (const wire::Missing& report : arbiter.reports_) {
-    EXPECT_EQ(report.operation(), "allgather");
-    EXPECT_THAT(report.ranks(), ElementsAre(2U, 5U));
-    EXPECT_EQ(report.limit_seconds(), 60);
-    waited.push_back(report.waited_seconds());
+  for (const LongWait& report : arbiter.reports_) {
+    EXPECT_EQ(report.operation, "allgather");
+    EXPECT_THAT(report.ranks, ElementsAre(Rank{2}, Rank{5}));
+    EXPECT_EQ(report.limit, 60s);
+    waited.push_back(to_seconds(report.waited));
   }
   EXPECT_THAT(waited, ElementsAre(30, 55, 80));
 }
@@ -73,11 +73,11 @@ TEST(Waits, SaysHowLongSuchWaitsTake) {
     waits.observed(usual);
   }
   wait_until(waits, clock, TimePoint(31s));
-  EXPECT_EQ(arbiter.reports_.at(0).usual_seconds(), 5);
-  EXPECT_EQ(arbiter.reports_.at(0).limit_seconds(), 100);
+  EXPECT_EQ(arbiter.reports_.at(0).usual, 5s);
+  EXPECT_EQ(arbiter.reports_.at(0).limit, 100s);
   waits.allow(300s);
   wait_until(waits, clock, TimePoint(62s));
-  EXPECT_EQ(arbiter.reports_.at(1).limit_seconds(), 300);
+  EXPECT_EQ(arbiter.reports_.at(1).limit, 300s);
 }
 
 TEST(Waits, EndAtTheirLimitWithoutAnArbiter) {
@@ -89,7 +89,7 @@ TEST(Waits, EndAtTheirLimitWithoutAnArbiter) {
     FAIL() << "the limit has passed";
   } catch (const RanksMissing& error) {
     EXPECT_STREQ(error.what(), "allgather: waited 60.0 s for rank 2, 5");
-    EXPECT_THAT(error.report().ranks(), ElementsAre(2U, 5U));
+    EXPECT_THAT(error.wait().ranks, ElementsAre(Rank{2}, Rank{5}));
   }
   EXPECT_EQ(clock.now(), TimePoint(120s));
 }

@@ -66,9 +66,11 @@ TEST(Allgather, NamesTheRanksThatDoNotCome) {
     try {
       barrier(group);
     } catch (const RanksMissing& error) {
-      ranks.assign(error.report().ranks().begin(), error.report().ranks().end());
+      for (const Rank rank : error.wait().ranks) {
+        ranks.push_back(rank.value);
+      }
       std::sort(ranks.begin(), ranks.end());
-      EXPECT_NEAR(error.report().waited_seconds(), 60, 0.1);
+      EXPECT_NEAR(to_seconds(error.wait().waited), 60, 0.1);
     }
     group.world().sleep_for(std::chrono::hours(2));  // an end would look like a loss to others
     return ranks;

@@ -238,7 +238,9 @@ TEST(Group, NamesRanksOfTheJob) {
     try {
       barrier(group);
     } catch (const RanksMissing& error) {
-      ranks.assign(error.report().ranks().begin(), error.report().ranks().end());
+      for (const Rank rank : error.wait().ranks) {
+        ranks.push_back(rank.value);
+      }
     }
     return ranks;
   });

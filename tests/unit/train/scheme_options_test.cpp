@@ -35,7 +35,8 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   config.scheme = "nbssgd";
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
   EXPECT_FALSE(meets_in_shared_memory(config));
-  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07 / 1.6) << "updates are delayed";
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07 / 1.6)
+      << "updates are delayed";
   set(config, "commit", "barrier");
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
   set(config, "aggregate", "server");
