@@ -68,8 +68,8 @@ struct AtSegment {
   std::function<void(std::span<float>)> after{};  ///< it has been added to this
 };
 
-/// into[i] = into[i] · factor + what `from` sends. Two receives are posted at any time: one fills while
-/// the other is added. Errors: those of `Group::await`.
+/// into[i] = into[i] · factor + what `from` sends. Four receives are posted at any time: three fill while
+/// the fourth is added. Errors: those of `Group::await`.
 void receive_and_add(Group& group, Rank from, std::span<float> into, float factor,
                      const AtSegment& at = {});
 

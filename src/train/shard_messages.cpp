@@ -1,7 +1,10 @@
 #include "train/shard_messages.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
+#include "base/errors.hpp"
 #include "train/safetensors.hpp"
 
 namespace syncopate {
@@ -15,9 +18,15 @@ NamedTensor flat(const std::string& name, std::span<const float> values) {
   return {name, {static_cast<std::int64_t>(values.size())}, values};
 }
 
-std::int64_t number_in(const std::string& text) {
+/// Errors: DataError, for what is no whole number.
+std::int64_t counter_in(const std::string& name, const std::string& text) {
   std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw DataError(fmt::format(
+        "the state of a server's shard: expected a whole number as counter {}, found '{}'", name,
+        text));
+  }
   return value;
 }
 
@@ -49,7 +58,7 @@ ShardState decode_state(std::span<const std::byte> bytes) {
     }
   }
   for (const auto& [name, text] : file.metadata()) {
-    state.rest.counters[name] = number_in(text);
+    state.rest.counters[name] = counter_in(name, text);
   }
   return state;
 }

@@ -8,6 +8,8 @@
 #include <torch/cuda.h>
 #include <torch/version.h>
 
+#include <set>
+
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
 #include "train/names.hpp"
@@ -34,6 +36,9 @@ TEST(Factory, AgreesWithTheNamesThatConfigurationsAreCheckedBy) {
     const NetworkFacts facts = network_facts({.name = std::string(name), .input = {1, 28, 28}});
     EXPECT_EQ(has_batch_norm(name), facts.buffers > 0) << name;
   }
+  const auto optimizers = optimizer_names();
+  EXPECT_EQ(std::set<std::string_view>(optimizers.begin(), optimizers.end()),
+            std::set<std::string_view>(known_optimizers().begin(), known_optimizers().end()));
 }
 
 TEST(Factory, FindsDevices) {

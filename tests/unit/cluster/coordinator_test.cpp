@@ -248,13 +248,11 @@ TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
   EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
 }
 
-wire::Missing wait_for_worker_1(Duration waited) {
-  wire::Missing wait;
-  wait.add_ranks(1);
-  wait.set_operation("allgather");
-  wait.set_waited_seconds(to_seconds(waited));
-  wait.set_limit_seconds(60);
-  return wait;
+LongWait wait_for_worker_1(Duration waited) {
+  return {.ranks = {Rank{1}},
+          .operation = "allgather",
+          .waited = waited,
+          .limit = std::chrono::seconds(60)};
 }
 
 TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {
