@@ -43,7 +43,7 @@ double Averaging::weight_of(std::uint64_t samples) const {
   return 1;
 }
 
-/// Who adds waits for the others' passes, as those do who exchange step infos: for as long.
+/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as the exchange of step infos.
 GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
   if (!buckets_) {
     return nullptr;
