@@ -170,7 +170,7 @@ class TrainingRun:
 
 
 def blas_core(cpuinfo):
-    """What OpenBLAS must be told about this processor, as cli/launch/environment.cpp has it."""
+    """What OpenBLAS must be told about this processor, as src/job/launch/environment.cpp has it."""
     found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"} <= flags:

@@ -9,11 +9,11 @@
 
 #include "base/log.hpp"
 #include "base/time.hpp"
-#include "cli/launch/launcher.hpp"
-#include "cluster/view.hpp"
 #include "data/batch.hpp"
+#include "job/launch/launcher.hpp"
+#include "job/spec/config.hpp"
+#include "runtime/view.hpp"
 #include "torch/factory.hpp"
-#include "train/config.hpp"
 
 namespace syncopate::cli {
 

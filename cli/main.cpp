@@ -1,8 +1,8 @@
 #include "cli/bench/command.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/doctor/command.hpp"
-#include "cli/launch/torch_program.hpp"
 #include "cli/run_cli.hpp"
+#include "job/launch/torch_program.hpp"
 
 /// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is answered
 /// at once, and hands the commands that compute to `syncopate-torch`.

@@ -11,7 +11,7 @@
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/launch/rank_end.hpp"
+#include "job/launch/rank_end.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -1,10 +1,10 @@
 #include "cli/compare/comparison.hpp"
-#include "cli/roles/bench_here.hpp"
-#include "cli/roles/coordinate_here.hpp"
-#include "cli/roles/doctor_here.hpp"
-#include "cli/roles/join_job.hpp"
-#include "cli/roles/train_here.hpp"
+#include "cli/compute/bench_here.hpp"
+#include "cli/compute/doctor_here.hpp"
 #include "cli/run_cli.hpp"
+#include "job/roles/coordinate_here.hpp"
+#include "job/roles/join_job.hpp"
+#include "job/roles/train_here.hpp"
 #include "torch/factory.hpp"
 
 /// `syncopate-torch`: the same command line as `syncopate`, with libtorch at hand.

@@ -10,11 +10,11 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/launch/torch_program.hpp"
-#include "cluster/cluster_file.hpp"
-#include "train/config_fields.hpp"
-#include "train/config_file.hpp"
-#include "train/old_options.hpp"
+#include "device/cluster_file.hpp"
+#include "job/launch/torch_program.hpp"
+#include "job/spec/config_fields.hpp"
+#include "job/spec/config_file.hpp"
+#include "job/spec/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {

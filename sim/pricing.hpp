@@ -8,7 +8,7 @@
 #include "base/ids.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
-#include "cluster/cluster_file.hpp"
+#include "device/cluster_file.hpp"
 
 namespace syncopate::sim {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "sim/node.hpp"
 #include "sim/sim_transport.hpp"
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "cluster/member_link.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "membership/member_link.hpp"
 #include "scheme/shared_model.hpp"
-#include "train/checkpoint.hpp"
 #include "train/evaluator.hpp"
 #include "train/server_role.hpp"
 #include "train/worker.hpp"

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "data/dataset.hpp"
+#include "job/spec/config.hpp"
+#include "job/spec/job_plan.hpp"
+#include "report/recorder.hpp"
+#include "report/run_folder.hpp"
 #include "scheme/replica.hpp"
 #include "sim/simulation.hpp"
-#include "train/config.hpp"
-#include "train/job_plan.hpp"
-#include "train/recorder.hpp"
-#include "train/run_folder.hpp"
 
 namespace syncopate::sim {
 

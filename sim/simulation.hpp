@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "sim/network.hpp"
 #include "sim/node.hpp"
 #include "sim/pricing.hpp"

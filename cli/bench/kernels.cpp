@@ -11,8 +11,8 @@
 
 #include "cli/bench/processes.hpp"
 #include "cli/bench/turns.hpp"
-#include "collective/reduce.hpp"
-#include "server/update_rule.hpp"
+#include "kernels/reduce.hpp"
+#include "optim/update_rule.hpp"
 
 namespace syncopate::cli {
 namespace {

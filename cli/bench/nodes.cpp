@@ -14,9 +14,9 @@
 #include "base/machine.hpp"
 #include "base/random.hpp"
 #include "cli/bench/rank.hpp"
-#include "cli/launch/descriptor.hpp"
-#include "cluster/real_world.hpp"
 #include "collective/allgather.hpp"
+#include "job/launch/descriptor.hpp"
+#include "runtime/real_world.hpp"
 #include "transport/tags.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 

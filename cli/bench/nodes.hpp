@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/bench/processes.hpp"
-#include "cluster/world.hpp"
 #include "collective/group.hpp"
+#include "runtime/world.hpp"
 #include "transport/mpi/endpoint.hpp"
 
 namespace syncopate::cli {

@@ -10,9 +10,9 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/launch/supervisor.hpp"
 #include "cli/table.hpp"
 #include "cli/view/terminal.hpp"
+#include "job/launch/supervisor.hpp"
 
 namespace syncopate::cli {
 namespace {

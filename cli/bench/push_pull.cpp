@@ -11,9 +11,9 @@
 #include "cli/cpu_time.hpp"
 #include "cli/view/render.hpp"
 #include "collective/allgather.hpp"
+#include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
-#include "server/shard_ranges.hpp"
 #include "transport/shared_values.hpp"
 
 namespace syncopate::cli {

@@ -8,7 +8,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/launch/launcher.hpp"
+#include "job/launch/launcher.hpp"
 
 namespace syncopate::cli {
 namespace {

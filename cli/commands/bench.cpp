@@ -11,7 +11,7 @@
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
 #include "config/suggestion.hpp"
-#include "train/names.hpp"
+#include "job/spec/names.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/train_options.hpp"
-#include "cluster/cluster_file.hpp"
+#include "device/cluster_file.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli/bench/command.hpp"
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
-#include "train/config_fields.hpp"
+#include "job/spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

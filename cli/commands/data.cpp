@@ -11,8 +11,8 @@
 #include "cli/exit_status.hpp"
 #include "cli/table.hpp"
 #include "cli/train_options.hpp"
-#include "cluster/cluster_file.hpp"
-#include "train/job_plan.hpp"
+#include "device/cluster_file.hpp"
+#include "job/spec/job_plan.hpp"
 
 namespace syncopate::cli {
 namespace {

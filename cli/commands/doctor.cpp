@@ -4,7 +4,7 @@
 #include "cli/command.hpp"
 #include "cli/doctor/command.hpp"
 #include "cli/job_options.hpp"
-#include "train/config_fields.hpp"
+#include "job/spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

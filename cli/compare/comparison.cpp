@@ -17,7 +17,7 @@
 #include "cli/exit_status.hpp"
 #include "cli/view/terminal.hpp"
 #include "data/dataset.hpp"
-#include "train/names.hpp"
+#include "job/spec/names.hpp"
 
 namespace syncopate::cli {
 namespace {

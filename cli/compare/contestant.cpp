@@ -8,8 +8,8 @@
 
 #include "base/errors.hpp"
 #include "config/suggestion.hpp"
-#include "train/config_fields.hpp"
-#include "train/old_options.hpp"
+#include "job/spec/config_fields.hpp"
+#include "job/spec/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/handlers.hpp"
-#include "train/config.hpp"
+#include "job/spec/config.hpp"
 
 namespace syncopate::cli {
 

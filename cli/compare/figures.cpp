@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/errors.hpp"
+#include "report/scoreboard.hpp"
 #include "scheme/registry.hpp"
-#include "train/scoreboard.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "cluster/cluster_file.hpp"
-#include "train/config.hpp"
+#include "device/cluster_file.hpp"
+#include "job/spec/config.hpp"
 
 namespace syncopate::cli {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "job/spec/config_fields.hpp"
 #include "scheme/registry.hpp"
-#include "train/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

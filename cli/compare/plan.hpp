@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/compare/contestant.hpp"
-#include "cluster/cluster_file.hpp"
+#include "device/cluster_file.hpp"
 
 namespace syncopate::cli {
 

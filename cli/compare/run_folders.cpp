@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "train/config_file.hpp"
+#include "job/spec/config_file.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cli/compare/figures.hpp"
 #include "cli/compare/plan.hpp"
-#include "cli/launch/descriptor.hpp"
+#include "job/launch/descriptor.hpp"
 
 namespace syncopate::cli {
 

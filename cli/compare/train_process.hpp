@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/launch/descriptor.hpp"
-#include "cli/launch/line_splitter.hpp"
-#include "cli/launch/signals.hpp"
+#include "job/launch/descriptor.hpp"
+#include "job/launch/line_splitter.hpp"
+#include "job/launch/signals.hpp"
 
 namespace syncopate::cli {
 

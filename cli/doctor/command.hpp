@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/time.hpp"
-#include "cli/launch/launcher.hpp"
-#include "train/job_choices.hpp"
+#include "job/launch/launcher.hpp"
+#include "job/spec/job_choices.hpp"
 
 namespace syncopate::cli {
 

@@ -16,11 +16,11 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "cli/launch/descriptor.hpp"
-#include "cli/launch/environment.hpp"
 #include "cli/table.hpp"
 #include "cli/view/render.hpp"
 #include "data/dataset.hpp"
+#include "job/launch/descriptor.hpp"
+#include "job/launch/environment.hpp"
 #include "transport/shm/segment.hpp"
 #include "transport/tcp/address.hpp"
 

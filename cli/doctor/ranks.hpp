@@ -4,7 +4,7 @@
 
 #include "cli/doctor/finding.hpp"
 #include "cli/doctor/links.hpp"
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate::cli {
 

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "train/config.hpp"
-#include "train/events.hpp"
+#include "job/spec/config.hpp"
+#include "report/events.hpp"
 
 namespace syncopate::cli {
 

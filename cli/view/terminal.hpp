@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/launch/environment.hpp"
 #include "cli/view/render.hpp"
+#include "job/launch/environment.hpp"
 
 namespace syncopate::cli {
 

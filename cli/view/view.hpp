@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/handlers.hpp"
-#include "cli/launch/watcher.hpp"
+#include "job/launch/watcher.hpp"
 
 namespace syncopate::cli {
 

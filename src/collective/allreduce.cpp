@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "codec/frame.hpp"
 #include "collective/binary_blocks.hpp"
 #include "collective/butterfly.hpp"
 #include "collective/links.hpp"
-#include "collective/reduce.hpp"
 #include "collective/ring.hpp"
 #include "collective/tree.hpp"
 #include "collective/two_level.hpp"
-#include "compression/frame.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/native_allreduce.hpp"
 
 namespace syncopate {

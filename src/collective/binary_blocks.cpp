@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "collective/reduce.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

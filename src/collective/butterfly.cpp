@@ -6,7 +6,7 @@
 
 #include "base/errors.hpp"
 #include "collective/halving.hpp"
-#include "collective/reduce.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 

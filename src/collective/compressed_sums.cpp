@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/errors.hpp"
-#include "collective/reduce.hpp"
-#include "compression/frame.hpp"
+#include "codec/frame.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "codec/error_feedback.hpp"
+#include "codec/momentum_correction.hpp"
 #include "collective/group.hpp"
-#include "compression/error_feedback.hpp"
-#include "compression/momentum_correction.hpp"
 
 namespace syncopate {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "cluster/failure_listener.hpp"
-#include "cluster/waits.hpp"
-#include "cluster/world.hpp"
+#include "runtime/failure_listener.hpp"
+#include "runtime/waits.hpp"
+#include "runtime/world.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collective/allgather.hpp"
-#include "collective/reduce.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

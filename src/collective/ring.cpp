@@ -1,7 +1,7 @@
 #include "collective/ring.hpp"
 
-#include "collective/reduce.hpp"
 #include "collective/segments.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "collective/allgather.hpp"
-#include "collective/reduce.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {

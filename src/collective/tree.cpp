@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "collective/reduce.hpp"
 #include "collective/segments.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

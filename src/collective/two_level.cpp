@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collective/prices.hpp"
-#include "collective/reduce.hpp"
 #include "collective/segments.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

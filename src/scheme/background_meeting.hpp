@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "scheme/averaging.hpp"
 
 namespace syncopate {

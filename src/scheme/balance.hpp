@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/pace_estimate.hpp"
+#include "pacer/pace_estimate.hpp"
 
 namespace syncopate {
 

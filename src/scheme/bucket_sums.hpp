@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "cluster/world.hpp"
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
+#include "runtime/world.hpp"
 #include "scheme/bucket_book.hpp"
 #include "scheme/replica.hpp"
 

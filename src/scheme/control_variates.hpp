@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "server/optimizer_state.hpp"
+#include "optim/optimizer_state.hpp"
 
 namespace syncopate {
 

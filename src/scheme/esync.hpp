@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
-#include "cluster/pace.hpp"
 #include "config/option_groups.hpp"
+#include "pacer/pace.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/kernels.hpp"
+#include "kernels/optimizer_steps.hpp"
 
 namespace syncopate {
 

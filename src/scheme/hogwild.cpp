@@ -1,6 +1,6 @@
 #include "scheme/hogwild.hpp"
 
-#include "collective/reduce.hpp"
+#include "kernels/reduce.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "collective/reduce.hpp"
-#include "server/kernels.hpp"
+#include "kernels/optimizer_steps.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "optim/update_rule.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/background_meeting.hpp"
 #include "scheme/control_variates.hpp"
 #include "scheme/local_progress.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/sync_schedule.hpp"
-#include "server/update_rule.hpp"
 #include "transport/shared_values.hpp"
 
 namespace syncopate {

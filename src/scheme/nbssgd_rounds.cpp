@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "collective/reduce.hpp"
-#include "server/kernels.hpp"
+#include "kernels/optimizer_steps.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {

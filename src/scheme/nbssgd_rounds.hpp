@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/gradient_sum.hpp"
 #include "scheme/round_book.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cluster/pacer_client.hpp"
+#include "pacer/pacer_client.hpp"
 #include "scheme/sync_schedule.hpp"
 
 namespace syncopate {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "cluster/adaptive_limit.hpp"
 #include "collective/group.hpp"
+#include "runtime/adaptive_limit.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {

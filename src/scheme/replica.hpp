@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/batch.hpp"
-#include "server/optimizer_state.hpp"
+#include "optim/optimizer_state.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {

@@ -9,7 +9,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "compression/error_feedback.hpp"
+#include "codec/error_feedback.hpp"
 #include "data/data_position.hpp"
 #include "scheme/replica.hpp"
 

@@ -9,17 +9,17 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/pacer.hpp"
-#include "cluster/pacer_client.hpp"
 #include "collective/group.hpp"
 #include "config/option_values.hpp"
+#include "optim/delay_compensation.hpp"
+#include "pacer/pacer.hpp"
+#include "pacer/pacer_client.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/local_progress.hpp"
 #include "scheme/push_weight.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
 #include "server/consistency.hpp"
-#include "server/delay_compensation.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/time.hpp"
-#include "server/optimizer_state.hpp"
+#include "optim/optimizer_state.hpp"
 
 namespace syncopate {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "compression/frame.hpp"
+#include "codec/frame.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "server/consistency.hpp"
 #include "server/messages.hpp"
 #include "server/shadow.hpp"

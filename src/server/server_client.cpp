@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "compression/frame.hpp"
-#include "server/shard_ranges.hpp"
+#include "codec/frame.hpp"
+#include "optim/shard_ranges.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "cluster/waits.hpp"
-#include "cluster/world.hpp"
-#include "compression/error_feedback.hpp"
+#include "codec/error_feedback.hpp"
+#include "runtime/waits.hpp"
+#include "runtime/world.hpp"
 #include "server/messages.hpp"
 #include "server/shadow.hpp"
 #include "server/shard_store.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compression/frame.hpp"
-#include "server/kernels.hpp"
+#include "codec/frame.hpp"
+#include "kernels/optimizer_steps.hpp"
 
 namespace syncopate {
 

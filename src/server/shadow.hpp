@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "compression/codec.hpp"
+#include "codec/codec.hpp"
 
 namespace syncopate {
 

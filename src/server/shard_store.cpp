@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/errors.hpp"
-#include "collective/reduce.hpp"
-#include "server/kernels.hpp"
+#include "kernels/optimizer_steps.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {

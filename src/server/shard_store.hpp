@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "server/delay_compensation.hpp"
-#include "server/optimizer_state.hpp"
-#include "server/thread_pool.hpp"
-#include "server/update_rule.hpp"
+#include "kernels/thread_pool.hpp"
+#include "optim/delay_compensation.hpp"
+#include "optim/optimizer_state.hpp"
+#include "optim/update_rule.hpp"
 
 namespace syncopate {
 

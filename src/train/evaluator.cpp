@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "train/snapshot.hpp"
+#include "checkpoint/snapshot.hpp"
 
 namespace syncopate {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
+#include "job/spec/job_plan.hpp"
+#include "membership/member_link.hpp"
 #include "scheme/replica.hpp"
-#include "train/job_plan.hpp"
 
 namespace syncopate {
 

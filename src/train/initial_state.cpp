@@ -8,8 +8,8 @@
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "collective/broadcast.hpp"
-#include "collective/reduce.hpp"
 #include "collective/ring.hpp"
+#include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"
 #include "transport/tags.hpp"
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "checkpoint/checkpoint.hpp"
 #include "collective/group.hpp"
+#include "job/spec/config.hpp"
 #include "scheme/replica.hpp"
-#include "train/checkpoint.hpp"
-#include "train/config.hpp"
 
 namespace syncopate {
 

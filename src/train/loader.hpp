@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "cluster/world.hpp"
+#include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
-#include "train/batch_feed.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate {
 

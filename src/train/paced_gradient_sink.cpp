@@ -1,6 +1,6 @@
 #include "train/paced_gradient_sink.hpp"
 
-#include "collective/finite.hpp"
+#include "kernels/finite.hpp"
 
 namespace syncopate {
 

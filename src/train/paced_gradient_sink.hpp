@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 #include "scheme/replica.hpp"
 
 namespace syncopate {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/time.hpp"
-#include "train/config.hpp"
+#include "job/spec/config.hpp"
 
 namespace syncopate {
 

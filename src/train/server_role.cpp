@@ -4,16 +4,16 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "checkpoint/model_of_shards.hpp"
+#include "checkpoint/shard_messages.hpp"
+#include "checkpoint/snapshot_writer.hpp"
+#include "job/spec/schedule.hpp"
+#include "optim/shard_ranges.hpp"
+#include "report/counts.hpp"
 #include "server/consistency.hpp"
 #include "server/parameter_server.hpp"
-#include "server/shard_ranges.hpp"
-#include "train/counts.hpp"
-#include "train/model_of_shards.hpp"
 #include "train/periodic_trigger.hpp"
 #include "train/phase_clock.hpp"
-#include "train/schedule.hpp"
-#include "train/shard_messages.hpp"
-#include "train/snapshot_writer.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "cluster/member_link.hpp"
-#include "train/checkpoint.hpp"
-#include "train/job_plan.hpp"
-#include "train/run_folder.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "job/spec/job_plan.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
 
 namespace syncopate {
 

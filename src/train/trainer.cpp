@@ -8,8 +8,8 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "collective/finite.hpp"
-#include "train/counts.hpp"
+#include "kernels/finite.hpp"
+#include "report/counts.hpp"
 
 namespace syncopate {
 namespace {

@@ -4,28 +4,28 @@
 #include <optional>
 #include <string>
 
-#include "cluster/device_profile.hpp"
-#include "cluster/member_link.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/snapshot_writer.hpp"
+#include "checkpoint/worker_states.hpp"
+#include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
+#include "device/device_profile.hpp"
+#include "job/spec/config.hpp"
+#include "job/spec/schedule.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/json_lines.hpp"
-#include "train/batch_feed.hpp"
-#include "train/checkpoint.hpp"
-#include "train/config.hpp"
 #include "train/loader.hpp"
 #include "train/micro_batcher.hpp"
 #include "train/paced_gradient_sink.hpp"
 #include "train/periodic_trigger.hpp"
 #include "train/phase_clock.hpp"
-#include "train/run_folder.hpp"
 #include "train/sample_estimate.hpp"
-#include "train/schedule.hpp"
-#include "train/snapshot_writer.hpp"
 #include "train/step_forecast.hpp"
 #include "train/step_times.hpp"
-#include "train/worker_states.hpp"
 
 namespace syncopate {
 

@@ -1,7 +1,7 @@
 // What a trainer has tested and saved: the model, and with it what every worker remembers.
 #include <utility>
 
-#include "train/gather_states.hpp"
+#include "checkpoint/gather_states.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {

@@ -1,5 +1,5 @@
 // What a trainer says of itself: heartbeats, and the log of its rounds.
-#include "train/counts.hpp"
+#include "report/counts.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {

@@ -8,10 +8,10 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "collective/allgather.hpp"
+#include "job/spec/names.hpp"
 #include "scheme/aggregate_option.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
-#include "train/names.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {

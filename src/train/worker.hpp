@@ -6,11 +6,11 @@
 #include <optional>
 #include <span>
 
-#include "cluster/member_link.hpp"
 #include "data/dataset.hpp"
+#include "job/spec/job_plan.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
 #include "scheme/replica.hpp"
-#include "train/job_plan.hpp"
-#include "train/run_folder.hpp"
 
 namespace syncopate {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate::contract {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 
 /// What the contract tests send and how long they wait.
 namespace syncopate::contract {

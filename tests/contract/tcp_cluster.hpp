@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cluster/real_world.hpp"
+#include "runtime/real_world.hpp"
 #include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/tcp_nodes.hpp"
 

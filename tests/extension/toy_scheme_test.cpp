@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "job/spec/config_file.hpp"
 #include "scheme/registry.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/config_file.hpp"
 
 namespace syncopate {
 namespace {

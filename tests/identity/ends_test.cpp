@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "base/file.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/checkpoint.hpp"
 
 namespace syncopate {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/random.hpp"
 #include "scheme/local_rounds.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoint.hpp"
 #include "scheme/round_options.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/checkpoint.hpp"
 
 namespace syncopate {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/random.hpp"
 #include "scheme/ssgd.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/checkpoint.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/checkpoint.hpp"
 
 namespace syncopate {
 namespace {

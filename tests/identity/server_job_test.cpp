@@ -9,10 +9,10 @@
 #include <cmath>
 #include <utility>
 
+#include "checkpoint/checkpoint.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
-#include "train/checkpoint.hpp"
 
 namespace syncopate {
 namespace {

@@ -15,7 +15,7 @@
 #include "scheme/local.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/real_world.hpp"
+#include "runtime/real_world.hpp"
 #include "tests/contract/contract_cluster.hpp"
 #include "transport/mpi/endpoint.hpp"
 

@@ -21,8 +21,8 @@
 
 #include "base/log.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/launch/watched_job.hpp"
 #include "cli/run_cli.hpp"
+#include "job/launch/watched_job.hpp"
 
 namespace {
 

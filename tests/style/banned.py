@@ -20,12 +20,12 @@ BANS = [
     Ban(
         r"this_thread::sleep|\b(?:usleep|nanosleep|sleep)\s*\(",
         "wait through World, or for the event itself",
-        ("src/cluster/real_world.cpp",),
+        ("src/runtime/real_world.cpp",),
     ),
     Ban(
         r"\b(?:steady_clock|high_resolution_clock)\b",
         "time comes from a Clock",
-        ("src/cluster/real_world.cpp", "src/transport/steady_time.hpp", "src/transport/tcp/*", "bench/*"),
+        ("src/runtime/real_world.cpp", "src/transport/steady_time.hpp", "src/transport/tcp/*", "bench/*"),
     ),
     Ban(
         r"\bclock_gettime\b",
@@ -34,8 +34,8 @@ BANS = [
     ),
     Ban(
         r"\b(?:system_clock|gettimeofday|localtime(?:_r)?|gmtime(?:_r)?|strftime)\b|std::time\b",
-        "the wall clock names run folders, in cli/, and nothing else",
-        ("cli/*",),
+        "the wall clock names run folders, in cli/ and src/job/, and nothing else",
+        ("cli/*", "src/job/*"),
     ),
     Ban(
         r"\b(?:random_device|mt19937(?:_64)?|(?<!torch::)s?rand|\w+_distribution)\b\s*[({<>]",
@@ -44,24 +44,24 @@ BANS = [
     ),
     Ban(
         r"\b(?:secure_)?getenv\b|\benviron\b",
-        "the environment is read in cli/; pass a value",
-        ("cli/*", "tests/*"),
+        "the environment is read in cli/ and src/job/; pass a value",
+        ("cli/*", "src/job/*", "tests/*"),
     ),
     Ban(
         r"\b(?:un)?setenv\b|\bputenv\b",
-        "the environment is written in cli/ alone",
-        ("cli/*", "tests/process/*", "tests/unit/cli/*"),
+        "the environment is written in cli/ and src/job/ alone",
+        ("cli/*", "src/job/*", "tests/process/*", "tests/unit/cli/*", "tests/unit/job/*"),
     ),
     Ban(
         r"(?:\bstd|(?<![\w>]))::(?:abort|terminate|_?exit|quick_exit)\s*\("
         r"|(?<![\w.>:])_?exit\s*\(|\b_Exit\s*\(",
-        "throw an Error; only cli/ ends a process",
-        ("cli/*", "tests/process/*", "tests/unit/cli/*", "bench/peer_*"),
+        "throw an Error; only cli/ and src/job/ end a process",
+        ("cli/*", "src/job/*", "tests/process/*", "tests/unit/cli/*", "tests/unit/job/*", "bench/peer_*"),
     ),
     Ban(
         r"std::(?:cout|cerr|clog)\b|\b(?:f?printf|puts|putchar)\s*\(|fmt::print\b",
         "only cli/ writes to the user; the rest logs (base/log.hpp)",
-        ("cli/*", "tests/unit/cli/*", "bench/*"),
+        ("cli/*", "src/job/*", "tests/unit/cli/*", "tests/unit/job/*", "bench/*"),
     ),
     Ban(
         r"\bnew\s+[\w:(]|\bdelete\s*(?:\[\s*\])?\s*[\w(*]",
@@ -70,7 +70,7 @@ BANS = [
     Ban(
         r"std::(?:j?thread\b(?!::)|async\b)|\bpthread_create\b",
         "start tasks with World::spawn",
-        ("src/cluster/real_world.*", "src/server/thread_pool.*", "src/transport/tcp/*", "src/transport/mpi/engine.*", "tests/*", "bench/*"),
+        ("src/runtime/real_world.*", "src/kernels/thread_pool.*", "src/transport/tcp/*", "src/transport/mpi/engine.*", "tests/*", "bench/*"),
     ),
     Ban(r"#\s*(?:if|ifdef|ifndef)\b[^\n]*\bSYNCOPATE_", "the build chooses files, not lines"),
 ]

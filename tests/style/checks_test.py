@@ -64,10 +64,10 @@ class Layers(Checks):
 
     def test_production_code_that_sees_the_simulator(self):
         self.write("sim/network.hpp", "")
-        for folder in ("src/cluster", "torch", "cli", "cli/view", "cli/roles", "tests/sim"):
+        for folder in ("src/membership", "torch", "cli", "cli/view", "src/job/roles", "tests/sim"):
             self.write(f"{folder}/x.cpp", '#include "sim/network.hpp"\n')
         self.assertEqual(
-            self.found(layers.check), ["cli/view/x.cpp:1", "cli/x.cpp:1", "src/cluster/x.cpp:1", "torch/x.cpp:1"]
+            self.found(layers.check), ["cli/view/x.cpp:1", "cli/x.cpp:1", "src/membership/x.cpp:1", "torch/x.cpp:1"]
         )
 
     def test_a_library_outside_its_home(self):
@@ -126,7 +126,7 @@ class Banned(Checks):
             self.assert_fine("src/train/x.cpp", code)
 
     def test_a_call_in_its_home(self):
-        self.assert_fine("src/cluster/real_world.cpp", "std::this_thread::sleep_until(t); std::thread t;")
+        self.assert_fine("src/runtime/real_world.cpp", "std::this_thread::sleep_until(t); std::thread t;")
         self.assert_fine("cli/main.cpp", 'std::cout << getenv("HOME"); std::exit(2);')
 
     def test_errors_swallowed(self):

@@ -3,26 +3,32 @@
 
 The order is that of the architecture page: what stands low knows nothing of what stands on it.
 """
+import pathlib
 import re
 
 import source
 
 # Low to high. Each folder of src/ may include itself and those before it.
-SRC = ["base", "config", "wire", "telemetry", "data", "compression", "transport", "cluster", "collective", "server",
-       "scheme", "train"]
+SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim", "device", "transport", "runtime",
+       "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
+
+# Folders that stand side by side: none of them includes another.
+BESIDE_EACH_OTHER = [{"collective", "server", "membership"}, {"collective", "server", "pacer"}]
 
 # What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the
 # composer of worlds may see the simulator: other code cannot know which world it runs in.
 BESIDE_SRC = {
     "torch": SRC + ["torch"],
-    "cli": SRC + ["torch", "cli"],
+    "job/launch": SRC + ["job/launch"],
+    "job/roles": SRC + ["torch", "job/launch", "job/roles"],
+    "cli": SRC + ["torch", "job/launch", "job/roles", "cli"],
     "sim": SRC + ["sim"],
     "bench": SRC + ["torch", "cli", "sim", "bench"],
-    "tests": SRC + ["torch", "cli", "sim", "tests"],
+    "tests": SRC + ["torch", "job/launch", "job/roles", "cli", "sim", "tests"],
 }
 
 # Where a job is put together, in the real world or in the simulated one.
-WORLD_COMPOSER = "cli/roles"
+WORLD_COMPOSER = "src/job/roles"
 
 # Folders that may include a library's headers, by the beginning of the header's name.
 HOMES = {
@@ -32,11 +38,11 @@ HOMES = {
     "asio": ["transport"],
     "mpi.h": ["transport"],
     "boost/context": ["sim"],
-    "hwy/": ["compression", "collective", "server"],
+    "hwy/": ["codec", "kernels"],
     "spdlog/": ["base"],
     "CLI/": ["cli"],
     "zlib.h": ["data"],
-    "toml++/": ["cluster", "train"],
+    "toml++/": ["config", "device", "job/spec"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],
@@ -47,18 +53,22 @@ HOMES = {
 BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 
 # A backend of the transport is known where a world is put together, and nowhere below.
-COMPOSERS = {"cli", "bench", "tests"}
+COMPOSERS = {"job/launch", "job/roles", "cli", "bench", "tests"}
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
 
 
 def folder_of(path):
-    """The folder of `path` that the order speaks of: src/wire/x.hpp is in wire."""
-    return path.parts[1] if path.parts[0] == "src" else path.parts[0]
+    """The folder of `path` that the order speaks of: src/wire/x.hpp is in wire, src/job/spec/x.hpp in job/spec."""
+    parts = path.parts[1:] if path.parts[0] == "src" else path.parts
+    return "/".join(parts[:2]) if parts[0] == "job" else parts[0]
 
 
 def allowed(folder):
-    return SRC[: SRC.index(folder) + 1] if folder in SRC else BESIDE_SRC.get(folder)
+    if folder not in SRC:
+        return BESIDE_SRC.get(folder)
+    beside = set().union(*(group for group in BESIDE_EACH_OTHER if folder in group)) - {folder}
+    return [known for known in SRC[: SRC.index(folder) + 1] if known not in beside]
 
 
 def composes(path, target):
@@ -67,7 +77,7 @@ def composes(path, target):
 
 def own_include(root, path, name):
     """Complaint about an include of one of the project's own headers, or None."""
-    folder, target = folder_of(path), name.split("/")[0]
+    folder, target = folder_of(path), folder_of(pathlib.PurePosixPath(name))
     if target in SRC + list(BESIDE_SRC):
         known = allowed(folder)
         if known is not None and target not in known and not composes(path, target):

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/config_fields.hpp"
+#include "job/spec/config_fields.hpp"
 
 namespace syncopate {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "train/checkpoint.hpp"
-#include "train/toy_replica.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "checkpoint/safetensors.hpp"
 #include "sim/simulated_job.hpp"
-#include "train/safetensors.hpp"
 
 namespace syncopate {
 

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "base/errors.hpp"
+#include "job/spec/names.hpp"
 #include "tests/torch/examples.hpp"
-#include "train/names.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "server/update_rule.hpp"
+#include "optim/update_rule.hpp"
 #include "torch/optimizer_state.hpp"
 #include "torch/optimizers.hpp"
 

@@ -1,7 +1,7 @@
-// Goal:   every kind of event of `train/events.hpp` is read as it is documented, and nothing else is
+// Goal:   every kind of event of `report/events.hpp` is read as it is documented, and nothing else is
 //         taken for one.
 // Method: a line of each kind; lines that are damaged.
-#include "train/events.hpp"
+#include "report/events.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

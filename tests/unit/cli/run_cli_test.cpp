@@ -17,8 +17,8 @@
 
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
-#include "train/config_fields.hpp"
-#include "train/config_file.hpp"
+#include "job/spec/config_fields.hpp"
+#include "job/spec/config_file.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <numeric>
 
-#include "cluster/member_link.hpp"
 #include "collective/allgather.hpp"
 #include "collective/broadcast.hpp"
+#include "membership/member_link.hpp"
 #include "tests/support/simulated_group.hpp"
 
 namespace syncopate {

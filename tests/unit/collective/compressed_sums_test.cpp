@@ -17,8 +17,8 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "codec/frame.hpp"
 #include "collective/allreduce.hpp"
-#include "compression/frame.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "transport/tags.hpp"
 

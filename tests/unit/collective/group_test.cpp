@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/member_link.hpp"
 #include "collective/allgather.hpp"
 #include "collective/allreduce.hpp"
+#include "membership/member_link.hpp"
 #include "tests/sim/simulated_cluster.hpp"
 #include "tests/support/simulated_group.hpp"
 

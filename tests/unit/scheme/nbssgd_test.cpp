@@ -14,7 +14,7 @@
 
 #include "base/random.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

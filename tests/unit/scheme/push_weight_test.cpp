@@ -8,7 +8,7 @@
 
 #include "scheme/hogwild.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
+#include "optim/shard_ranges.hpp"
 #include "server/server_client.hpp"
-#include "server/shard_ranges.hpp"
 #include "sim/simulation.hpp"
 #include "transport/shared_values.hpp"
 #include "transport/tags.hpp"

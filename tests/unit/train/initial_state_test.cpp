@@ -10,7 +10,7 @@
 
 #include "tests/support/config_options.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 namespace syncopate {
 namespace {

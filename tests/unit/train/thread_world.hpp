@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "cluster/world.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate::test {
 

@@ -2,7 +2,7 @@
 // Method: central differences of the loss at random parameters (seed printed); the quadratic's closed
 //         minimum.
 
-#include "train/toy_replica.hpp"
+#include "tests/support/toy_replica.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,119 @@
+#include "cli/compute/bench_step.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "cli/bench/processes.hpp"
+#include "cli/bench/random_batch.hpp"
+#include "cli/bench/timing.hpp"
+#include "torch/factory.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr int warm_up_steps = 5;
+
+/// Seconds of each step.
+struct Parts {
+  std::vector<double> backward;
+  std::vector<double> update;
+  std::vector<double> step;
+};
+
+Parts train(Replica& replica, const Batch& batch, const Effort& effort) {
+  const TimePoint begun = steady_now();
+  Parts parts;
+  const auto goes_on = [&] {
+    const std::size_t done = parts.step.size();
+    return effort.rounds
+               ? done < *effort.rounds
+               : done < fewest_rounds || to_seconds(steady_now() - begun) < effort.seconds;
+  };
+  while (goes_on()) {
+    const TimePoint start = steady_now();
+    replica.backward(batch);
+    const TimePoint middle = steady_now();
+    replica.local_step();
+    const TimePoint end = steady_now();
+    parts.backward.push_back(to_seconds(middle - start));
+    parts.update.push_back(to_seconds(end - middle));
+    parts.step.push_back(to_seconds(end - start));
+  }
+  return parts;
+}
+
+/// A replica ready to train on, and a batch for it.
+struct Ready {
+  Batch batch;
+  std::unique_ptr<Replica> replica;
+};
+
+Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
+  Ready ready{.batch = random_batch(setting.samples, Random(1)), .replica = {}};
+  torch_backend::set_threads(threads);
+  ready.replica = torch_backend::make_replica(
+      {.name = setting.network, .input = ready.batch.shape, .classes = random_batch_classes},
+      {.name = "momentum", .learning_rate = 0.01}, setting.device);
+  ready.replica->initialise(1);
+  train(*ready.replica, ready.batch, {.rounds = warm_up_steps});
+  return ready;
+}
+
+double samples_per_second(std::uint32_t samples, const std::vector<double>& seconds) {
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return static_cast<double>(samples * seconds.size()) / all;
+}
+
+/// Unlike getrusage's, this figure does not include the program that this process was forked from.
+std::uint64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) {
+      return std::stoull(line.substr(6)) * 1024;
+    }
+  }
+  return 0;
+}
+
+void measure(const BenchCommand& command, Teller& teller) {
+  teller.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
+  const Ready ready =
+      get_ready({.network = command.network, .device = "cpu", .samples = command.batch_size},
+                command.threads);
+  const Parts parts = train(*ready.replica, ready.batch, command.effort);
+  const auto tell = [&](const std::string& part, const std::vector<double>& seconds) {
+    nlohmann::ordered_json result{{"network", command.network},
+                                  {"part", part},
+                                  {"threads", command.threads},
+                                  {"samples", command.batch_size}};
+    add_times(result, seconds);
+    result["samples_per_second"] = samples_per_second(command.batch_size, seconds);
+    result["peak_resident_bytes"] = peak_resident_bytes();
+    result["rounds"] = seconds.size();
+    teller.result(result);
+  };
+  tell("backward", parts.backward);
+  tell("update", parts.update);
+  tell("step", parts.step);
+}
+
+}  // namespace
+
+double training_speed(const StepSetting& setting) {
+  const Ready ready = get_ready(setting, 1);
+  return samples_per_second(setting.samples,
+                            train(*ready.replica, ready.batch, setting.effort).step);
+}
+
+int bench_step(const BenchCommand& command) {
+  return run_processes({"replica"}, command.form,
+                       [&](std::uint32_t, Teller& teller) { measure(command, teller); });
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,187 @@
+#include "cli/compute/doctor_here.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "cli/bench/nodes.hpp"
+#include "cli/compute/doctor_devices.hpp"
+#include "cli/doctor/host.hpp"
+#include "cli/doctor/ranks.hpp"
+#include "cli/exit_status.hpp"
+#include "job/launch/rendezvous.hpp"
+#include "job/roles/mpi_rank.hpp"
+#include "transport/steady_time.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+void append(Findings& findings, Findings more) {
+  findings.insert(findings.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+}
+
+std::string built_modules() {
+  std::string built;
+  for (const auto& [library, name] :
+       {std::pair{mpi::Library::open_mpi, "Open MPI"}, std::pair{mpi::Library::mpich, "MPICH"}}) {
+    if (mpi::is_built(library, chosen_mpi_modules())) {
+      built += fmt::format("{}{}", built.empty() ? "" : " and ", name);
+    }
+  }
+  return built.empty() ? "no module for an MPI is built" : "built for " + built;
+}
+
+bool goes_by_mpi(const DoctorCommand& command) {
+  if (command.transport != TransportKind::automatic) {
+    return command.transport == TransportKind::mpi;
+  }
+  return command.launch->mpi && mpi::is_built(*command.launch->mpi, chosen_mpi_modules());
+}
+
+/// Whether what has started this process, and what it was built with, belong together.
+Finding examine_launcher(const DoctorCommand& command) {
+  if (!command.launch) {
+    return {.subject = "MPI",
+            .text = fmt::format("{}; no launcher has started this process", built_modules())};
+  }
+  const Launch& launch = *command.launch;
+  Finding finding{.subject = "MPI",
+                  .text = fmt::format("{} ranks, started by {}; {}", launch.size, launch.launcher,
+                                      built_modules())};
+  if (!launch.mpi) {
+    finding.text += "; it prepares for no MPI, so all ranks have to be on one host";
+    finding.advice =
+        "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH), where ranks are on several hosts";
+  } else if (!goes_by_mpi(command) && command.transport == TransportKind::automatic) {
+    finding.ok = false;
+    finding.text = fmt::format("{} has started this, but {}", launch.launcher, built_modules());
+    finding.advice = *launch.mpi == mpi::Library::open_mpi
+                         ? "apt-get install libopenmpi-dev and build anew, or use MPICH's mpiexec"
+                         : "apt-get install libmpich-dev and build anew, or use Open MPI's mpirun";
+  }
+  return finding;
+}
+
+Finding ask_coordinator(const DoctorCommand& command) {
+  Finding finding{.subject = "coordinator", .text = ""};
+  try {
+    const TimePoint begun = steady_now();
+    const auto transport = TcpTransport::join(
+        {.hub = command.join, .token = command.token, .timeout = milliseconds(5000)});
+    finding.text = fmt::format("one of this version answers at {} within {:.1f} ms", command.join,
+                               to_seconds(steady_now() - begun) * 1e3);
+    transport->close(steady_now() + std::chrono::seconds(1));
+  } catch (const std::exception& error) {
+    finding.ok = false;
+    finding.text = error.what();
+    finding.advice =
+        "is the coordinator running, is the address its own (it says where it listens), is "
+        "--secret the "
+        "same file, and does a firewall let the port pass?";
+  }
+  return finding;
+}
+
+Findings examine(const DoctorCommand& command) {
+  Findings findings = examine_host(command.data, command.data_dir, command.runs);
+  append(findings, examine_devices());
+  findings.push_back(examine_launcher(command));
+  if (!command.join.empty()) {
+    findings.push_back(ask_coordinator(command));
+  }
+  return findings;
+}
+
+int say(const DoctorCommand& command, const Findings& findings, const LinkMatrix* links) {
+  const bool ok = all_ok(findings);
+  if (command.json) {
+    nlohmann::ordered_json json{{"ok", ok}, {"findings", to_json(findings)}};
+    if (links != nullptr) {
+      add_to(json, *links);
+    }
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("{}\n",
+               fmt::join(lines_of(findings, command.launch ? command.launch->size : 1), "\n"));
+    if (links != nullptr) {
+      fmt::print("\n{}\n", fmt::join(lines_of(*links), "\n"));
+    }
+    fmt::print("\n{}\n", ok ? "no problem found" : "there are problems: see what to do above");
+  }
+  return ok ? exit_status::success : exit_status::failure;
+}
+
+/// Every rank takes part; rank 0 speaks.
+int consult_over(std::unique_ptr<Transport> transport, const DoctorCommand& command,
+                 const Findings& own) {
+  int status = exit_status::success;
+  take_part(
+      std::move(transport),
+      {.nodes = command.launch->size, .index = command.launch->rank, .patience = command.patience},
+      [&](World&, Group& all) {
+        if (const auto all_know = consult(all, own)) {
+          status = say(command, all_know->findings, &all_know->links);
+        }
+      });
+  return status;
+}
+
+int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
+  return run_as_mpi_rank(*command.launch, false, [&](mpi::Endpoint& endpoint) {
+    return consult_over(command.launch->rank == 0 ? endpoint.listen({}) : endpoint.join({}),
+                        command, own);
+  });
+}
+
+int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
+  const bool shared_memory = command.transport != TransportKind::tcp;
+  Rendezvous rendezvous(command.launch->job);
+  if (command.launch->rank > 0) {
+    const auto place = rendezvous.await(command.patience);
+    return consult_over(
+        TcpTransport::join(
+            {.hub = place.address, .token = place.token, .shared_memory = shared_memory}),
+        command, own);
+  }
+  const std::string token = unguessable_token();
+  auto hub = TcpTransport::listen({.token = token, .shared_memory = shared_memory});
+  rendezvous.publish({.address = hub->address(), .token = token});
+  return consult_over(std::move(hub), command, own);
+}
+
+/// Where ranks do not find each other, rank 0 says what it knows by itself.
+int examine_ranks(const DoctorCommand& command, Findings own) {
+  try {
+    return goes_by_mpi(command) ? consult_by_mpi(command, own) : consult_by_sockets(command, own);
+  } catch (const std::exception& error) {
+    if (command.launch->rank > 0) {
+      log::debug("{}", error.what());
+      return exit_status::failure;
+    }
+    own.push_back({.subject = "ranks",
+                   .ok = false,
+                   .text = error.what(),
+                   .advice = "were all ranks started by one launcher, that of the MPI that "
+                             "Syncopate was built with, and do "
+                             "their hosts reach each other?"});
+    return say(command, own, nullptr);
+  }
+}
+
+}  // namespace
+
+int doctor_here(const DoctorCommand& command) {
+  Findings findings = examine(command);
+  return command.launch ? examine_ranks(command, std::move(findings))
+                        : say(command, findings, nullptr);
+}
+
+}  // namespace syncopate::cli

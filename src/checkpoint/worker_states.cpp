@@ -1,0 +1,170 @@
+#include "checkpoint/worker_states.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+
+#include "base/errors.hpp"
+#include "checkpoint/safetensors.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Between the name of a state and that of a slot or a counter of it, on the way. Neither has one.
+constexpr char separator = '/';
+
+std::int64_t bits_of(double value) {
+  return std::bit_cast<std::int64_t>(value);
+}
+
+std::int64_t counter(const OptimizerState& state, const std::string& name) {
+  const auto found = state.counters.find(name);
+  if (found == state.counters.end()) {
+    throw DataError(fmt::format("a worker's state lacks {}; was it written by Syncopate?", name));
+  }
+  return found->second;
+}
+
+double real(const OptimizerState& state, const std::string& name) {
+  return std::bit_cast<double>(counter(state, name));
+}
+
+void put(OptimizerState& state, const std::string& prefix,
+         const wire::PacerMemory::Estimate& estimate) {
+  state.counters[prefix + "mean"] = bits_of(estimate.mean());
+  state.counters[prefix + "spread"] = bits_of(estimate.spread());
+  state.counters[prefix + "last_left_out"] = estimate.last_left_out() ? 1 : 0;
+  state.counters[prefix + "recent"] = estimate.recent_size();
+  for (int i = 0; i < estimate.recent_size(); ++i) {
+    state.counters[fmt::format("{}recent.{}", prefix, i)] = bits_of(estimate.recent(i));
+  }
+}
+
+wire::PacerMemory::Estimate estimate_in(const OptimizerState& state, const std::string& prefix) {
+  wire::PacerMemory::Estimate estimate;
+  estimate.set_mean(real(state, prefix + "mean"));
+  estimate.set_spread(real(state, prefix + "spread"));
+  estimate.set_last_left_out(counter(state, prefix + "last_left_out") != 0);
+  for (std::int64_t i = 0; i < counter(state, prefix + "recent"); ++i) {
+    estimate.add_recent(real(state, fmt::format("{}recent.{}", prefix, i)));
+  }
+  return estimate;
+}
+
+std::int64_t number_in(const std::string& text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end) {
+    throw DataError(fmt::format("a worker's state has \"{}\" where a number belongs", text));
+  }
+  return value;
+}
+
+/// "optimizer/momentum" in two.
+std::pair<std::string, std::string> parts_of(const std::string& name) {
+  const std::size_t at = name.find(separator);
+  if (at == std::string::npos) {
+    throw DataError(fmt::format("a worker's state has a part \"{}\" of no state", name));
+  }
+  return {name.substr(0, at), name.substr(at + 1)};
+}
+
+}  // namespace
+
+OptimizerState to_state(const LoopState& loop) {
+  return {.slots = {},
+          .counters = {{"step", static_cast<std::int64_t>(loop.step)},
+                       {"batch", static_cast<std::int64_t>(loop.position.batch)},
+                       {"taken", static_cast<std::int64_t>(loop.position.taken)},
+                       {"speed_share", bits_of(loop.speed_share)},
+                       {"training_ns", loop.training.count()}}};
+}
+
+std::optional<LoopState> loop_state_in(const States& states) {
+  const auto found = states.find(state_of_loop);
+  if (found == states.end()) {
+    return std::nullopt;
+  }
+  const OptimizerState& state = found->second;
+  return LoopState{.step = static_cast<std::uint64_t>(counter(state, "step")),
+                   .position = {.batch = static_cast<std::uint64_t>(counter(state, "batch")),
+                                .taken = static_cast<std::uint64_t>(counter(state, "taken"))},
+                   .speed_share = real(state, "speed_share"),
+                   .training = Duration(counter(state, "training_ns"))};
+}
+
+OptimizerState to_state(const wire::PacerMemory& memory) {
+  OptimizerState state{
+      .slots = {},
+      .counters = {{"workers", memory.workers_size()}, {"round_time_ns", memory.round_time()}}};
+  put(state, "synchronization.", memory.synchronization());
+  for (int rank = 0; rank < memory.workers_size(); ++rank) {
+    const std::string prefix = fmt::format("{}.", rank);
+    state.counters[prefix + "heard"] = memory.workers(rank).heard() ? 1 : 0;
+    state.counters[prefix + "step_samples"] = memory.workers(rank).step_samples();
+    put(state, prefix, memory.workers(rank).estimate());
+  }
+  return state;
+}
+
+wire::PacerMemory pacer_memory_in(const OptimizerState& state) {
+  wire::PacerMemory memory;
+  memory.set_round_time(counter(state, "round_time_ns"));
+  *memory.mutable_synchronization() = estimate_in(state, "synchronization.");
+  for (std::int64_t rank = 0; rank < counter(state, "workers"); ++rank) {
+    const std::string prefix = fmt::format("{}.", rank);
+    wire::PacerMemory::Worker& worker = *memory.add_workers();
+    worker.set_heard(counter(state, prefix + "heard") != 0);
+    worker.set_step_samples(static_cast<std::uint32_t>(counter(state, prefix + "step_samples")));
+    *worker.mutable_estimate() = estimate_in(state, prefix);
+  }
+  return memory;
+}
+
+std::string prefix_of(Rank worker) {
+  return fmt::format("worker.{}.", worker.value);
+}
+
+States in_checkpoint(Rank worker, States states) {
+  States named;
+  for (auto& [name, state] : states) {
+    named[prefix_of(worker) + name] = std::move(state);
+  }
+  return named;
+}
+
+std::vector<std::byte> encode_states(const States& states) {
+  std::vector<NamedTensor> tensors;
+  Metadata metadata;
+  for (const auto& [name, state] : states) {
+    for (const auto& [slot, values] : state.slots) {
+      tensors.push_back(
+          {name + separator + slot, {static_cast<std::int64_t>(values.size())}, values});
+    }
+    for (const auto& [key, value] : state.counters) {
+      metadata[name + separator + key] = std::to_string(value);
+    }
+  }
+  const std::string bytes = encode_safetensors(metadata, tensors);
+  const auto view = std::as_bytes(std::span(bytes));
+  return {view.begin(), view.end()};
+}
+
+States decode_states(std::span<const std::byte> bytes) {
+  const Safetensors file(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                         "the state of a worker");
+  States states;
+  for (const std::string& name : file.names()) {
+    const auto [state, slot] = parts_of(name);
+    states[state].slots[slot] = file.values(name);
+  }
+  for (const auto& [name, text] : file.metadata()) {
+    const auto [state, key] = parts_of(name);
+    states[state].counters[key] = number_in(text);
+  }
+  return states;
+}
+
+}  // namespace syncopate

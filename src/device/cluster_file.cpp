@@ -1,0 +1,91 @@
+#include "device/cluster_file.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "config/toml_table.hpp"
+
+namespace syncopate {
+namespace {
+
+// Wide enough for any device, narrow enough to catch a slip of the unit.
+constexpr Interval seconds{1e-6, 86'400};
+constexpr Interval samples_per_second{1e-3, 1e9};
+constexpr Interval sample_counts{1, 1 << 20};
+constexpr Interval device_counts{1, 65'536};
+constexpr Interval jitters{0, 0.99};
+constexpr Interval bandwidths{1, 1e15};  // bytes per second
+constexpr Interval latencies{0, 3'600};
+
+Duration batch_time(const TomlTable& table, double batch_samples) {
+  const auto time = table.number("seconds_per_batch", seconds);
+  const auto speed = table.number("samples_per_second", samples_per_second);
+  if (time.has_value() == speed.has_value()) {
+    table.refuse(fmt::format("expected seconds_per_batch or samples_per_second, found {}",
+                             time ? "both" : "neither"));
+  }
+  return from_seconds(time ? *time : batch_samples / *speed);
+}
+
+void read_devices(const TomlTable& table, std::uint32_t batch_samples,
+                  std::vector<DeviceProfile>& devices) {
+  table.allow({"name", "count", "seconds_per_batch", "samples_per_second", "jitter", "batch_size"});
+  DeviceProfile profile;
+  profile.name = table.text("name").value_or(fmt::format("device-{}", devices.size()));
+  profile.batch_samples = batch_samples;
+  profile.batch_time = batch_time(table, batch_samples);
+  profile.jitter = table.number("jitter", jitters).value_or(0);
+  profile.batch_size = table.whole("batch_size", sample_counts);
+  devices.insert(devices.end(), table.whole("count", device_counts).value_or(1), profile);
+}
+
+PauseProfile read_pauses(const TomlTable& table) {
+  table.allow({"every", "lasting"});
+  const double every = table.needed_number("every", seconds);
+  const double lasting = table.needed_number("lasting", seconds);
+  if (lasting >= every) {
+    table.refuse(fmt::format("expected outages shorter than every = {}, found lasting = {}", every,
+                             lasting));
+  }
+  return {from_seconds(every), from_seconds(lasting)};
+}
+
+LinkProfile read_link(const TomlTable& table) {
+  table.allow({"bandwidth", "latency"});
+  LinkProfile link;
+  link.bandwidth = table.number("bandwidth", bandwidths).value_or(link.bandwidth);
+  link.latency =
+      from_seconds(table.number("latency", latencies).value_or(to_seconds(link.latency)));
+  return link;
+}
+
+ClusterFile read(const std::filesystem::path& path, const toml::table& root) {
+  const TomlTable table(path.string(), root, "a cluster file");
+  table.allow({"name", "batch_samples", "devices", "pauses", "link"});
+  ClusterFile cluster;
+  cluster.name = table.text("name").value_or(path.stem().string());
+  const std::uint32_t batch_samples = table.whole("batch_samples", sample_counts).value_or(64);
+  for (const TomlTable& device : table.tables("devices")) {
+    read_devices(device, batch_samples, cluster.devices);
+  }
+  if (cluster.devices.empty()) {
+    table.refuse("expected at least one [[devices]], found none");
+  }
+  if (const auto pauses = table.table("pauses")) {
+    cluster.pauses = read_pauses(*pauses);
+  }
+  if (const auto link = table.table("link")) {
+    cluster.link = read_link(*link);
+  }
+  return cluster;
+}
+
+}  // namespace
+
+ClusterFile read_cluster_file(const std::filesystem::path& path) {
+  return read(path, parse_toml(path));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/device_profile.hpp"
+
+namespace syncopate {
+
+/// A link as the simulator prices it: a message takes `latency` plus its bytes over `bandwidth`.
+struct LinkProfile {
+  double bandwidth = 1.25e9;  ///< bytes per second
+  Duration latency = std::chrono::microseconds(50);
+};
+
+/// An emulated cluster: one device a worker, in the order of ranks. See `docs/clusters.md`.
+struct ClusterFile {
+  std::string name;
+  std::vector<DeviceProfile> devices;
+  std::optional<PauseProfile> pauses;
+  LinkProfile link;  ///< of the simulator; a real run uses the real network
+};
+
+/// Reads a cluster file (TOML).
+///
+///     name = "mixed"                 # default: the file's name
+///     batch_samples = 64             # what seconds_per_batch refers to; default 64
+///     [[devices]]
+///     name = "gpu-new"               # default: "device-" and the first rank
+///     count = 2                      # default 1
+///     seconds_per_batch = 0.02       # or samples_per_second = 3200
+///     jitter = 0.05                  # default 0
+///     batch_size = 64                # optional: this device's own mini-batch
+///     [pauses]
+///     every = 60.0                   # seconds
+///     lasting = 30.0                 # shorter than every
+///     [link]
+///     bandwidth = 1.25e9             # bytes per second
+///     latency = 50e-6                # seconds
+///
+/// Errors: ConfigError, one line with file, line and column: not TOML, an unknown key (the nearest
+/// is suggested), a wrong type, a missing or contradictory time, a value out of range, no device.
+/// DataError: the file cannot be read.
+ClusterFile read_cluster_file(const std::filesystem::path& path);
+
+}  // namespace syncopate

@@ -1,0 +1,62 @@
+#include "job/launch/environment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
+
+namespace syncopate::cli {
+namespace {
+
+/// The words of the first line of features; x86 calls it `flags`.
+std::vector<std::string> cpu_features(std::string_view cpuinfo) {
+  std::istringstream lines{std::string(cpuinfo)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("flags")) {
+      std::istringstream words(line);
+      return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
+    }
+  }
+  return {};
+}
+
+bool has_all(const std::vector<std::string>& features, std::initializer_list<const char*> wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const char* feature) {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  });
+}
+
+}  // namespace
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t threads) {
+  const auto features = cpu_features(cpuinfo);
+  const auto count = std::to_string(threads);
+  std::vector<Variable> variables{{"OMP_NUM_THREADS", count}, {"OPENBLAS_NUM_THREADS", count}};
+  if (has_all(features, {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})) {
+    variables.push_back({"OPENBLAS_CORETYPE", "SKYLAKEX"});
+  } else if (has_all(features, {"avx2", "fma"})) {
+    variables.push_back({"OPENBLAS_CORETYPE", "HASWELL"});
+  }
+  return variables;
+}
+
+void set_environment(const std::vector<Variable>& variables,
+                     const std::function<void(const std::string&)>& tell) {
+  for (const auto& [name, value] : variables) {
+    if (const char* present = std::getenv(name.c_str())) {
+      tell(fmt::format("{}={} kept as the environment has it", name, present));
+      continue;
+    }
+    ::setenv(name.c_str(), value.c_str(), 1);
+    tell(fmt::format("{}={} set", name, value));
+  }
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,73 @@
+#include "job/launch/job_end.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+
+JobEnd::Action JobEnd::interrupted() {
+  if (interrupted_) {
+    return kill();
+  }
+  interrupted_ = true;
+  return Action::ask;
+}
+
+JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
+  running_[process] = false;
+  const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;
+  if (may_be_lost_[process] && wait_status != 0 && !refused) {
+    return grace_started_ || killed_ ? Action::none : Action::tell_loss;
+  }
+  if (wait_status != 0 && !first_failure_) {
+    first_failure_ = Failure{process, wait_status};
+  }
+  refused_ = refused_ || refused;
+  const bool alarming = wait_status != 0 || process == 0;
+  if (!alarming || grace_started_ || killed_) {
+    return Action::none;
+  }
+  grace_started_ = true;
+  return Action::start_grace;
+}
+
+JobEnd::Action JobEnd::grace_passed() {
+  return kill();
+}
+
+bool JobEnd::all_ended() const {
+  return std::find(running_.begin(), running_.end(), true) == running_.end();
+}
+
+int JobEnd::exit_status() const {
+  if (interrupted_) {
+    return exit_status::interrupted;
+  }
+  if (refused_) {
+    return exit_status::refused;
+  }
+  return first_failure_ ? exit_status::failure : exit_status::success;
+}
+
+JobEnd::Action JobEnd::kill() {
+  if (killed_) {
+    return Action::none;
+  }
+  killed_ = true;
+  return Action::kill;
+}
+
+std::string describe_end(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    return fmt::format("was killed by signal {} ({})", signal, ::strsignal(signal));
+  }
+  return fmt::format("ended with exit status {}", WEXITSTATUS(wait_status));
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,111 @@
+#include "job/launch/launcher.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "base/errors.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// What a launcher tells the processes that it starts.
+struct Signs {
+  const char* launcher;
+  const char* present;  ///< a variable that this launcher alone sets
+  const char* rank;
+  const char* size;
+  const char* job;  ///< a variable that is another one in another job; null: none is
+};
+
+/// The inner launcher before the outer one: see `launch_in`.
+constexpr Signs known[] = {
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "PMIX_NAMESPACE"},
+    {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", nullptr},
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"},
+    {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"},
+};
+
+std::uint32_t number_of(const Environment& environment, const char* launcher, const char* name) {
+  const std::string value = environment(name);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    throw ConfigError(
+        fmt::format("expected {} to set {} to a number, found '{}'", launcher, name, value));
+  }
+  return number;
+}
+
+/// Letters, digits, '-' and '.' as they are; else '_'.
+std::string fit_for_a_file(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '.'; }, '_');
+  return text;
+}
+
+/// Where a launcher sets nothing that tells its jobs apart, the process that it starts all ranks of a host
+/// from does.
+std::string job_of(const Environment& environment, const Signs& signs) {
+  std::string name = signs.job == nullptr ? "" : environment(signs.job);
+  if (name.empty()) {
+    name = fmt::format("of-{}", ::getppid());
+  }
+  if (const std::string step = environment("SLURM_STEP_ID"); !step.empty()) {
+    name += "." + step;
+  }
+  return fit_for_a_file(std::move(name));
+}
+
+/// Open MPI comes together by PMIx; MPICH by PMI-1 and PMI-2, and under Slurm by the latter.
+std::optional<mpi::Library> library_of(const Environment& environment, const Signs& signs) {
+  if (!environment("OMPI_COMM_WORLD_SIZE").empty()) {
+    return mpi::Library::open_mpi;
+  }
+  const bool is_slurm = std::string_view(signs.launcher) == "srun";
+  if (is_slurm && !environment("PMIX_RANK").empty()) {
+    return mpi::Library::open_mpi;
+  }
+  return environment("PMI_RANK").empty() ? std::nullopt : std::optional(mpi::Library::mpich);
+}
+
+}  // namespace
+
+std::optional<Launch> launch_in(const Environment& environment) {
+  const auto signs = std::find_if(std::begin(known), std::end(known), [&](const Signs& candidate) {
+    return !environment(candidate.present).empty();
+  });
+  if (signs == std::end(known)) {
+    return std::nullopt;
+  }
+  const std::uint32_t rank = number_of(environment, signs->launcher, signs->rank);
+  const std::uint32_t size = number_of(environment, signs->launcher, signs->size);
+  if (rank >= size) {
+    throw ConfigError(
+        fmt::format("{} calls this process rank {} of {}: {} and {} contradict each other",
+                    signs->launcher, rank, size, signs->rank, signs->size));
+  }
+  if (size == 1) {
+    return std::nullopt;
+  }
+  return Launch{.launcher = signs->launcher,
+                .rank = rank,
+                .size = size,
+                .job = job_of(environment, *signs),
+                .mpi = library_of(environment, *signs)};
+}
+
+std::optional<Launch> own_launch() {
+  return launch_in(from_environment);
+}
+
+std::string chosen_mpi_modules() {
+  return from_environment("SYNCOPATE_MPI_MODULES");
+}
+
+}  // namespace syncopate::cli

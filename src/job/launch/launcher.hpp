@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "job/launch/environment.hpp"
+#include "transport/mpi/endpoint.hpp"
+
+namespace syncopate::cli {
+
+/// This process among those that a launcher (mpirun, srun) started for one job.
+struct Launch {
+  std::string launcher;  ///< as people know it: "Open MPI's mpirun"
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::string job;  ///< tells it from other jobs of this user on a host; fits into a file's name
+  std::optional<mpi::Library> mpi = {};  ///< empty: the launcher prepares for no library of ours
+
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+
+/// What the environment says of a launcher; empty where none started this process, or started it alone.
+///
+/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a launcher
+/// was itself started by another, as `mpirun` is within a step of Slurm, the inner one counts.
+///
+/// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
+std::optional<Launch> launch_in(const Environment& environment);
+
+/// The same of this process's own environment.
+std::optional<Launch> own_launch();
+
+/// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
+std::string chosen_mpi_modules();
+
+}  // namespace syncopate::cli

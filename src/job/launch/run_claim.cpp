@@ -1,0 +1,76 @@
+#include "job/launch/run_claim.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "job/spec/config_file.hpp"
+#include "report/run_folder.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// Makes a folder that was not there, of this name or the next free one.
+std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
+  std::error_code error;
+  std::filesystem::create_directories(wanted.parent_path(), error);
+  std::filesystem::path path = wanted;
+  for (int number = 2; !error && !std::filesystem::create_directory(path, error); ++number) {
+    path = fmt::format("{}-{}", wanted.string(), number);
+  }
+  if (error) {
+    throw DataError(
+        fmt::format("cannot make the run folder {}: {}", path.string(), error.message()));
+  }
+  return path;
+}
+
+/// The place of a run is where its configuration lies, and no part of it: whoever runs it again gets
+/// a folder of his own.
+void write_config(TrainConfig config) {
+  const auto file = RunFolder(std::exchange(config.run_dir, {})).config();
+  write_file(file, to_toml(config));
+}
+
+}  // namespace
+
+RunClaim::RunClaim(TrainCommand command) : command_(std::move(command)), kept_(command_.resumed) {
+  TrainConfig& config = command_.config;
+  if (!command_.resumed) {
+    made_ = !std::filesystem::exists(config.run_dir) || !command_.named_run_dir;
+    if (!command_.named_run_dir) {
+      config.run_dir = make_fresh_folder(config.run_dir);
+    }
+    RunFolder(config.run_dir).create();
+  }
+  try {
+    write_config(config);
+  } catch (const Error&) {
+    give_up();
+    throw;
+  }
+}
+
+RunClaim::~RunClaim() {
+  give_up();
+}
+
+void RunClaim::give_up() {
+  if (kept_) {
+    return;
+  }
+  const RunFolder folder(command_.config.run_dir);
+  std::error_code ignored;  // what cannot be removed stays
+  std::filesystem::remove(folder.config(), ignored);
+  std::filesystem::remove(folder.checkpoints(), ignored);
+  std::filesystem::remove(folder.worker_log(Rank{0}).parent_path(), ignored);
+  if (made_) {
+    std::filesystem::remove(folder.root(), ignored);
+  }
+}
+
+}  // namespace syncopate::cli

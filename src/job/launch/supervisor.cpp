@@ -1,0 +1,229 @@
+#include "job/launch/supervisor.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "cli/exit_status.hpp"
+#include "job/launch/line_splitter.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// Lines of a pipe, as they come.
+struct LineSource {
+  LineSource(Descriptor from, LineSplitter::Sink sink)
+      : descriptor(std::move(from)), lines(std::move(sink)) {}
+
+  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a process
+  /// that never stops writing cannot keep the supervisor from the others.
+  bool read() {
+    std::array<char, 64 * 1024> bytes;
+    for (int left = 4; left > 0; --left) {
+      const ssize_t count = ::read(descriptor.get(), bytes.data(), bytes.size());
+      if (count > 0) {
+        lines.add({bytes.data(), static_cast<std::size_t>(count)});
+      } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+        lines.finish();
+        return false;
+      } else if (errno == EAGAIN) {
+        return true;
+      }
+    }
+    return true;
+  }
+
+  Descriptor descriptor;
+  LineSplitter lines;
+};
+
+std::vector<bool> losses_allowed(const std::vector<Child>& children) {
+  std::vector<bool> allowed;
+  for (const Child& child : children) {
+    allowed.push_back(child.may_be_lost);
+  }
+  return allowed;
+}
+
+/// Standard input from nowhere, output and errors into `output`.
+void redirect(int output) {
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (::dup2(nothing.get(), STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
+      ::dup2(output, STDERR_FILENO) < 0) {
+    throw_system_error("redirect the output of a process");
+  }
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Options options, Watcher& watcher)
+    : options_(std::move(options)), watcher_(watcher), end_(losses_allowed(options_.children)) {}
+
+Supervisor::Result Supervisor::run() {
+  std::fflush(nullptr);  // else every child would write what is pending here once more
+  for (std::size_t index = 0; index < options_.children.size(); ++index) {
+    start(index);
+  }
+  for (Child& child : options_.children) {
+    child.alone.clear();
+  }
+  add_lines(std::move(options_.events), [this](auto line) { watcher_.event(line); });
+  refresh_.repeat(watcher_.refresh_period());
+  while (!end_.all_ended()) {
+    wait_for_something();
+  }
+  for (const Source& source : sources_) {
+    source.read();  // what was written before the end
+  }
+  const auto& failure = end_.first_failure();
+  return {end_.exit_status(), failure ? describe(*failure) : ""};
+}
+
+void Supervisor::start(std::size_t index) {
+  Pipe output = make_pipe();
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    throw_system_error("start a process");
+  }
+  if (pid == 0) {
+    become_child(index, parent, std::move(output));
+  }
+  pids_.push_back(pid);
+  add_lines(std::move(output.read),
+            [this, index](auto line) { watcher_.output(options_.children[index].name, line); });
+}
+
+void Supervisor::become_child(std::size_t index, pid_t parent, Pipe output) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {
+    ::_exit(exit_status::failure);  // the parent died before the line above
+  }
+  ::setpgid(0, 0);
+  signals_.leave_in_child();
+  sources_.clear();
+  options_.events.close();
+  for (std::size_t other = 0; other < options_.children.size(); ++other) {
+    if (other != index) {
+      options_.children[other].alone.clear();
+    }
+  }
+  const int status = guarded([&] {
+    redirect(output.write.get());
+    output = {};
+    return options_.children[index].body();
+  });
+  std::fflush(nullptr);
+  // Not `exit`: the parent's objects are not the child's to destroy.
+  ::_exit(status);
+}
+
+void Supervisor::add_lines(Descriptor from, std::function<void(std::string_view)> sink) {
+  const int descriptor = from.get();
+  const auto lines = std::make_shared<LineSource>(std::move(from), std::move(sink));
+  sources_.push_back({descriptor, [lines] { return lines->read(); }});
+}
+
+void Supervisor::wait_for_something() {
+  std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0},
+                              {grace_.descriptor(), POLLIN, 0},
+                              {refresh_.descriptor(), POLLIN, 0}};
+  const std::size_t own = waiting.size();
+  for (const Source& source : sources_) {
+    waiting.push_back({source.descriptor, POLLIN, 0});
+  }
+  if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) {
+    throw_system_error("wait for the processes of the job");
+  }
+  std::vector<Source> open;
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (waiting[own + i].revents == 0 || sources_[i].read()) {
+      open.push_back(std::move(sources_[i]));
+    }
+  }
+  sources_ = std::move(open);
+  if (waiting[0].revents != 0) {
+    take_signals();
+  }
+  if (waiting[1].revents != 0) {
+    grace_.acknowledge();
+    act(end_.grace_passed());
+  }
+  if (waiting[2].revents != 0) {
+    refresh_.acknowledge();
+    watcher_.refresh();
+  }
+}
+
+void Supervisor::take_signals() {
+  for (const int signal : signals_.take()) {
+    if (signal == SIGWINCH) {
+      watcher_.resized();
+    } else if (signal == SIGCHLD) {
+      reap();
+    } else if (signal != SIGTSTP) {
+      act(end_.interrupted());
+    }
+  }
+}
+
+void Supervisor::reap() {
+  for (std::size_t index = 0; index < pids_.size(); ++index) {
+    int wait_status = 0;
+    if (end_.is_running(index) && ::waitpid(pids_[index], &wait_status, WNOHANG) == pids_[index]) {
+      ended(index, wait_status);
+    }
+  }
+}
+
+void Supervisor::ended(std::size_t index, int wait_status) {
+  const bool killed_by_us = end_.killed();
+  const JobEnd::Action action = end_.ended(index, wait_status);
+  // A process that ended by itself has told the coordinator why; a killed one could not.
+  const bool told_by_nobody = WIFSIGNALED(wait_status) && !killed_by_us;
+  if (told_by_nobody || action == JobEnd::Action::tell_loss) {
+    watcher_.notice(describe({index, wait_status}));
+  }
+  act(action);
+}
+
+void Supervisor::act(JobEnd::Action action) {
+  switch (action) {
+    case JobEnd::Action::none:
+    case JobEnd::Action::tell_loss: break;  // said where the process is known
+    case JobEnd::Action::ask:
+      watcher_.notice("finishing the round; Ctrl-C again ends at once");
+      signal_running(0, SIGTERM);
+      break;
+    case JobEnd::Action::start_grace: grace_.start(options_.grace); break;
+    case JobEnd::Action::kill: kill_all(); break;
+  }
+}
+
+void Supervisor::kill_all() {
+  for (std::size_t index = 0; index < pids_.size(); ++index) {
+    signal_running(index, SIGKILL);
+  }
+}
+
+void Supervisor::signal_running(std::size_t index, int signal) {
+  // A process that was not waited for yet still has its id, so no other can be meant.
+  if (end_.is_running(index)) {
+    ::kill(pids_[index], signal);
+  }
+}
+
+std::string Supervisor::describe(const JobEnd::Failure& failure) const {
+  return fmt::format("{} (process {}) {}", options_.children[failure.process].name,
+                     pids_[failure.process], describe_end(failure.wait_status));
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/launch/descriptor.hpp"
+#include "job/launch/job_end.hpp"
+#include "job/launch/signals.hpp"
+#include "job/launch/watcher.hpp"
+
+namespace syncopate::cli {
+
+/// One process of a job.
+struct Child {
+  std::string name;                    ///< "worker 2"
+  std::function<int()> body;           ///< what it runs; its value is the exit status
+  std::vector<Descriptor> alone = {};  ///< what no other process of the job is to hold open
+  bool may_be_lost = false;            ///< its death is told, but is no failure of the job
+};
+
+/// Forks the processes of a job, watches over them, and ends with the last of them.
+///
+/// Children run without `exec`, so that what this process has loaded is loaded once. They are killed
+/// when this process dies, whichever way; are in groups of their own, so that a terminal's Ctrl-C
+/// comes here alone; and have their output piped here, line by line.
+///
+/// Thread: to be built and run while this process has one thread.
+class Supervisor {
+ public:
+  struct Options {
+    std::vector<Child> children;                ///< the coordinator first
+    Descriptor events;                          ///< where the coordinator's events come from
+    Duration grace = std::chrono::seconds(10);  ///< see `JobEnd`
+  };
+
+  struct Result {
+    int exit_status = 0;
+    std::string failure;  ///< the first process that failed, and how; empty: none did
+  };
+
+  Supervisor(Options options, Watcher& watcher);
+
+  /// Errors: Error, when a process cannot be started; what `watcher` throws. Whatever was started
+  /// then dies with this process.
+  Result run();
+
+ private:
+  /// A descriptor that is read when there is something to read.
+  struct Source {
+    int descriptor;
+    std::function<bool()> read;  ///< false: there will be no more
+  };
+
+  void start(std::size_t index);
+  [[noreturn]] void become_child(std::size_t index, pid_t parent, Pipe output);
+  void add_lines(Descriptor from, std::function<void(std::string_view)> sink);
+  void wait_for_something();
+  void take_signals();
+  void reap();
+  void ended(std::size_t index, int wait_status);
+  void act(JobEnd::Action action);
+  void kill_all();
+  void signal_running(std::size_t index, int signal);
+  std::string describe(const JobEnd::Failure& failure) const;
+
+  Options options_;
+  Watcher& watcher_;
+  JobEnd end_;
+  SignalInbox signals_;
+  Timer grace_;
+  Timer refresh_;
+  std::vector<pid_t> pids_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace syncopate::cli

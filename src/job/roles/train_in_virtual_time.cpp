@@ -1,0 +1,70 @@
+#include "job/roles/train_in_virtual_time.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "cli/exit_status.hpp"
+#include "device/cluster_file.hpp"
+#include "job/roles/outside.hpp"
+#include "sim/simulated_job.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// Statuses are for people, who live in real time.
+class RealClock final : public Clock {
+ public:
+  TimePoint now() const override { return steady_now(); }
+};
+
+/// The deepest network needs less than 1 MiB; a page that is never touched costs nothing.
+constexpr std::size_t stack_bytes = std::size_t{8} << 20;
+
+int status_of_failure(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return status_of(error);
+  }
+}
+
+int simulate(const Job& job, int events) {
+  heed_wish_for_end();
+  const RealClock watch;
+  sim::SimulatedJob simulated(
+      {.config = job.config(),
+       .dataset = job.dataset(),
+       .make_replica = [&job] { return job.make_replica(job.device(Rank{0})); },
+       .resume = job.resume_from().has_value(),
+       .network = {.link = read_cluster_file(job.config().cluster).link},
+       .scheduler = {.stack_bytes = stack_bytes},
+       .emit = [events](const Recorder::Json& event) { emit_line(events, event); },
+       .interrupted = end_is_wished,
+       .watch = &watch,
+       .keep_models = false});
+  try {
+    simulated.run();
+  } catch (const sim::NodeFailed&) {
+    // A job may go on without a worker that failed: what counts is how the coordinator ended.
+    if (simulated.failure()) {
+      return status_of_failure(simulated.failure());
+    }
+    if (simulated.summary().is_null()) {
+      throw;
+    }
+  }
+  return exit_status::success;
+}
+
+}  // namespace
+
+Child simulation_process(const Job& job, Descriptor events) {
+  const int descriptor = events.get();
+  Child child{.name = "simulation",
+              .body = [&job, descriptor] { return simulate(job, descriptor); }};
+  child.alone.push_back(std::move(events));
+  return child;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,416 @@
+// Length: one table, with an entry for each option of `train`.
+#include "job/spec/config_fields.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "codec/compression.hpp"
+#include "config/option_groups.hpp"
+#include "data/dataset.hpp"
+#include "job/spec/names.hpp"
+#include "job/spec/worker_devices.hpp"
+#include "scheme/registry.hpp"
+
+namespace syncopate {
+
+/// As `Compression::parse` reads it.
+template <>
+struct OptionTraits<Compression> {
+  static constexpr OptionType type = OptionType::text;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const Compression& value) { return to_string(value); }
+  static Compression read(const OptionValue& value) {
+    return Compression::parse(std::get<std::string>(value));
+  }
+};
+
+/// As `Every::parse` reads it.
+template <>
+struct OptionTraits<Every> {
+  static constexpr OptionType type = OptionType::period;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const Every& value) { return value.to_string(); }
+  static Every read(const OptionValue& value) { return Every::parse(to_text(value)); }
+};
+
+namespace {
+
+using Names = std::vector<std::string_view>;
+using Config = TrainConfig;
+
+template <std::span<const std::string_view> (*names)()>
+Names listed() {
+  return {names().begin(), names().end()};
+}
+
+Names scheme_names() {
+  Names names;
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    names.push_back(scheme->name);
+  }
+  return names;
+}
+
+Names data_names() {
+  return {dataset_names().begin(), dataset_names().end()};
+}
+
+Names device_names() {
+  return {"auto", "cpu", "cuda"};
+}
+
+bool is_dirichlet(std::string_view name) {
+  const auto split = Split::named(name);
+  return split && split->kind == Split::Kind::dirichlet;
+}
+
+template <class T>
+Field field(T Config::*member, OptionSpec spec) {
+  if constexpr (requires { OptionTraits<T>::choices; }) {
+    spec.choices = &OptionTraits<T>::choices;
+  }
+  spec.type = OptionTraits<T>::type;
+  spec.may_be_open = OptionTraits<T>::may_be_open;
+  spec.initial = OptionTraits<T>::written(Config{}.*member);
+  return {std::move(spec),
+          [member](const Config& config) { return OptionTraits<T>::written(config.*member); },
+          [member](Config& config, const OptionValue& value) {
+            config.*member = OptionTraits<T>::read(value);
+          }};
+}
+
+std::vector<Field> model_and_data_fields() {
+  return {
+      field(&Config::scheme, {.name = "scheme",
+                              .group = option_group::model_and_data,
+                              .value = "NAME",
+                              .help = "how the replicas are kept together",
+                              .choices = scheme_names}),
+      field(&Config::network, {.name = "network",
+                               .group = option_group::model_and_data,
+                               .value = "NAME",
+                               .help = "the model",
+                               .choices = listed<known_networks>}),
+      field(&Config::data, {.name = "data",
+                            .group = option_group::model_and_data,
+                            .value = "NAME",
+                            .help = "the dataset",
+                            .choices = data_names}),
+      field(&Config::data_dir, {.name = "data-dir",
+                                .group = option_group::model_and_data,
+                                .value = "FOLDER",
+                                .help = "where its files are",
+                                .when_unset = "the place of Debian's package",
+                                .resumable = true}),
+      field(&Config::split,
+            {.name = "split",
+             .group = option_group::model_and_data,
+             .value = "dirichlet:ALPHA",
+             .help = "of the data over workers: iid: a shuffle each epoch; class: whole classes; "
+                     "dirichlet: "
+                     "each class in drawn proportions, the less alike the smaller ALPHA",
+             .choices = listed<known_splits>,
+             .also = is_dirichlet}),
+      field(&Config::split_by_class, {.name = "split-by-class",
+                                      .group = option_group::model_and_data,
+                                      .value = "",
+                                      .help = "another spelling of --split class"})};
+}
+
+std::vector<Field> workers_fields() {
+  return {
+      field(&Config::workers, {.name = "workers",
+                               .group = option_group::workers,
+                               .value = "N",
+                               .help = "processes that train, one device each",
+                               .when_unset = "the cluster's devices, else 1"}),
+      field(&Config::cluster, {.name = "cluster",
+                               .group = option_group::workers,
+                               .value = "FILE",
+                               .help = "emulate the devices of a cluster file",
+                               .when_unset = "real devices"}),
+      field(&Config::time_scale, {.name = "time-scale",
+                                  .group = option_group::workers,
+                                  .value = "X",
+                                  .help = "stretch the times of the cluster file by X",
+                                  .limits = positive}),
+      field(&Config::virtual_time, {.name = "virtual-time",
+                                    .group = option_group::workers,
+                                    .value = "",
+                                    .help = "simulate the cluster: real gradients under a virtual "
+                                            "clock, as fast as they compute"}),
+      field(&Config::device, {.name = "device",
+                              .group = option_group::workers,
+                              .value = "cuda:N, a list by rank (cuda:0,cpu)",
+                              .help = "what computes; cuda: each worker its own",
+                              .choices = device_names,
+                              .also = is_device_list}),
+      field(&Config::threads, {.name = "threads",
+                               .group = option_group::workers,
+                               .value = "N",
+                               .help = "threads per worker",
+                               .limits = {.least = 1, .most = 1024}})};
+}
+
+std::vector<Field> optimizer_fields() {
+  return {
+      field(&Config::batch_size, {.name = "batch-size",
+                                  .group = option_group::optimization,
+                                  .value = "SAMPLES",
+                                  .help = "mini-batch of one worker's step",
+                                  .limits = at_least_one}),
+      field(&Config::optimizer, {.name = "optimizer",
+                                 .group = option_group::optimization,
+                                 .value = "NAME",
+                                 .help = "the rule of a step, on each worker or on the server",
+                                 .choices = listed<known_optimizers>}),
+      field(&Config::learning_rate, {.name = "learning-rate",
+                                     .group = option_group::optimization,
+                                     .value = "X",
+                                     .help = "before any schedule",
+                                     .limits = positive,
+                                     .when_unset = "that of optimizer and scheme"}),
+      field(&Config::momentum, {.name = "momentum",
+                                .group = option_group::optimization,
+                                .value = "X",
+                                .help = "of the optimizers momentum and nesterov",
+                                .limits = below_one}),
+      field(&Config::beta1,
+            {.name = "beta1",
+             .group = option_group::optimization,
+             .value = "X",
+             .help = "of the optimizers adam and adamw: smoothing of the mean gradient",
+             .limits = below_one}),
+      field(&Config::beta2,
+            {.name = "beta2",
+             .group = option_group::optimization,
+             .value = "X",
+             .help = "of the optimizers adam and adamw: smoothing of the mean square gradient",
+             .limits = below_one}),
+      field(&Config::alpha,
+            {.name = "alpha",
+             .group = option_group::optimization,
+             .value = "X",
+             .help = "of the optimizer rmsprop: smoothing of the mean square gradient",
+             .limits = below_one}),
+      field(&Config::epsilon,
+            {.name = "epsilon",
+             .group = option_group::optimization,
+             .value = "X",
+             .help = "of the optimizers rmsprop, adam, adamw and adagrad: added to the denominator",
+             .limits = positive,
+             .when_unset = "1e-8; 1e-10 with adagrad"}),
+      field(&Config::weight_decay, {.name = "weight-decay",
+                                    .group = option_group::optimization,
+                                    .value = "X",
+                                    .help = "L2 penalty; decoupled with adamw"})};
+}
+
+std::vector<Field> schedule_and_start_fields() {
+  return {
+      field(&Config::schedule, {.name = "schedule",
+                                .group = option_group::optimization,
+                                .value = "NAME",
+                                .help = "how the learning rate moves"}),
+      field(&Config::schedule_step, {.name = "schedule-step",
+                                     .group = option_group::optimization,
+                                     .value = "EPOCHS",
+                                     .help = "between two drops of schedule step",
+                                     .limits = positive}),
+      field(&Config::schedule_factor, {.name = "schedule-factor",
+                                       .group = option_group::optimization,
+                                       .value = "X",
+                                       .help = "of one drop of step; of the whole fall of cosine",
+                                       .limits = {.most = 1}}),
+      field(&Config::warm_up, {.name = "warm-up",
+                               .group = option_group::optimization,
+                               .value = "EPOCHS",
+                               .help = "raise the rate from nothing, before the schedule"}),
+      field(&Config::init, {.name = "init",
+                            .group = option_group::optimization,
+                            .value = "NAME",
+                            .help = "first parameters: one draw for all, or the sum of all draws "
+                                    "over the root of workers"}),
+      field(&Config::weights, {.name = "weights",
+                               .group = option_group::optimization,
+                               .value = "NAME",
+                               .help = "of workers in a mean: samples trained on, uniform, or "
+                                       "share of the data; auto: data "
+                                       "with a split other than iid, else samples",
+                               .when_unset = "auto"}),
+      field(&Config::seed, {.name = "seed",
+                            .group = option_group::optimization,
+                            .value = "N",
+                            .help = "of every random choice"})};
+}
+
+std::vector<Field> synchronization_fields() {
+  return {
+      field(&Config::transport,
+            {.name = "transport",
+             .group = option_group::synchronization,
+             .value = "NAME",
+             .help = "shm: shared memory between nodes of one host, sockets to others; tcp: "
+                     "sockets alone; "
+                     "mpi: as shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm"}),
+      field(
+          &Config::compress,
+          {.name = "compress",
+           .group = option_group::synchronization,
+           .value = "topk:RATIO",
+           .help =
+               "what gradients and deltas become while they travel, with error feedback; topk: the "
+               "greatest, RATIO of them in (0, 1]",
+           .choices = listed<known_compressions>,
+           .also = is_topk}),
+      field(&Config::compress_remote,
+            {.name = "compress-remote",
+             .group = option_group::synchronization,
+             .value = "",
+             .help = "compress only between hosts, each of which adds up by itself first"})};
+}
+
+std::vector<Field> server_fields() {
+  return {field(&Config::servers, {.name = "servers",
+                                   .group = option_group::server,
+                                   .value = "N",
+                                   .help = "shards of the parameter server",
+                                   .when_unset = "1 where the scheme has a server"}),
+          field(&Config::server_process,
+                {.name = "server-process",
+                 .group = option_group::server,
+                 .value = "NAME",
+                 .help = "where shards run: each in its own process, or in the coordinator's"})};
+}
+
+std::vector<Field> stopping_fields() {
+  return {field(&Config::epochs, {.name = "epochs",
+                                  .group = option_group::stopping,
+                                  .value = "X",
+                                  .help = "passes over the training set",
+                                  .limits = positive,
+                                  .resumable = true}),
+          field(&Config::max_steps, {.name = "max-steps",
+                                     .group = option_group::stopping,
+                                     .value = "N",
+                                     .help = "end after this many steps of a worker",
+                                     .limits = at_least_one,
+                                     .when_unset = "no limit",
+                                     .resumable = true}),
+          field(&Config::max_time, {.name = "max-time",
+                                    .group = option_group::stopping,
+                                    .value = "SECONDS",
+                                    .help = "end after this much training clock",
+                                    .limits = positive,
+                                    .when_unset = "no limit",
+                                    .resumable = true}),
+          field(&Config::target_accuracy,
+                {.name = "target-accuracy",
+                 .group = option_group::stopping,
+                 .value = "X",
+                 .help = "end when two evaluations in a row reach this, in (0, 1]",
+                 .limits = fraction,
+                 .when_unset = "none",
+                 .resumable = true})};
+}
+
+std::vector<Field> outputs_fields() {
+  return {
+      field(&Config::eval_every, {.name = "eval-every",
+                                  .group = option_group::outputs,
+                                  .value = "PERIOD",
+                                  .help = "test the model: 200steps, 0.5epochs, 10s or never",
+                                  .resumable = true}),
+      field(&Config::batch_norm, {.name = "batch-norm",
+                                  .group = option_group::outputs,
+                                  .value = "NAME",
+                                  .help = "statistics of BatchNorm in evaluations: as saved, or "
+                                          "recomputed over training samples",
+                                  .resumable = true}),
+      field(&Config::checkpoint_every, {.name = "checkpoint-every",
+                                        .group = option_group::outputs,
+                                        .value = "PERIOD",
+                                        .help = "keep the model, from which --resume goes on",
+                                        .resumable = true}),
+      field(&Config::run_dir, {.name = "run-dir",
+                               .group = option_group::outputs,
+                               .value = "FOLDER",
+                               .help = "a new folder for everything about this run",
+                               .when_unset = "runs/<time>-<scheme>-<network>"})};
+}
+
+std::vector<Field> failures_fields() {
+  return {field(&Config::wait_limit, {.name = "wait-limit",
+                                      .group = option_group::failures,
+                                      .value = "SECONDS",
+                                      .help = "the least that a wait for another node may take; a "
+                                              "worker that computes gets 20 times "
+                                              "the longest of its steps, too",
+                                      .limits = positive,
+                                      .resumable = true}),
+          field(&Config::on_nan,
+                {.name = "on-nan",
+                 .group = option_group::failures,
+                 .value = "NAME",
+                 .help = "where a gradient is not finite: end the job, or leave the batch out",
+                 .resumable = true})};
+}
+
+/// In the order of help texts.
+std::vector<Field> fields_of_every_job() {
+  std::vector<Field> all;
+  for (const auto fields :
+       {model_and_data_fields, workers_fields, optimizer_fields, schedule_and_start_fields,
+        synchronization_fields, server_fields, stopping_fields, outputs_fields, failures_fields}) {
+    std::ranges::move(fields(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Field field_of_scheme(const OptionSpec& option) {
+  return {option, [option](const Config& config) { return config.scheme_options.get(option); },
+          [option](Config& config, const OptionValue& value) {
+            config.scheme_options.set(option, value);
+          }};
+}
+
+/// The options of schemes come after those of every job in their group.
+std::vector<Field> all_fields() {
+  std::vector<Field> fields = fields_of_every_job();
+  for (const OptionSpec& option : scheme_options()) {
+    const auto after = std::find_if(fields.rbegin(), fields.rend(), [&](const Field& field) {
+      return field.group == option.group;
+    });
+    fields.insert(after.base(), field_of_scheme(option));
+  }
+  return fields;
+}
+
+}  // namespace
+
+std::span<const Field> train_fields() {
+  static const std::vector<Field> fields = all_fields();
+  return fields;
+}
+
+const Field* find_field(std::string_view name) {
+  const auto fields = train_fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const Field& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+OptionValue get_field(const Field& field, const TrainConfig& config) {
+  return field.get(config);
+}
+
+void set_field(const Field& field, TrainConfig& config, const OptionValue& value) {
+  field.set(config, checked(field, value));
+}
+
+void set_field_from_text(const Field& field, TrainConfig& config, std::string_view text) {
+  field.set(config, value_in(field, text));
+}
+
+}  // namespace syncopate

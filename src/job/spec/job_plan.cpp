@@ -1,0 +1,221 @@
+#include "job/spec/job_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+#include "base/errors.hpp"
+#include "base/version.hpp"
+#include "scheme/balance.hpp"
+#include "scheme/registry.hpp"
+
+namespace syncopate {
+
+JobPlan::JobPlan(TrainConfig config) : config_(std::move(config)) {
+  if (config_.cluster.empty()) {
+    return;
+  }
+  cluster_ = read_cluster_file(config_.cluster);
+  if (cluster_->devices.size() != config_.workers) {
+    throw ConfigError(fmt::format("{} has {} devices, but --workers asks for {}",
+                                  config_.cluster.string(), cluster_->devices.size(),
+                                  config_.workers));
+  }
+}
+
+std::vector<std::uint32_t> JobPlan::batch_sizes() const {
+  std::vector<std::uint32_t> sizes(config_.workers, config_.batch_size);
+  for (std::size_t rank = 0; cluster_ && rank < sizes.size(); ++rank) {
+    sizes[rank] = cluster_->devices[rank].batch_size.value_or(config_.batch_size);
+  }
+  return sizes;
+}
+
+Partition JobPlan::partition(const ImageSet& train) const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  const bool drawn = split_of(config_).kind == Split::Kind::dirichlet;
+  return {train.labels,
+          {.seed = config_.seed,
+           .split = split_of(config_),
+           .shares = shares_of(train.samples()),
+           .least = drawn ? sizes : std::vector<std::uint32_t>()}};
+}
+
+/// Where each step takes a batch of every worker, as batches; where devices go through their parts at their own speed, and
+/// a cluster file tells it, as speeds: all then end an epoch together, and every sample is trained on as often as the others.
+/// A part holds a batch at least.
+std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  if (!cluster_ || !traits_of(config_).parts_by_speed || samples < sizes.size()) {
+    return {sizes.begin(), sizes.end()};
+  }
+  std::vector<double> speeds;
+  std::ranges::transform(cluster_->devices, std::back_inserter(speeds),
+                         &DeviceProfile::samples_per_second);
+  const auto whole = static_cast<std::uint32_t>(samples);
+  const auto each = static_cast<std::uint32_t>(samples / sizes.size());
+  const std::vector<std::uint32_t> parts =
+      divide(whole, speeds, std::min(each, std::ranges::max(sizes)));
+  return {parts.begin(), parts.end()};
+}
+
+BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
+  return BatchFeed(partition(train), rank, batch_sizes());
+}
+
+double JobPlan::data_share(const ImageSet& train, Rank rank) const {
+  return static_cast<double>(partition(train).size(rank)) / static_cast<double>(train.samples());
+}
+
+std::optional<DevicePacer> JobPlan::pacer(Rank rank) const {
+  if (!cluster_) {
+    return std::nullopt;
+  }
+  return DevicePacer({.profile = cluster_->devices[rank.value],
+                      .pauses = cluster_->pauses,
+                      .devices = config_.workers,
+                      .rank = rank,
+                      .seed = config_.seed,
+                      .time_scale = config_.time_scale});
+}
+
+std::string JobPlan::device_name(Rank rank, const std::string& real) const {
+  const char* how = config_.virtual_time ? "simulated" : "emulated";
+  return cluster_ ? fmt::format("{} ({})", cluster_->devices[rank.value].name, how) : real;
+}
+
+Duration JobPlan::step_budget(Rank rank) const {
+  if (!cluster_) {
+    return Duration::zero();
+  }
+  const double samples = batch_sizes()[rank.value];
+  return from_seconds(samples / cluster_->devices[rank.value].samples_per_second() *
+                      config_.time_scale);
+}
+
+Membership::Options JobPlan::membership() const {
+  return {.workers = config_.workers,
+          .servers = config_.servers,
+          .spares_workers = server_keeps_model() || workers_regroup(),
+          .spares_first = server_keeps_model(),
+          .spares_missing = workers_regroup(),
+          .waits = {.wait_limit = from_seconds(config_.wait_limit)}};
+}
+
+SyncMode JobPlan::sync_mode() const {
+  return traits_of(config_).sync_mode;
+}
+
+double JobPlan::samples_per_step() const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return std::accumulate(sizes.begin(), sizes.end(), 0.0);
+}
+
+double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
+  return static_cast<double>(train_samples) / samples_per_step();
+}
+
+std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
+  const double samples = config_.epochs * static_cast<double>(train_samples);
+  return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
+}
+
+bool JobPlan::cuts_batches() const {
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return traits_of(config_).balances || least_steps() != sizes;
+}
+
+std::uint32_t JobPlan::least_step_samples() const {
+  const bool by_speeds = traits_of(config_).balances && cluster_;
+  return std::ranges::min(by_speeds ? balanced_sizes() : least_steps());
+}
+
+/// By rank, speeds of devices apart.
+std::vector<std::uint32_t> JobPlan::least_steps() const {
+  std::vector<std::uint32_t> least = batch_sizes();
+  if (const auto cut = scheme_named(config_.scheme).least_step) {
+    std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {
+      return cut(config_.scheme_options, batch_size);
+    });
+  }
+  return least;
+}
+
+/// As they come to be when every device keeps the speed of its profile.
+std::vector<std::uint32_t> JobPlan::balanced_sizes() const {
+  std::vector<double> speeds;
+  for (const DeviceProfile& device : cluster_->devices) {
+    speeds.push_back(device.samples_per_second());
+  }
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  return divide(std::accumulate(sizes.begin(), sizes.end(), 0U), speeds, 1);
+}
+
+double JobPlan::profiled_throughput(Rank rank) const {
+  return cluster_ ? cluster_->devices[rank.value].samples_per_second() / config_.time_scale : 0;
+}
+
+PushWeight JobPlan::push_weight() const {
+  if (config_.weights == Weights::uniform || config_.workers == 1) {
+    return {};
+  }
+  const bool averaged = consistency().kind == ConsistencyOptions::Kind::backup;
+  return {.unit = averaged ? 1 : samples_per_step() / config_.workers};
+}
+
+std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
+  const SchemeSpec& scheme = scheme_named(config_.scheme);
+  if (scheme.pace == nullptr) {
+    return std::nullopt;
+  }
+  Pacer::Options options{.batch_sizes = batch_sizes(), .done = done};
+  scheme.pace(config_.scheme_options, options);
+  return options;
+}
+
+bool JobPlan::server_keeps_model() const {
+  return syncopate::server_keeps_model(config_);
+}
+
+bool JobPlan::workers_regroup() const {
+  return traits_of(config_).regroups;
+}
+
+ConsistencyOptions JobPlan::consistency() const {
+  return server_keeps_model() ? server_policy_of(config_).consistency
+                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::sums};
+}
+
+RuleSpec JobPlan::server_rule() const {
+  const auto own = server_policy_of(config_).optimizer;
+  return {.name = own ? own->name : config_.optimizer,
+          .momentum = config_.momentum,
+          .weight_decay = config_.weight_decay,
+          .beta1 = config_.beta1,
+          .beta2 = config_.beta2,
+          .alpha = config_.alpha,
+          .epsilon = config_.epsilon};
+}
+
+Schedule JobPlan::server_schedule() const {
+  TrainConfig config = config_;
+  if (const auto own = server_policy_of(config_).optimizer) {
+    config.learning_rate = own->learning_rate;
+  }
+  return Schedule(config);
+}
+
+std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
+  return server_policy_of(config_).compensation;
+}
+
+std::string JobPlan::agreement(std::size_t parameters) const {
+  return fmt::format("syncopate {}: {} of {} ({} float32 parameters) on {} by {} workers, seed {}",
+                     version, config_.scheme, config_.network, parameters, config_.data,
+                     config_.workers, config_.seed);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,387 @@
+#include "membership/membership.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
+  wire::Abort abort;
+  abort.set_kind(kind);
+  abort.set_reason(reason);
+  abort.set_node(culprit.value);
+  return abort;
+}
+
+std::string cannot_join(const Places::Wish& wish, const std::string& objection) {
+  return fmt::format("{} cannot join: {}", wish.who(), objection);
+}
+
+template <class Message>
+Places::Wish wish_of(const Message& message, std::optional<std::uint32_t> index) {
+  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
+}
+
+/// Failures that no other worker is spared.
+bool concerns_all(wire::Abort::Kind kind) {
+  return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
+         kind == wire::Abort::KIND_NOT_FINITE;
+}
+
+constexpr const char* too_late = "the job has already started";
+
+}  // namespace
+
+Membership::Membership(Options options, TimePoint now)
+    : options_(std::move(options)),
+      started_(now),
+      reminded_(now),
+      places_({.workers = options_.workers,
+               .servers = options_.servers,
+               .evaluators = options_.evaluators}),
+      judge_(options_.waits) {}
+
+Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
+  if (ended_ || refused_.contains(node)) {
+    return {};
+  }
+  if (enquiry.role() == wire::ROLE_UNKNOWN) {
+    return {AnswerEnquiry{node, 0}};
+  }
+  if (const auto join = joins_.find(node); join != joins_.end()) {
+    return {AnswerEnquiry{node, join->second.index()}};
+  }
+  const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
+  const Places::Wish wish = wish_of(enquiry, index);
+  const std::optional<std::string> late = view_ ? std::optional(too_late) : std::nullopt;
+  const auto objection = late ? late : places_.objection_to(node, wish);
+  if (objection) {
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+  }
+  return {AnswerEnquiry{node, places_.take(node, wish)}};
+}
+
+Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
+  if (ended_ || refused_.contains(node)) {
+    return {};
+  }
+  const Places::Wish wish = wish_of(join, join.index());
+  if (const auto objection = objection_to(node, join)) {
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+  }
+  places_.take(node, wish);
+  places_.fill(node);
+  joins_.emplace(node, join);
+  lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
+  if (join.role() == wire::ROLE_WORKER) {
+    judge_.joined(node, now);
+  }
+  if (!places_.all_filled()) {
+    return {};
+  }
+  install_view();
+  return {InstallView{*view_}};
+}
+
+std::optional<std::string> Membership::objection_to(NodeId node, const wire::Join& join) const {
+  if (view_) {
+    return too_late;
+  }
+  if (joins_.contains(node)) {
+    return "it has joined before";
+  }
+  if (const auto objection = places_.objection_to(node, wish_of(join, join.index()))) {
+    return objection;
+  }
+  if (!options_.agreement.empty() && join.agreement() != options_.agreement) {
+    return fmt::format("it runs \"{}\", but this job is \"{}\"", join.agreement(),
+                       options_.agreement);
+  }
+  for (const auto& [other_node, other] : joins_) {
+    if (other.agreement() != join.agreement()) {
+      return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
+                         place_name(other.role(), other.index()), other.agreement());
+    }
+  }
+  return std::nullopt;
+}
+
+Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason) {
+  refused_.insert(node);
+  if (!joins_.contains(node)) {
+    places_.give_back(node);
+  }
+  return {RefuseJoin{node, abort_of(kind, reason, node)}};
+}
+
+void Membership::install_view() {
+  View view{.number = 1, .members = {}};
+  for (const auto& [node, join] : joins_) {
+    view.members.push_back({
+        .node = node,
+        .role = role_from_wire(join.role()),
+        .rank = Rank{join.index()},
+        .host = join.host(),
+        .pid = join.pid(),
+        .address = join.address(),
+        .device = join.device(),
+        .machine = join.machine(),
+    });
+  }
+  std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
+    return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);
+  });
+  view_ = std::move(view);
+}
+
+bool Membership::is_present(NodeId node) const {
+  const auto life = lives_.find(node);
+  return life != lives_.end() && life->second.standing == Standing::present;
+}
+
+Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
+  const auto life = lives_.find(node);
+  if (life != lives_.end()) {
+    life->second.silence.observed(now - life->second.last_heard);
+    life->second.last_heard = now;
+    life->second.last = heartbeat;
+    judge_.heard(node, heartbeat, now);
+  }
+  return {};
+}
+
+Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
+  const Member* member = view_ ? view_->find(node) : nullptr;
+  if (ended_ || !is_present(node) || !member || member->role != Role::worker) {
+    return {};
+  }
+  barriers_[barrier].insert(node);
+  if (!is_complete(barriers_[barrier])) {
+    return {};
+  }
+  barriers_.erase(barrier);
+  training_ = true;
+  return {ReleaseBarrier{barrier}};
+}
+
+/// Releases the barriers at which none but those who are gone were missing.
+Decisions Membership::release_complete() {
+  Decisions decisions;
+  for (auto barrier = barriers_.begin(); barrier != barriers_.end();) {
+    if (is_complete(barrier->second)) {
+      decisions.push_back(ReleaseBarrier{barrier->first});
+      barrier = barriers_.erase(barrier);
+    } else {
+      ++barrier;
+    }
+  }
+  return decisions;
+}
+
+bool Membership::is_complete(const std::set<NodeId>& arrived) const {
+  const auto workers = view_->workers();
+  return std::all_of(workers.begin(), workers.end(), [&](const Member& worker) {
+    return arrived.contains(worker.node) || !is_present(worker.node);
+  });
+}
+
+Decisions Membership::missing(NodeId reporter, const wire::Missing& report, TimePoint now) {
+  if (ended_ || !is_present(reporter)) {
+    return {};
+  }
+  const WaitJudge::Verdict verdict = judge_.judge({.from = reporter,
+                                                   .awaited = nodes_of(report),
+                                                   .waited = from_seconds(report.waited_seconds()),
+                                                   .limit = from_seconds(report.limit_seconds())},
+                                                  now);
+  if (verdict.more) {
+    return {ExtendWait{reporter, report.wait(), *verdict.more}};
+  }
+  Decisions decisions =
+      go_on_or_end_without(verdict, reason_of(reporter, report, verdict.missing, now));
+  if (!ended_ && is_present(reporter)) {
+    decisions.push_back(ExtendWait{reporter, report.wait(), options_.waits.wait_limit / 2});
+  }
+  return decisions;
+}
+
+std::vector<NodeId> Membership::nodes_of(const wire::Missing& report) const {
+  std::vector<NodeId> nodes;
+  for (const auto rank : report.ranks()) {
+    if (const Member* member = view_ ? view_->find(Role::worker, Rank{rank}) : nullptr) {
+      nodes.push_back(member->node);
+    }
+  }
+  return nodes;
+}
+
+std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
+                                  const std::vector<NodeId>& missing, TimePoint now) const {
+  std::vector<std::string> signs;
+  for (const NodeId node : missing) {
+    signs.push_back(fmt::format("{}, {}", name_of(node), last_sign_of(node, now)));
+  }
+  return fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s){}{}", report.step(),
+                     report.operation(), name_of(reporter), report.waited_seconds(),
+                     report.usual_seconds(), signs.empty() ? "" : " for ", fmt::join(signs, "; "));
+}
+
+/// Where workers do not synchronize with each other, one that is missing without a sign of hanging may be innocent:
+/// the server waits for it, too.
+Decisions Membership::go_on_or_end_without(const WaitJudge::Verdict& verdict,
+                                           const std::string& reason) {
+  const std::vector<NodeId>& missing = verdict.missing;
+  if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
+    return end(wire::Abort::KIND_TIMED_OUT, reason, missing.empty() ? NodeId{} : missing.back());
+  }
+  Decisions decisions;
+  for (const NodeId culprit : missing) {
+    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit)) {
+      decisions.push_back(std::move(decision));
+    }
+  }
+  return decisions;
+}
+
+Decisions Membership::refused(const std::string& reason) {
+  return end(wire::Abort::KIND_CONFIG, reason);
+}
+
+Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
+  const std::string reason = fmt::format("{}: {}", name_of(node), abort.reason());
+  if (!joins_.contains(node)) {
+    return ended_ || refused_.contains(node) ? Decisions{} : refuse(node, abort.kind(), reason);
+  }
+  if (concerns_all(abort.kind()) && is_present(node)) {
+    return end(abort.kind(), reason, node);
+  }
+  return go_on_or_end(abort.kind(), reason, node);
+}
+
+Decisions Membership::lost(NodeId node, TimePoint now) {
+  if (!joins_.contains(node)) {
+    places_.give_back(node);
+  }
+  return go_on_or_end(wire::Abort::KIND_PEER_LOST,
+                      fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
+}
+
+/// What the loss of a member means; that of one who has left already means nothing.
+Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& reason,
+                                   NodeId culprit) {
+  if (ended_ || !is_present(culprit)) {
+    return {};
+  }
+  return may_drop(culprit) ? drop(culprit, reason) : end(kind, reason, culprit);
+}
+
+bool Membership::may_drop(NodeId node) const {
+  const Member* member = view_ ? view_->find(node) : nullptr;
+  if (!training_ || member->role != Role::worker || !options_.spares(member->rank)) {
+    return false;
+  }
+  const auto workers = view_->workers();
+  return std::any_of(workers.begin(), workers.end(), [&](const Member& other) {
+    return other.node != node && lives_.at(other.node).standing != Standing::dropped;
+  });
+}
+
+/// Those who have been dropped already are nobody's concern.
+bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
+  return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) {
+    return !is_present(node) || may_drop(node);
+  });
+}
+
+Decisions Membership::drop(NodeId node, const std::string& reason) {
+  Decisions decisions{DropWorker{*view_->find(node), reason}};
+  for (Decision& consequence : go_on_without(node, Standing::dropped)) {
+    decisions.push_back(std::move(consequence));
+  }
+  return decisions;
+}
+
+Decisions Membership::left(NodeId node) {
+  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Standing::left);
+}
+
+Decisions Membership::go_on_without(NodeId node, Standing standing) {
+  lives_.at(node).standing = standing;
+  judge_.gone(node);
+  if (!view_) {
+    return {};
+  }
+  Decisions decisions = release_complete();
+  ended_ = std::none_of(lives_.begin(), lives_.end(),
+                        [this](const auto& entry) { return is_present(entry.first); });
+  if (ended_) {
+    decisions.push_back(JobDone{});
+  }
+  return decisions;
+}
+
+Decisions Membership::time_passed(TimePoint now) {
+  Decisions decisions = gathering_passed(now);
+  for (const auto& [node, life] : lives_) {
+    if (now - life.last_heard > life.silence.limit()) {
+      const std::string reason =
+          fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
+      for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
+        decisions.push_back(std::move(decision));
+      }
+    }
+  }
+  return decisions;
+}
+
+Decisions Membership::gathering_passed(TimePoint now) {
+  if (ended_ || view_) {
+    return {};
+  }
+  if (now - started_ > options_.gathering) {
+    return end(wire::Abort::KIND_TIMED_OUT,
+               fmt::format("after {:.0f} s there is still no sign of {}",
+                           to_seconds(options_.gathering), places_.absent()));
+  }
+  if (now - reminded_ < options_.remind_every) {
+    return {};
+  }
+  reminded_ = now;
+  return {NameAbsent{places_.absent()}};
+}
+
+Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
+  if (ended_) {
+    return {};
+  }
+  ended_ = true;
+  return {EndJob{abort_of(kind, reason, culprit)}};
+}
+
+std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
+  const auto life = lives_.find(node);
+  if (life == lives_.end()) {
+    return "never heard";
+  }
+  const wire::Heartbeat& last = life->second.last;
+  const std::string sign = fmt::format(
+      "last heard {:.1f} s ago, in {} of step {}", to_seconds(now - life->second.last_heard),
+      last.phase().empty() ? "start-up" : last.phase(), last.step());
+  const StepWatch* const watch = judge_.watch(node);
+  if (watch == nullptr || !watch->hangs(now)) {
+    return sign;
+  }
+  return fmt::format("{} for {:.1f} s ({:.3g} s expected at the most)", sign,
+                     to_seconds(now - watch->begun()), to_seconds(watch->expected()));
+}
+
+std::string Membership::name_of(NodeId node) const {
+  const std::string name = places_.who_is(node);
+  return name.empty() ? fmt::format("node {}", node.value) : name;
+}
+
+}  // namespace syncopate

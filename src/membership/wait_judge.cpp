@@ -1,0 +1,106 @@
+#include "membership/wait_judge.hpp"
+
+#include <algorithm>
+
+namespace syncopate {
+namespace {
+
+constexpr Duration least_extension = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void WaitJudge::joined(NodeId worker, TimePoint now) {
+  workers_.emplace(worker, Worker{StepWatch(options_, now), now});
+}
+
+void WaitJudge::heard(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now) {
+  const auto found = workers_.find(worker);
+  if (found != workers_.end()) {
+    found->second.watch.heard(heartbeat, now);
+  }
+}
+
+void WaitJudge::gone(NodeId worker) {
+  workers_.erase(worker);
+}
+
+WaitJudge::Verdict WaitJudge::judge(const Report& report, TimePoint now) {
+  if (auto missing = hanging(now); !missing.empty()) {
+    return {.missing = std::move(missing), .hang = true};
+  }
+  const bool over = report.waited >= report.limit;
+  if (auto missing = idle_of(report.awaited, now); over && !missing.empty()) {
+    return {.missing = std::move(missing)};
+  }
+  const auto due = report.awaited.empty() ? std::nullopt : next_due(report.from, now);
+  if (due) {
+    return extend(report.from, *due - now, now);
+  }
+  return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
+}
+
+/// A wait for workers that are all gone ends by itself: the group, or the server, is about to learn of it.
+WaitJudge::Verdict WaitJudge::give_up(const Report& report, TimePoint now) {
+  std::vector<NodeId> awaited = report.awaited;
+  std::erase_if(awaited, [this](NodeId node) { return !workers_.contains(node); });
+  if (awaited.empty()) {
+    return report.awaited.empty() ? Verdict{} : extend(report.from, options_.wait_limit, now);
+  }
+  std::vector<NodeId> others;
+  for (const auto& [node, worker] : workers_) {
+    if (node != report.from) {
+      others.push_back(node);
+    }
+  }
+  std::vector<NodeId> idle = idle_of(others, now);
+  return {.missing = idle.empty() ? std::move(awaited) : std::move(idle)};
+}
+
+const StepWatch* WaitJudge::watch(NodeId worker) const {
+  const auto found = workers_.find(worker);
+  return found == workers_.end() ? nullptr : &found->second.watch;
+}
+
+std::vector<NodeId> WaitJudge::hanging(TimePoint now) const {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, worker] : workers_) {
+    if (worker.watch.hangs(now)) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+/// Of these, the workers that are no longer waited for and report no wait themselves.
+std::vector<NodeId> WaitJudge::idle_of(const std::vector<NodeId>& nodes, TimePoint now) const {
+  std::vector<NodeId> idle;
+  std::ranges::copy_if(nodes, std::back_inserter(idle), [&](NodeId node) {
+    const auto found = workers_.find(node);
+    return found != workers_.end() && !found->second.watch.waited_for(now) &&
+           found->second.waits_until <= now;
+  });
+  return idle;
+}
+
+/// When the first of those that the reporter may wait for is no longer waited for.
+std::optional<TimePoint> WaitJudge::next_due(NodeId reporter, TimePoint now) const {
+  std::optional<TimePoint> next;
+  for (const auto& [node, worker] : workers_) {
+    if (node != reporter && worker.watch.waited_for(now)) {
+      next = std::min(next.value_or(worker.watch.due()), worker.watch.due());
+    }
+  }
+  return next;
+}
+
+/// Reports come at least twice a limit, so that no verdict comes much later than it could.
+WaitJudge::Verdict WaitJudge::extend(NodeId reporter, Duration wanted, TimePoint now) {
+  const Duration longest = std::max(options_.wait_limit / 2, least_extension);
+  const Duration more = std::clamp(wanted, least_extension, longest);
+  if (const auto found = workers_.find(reporter); found != workers_.end()) {
+    found->second.waits_until = now + more + options_.heartbeat;
+  }
+  return {.more = more};
+}
+
+}  // namespace syncopate

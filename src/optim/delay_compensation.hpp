@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "optim/optimizer_state.hpp"
+#include "optim/rule_memory.hpp"
+
+namespace syncopate {
+
+/// Delay-compensated asynchronous SGD (Zheng et al. 2017): what a gradient g, computed at parameters
+/// w_bak, would about be at those of today, w. Equation 10, elementwise:
+///
+///     g + λ_t · g² · (w − w_bak)
+///
+/// with λ_t = λ, or, where `adaptive`, λ / √(m_t + 1e-7), m_t = 0.95 · m_{t−1} + 0.05 · g², m_0 = 0.
+///
+/// Thread: one at a time.
+class DelayCompensation {
+ public:
+  struct Options {
+    double lambda =
+        0.04;  ///< λ; 0 leaves every gradient as it is. The paper takes 2 where adaptive
+    bool adaptive = false;
+  };
+
+  /// Over a range of `values` parameters, before its first gradient.
+  /// Errors: ConfigError, for a λ that is negative or no number.
+  DelayCompensation(const Options& options, std::size_t values);
+
+  /// One gradient, a block of the range that begins at `first`, and the parameters it was and is to
+  /// be at. The spans have the same length. The blocks of a gradient cover the range once.
+  void apply(std::size_t first, std::span<float> gradient, std::span<const float> values,
+             std::span<const float> backup);
+
+  /// The moving mean, as the slot "gradient_mean_square"; nothing where not adaptive.
+  OptimizerState state() const { return memory_.state(); }
+  /// As `UpdateRule::load`. Errors: DataError.
+  void load(const OptimizerState& state) { memory_.load(state); }
+
+ private:
+  Options options_;
+  RuleMemory memory_;
+};
+
+}  // namespace syncopate

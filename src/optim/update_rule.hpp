@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "optim/optimizer_state.hpp"
+
+namespace syncopate {
+
+/// An optimizer by name; what it has no use for, such as the momentum of Adam, is ignored.
+struct RuleSpec {
+  std::string name;  ///< one of `update_rule_names()`
+  double momentum = 0.9;
+  double weight_decay = 0;          ///< added to the gradient; with adamw taken off the parameters
+  double beta1 = 0.9;               ///< of adam and adamw
+  double beta2 = 0.999;             ///< likewise
+  double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
+  std::optional<double> epsilon{};  ///< empty: torch's, 1e-8, with adagrad 1e-10
+};
+
+/// An optimizer over a contiguous range of parameters, as a server applies it.
+///
+/// It computes what torch.optim's of the same name does with the same hyperparameters, rounding
+/// each operation to float32, with the same bits on every CPU; plain SGD without weight decay is
+/// `values -= rate * (scale * gradient)`.
+///
+/// Order:  begin_step, then `apply` on blocks that cover the range once, in any order.
+/// Thread: one at a time.
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+
+  /// Begins a step at this learning rate: counts it, where the rule counts.
+  virtual void begin_step(double learning_rate) = 0;
+  /// The step under way on the block of the range that begins at `first`, along the gradient
+  /// `scale` · gradient. Both spans have the same length.
+  virtual void apply(std::size_t first, std::span<float> values, std::span<const float> gradient,
+                     float scale) = 0;
+
+  /// All that the rule remembers, under the names that libtorch's optimizers use.
+  virtual OptimizerState state() const = 0;
+  /// Goes on as the rule did that `state` was taken from; an empty one is that before the first step.
+  /// Errors: DataError, when it is that of another rule or range; nothing has changed then.
+  virtual void load(const OptimizerState& state) = 0;
+};
+
+/// The rule named by `spec` over a range of `values` parameters, before its first step.
+/// Errors: ConfigError, for an unknown name or a number out of range.
+std::unique_ptr<UpdateRule> make_update_rule(const RuleSpec& spec, std::size_t values);
+
+/// In the order in which help texts list them.
+std::span<const std::string_view> update_rule_names();
+
+}  // namespace syncopate

@@ -1,0 +1,82 @@
+#include "pacer/pace_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace syncopate {
+namespace {
+
+constexpr double newest = 0.3;
+constexpr std::size_t window = 5;
+constexpr double outlying = 2;
+constexpr double deviations_per_distance = 1.25;
+constexpr Duration least_margin = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void PaceEstimate::heard(std::uint32_t samples, Duration took) {
+  if (samples == 0) {
+    return;
+  }
+  const double seconds = to_seconds(took) / samples;
+  if (is_outlier(seconds)) {
+    if (!std::exchange(last_left_out_, true)) {
+      return;
+    }
+    recent_.clear();
+  }
+  last_left_out_ = false;
+  follow(seconds);
+}
+
+Duration PaceEstimate::margin(std::uint32_t samples) const {
+  const double deviation = deviations_per_distance * spread_ * mean_ * samples;
+  return std::max(from_seconds(2 * deviation), least_margin);
+}
+
+PaceEstimate::Memory PaceEstimate::memory() const {
+  return {.mean = mean_,
+          .spread = spread_,
+          .recent = {recent_.begin(), recent_.end()},
+          .last_left_out = last_left_out_};
+}
+
+void PaceEstimate::load(const Memory& memory) {
+  mean_ = memory.mean;
+  spread_ = memory.spread;
+  recent_.assign(memory.recent.begin(), memory.recent.end());
+  last_left_out_ = memory.last_left_out;
+}
+
+double PaceEstimate::median() const {
+  std::vector<double> sorted(recent_.begin(), recent_.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+bool PaceEstimate::is_outlier(double seconds) const {
+  if (recent_.empty()) {
+    return false;
+  }
+  const double usual = median();
+  return seconds > outlying * usual || seconds * outlying < usual;
+}
+
+void PaceEstimate::follow(double seconds) {
+  if (recent_.empty()) {
+    mean_ = seconds;
+  } else {
+    if (mean_ > 0) {
+      spread_ += newest * (std::abs(seconds - mean_) / mean_ - spread_);
+    }
+    mean_ += newest * (seconds - mean_);
+  }
+  recent_.push_back(seconds);
+  if (recent_.size() > window) {
+    recent_.pop_front();
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,267 @@
+#include "report/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "pacer/pace_check.hpp"
+
+namespace syncopate {
+namespace {
+
+using Json = Recorder::Json;
+
+constexpr Duration status_every = std::chrono::milliseconds(200);
+
+Json to_json(const PacerState::Worker& worker) {
+  return {{"step_seconds", worker.step_seconds},
+          {"step_samples", worker.step_samples},
+          {"steps", worker.steps},
+          {"meet_after", worker.meet_after ? Json(*worker.meet_after) : Json(nullptr)},
+          {"reason", worker.reason ? Json(words_for(*worker.reason)) : Json(nullptr)},
+          {"overdue", worker.overdue}};
+}
+
+Scoreboard scoreboard_of(const Recorder::Options& options) {
+  Scoreboard scoreboard(options.config.target_accuracy);
+  if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
+    std::istringstream lines(read_file(options.folder.evaluations()));
+    for (std::string line; std::getline(lines, line);) {
+      scoreboard.add(evaluation_from(Json::parse(line)));
+    }
+  }
+  return scoreboard;
+}
+
+}  // namespace
+
+Recorder::Recorder(const Clock& clock, Options options)
+    : clock_(clock), options_(std::move(options)), scoreboard_(scoreboard_of(options_)) {}
+
+std::optional<std::string> Recorder::objection(const std::map<NodeId, wire::Join>& joins) {
+  std::vector<PaceCost> costs;
+  for (const auto& [node, join] : joins) {
+    if (join.step_budget() > 0) {
+      costs.push_back({.device = fmt::format("worker {} ({})", join.index(), join.device()),
+                       .cpu_seconds = join.step_cost(),
+                       .budget_seconds = join.step_budget()});
+    }
+  }
+  return pace_objection(costs, options_.cores, options_.config.time_scale);
+}
+
+void Recorder::refused(const std::string& reason) {
+  warn(reason);
+}
+
+void Recorder::awaiting(const std::string& absent) {
+  options_.emit({{"event", "note"}, {"text", "still waiting for " + absent}});
+}
+
+void Recorder::warn(const std::string& text) {
+  log::warn("{}", text);
+  options_.emit({{"event", "note"}, {"text", text}});
+}
+
+void Recorder::view_installed(const View& view) {
+  view_ = view;
+  Json workers = Json::array();
+  for (const Member& member : view.workers()) {
+    workers.push_back({{"rank", member.rank.value},
+                       {"device", member.device},
+                       {"host", member.host},
+                       {"pid", member.pid}});
+  }
+  options_.emit({{"event", "started"},
+                 {"run_dir", options_.folder.root().string()},
+                 {"scheme", options_.config.scheme},
+                 {"network", options_.config.network},
+                 {"data", options_.config.data},
+                 {"epochs", options_.config.epochs},
+                 {"target_accuracy", or_null(options_.config.target_accuracy)},
+                 {"virtual_time", options_.config.virtual_time},
+                 {"workers", std::move(workers)}});
+}
+
+void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
+  const bool before_first_round = leader().round() == 0;
+  note_down(member, heartbeat);
+  const bool first_round = before_first_round && leader().round() > 0;
+  if (first_round || clock_.now() >= next_status_) {
+    next_status_ = clock_.now() + status_every;
+    emit_status();
+  }
+}
+
+void Recorder::emit_status() {
+  if (pace_log_) {
+    pace_log_->flush();
+  }
+  const wire::Heartbeat& job = leader();
+  Json workers = Json::array();
+  for (const auto& [rank, heartbeat] : members_.workers) {
+    workers.push_back(status_of_worker(rank, heartbeat));
+  }
+  Json status{{"event", "status"},
+              {"training_seconds", job.job_seconds()},
+              {"samples", job.job_samples()},
+              {"epoch", job.epoch()},
+              {"round", job.round()},
+              {"loss", job.loss()},
+              {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())}};
+  if (pace_) {
+    status["round_seconds"] = to_seconds(pace_->round_time);
+  }
+  status["workers"] = std::move(workers);
+  options_.emit(status);
+}
+
+Json Recorder::status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const {
+  const double session = heartbeat.session_seconds();
+  Json status{
+      {"rank", rank.value},
+      {"samples", heartbeat.session_samples()},
+      {"steps", heartbeat.step()},
+      {"round", heartbeat.round()},
+      {"phase", heartbeat.phase()},
+      {"compute", ratio(busy_seconds(heartbeat), session)},
+      {"communicate", ratio(heartbeat.communicate_seconds(), session)},
+      {"wait", ratio(heartbeat.wait_seconds(), session)},
+      {"samples_per_second", ratio(static_cast<double>(heartbeat.session_samples()), session)}};
+  if (pace_) {
+    status["pace"] = to_json(pace_->workers[rank.value]);
+  }
+  return status;
+}
+
+void Recorder::note_down(const Member& member, const wire::Heartbeat& heartbeat) {
+  if (member.role == Role::worker) {
+    members_.workers[member.rank] = heartbeat;
+  } else if (member.role == Role::server) {
+    members_.servers[member.rank] = heartbeat;
+  }
+}
+
+/// Where the job stands, as the one says who knows: the keeper of the model.
+const wire::Heartbeat& Recorder::leader() const {
+  const bool served = server_keeps_model(options_.config);
+  const auto& leaders = served ? members_.servers : members_.workers;
+  const auto found = leaders.find(Rank{0});
+  return found == leaders.end() ? wire::Heartbeat::default_instance() : found->second;
+}
+
+void Recorder::evaluated(const wire::Evaluation& evaluation) {
+  const EvaluationResult result{.round = evaluation.round(),
+                                .samples = evaluation.samples(),
+                                .epoch = evaluation.epoch(),
+                                .training_seconds = evaluation.training_seconds(),
+                                .accuracy = evaluation.accuracy(),
+                                .loss = evaluation.loss(),
+                                .evaluation_seconds = evaluation.evaluation_seconds(),
+                                .batch_norm = evaluation.batch_norm()};
+  scoreboard_.add(result);
+  if (!evaluations_) {
+    evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append);
+  }
+  Json line = to_json(result);
+  evaluations_->write(line);
+  evaluations_->flush();
+  Json event{{"event", "evaluation"}};
+  event.update(line);
+  options_.emit(event);
+}
+
+void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
+  options_.emit(
+      {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
+}
+
+void Recorder::paced(const PacerState& state) {
+  pace_ = state;
+}
+
+PaceLog& Recorder::pace_log() {
+  if (!pace_log_) {
+    pace_log_.emplace(options_.folder.pace_log(),
+                      options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create);
+  }
+  return *pace_log_;
+}
+
+void Recorder::pace_decided(const Pace& pace, Duration moment) {
+  pace_log().decided(pace, moment);
+}
+
+void Recorder::stepped(Rank worker, const StepReport& report) {
+  pace_log().stepped(worker, report);
+}
+
+void Recorder::left(const Member& member, const wire::Leave& leave) {
+  note_down(member, leave.last());
+}
+
+void Recorder::dropped(const Member& member, const std::string& reason) {
+  members_.workers[member.rank];  // so that the summary has it, if only with nothing done
+  members_.dropped[member.rank] = reason;
+  warn(reason + "; the job goes on without it");
+}
+
+std::optional<std::string> Recorder::reason_to_stop() {
+  std::optional<std::string> reason;
+  if (options_.interrupted()) {
+    reason = "interrupted";
+  } else if (scoreboard_.time_to_target_seconds()) {
+    reason = "the target accuracy is reached";
+  }
+  if (reason) {
+    stop_reason_ = reason;
+  }
+  return reason;
+}
+
+void Recorder::finish() {
+  if (pace_log_) {
+    pace_log_->finish();
+  }
+  emit_status();
+  Json result = make_summary({.config = options_.config,
+                              .folder = options_.folder,
+                              .view = view_,
+                              .members = members_,
+                              .job = leader(),
+                              .scoreboard = scoreboard_,
+                              .ended_because = ended_because()});
+  write_file(options_.folder.summary(), result.dump(2) + "\n");
+  options_.emit(
+      {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
+}
+
+std::string Recorder::ended_because() const {
+  if (stop_reason_) {
+    return *stop_reason_;
+  }
+  const TrainConfig& config = options_.config;
+  const auto& workers = members_.workers;
+  const bool all_stepped = std::all_of(workers.begin(), workers.end(), [&](const auto& worker) {
+    return config.max_steps && worker.second.step() >= *config.max_steps;
+  });
+  if (all_stepped) {
+    return "the limit of steps is reached";
+  }
+  if (config.max_time && leader().epoch() < config.epochs) {
+    return "the limit of time is reached";
+  }
+  return "every epoch is done";
+}
+
+void Recorder::fail(const std::exception& error) {
+  options_.emit({{"event", "failed"},
+                 {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
+                 {"error", error.what()}});
+}
+
+}  // namespace syncopate

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "job/spec/config.hpp"
+#include "membership/coordinator.hpp"
+#include "report/pace_log.hpp"
+#include "report/run_folder.hpp"
+#include "report/scoreboard.hpp"
+#include "report/summary.hpp"
+#include "telemetry/json_lines.hpp"
+
+namespace syncopate {
+
+/// The coordinator's memory of a training job: it hears of everything, tells those who watch
+/// (`report/events.hpp`), decides when the target is reached, and writes the summary.
+class Recorder : public JobObserver {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  struct Options {
+    TrainConfig config;
+    RunFolder folder;
+    std::uint32_t cores = 1;  ///< of this machine, for the check of emulated devices
+    bool resumed = false;
+    std::function<void(const Json&)> emit;  ///< takes each event
+    std::function<bool()> interrupted;      ///< whether the user wants an end
+  };
+
+  /// `clock` says when it is time for another status; nothing else depends on it.
+  Recorder(const Clock& clock, Options options);
+
+  std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;
+  void refused(const std::string& reason) override;
+  void awaiting(const std::string& absent) override;
+  void view_installed(const View& view) override;
+  void heard(const Member& member, const wire::Heartbeat& heartbeat) override;
+  void evaluated(const wire::Evaluation& evaluation) override;
+  void checkpoint_written(const wire::Checkpoint& checkpoint) override;
+  void left(const Member& member, const wire::Leave& leave) override;
+  void dropped(const Member& member, const std::string& reason) override;
+  void paced(const PacerState& state) override;
+  void pace_decided(const Pace& pace, Duration moment) override;
+  void stepped(Rank worker, const StepReport& report) override;
+  std::optional<std::string> reason_to_stop() override;
+
+  /// Writes `summary.json` and tells of the end. Called after the last member has left.
+  /// Errors: DataError.
+  void finish();
+  /// Tells of an end by an error.
+  void fail(const std::exception& error);
+
+ private:
+  void warn(const std::string& text);
+  PaceLog& pace_log();
+  void emit_status();
+  Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
+  void note_down(const Member& member, const wire::Heartbeat& heartbeat);
+  const wire::Heartbeat& leader() const;
+  std::string ended_because() const;
+
+  const Clock& clock_;
+  Options options_;
+  Scoreboard scoreboard_;
+  std::optional<JsonLines> evaluations_;  ///< from the first one on
+  View view_;
+  MembersSaid members_;
+  std::optional<PacerState> pace_;   ///< of a job whose workers are paced
+  std::optional<PaceLog> pace_log_;  ///< likewise, from the first step or decision on
+  TimePoint next_status_{};
+  std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
+};
+
+}  // namespace syncopate

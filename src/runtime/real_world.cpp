@@ -1,0 +1,138 @@
+#include "runtime/real_world.hpp"
+
+#include <pthread.h>
+
+#include <thread>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The system refuses a longer name.
+constexpr std::size_t thread_name_letters = 15;
+
+void warn_of_unasked(const std::string& task, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Cancelled&) {
+    // The end that it was asked for.
+  } catch (const std::exception& unasked) {
+    log::warn("task {} ended with an error that nobody asked for: {}", task, unasked.what());
+  }
+}
+
+}  // namespace
+
+class RealWorld::ThreadTask final : public Task {
+ public:
+  ThreadTask(const std::string& name, std::function<void()> body)
+      : name_(name), thread_([this, body = std::move(body)] { run(body); }) {}
+
+  ~ThreadTask() override {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    if (error_) {
+      warn_of_unasked(name_, error_);
+    }
+  }
+
+  ThreadTask(const ThreadTask&) = delete;
+  ThreadTask& operator=(const ThreadTask&) = delete;
+
+  void join() override {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    if (error_) {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+  }
+
+ private:
+  void run(const std::function<void()>& body) noexcept {
+    pthread_setname_np(pthread_self(), name_.substr(0, thread_name_letters).c_str());
+    try {
+      body();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  const std::string name_;
+  std::exception_ptr error_;  ///< written by the thread, read once it has ended
+  std::thread thread_;        ///< last: it uses the members above
+};
+
+class RealWorld::FlagEvent final : public Event {
+ public:
+  explicit FlagEvent(RealWorld& world) : world_(world) {}
+
+  void notify() override {
+    const std::lock_guard lock(world_.mutex_);
+    notified_ = true;
+    changed_.notify_one();
+  }
+
+  bool wait(TimePoint deadline) override {
+    std::unique_lock lock(world_.mutex_);
+    return world_.wait(lock, changed_, deadline,
+                       [this] { return std::exchange(notified_, false); });
+  }
+
+ private:
+  RealWorld& world_;
+  std::condition_variable changed_;
+  bool notified_ = false;
+};
+
+RealWorld::RealWorld(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+TimePoint RealWorld::now() const {
+  return steady_now();
+}
+
+void RealWorld::sleep_until(TimePoint when) {
+  std::condition_variable never;
+  std::unique_lock lock(mutex_);
+  wait(lock, never, when, [] { return false; });
+}
+
+std::unique_ptr<Task> RealWorld::spawn(const std::string& name, std::function<void()> body) {
+  return std::make_unique<ThreadTask>(name, std::move(body));
+}
+
+std::unique_ptr<Event> RealWorld::make_event() {
+  return std::make_unique<FlagEvent>(*this);
+}
+
+void RealWorld::cancel(std::exception_ptr why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cancelled_) {
+      cancelled_ = why;
+    }
+    for (std::condition_variable* const changed : waiting_) {
+      changed->notify_all();
+    }
+  }
+  transport_->cancel(why);
+}
+
+bool RealWorld::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                     TimePoint deadline, const std::function<bool()>& ready) {
+  bool is_ready = false;
+  const auto entry = waiting_.insert(&changed);
+  changed.wait_until(lock, to_steady(deadline), [&] { return cancelled_ || (is_ready = ready()); });
+  waiting_.erase(entry);
+  if (cancelled_) {
+    std::rethrow_exception(cancelled_);
+  }
+  return is_ready;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "runtime/world.hpp"
+
+namespace syncopate {
+
+/// The world of a real node: threads, the steady clock, and the transport it is given.
+///
+/// Threads: every task is a thread of its own, named after the task (the system keeps 15 letters).
+/// Lifetime: tasks, each of which waits for its end when it is destroyed, and events are destroyed
+///           before their world; the world destroys the transport.
+class RealWorld final : public World {
+ public:
+  explicit RealWorld(std::unique_ptr<Transport> transport);
+
+  TimePoint now() const override;
+  Transport& transport() override { return *transport_; }
+  void sleep_until(TimePoint when) override;
+  std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) override;
+  std::unique_ptr<Event> make_event() override;
+  void cancel(std::exception_ptr why) noexcept override;
+
+ private:
+  class ThreadTask;
+  class FlagEvent;
+
+  /// Waits until `ready`, which is looked at under the mutex. False at the deadline. Errors: what
+  /// `cancel` was given.
+  bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            TimePoint deadline, const std::function<bool()>& ready);
+
+  std::unique_ptr<Transport> transport_;
+
+  std::mutex mutex_;
+  std::multiset<std::condition_variable*> waiting_;  ///< what `cancel` must notify
+  std::exception_ptr cancelled_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,61 @@
+#include "runtime/waits.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace syncopate {
+namespace {
+
+RanksMissing error_of(const LongWait& wait) {
+  std::vector<std::uint32_t> ranks;
+  std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks),
+                 [](Rank rank) { return rank.value; });
+  const std::string whom = ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
+  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), whom),
+          wait};
+}
+
+}  // namespace
+
+Waits::Waits(Options options) : options_(options), recent_({.floor = options.limit}) {}
+
+Duration Waits::limit() const {
+  return std::max(recent_.limit(), allowed_);
+}
+
+void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
+                const std::function<void()>& look_up) const {
+  const TimePoint begun = clock.now();
+  TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
+  for (;;) {
+    try {
+      attempt(look_up ? std::min(due, clock.now() + glance) : due);
+      return;
+    } catch (const TimedOut&) {
+      if (look_up) {
+        look_up();
+      }
+    }
+    if (clock.now() < due) {
+      continue;
+    }
+    const LongWait report = report_of(awaited, clock.now() - begun);
+    if (!options_.arbiter) {
+      throw error_of(report);
+    }
+    due = options_.arbiter->report_wait(report) + clock.now();
+  }
+}
+
+LongWait Waits::report_of(const Awaited& awaited, Duration waited) const {
+  return {.ranks = awaited.missing(),
+          .operation = awaited.operation,
+          .waited = waited,
+          .usual = median(),
+          .limit = limit()};
+}
+
+}  // namespace syncopate

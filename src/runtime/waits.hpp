@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "base/ids.hpp"
+#include "base/long_wait.hpp"
+#include "base/time.hpp"
+#include "runtime/adaptive_limit.hpp"
+
+namespace syncopate {
+
+/// Decides how long a member goes on waiting for others. The coordinator does: it alone knows what each member is
+/// doing.
+///
+/// Thread: any, several at a time.
+class WaitArbiter {
+ public:
+  virtual ~WaitArbiter() = default;
+
+  /// Reports a long wait. Returns how much longer it may take before it is reported again. Blocks until the
+  /// coordinator has answered.
+  /// Errors: what ended the job; TimedOut, when the coordinator does not answer.
+  virtual Duration report_wait(const LongWait& wait) = 0;
+};
+
+/// The waits of a member for other members: how long they usually take, and what happens to one that takes longer.
+///
+/// With an arbiter, a wait that has taken half of `Options::limit` is reported, again after each extension, and ends
+/// early only with the job or with the group. So a device that computes is waited for, whatever its speed. Without
+/// an arbiter a wait ends at its limit: `Options::limit` or 20 times the usual duration, whichever is longer.
+///
+/// Thread: one at a time.
+class Waits {
+ public:
+  struct Options {
+    Duration limit = std::chrono::seconds(60);
+    WaitArbiter* arbiter = nullptr;
+  };
+
+  /// What a wait is for.
+  struct Awaited {
+    const char* operation = "";
+    std::function<std::vector<Rank>()>
+        missing;  ///< ranks of the job that have not come; empty: no worker
+  };
+
+  /// Blocks until what is awaited is there. TimedOut: the given moment has passed; it may be called again.
+  using Attempt = std::function<void(TimePoint)>;
+
+  explicit Waits(Options options);
+
+  /// Runs `attempt` until it succeeds. `look_up`, where there is one, is called every `glance`, and may throw.
+  /// Errors: those of `attempt`, of `look_up` and of the arbiter; RanksMissing, without an arbiter.
+  void run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
+           const std::function<void()>& look_up = {}) const;
+  static constexpr Duration glance = std::chrono::milliseconds(100);
+
+  void observed(Duration duration) { recent_.observed(duration); }
+  Duration median() const { return recent_.median(); }
+  Duration limit() const;
+  /// From now on the limit is at least this, whatever waits have taken.
+  void allow(Duration wait) { allowed_ = wait; }
+
+ private:
+  LongWait report_of(const Awaited& awaited, Duration waited) const;
+
+  Options options_;
+  AdaptiveLimit recent_;
+  Duration allowed_{};
+};
+
+}  // namespace syncopate

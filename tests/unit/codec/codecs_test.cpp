@@ -1,0 +1,376 @@
+// Goal:   what a codec decodes is as near to what it encoded as its header says, whatever the length; what is
+//         not finite is seen as such; and bytes that no codec makes are refused.
+// Method: every codec at lengths around every boundary, on values of normal distribution, of wide range and of
+//         few kinds (seed printed), against bounds worked out in float64; halves against every bit pattern;
+//         damaged frames, one fault each.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "codec/frame.hpp"
+#include "codec/half_codecs.hpp"
+
+namespace syncopate {
+namespace {
+
+using Values = std::vector<float>;
+using Bytes = std::vector<std::byte>;
+using testing::HasSubstr;
+
+constexpr std::uint64_t seed = 11;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+Values normal_values(std::size_t count, float size = 1) {
+  Random random = Random(seed).fork("values", count);
+  Values values(count);
+  for (float& value : values) {
+    value = size * static_cast<float>(random.normal());
+  }
+  return values;
+}
+
+/// Magnitudes from 2^-40 to 2^40.
+Values wide_values(std::size_t count) {
+  Random random = Random(seed).fork("wide values", count);
+  Values values(count);
+  for (float& value : values) {
+    value = static_cast<float>(random.normal() * std::exp2(random.uniform() * 80 - 40));
+  }
+  return values;
+}
+
+Bytes encoded(Codec& codec, const Values& values) {
+  Bytes frame(frame_bytes(codec, values.size()));
+  encode_frame(codec, values, frame);
+  return frame;
+}
+
+Values decoded(const Codec& codec, const Bytes& frame, std::size_t count) {
+  Values values(count, -77);
+  decode_frame(codec, frame, values);
+  return values;
+}
+
+Values round_trip(Codec& codec, const Values& values) {
+  return decoded(codec, encoded(codec, values), values.size());
+}
+
+double norm(const Values& values) {
+  double sum = 0;
+  for (const float value : values) {
+    sum += double{value} * value;
+  }
+  return std::sqrt(sum);
+}
+
+double distance(const Values& one, const Values& other) {
+  Values difference(one.size());
+  std::transform(one.begin(), one.end(), other.begin(), difference.begin(), std::minus<>());
+  return norm(difference);
+}
+
+const std::size_t lengths[] = {0,   1,   2,   3,    15,   16,   17,    31,    32,    33,
+                               255, 256, 257, 2047, 2048, 2049, 65535, 65536, 65537, 150'001};
+
+class EveryCodec : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Codec> codec_ = make_codec(Compression::parse(GetParam()));
+};
+
+/// What the headers promise of a whole vector, as a share of its norm.
+double bound_of(const std::string& name) {
+  if (name == "bf16") {
+    return 0x1p-8;
+  }
+  if (name == "fp16") {
+    return 0x1p-11;
+  }
+  if (name == "int8") {
+    return 4.5 / 254;  // where the greatest of a group is 4.5 times the root of the mean square
+  }
+  if (name == "onebit") {
+    return 1;
+  }
+  return std::sqrt(1 - Compression::parse(name).ratio + 0x1p-16);
+}
+
+TEST_P(EveryCodec, KeepsItsBoundAtEveryLength) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  for (const std::size_t length : lengths) {
+    const Values values = normal_values(length);
+    EXPECT_LE(distance(round_trip(*codec_, values), values), bound_of(GetParam()) * norm(values))
+        << length << " values";
+  }
+}
+
+TEST_P(EveryCodec, KeepsZerosAndIsTheSameEachTime) {
+  const Values zeros(70'000, 0.0F);
+  EXPECT_EQ(round_trip(*codec_, zeros), zeros);
+  const Values values = normal_values(70'000);
+  EXPECT_EQ(encoded(*codec_, values), encoded(*codec_, values));
+}
+
+TEST_P(EveryCodec, MakesNoFiniteValueInfinite) {
+  for (const float size : {1e-42F, 1e-37F, 1e30F, 3e37F, std::numeric_limits<float>::max() / 8}) {
+    for (const float value : round_trip(*codec_, normal_values(300, size))) {
+      ASSERT_FALSE(std::isinf(value)) << size;
+    }
+  }
+}
+
+TEST_P(EveryCodec, ShowsWhatIsNotFinite) {
+  for (const float strange : {nan, infinity, -infinity}) {
+    for (const std::size_t place : {std::size_t{0}, std::size_t{299}, std::size_t{70'000}}) {
+      Values values = normal_values(70'001);
+      values[place] = strange;
+      const Values made = round_trip(*codec_, values);
+      EXPECT_FALSE(std::isfinite(made[place])) << strange << " at " << place;
+      EXPECT_TRUE(std::isfinite(made[40'000])) << "a group far away";
+    }
+  }
+}
+
+TEST_P(EveryCodec, BlocksStandByThemselves) {
+  const Values values = normal_values(2 * Codec::block_values + 100);
+  const Values whole = round_trip(*codec_, values);
+  const Values second(values.begin() + Codec::block_values,
+                      values.begin() + 2 * Codec::block_values);
+  const Values alone = round_trip(*codec_, second);
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), whole.begin() + Codec::block_values));
+}
+
+TEST_P(EveryCodec, AddsWhatItDecodes) {
+  const Values values = normal_values(70'000);
+  Values sums(values.size(), 2);
+  Values scratch(Codec::block_values);
+  add_frame(*codec_, encoded(*codec_, values), sums, scratch);
+  Values expected = round_trip(*codec_, values);
+  for (float& value : expected) {
+    value += 2;
+  }
+  EXPECT_EQ(sums, expected);
+}
+
+TEST_P(EveryCodec, RefusesFramesOfAnotherLengthOrKind) {
+  const Values values = normal_values(1000);
+  const Bytes good = encoded(*codec_, values);
+  Values into(values.size());
+  Bytes shorter(good.begin(), good.end() - 1);
+  EXPECT_THROW(decode_frame(*codec_, shorter, into), ProtocolError);
+  Bytes longer = good;
+  longer.push_back(std::byte{0});
+  EXPECT_THROW(decode_frame(*codec_, longer, into), ProtocolError);
+  EXPECT_THROW(decode_frame(*codec_, Bytes(3), into), ProtocolError);
+  for (std::size_t at = 0; at < 16; ++at) {
+    Bytes damaged = good;
+    damaged[at] ^= std::byte{1};
+    EXPECT_THROW(decode_frame(*codec_, damaged, into), ProtocolError) << "byte " << at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryCodec,
+                         testing::Values("bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3",
+                                         "topk:1"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return c == ':' || c == '.'; }, '_');
+                           return name;
+                         });
+
+/// `bound` is what each value may be off by.
+template <class Bound>
+void expect_near(Codec& codec, const Values& values, const Bound& bound) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  const Values made = round_trip(codec, values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_LE(std::abs(double{made[i]} - values[i]), bound(std::abs(double{values[i]})))
+        << values[i];
+  }
+}
+
+TEST(Bf16, RoundsToNearest) {
+  Bf16Codec codec;
+  const Values values = wide_values(100'000);
+  expect_near(codec, values, [](double size) { return 0x1p-8 * size; });
+  const Values made = round_trip(codec, values);
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), made.begin(), [](float value, float half) {
+    return half == from_bf16(to_bf16(value));
+  }));
+  // 1 + 2^-8 is a tie between 1 and 1 + 2^-7, of which 1 is even.
+  EXPECT_EQ(round_trip(codec, {1 + 0x1p-8F, 1 + 0x3p-8F, 1 + 0x1p-8F + 0x1p-20F}),
+            (Values{1, 1 + 0x1p-6F, 1 + 0x1p-7F}));
+}
+
+TEST(Bf16, EveryHalfIsItself) {
+  Bf16Codec codec;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = from_bf16(static_cast<std::uint16_t>(bits));
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(round_trip(codec, {value})[0]));
+    } else {
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(round_trip(codec, {value})[0]),
+                std::bit_cast<std::uint32_t>(value));
+    }
+  }
+}
+
+/// What half precision is, by its definition.
+double value_of_half(std::uint32_t bits) {
+  const double sign = bits >> 15 != 0 ? -1 : 1;
+  const int exponent = static_cast<int>(bits >> 10 & 31);
+  const double mantissa = bits & 0x3ff;
+  return exponent == 0 ? sign * std::ldexp(mantissa, -24)
+                       : sign * std::ldexp(1024 + mantissa, exponent - 25);
+}
+
+TEST(Fp16, EveryHalfIsItself) {
+  Fp16Codec codec;
+  Values values;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits >> 10 & 31) != 31) {
+      values.push_back(static_cast<float>(value_of_half(bits)));
+    }
+  }
+  const Bytes frame = encoded(codec, values);
+  std::size_t at = 16;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    if ((bits >> 10 & 31) != 31) {
+      std::uint16_t made = 0;
+      std::memcpy(&made, frame.data() + at, 2);
+      ASSERT_EQ(made, bits);
+      at += 2;
+    }
+  }
+  EXPECT_EQ(decoded(codec, frame, values.size()), values);
+}
+
+TEST(Fp16, RoundsToNearestAndStaysFinite) {
+  Fp16Codec codec;
+  expect_near(codec, wide_values(100'000), [](double size) {
+    return size > 65504 ? size - 65504 : std::max(0x1p-11 * size, 0x1p-25);
+  });
+  EXPECT_EQ(round_trip(codec, {70'000, -1e30F, infinity, -infinity}),
+            (Values{65504, -65504, infinity, -infinity}));
+}
+
+TEST(Int8, IsWithinHalfAStepOfEachGroup) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  const auto codec = make_codec({.kind = Compression::Kind::int8});
+  const Values values = wide_values(10'000);
+  const Values made = round_trip(*codec, values);
+  for (std::size_t at = 0; at < values.size(); at += 256) {
+    double greatest = 0;
+    const std::size_t end = std::min(values.size(), at + 256);
+    for (std::size_t i = at; i < end; ++i) {
+      greatest = std::max(greatest, double{std::abs(values[i])});
+    }
+    for (std::size_t i = at; i < end; ++i) {
+      ASSERT_LE(std::abs(double{made[i]} - values[i]), greatest / 254 * 1.0001);
+    }
+  }
+}
+
+TEST(Onebit, BecomesTheMeansOfBothSides) {
+  const auto codec = make_codec({.kind = Compression::Kind::onebit});
+  EXPECT_EQ(round_trip(*codec, {1, 3, -2, 0, -4}), (Values{4.0F / 3, 4.0F / 3, -3, 4.0F / 3, -3}));
+  Values two_groups(256, 5);
+  two_groups.insert(two_groups.end(), {-1, -1, -4});
+  const Values made = round_trip(*codec, two_groups);
+  EXPECT_EQ(made[255], 5);
+  EXPECT_EQ(made[256], -2);
+}
+
+TEST(Topk, KeepsTheGreatestAndTheFirstOfEquals) {
+  const auto codec = make_codec(Compression::parse("topk:0.5"));
+  EXPECT_EQ(round_trip(*codec, {1, -8, 2, 4, 0.5F, 0, -2, 2}), (Values{0, -8, 2, 4, 0, 0, -2, 0}));
+  EXPECT_EQ(round_trip(*codec, {3, 3, 3}), (Values{3, 3, 0}));
+}
+
+TEST(Topk, FindsTheSameAsSortingDoes) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  for (const double ratio : {0.0001, 0.001, 0.01, 0.1, 0.7}) {
+    const auto codec = make_codec({.kind = Compression::Kind::topk, .ratio = ratio});
+    for (Values values : {normal_values(65'536), wide_values(40'000)}) {
+      const Values made = round_trip(*codec, values);
+      const auto kept = static_cast<std::size_t>(
+          std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }));
+      EXPECT_EQ(kept, static_cast<std::size_t>(std::ceil(ratio * double(values.size()))));
+      double least_kept = infinity;
+      double greatest_left = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double size = std::abs(values[i]);
+        made[i] != 0 ? least_kept = std::min(least_kept, size)
+                     : greatest_left = std::max(greatest_left, size);
+      }
+      EXPECT_GE(least_kept, greatest_left) << ratio;
+    }
+  }
+}
+
+/// A guess from a few values is wrong where those few are the greatest, or where all are equal.
+TEST(Topk, IsRightWhereTheGuessIsWrong) {
+  const auto codec = make_codec(Compression::parse("topk:0.01"));
+  Values values = normal_values(65'536);
+  for (std::size_t i = 0; i < values.size(); i += 31) {
+    values[i] += i % 93 == 0 ? 1000.0F : 0.0F;
+  }
+  const Values made = round_trip(*codec, values);
+  EXPECT_EQ(std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }), 656);
+  const Values ones(65'536, 1);
+  const Values first = round_trip(*codec, ones);
+  EXPECT_EQ(first[655], 1);
+  EXPECT_EQ(first[656], 0);
+}
+
+void expect_refused(const std::string& name, std::size_t values, std::size_t at,
+                    const std::vector<std::uint8_t>& bytes, const std::string& because) {
+  const auto codec = make_codec(Compression::parse(name));
+  Bytes frame = encoded(*codec, normal_values(values));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    frame[at + i] = std::byte{bytes[i]};
+  }
+  try {
+    decoded(*codec, frame, values);
+    ADD_FAILURE() << name << " took a damaged frame";
+  } catch (const ProtocolError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(because));
+  }
+}
+
+TEST(DamagedFrames, AreRefused) {
+  expect_refused("int8", 300, 16, {0, 0, 0x80, 0x7f}, "scale");         // infinity
+  expect_refused("int8", 300, 20, {0, 0, 0x80, 0xbf}, "scale");         // -1
+  expect_refused("onebit", 300, 16, {0, 0, 0x80, 0xbf}, "mean");        // of those above 0: -1
+  expect_refused("onebit", 300, 20, {0, 0, 0x80, 0x3f}, "mean");        // of those below: 1
+  expect_refused("onebit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");        // NaN of one alone
+  expect_refused("topk:0.01", 300, 16, {0x2c, 0x01}, "places");         // 300
+  expect_refused("topk:0.01", 300, 16, {9, 0, 9, 0, 10, 0}, "places");  // twice the same
+  expect_refused("topk:0.01", 300, 16, {9, 0, 8, 0, 10, 0}, "places");  // the wrong way round
+}
+
+TEST(CompressionText, IsReadAndRefused) {
+  for (const std::string text : {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1"}) {
+    EXPECT_EQ(to_string(Compression::parse(text)), text);
+  }
+  EXPECT_EQ(Compression::parse("topk:0.25").ratio, 0.25);
+  for (const std::string text :
+       {"", "zip", "topk", "topk:", "topk:0", "topk:1.5", "topk:-1", "topk:nan", "topk:0.1x"}) {
+    EXPECT_THROW(Compression::parse(text), ConfigError) << text;
+    EXPECT_FALSE(is_topk(text));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

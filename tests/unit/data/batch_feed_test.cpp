@@ -1,0 +1,160 @@
+// Goal: every sample is trained on exactly once per epoch, all workers take the same number of
+//       steps, and any position is found again.
+// Method: random sizes, shares and batch sizes, all ranks walked through several epochs; closed
+//       values for lengths and positions.
+
+#include "data/batch_feed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+
+namespace syncopate {
+namespace {
+
+using Samples = std::vector<std::uint32_t>;
+
+Partition partition_of(std::size_t samples, std::vector<double> shares, std::uint64_t seed = 1) {
+  return {std::vector<std::uint8_t>(samples, 0), {seed, Split{}, std::move(shares), {}}};
+}
+
+Samples copy(std::span<const std::uint32_t> samples) {
+  return {samples.begin(), samples.end()};
+}
+
+TEST(BatchFeed, TrainsOnEverySampleOncePerEpoch) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto workers = static_cast<std::uint32_t>(1 + random.below(8));
+    const std::size_t samples = workers + random.below(1'000);
+    std::vector<double> shares(workers);
+    std::vector<std::uint32_t> batch_sizes(workers);
+    for (std::uint32_t rank = 0; rank < workers; ++rank) {
+      shares[rank] = 0.1 + random.uniform();
+      batch_sizes[rank] = static_cast<std::uint32_t>(1 + random.below(64));
+    }
+    const Partition partition = partition_of(samples, shares, seed);
+    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+      Samples seen;
+      for (std::uint32_t rank = 0; rank < workers; ++rank) {
+        BatchFeed feed(partition, Rank{rank}, batch_sizes);
+        for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
+          const auto batch = feed.batch({Epoch{epoch}, step});
+          ASSERT_LE(batch.size(), batch_sizes[rank]);
+          seen.insert(seen.end(), batch.begin(), batch.end());
+        }
+      }
+      std::ranges::sort(seen);
+      Samples expected(samples);
+      std::iota(expected.begin(), expected.end(), 0U);
+      ASSERT_EQ(seen, expected);
+    }
+  }
+}
+
+TEST(BatchFeed, LastsAsLongAsTheWorkerWithMostSteps) {
+  // Parts of 40, 40 and 20 samples: 10, 4 and 5 steps.
+  const Partition partition = partition_of(100, {2, 2, 1});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(BatchFeed(partition, Rank{rank}, {4, 10, 4}).steps_per_epoch(), 10U);
+  }
+}
+
+TEST(BatchFeed, EndsAPartWithAPartialBatchAndThenEmptyOnes) {
+  BatchFeed feed(partition_of(50, {1, 1}), Rank{1}, {5, 10});
+  EXPECT_EQ(feed.steps_per_epoch(), 5U);
+  std::vector<std::size_t> sizes;
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    sizes.push_back(feed.batch({Epoch{0}, step}).size());
+  }
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 5, 0, 0}));
+}
+
+/// Classes of 60, 30 and 30 samples, one a worker.
+Partition kept_parts() {
+  std::vector<std::uint8_t> labels(120, 0);
+  std::fill(labels.begin() + 60, labels.begin() + 90, std::uint8_t{1});
+  std::fill(labels.begin() + 90, labels.end(), std::uint8_t{2});
+  return {labels, {4, Split{.kind = Split::Kind::by_class}, {1, 1, 1}, {}}};
+}
+
+TEST(BatchFeed, PassesOverAKeptPartAsOftenAsItsStepsAllow) {
+  const Partition partition = kept_parts();
+  BatchFeed small(partition, Rank{1}, {10, 10, 10});
+  BatchFeed large(partition, Rank{0}, {10, 10, 10});
+  ASSERT_EQ(small.steps_per_epoch(), 4U);  // 120 samples in steps of 30
+  ASSERT_EQ(large.steps_per_epoch(), 4U);
+  for (std::uint64_t pass = 0; pass < 4; ++pass) {
+    Samples seen;
+    for (std::uint64_t step = 3 * pass; step < 3 * (pass + 1); ++step) {
+      const auto batch = small.batch(small.position_after(Step{step}));
+      EXPECT_EQ(batch.size(), 10U);
+      seen.insert(seen.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(seen, partition.part(Rank{1}, Epoch{pass}));
+  }
+  Samples seen;
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    const auto batch = large.batch(large.position_after(Step{step}));
+    seen.insert(seen.end(), batch.begin(), batch.end());
+  }
+  EXPECT_EQ(seen, partition.part(Rank{0}, Epoch{0}));
+}
+
+TEST(BatchFeed, NeverHandsOutAnEmptyBatchOfAKeptPart) {
+  const Partition partition = kept_parts();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    BatchFeed feed(partition, Rank{rank}, {16, 16, 16});
+    for (std::uint64_t step = 0; step < 50; ++step) {
+      EXPECT_GT(feed.batch(feed.position_after(Step{step})).size(), 0U);
+    }
+  }
+}
+
+TEST(BatchFeed, FollowsThePartsOrder) {
+  const Partition partition = partition_of(30, {1, 2});
+  BatchFeed feed(partition, Rank{1}, {4, 8});
+  const Samples part = partition.part(Rank{1}, Epoch{3});
+  EXPECT_EQ(copy(feed.batch({Epoch{3}, 0})), Samples(part.begin(), part.begin() + 8));
+  EXPECT_EQ(copy(feed.batch({Epoch{3}, 2})), Samples(part.begin() + 16, part.end()));
+}
+
+TEST(BatchFeed, FindsAnyPositionAgain) {
+  const Partition partition = partition_of(500, {1, 1, 1});
+  const std::vector<std::uint32_t> batch_sizes{16, 16, 16};
+  BatchFeed straight(partition, Rank{2}, batch_sizes);
+  std::vector<Samples> batches;
+  FeedPosition position;
+  for (std::uint64_t step = 0; step < 40; ++step) {
+    EXPECT_EQ(position, straight.position_after(Step{step}));
+    EXPECT_EQ(straight.steps_before(position), Step{step});
+    batches.push_back(copy(straight.batch(position)));
+    position = straight.next(position);
+  }
+  BatchFeed resumed(partition, Rank{2}, batch_sizes);
+  for (const std::uint64_t step : {37U, 5U, 11U, 10U, 0U}) {
+    EXPECT_EQ(copy(resumed.batch(resumed.position_after(Step{step}))), batches[step]);
+  }
+}
+
+TEST(BatchFeed, CountsEpochsInFractions) {
+  const BatchFeed feed(partition_of(40, {1}), Rank{0}, {10});
+  EXPECT_EQ(feed.epochs_before({Epoch{0}, 0}), 0);
+  EXPECT_EQ(feed.epochs_before({Epoch{2}, 3}), 2.75);
+  EXPECT_EQ(feed.next({Epoch{2}, 3}), (FeedPosition{Epoch{3}, 0}));
+}
+
+TEST(BatchFeed, RefusesBatchSizesThatDoNotFit) {
+  const Partition partition = partition_of(10, {1, 1});
+  EXPECT_THROW(BatchFeed(partition, Rank{0}, {4, 0}), ConfigError);
+  EXPECT_THROW(BatchFeed(partition, Rank{0}, {4}), ConfigError);
+  EXPECT_THROW(BatchFeed(partition, Rank{2}, {4, 4}), InternalError);
+}
+
+}  // namespace
+}  // namespace syncopate

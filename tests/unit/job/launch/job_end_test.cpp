@@ -1,0 +1,129 @@
+// Goal:   a job ends once, in the right way, with the exit status that tells how.
+// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes them.
+#include "job/launch/job_end.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Action = JobEnd::Action;
+
+/// The wait status of a process that returned `status`.
+constexpr int exited(int status) {
+  return status << 8;
+}
+
+constexpr int killed_by(int signal) {
+  return signal;
+}
+
+std::vector<bool> all_needed(std::size_t processes) {
+  return std::vector<bool>(processes, false);
+}
+
+TEST(JobEndTest, SucceedsWhenAllDo) {
+  JobEnd end(all_needed(3));
+  EXPECT_EQ(end.ended(1, exited(0)), Action::none);
+  EXPECT_EQ(end.ended(2, exited(0)), Action::none);
+  EXPECT_FALSE(end.all_ended());
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_TRUE(end.all_ended());
+  EXPECT_FALSE(end.first_failure());
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, KillsTheRestAWhileAfterAFailure) {
+  JobEnd end(all_needed(3));
+  EXPECT_EQ(end.ended(2, killed_by(SIGSEGV)), Action::start_grace);
+  EXPECT_EQ(end.ended(1, exited(1)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  EXPECT_TRUE(end.is_running(0));
+  EXPECT_EQ(end.ended(0, killed_by(SIGKILL)), Action::none);
+  EXPECT_TRUE(end.all_ended());
+  EXPECT_EQ(end.first_failure()->process, 2u);
+  EXPECT_EQ(end.first_failure()->wait_status, killed_by(SIGSEGV));
+  EXPECT_EQ(end.exit_status(), exit_status::failure);
+}
+
+TEST(JobEndTest, KillsTheRestAWhileAfterTheCoordinator) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  end.ended(1, killed_by(SIGKILL));
+  EXPECT_EQ(end.exit_status(), exit_status::failure);
+}
+
+TEST(JobEndTest, AsksFirstAndKillsThen) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.interrupted(), Action::ask);
+  EXPECT_EQ(end.interrupted(), Action::kill);
+  EXPECT_EQ(end.interrupted(), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::none);
+  EXPECT_TRUE(end.killed());
+  EXPECT_EQ(end.ended(0, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
+TEST(JobEndTest, IsInterruptedEvenWhenAllEndWell) {
+  JobEnd end(all_needed(1));
+  end.interrupted();
+  end.ended(0, exited(0));
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
+TEST(JobEndTest, IsRefusedWhenAProcessRefusedItsInput) {
+  JobEnd end(all_needed(3));
+  end.ended(1, exited(1));
+  end.ended(2, exited(2));
+  end.ended(0, exited(1));
+  EXPECT_EQ(end.exit_status(), exit_status::refused);
+}
+
+TEST(JobEndTest, DoesWithoutAProcessThatMayBeLost) {
+  JobEnd end({false, true, true, false});
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::tell_loss);
+  EXPECT_EQ(end.ended(2, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(3, exited(0)), Action::none);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_FALSE(end.first_failure());
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, FailsAsTheCoordinatorSaysWhateverWasLost) {
+  JobEnd end({false, true});
+  EXPECT_EQ(end.ended(1, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(0, exited(1)), Action::start_grace);
+  EXPECT_EQ(end.first_failure()->process, 0u);
+  EXPECT_EQ(end.exit_status(), exit_status::failure);
+}
+
+TEST(JobEndTest, ALossAfterTheCoordinatorIsTheEndOfTheJob) {
+  JobEnd end({false, true, true});
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.ended(1, exited(1)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  EXPECT_EQ(end.ended(2, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, IsRefusedByAProcessThatMayBeLost) {
+  JobEnd end({false, true});
+  EXPECT_EQ(end.ended(1, exited(2)), Action::start_grace);
+  EXPECT_EQ(end.first_failure()->process, 1u);
+  EXPECT_EQ(end.ended(0, exited(2)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::refused);
+}
+
+TEST(DescribeEndTest, NamesTheSignalOrTheStatus) {
+  EXPECT_EQ(describe_end(killed_by(SIGKILL)), "was killed by signal 9 (Killed)");
+  EXPECT_EQ(describe_end(exited(3)), "ended with exit status 3");
+}
+
+}  // namespace
+}  // namespace syncopate::cli

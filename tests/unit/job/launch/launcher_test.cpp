@@ -1,0 +1,112 @@
+// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI library can
+//         come together there; and takes no other environment for a launcher's.
+// Method: environments as the launchers of Debian 12 make them, as maps.
+
+#include "job/launch/launcher.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "base/errors.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using Variables = std::map<std::string, std::string>;
+
+std::optional<Launch> launch_with(const Variables& variables) {
+  return launch_in([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+  });
+}
+
+std::string refusal_of(const Variables& variables) {
+  try {
+    launch_with(variables);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "it was not refused";
+}
+
+const Variables open_mpi{{"OMPI_COMM_WORLD_RANK", "3"},
+                         {"OMPI_COMM_WORLD_SIZE", "5"},
+                         {"PMIX_NAMESPACE", "123/45"},
+                         {"PMIX_RANK", "3"}};
+const Variables hydra{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"HYDI_CONTROL_FD", "7"}};
+const Variables slurm{{"SLURM_JOB_ID", "77"},
+                      {"SLURM_STEP_ID", "2"},
+                      {"SLURM_PROCID", "0"},
+                      {"SLURM_STEP_NUM_TASKS", "4"}};
+
+Variables joined(Variables one, const Variables& other) {
+  one.insert(other.begin(), other.end());
+  return one;
+}
+
+TEST(Launcher, IsNobodyInAnEmptyEnvironment) {
+  EXPECT_EQ(launch_with({}), std::nullopt);
+}
+
+TEST(Launcher, OpenMpiNamesItsJob) {
+  EXPECT_EQ(launch_with(open_mpi), (Launch{.launcher = "Open MPI's mpirun",
+                                           .rank = 3,
+                                           .size = 5,
+                                           .job = "123_45",
+                                           .mpi = mpi::Library::open_mpi}));
+}
+
+TEST(Launcher, MpichIsToldApartByTheProcessThatStartsItsRanks) {
+  const auto launch = launch_with(hydra);
+  ASSERT_TRUE(launch.has_value());
+  EXPECT_EQ(launch->launcher, "MPICH's mpiexec");
+  EXPECT_EQ(launch->rank, 1);
+  EXPECT_EQ(launch->size, 4);
+  EXPECT_THAT(launch->job, StartsWith("of-"));
+  EXPECT_EQ(launch->mpi, mpi::Library::mpich);
+}
+
+TEST(Launcher, AStepOfSlurmCountsWithoutAnyMpi) {
+  EXPECT_EQ(launch_with(slurm),
+            (Launch{.launcher = "srun", .rank = 0, .size = 4, .job = "77.2", .mpi = {}}));
+}
+
+TEST(Launcher, UnderSlurmTheInterfaceTellsWhichLibraryComesTogether) {
+  EXPECT_EQ(launch_with(joined(slurm, {{"PMIX_RANK", "0"}}))->mpi, mpi::Library::open_mpi);
+  EXPECT_EQ(launch_with(joined(slurm, {{"PMI_RANK", "0"}}))->mpi, mpi::Library::mpich);
+}
+
+TEST(Launcher, TheBatchScriptOfSlurmStartsNothing) {
+  Variables batch = slurm;
+  batch.erase("SLURM_STEP_ID");
+  EXPECT_EQ(launch_with(batch), std::nullopt);
+}
+
+TEST(Launcher, TheInnerOfTwoCounts) {
+  EXPECT_EQ(launch_with(joined(open_mpi, slurm))->size, 5);
+  const auto launch = launch_with(joined(hydra, slurm));
+  EXPECT_EQ(launch->launcher, "MPICH's mpiexec");
+  EXPECT_EQ(launch->rank, 1);
+}
+
+TEST(Launcher, OfOneProcessIsNone) {
+  EXPECT_EQ(launch_with({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
+            std::nullopt);
+}
+
+TEST(Launcher, IsRefusedWhereItContradictsItself) {
+  EXPECT_THAT(refusal_of(joined({{"OMPI_COMM_WORLD_RANK", "5"}}, open_mpi)),
+              HasSubstr("rank 5 of 5"));
+  EXPECT_THAT(
+      refusal_of(joined({{"OMPI_COMM_WORLD_RANK", "many"}}, open_mpi)),
+      HasSubstr(
+          "expected Open MPI's mpirun to set OMPI_COMM_WORLD_RANK to a number, found 'many'"));
+  EXPECT_THAT(refusal_of({{"OMPI_COMM_WORLD_SIZE", "2"}}), HasSubstr("found ''"));
+}
+
+}  // namespace
+}  // namespace syncopate::cli

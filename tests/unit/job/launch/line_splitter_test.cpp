@@ -1,0 +1,32 @@
+// Goal:   lines are the same however their bytes arrive.
+// Method: a text cut in two at every place.
+#include "job/launch/line_splitter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace syncopate::cli {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(LineSplitterTest, GivesTheSameLinesWhereverTheTextIsCut) {
+  const std::string text = "one\n\nthree\nrest";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    SCOPED_TRACE(cut);
+    std::vector<std::string> lines;
+    LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); });
+    splitter.add(text.substr(0, cut));
+    splitter.add(text.substr(cut));
+    EXPECT_THAT(lines, ElementsAre("one", "", "three"));
+    splitter.finish();
+    splitter.finish();
+    EXPECT_THAT(lines, ElementsAre("one", "", "three", "rest"));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::cli

@@ -1,0 +1,83 @@
+// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never began.
+// Method: claims in a temporary folder.
+#include "job/launch/run_claim.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "base/errors.hpp"
+#include "job/spec/config_file.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunClaimTest : public testing::Test {
+ protected:
+  RunClaimTest() {
+    std::string name = (fs::temp_directory_path() / "run_claim_XXXXXX").string();
+    root_ = ::mkdtemp(name.data());
+  }
+  ~RunClaimTest() override { fs::remove_all(root_); }
+
+  TrainCommand command(bool named) const {
+    TrainCommand command;
+    command.named_run_dir = named;
+    command.config.seed = 7;
+    command.config.run_dir = root_ / "runs" / "one";
+    return command;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(RunClaimTest, HoldsAConfigurationThatRunsAgainElsewhere) {
+  RunClaim claim(command(false));
+  const TrainConfig& config = claim.command().config;
+  const TrainConfig again = read_config(config.run_dir / "config.toml");
+  EXPECT_EQ(again.seed, 7u);
+  EXPECT_EQ(again.run_dir, "");
+}
+
+TEST_F(RunClaimTest, GivesTwoRunsOfOneSecondAFolderEach) {
+  RunClaim first(command(false));
+  RunClaim second(command(false));
+  EXPECT_EQ(first.command().config.run_dir, root_ / "runs" / "one");
+  EXPECT_EQ(second.command().config.run_dir, root_ / "runs" / "one-2");
+}
+
+TEST_F(RunClaimTest, LeavesNothingOfARunThatNeverBegan) {
+  { RunClaim claim(command(true)); }
+  EXPECT_FALSE(fs::exists(root_ / "runs" / "one"));
+  fs::create_directories(root_ / "runs" / "one");
+  { RunClaim claim(command(true)); }
+  EXPECT_TRUE(fs::is_empty(root_ / "runs" / "one"));
+}
+
+TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
+  RunClaim(command(true)).keep();
+  EXPECT_THROW(RunClaim{command(true)}, ConfigError);
+  EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml"));
+}
+
+TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
+  RunClaim(command(true)).keep();
+  TrainCommand resumed = command(true);
+  resumed.resumed = true;
+  resumed.config.epochs = 9;
+  { RunClaim claim(resumed); }
+  EXPECT_EQ(read_config(root_ / "runs" / "one" / "config.toml").epochs, 9);
+}
+
+TEST_F(RunClaimTest, RefusesAFolderThatCannotBeMade) {
+  TrainCommand blocked = command(false);
+  blocked.config.run_dir = "/proc/no/such";
+  EXPECT_THROW(RunClaim{blocked}, DataError);
+}
+
+}  // namespace
+}  // namespace syncopate::cli

@@ -1,0 +1,223 @@
+// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp` says.
+// Method: real processes with small bodies that wait for each other through pipes, never for time. How
+//         a terminal and a killed supervisor come into it is in tests/process/.
+#include "job/launch/supervisor.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "cli/exit_status.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+class Recorder : public Watcher {
+ public:
+  std::vector<std::string> events, lines, notices;
+  std::function<void()> on_event = [] {};
+  std::function<void()> on_notice = [] {};
+
+  void event(std::string_view line) override {
+    events.emplace_back(line);
+    on_event();
+  }
+  void output(std::string_view process, std::string_view line) override {
+    lines.push_back(std::string(process) + ": " + std::string(line));
+  }
+  void notice(std::string_view text) override {
+    notices.emplace_back(text);
+    on_notice();
+  }
+  Duration refresh_period() const override { return {}; }
+  void refresh() override {}
+  void resized() override {}
+};
+
+void say(int descriptor, std::string_view text) {
+  ASSERT_EQ(::write(descriptor, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+/// Blocks until the process is killed.
+int wait_for_the_end() {
+  for (;;) {
+    ::pause();
+  }
+}
+
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest() {
+    Pipe pipe = make_pipe();
+    options_.events = std::move(pipe.read);
+    events_ = pipe.write.get();
+    alone_.push_back(std::move(pipe.write));
+  }
+
+  void add(const std::string& name, std::function<int()> body) {
+    options_.children.push_back({.name = name, .body = std::move(body)});
+  }
+
+  Supervisor::Result run() {
+    options_.children.front().alone = std::move(alone_);
+    return Supervisor(std::move(options_), recorder_).run();
+  }
+
+  Supervisor::Options options_;
+  Recorder recorder_;
+  int events_;  ///< where the coordinator writes its events
+
+ private:
+  std::vector<Descriptor> alone_;
+};
+
+TEST_F(SupervisorTest, HearsWhatEachProcessSays) {
+  add("coordinator", [this] {
+    say(events_, "{\"event\": 1}\n{\"event\": 2}\n");
+    return 0;
+  });
+  add("worker 0", [] {
+    std::fputs("to output\n", stdout);
+    return 0;
+  });
+  add("worker 1", [] {
+    say(STDERR_FILENO, "to errors, without an end");
+    return 0;
+  });
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.events, ElementsAre("{\"event\": 1}", "{\"event\": 2}"));
+  EXPECT_THAT(recorder_.lines,
+              UnorderedElementsAre("worker 0: to output", "worker 1: to errors, without an end"));
+  EXPECT_THAT(recorder_.notices, IsEmpty());
+}
+
+TEST_F(SupervisorTest, GivesEveryLineOfAProcessThatSaysMuch) {
+  constexpr int count = 20000;
+  add("coordinator", [] {
+    for (int i = 0; i < count; ++i) {
+      std::printf("line %d of many, each long enough to fill pipes\n", i);
+    }
+    return 0;
+  });
+  EXPECT_EQ(run().exit_status, 0);
+  ASSERT_EQ(recorder_.lines.size(), std::size_t{count});
+  EXPECT_THAT(recorder_.lines.back(), HasSubstr("line 19999 of many"));
+}
+
+TEST_F(SupervisorTest, TurnsAnErrorIntoALineAndAStatus) {
+  add("coordinator", []() -> int { throw ConfigError("no such thing"); });
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, exit_status::refused);
+  EXPECT_THAT(result.failure, HasSubstr("ended with exit status 2"));
+  EXPECT_THAT(recorder_.lines, ElementsAre("coordinator: syncopate: no such thing"));
+}
+
+TEST_F(SupervisorTest, KillsProcessesThatOutliveAFailedOne) {
+  options_.grace = std::chrono::milliseconds(1);
+  add("coordinator", wait_for_the_end);
+  add("worker 0", [] { return 1; });
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, exit_status::failure);
+  EXPECT_THAT(result.failure, HasSubstr("worker 0 (process "));
+}
+
+TEST_F(SupervisorTest, TellsOfAKilledProcessAtOnce) {
+  options_.grace = std::chrono::milliseconds(1);
+  add("coordinator", wait_for_the_end);
+  add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
+  EXPECT_EQ(run().exit_status, exit_status::failure);
+  EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr("was killed by signal 9")));
+}
+
+TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
+  Pipe told = make_pipe();
+  ::fcntl(told.read.get(), F_SETFL, 0);
+  recorder_.on_notice = [&] { say(told.write.get(), "1"); };
+  add("coordinator", [&] {
+    for (int notices = 0; notices < 2; ++notices) {
+      char byte = 0;
+      if (::read(told.read.get(), &byte, 1) != 1) {
+        return 1;
+      }
+    }
+    return 0;
+  });
+  add("worker 0", [] { return ::kill(::getpid(), SIGKILL); });
+  add("worker 1", [] { return 1; });
+  options_.children[1].may_be_lost = true;
+  options_.children[2].may_be_lost = true;
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.notices, UnorderedElementsAre(HasSubstr("was killed by signal 9"),
+                                                      HasSubstr("ended with exit status 1")));
+}
+
+TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
+  recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
+  add("coordinator", [this] {
+    sigset_t asked;
+    ::sigemptyset(&asked);
+    ::sigaddset(&asked, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &asked, nullptr);
+    say(events_, "ready\n");
+    int signal = 0;
+    ::sigwait(&asked, &signal);
+    std::fputs("asked\n", stdout);
+    return 0;
+  });
+  EXPECT_EQ(run().exit_status, exit_status::interrupted);
+  EXPECT_THAT(recorder_.lines, ElementsAre("coordinator: asked"));
+  EXPECT_THAT(recorder_.notices, Contains(HasSubstr("finishing the round")));
+}
+
+TEST_F(SupervisorTest, KillsAllAtTheSecondInterrupt) {
+  // Two kinds of signals: two of one kind, sent before the first is taken, arrive as one.
+  recorder_.on_event = [signal = SIGTERM]() mutable {
+    ::kill(::getpid(), std::exchange(signal, SIGINT));
+  };
+  add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
+    say(events_, "once\n");
+    say(events_, "twice\n");
+    return wait_for_the_end();
+  });
+  add("worker 0", wait_for_the_end);
+  EXPECT_EQ(run().exit_status, exit_status::interrupted);
+}
+
+TEST_F(SupervisorTest, LeavesDescriptorsToTheirOwnerAlone) {
+  Pipe pipe = make_pipe();
+  const int end = pipe.write.get();
+  add("coordinator", [] { return 0; });
+  add("worker 0", [end] { return ::fcntl(end, F_GETFD) == -1 ? 0 : 1; });
+  add("worker 1", [end] { return ::fcntl(end, F_GETFD) == -1 ? 1 : 0; });
+  options_.children[2].alone.push_back(std::move(pipe.write));
+  EXPECT_EQ(run().failure, "");
+}
+
+TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
+  add("coordinator", [] {
+    sigset_t blocked;
+    ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
+    return ::getpgrp() == ::getpid() && ::sigismember(&blocked, SIGTERM) == 0 ? 0 : 1;
+  });
+  EXPECT_EQ(run().exit_status, 0);
+}
+
+}  // namespace
+}  // namespace syncopate::cli

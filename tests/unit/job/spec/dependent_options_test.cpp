@@ -1,0 +1,108 @@
+// Goal:   an option that nothing in the job reads is refused, and one that names something for each worker
+//         fits their number.
+// Method: each option under configurations that read it and that do not.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "job/spec/config_fields.hpp"
+#include "job/spec/names.hpp"
+#include "job/spec/worker_devices.hpp"
+#include "tests/support/config_options.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Action>
+std::string refusal(Action action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+std::string refusal_of(const std::string& name, const std::string& text) {
+  TrainConfig config;
+  return refusal([&] { set_field_from_text(*find_field(name), config, text); });
+}
+
+TEST(WorkerDevicesTest, AreOneForAllOrOneForEach) {
+  TrainConfig config;
+  config.workers = 3;
+  config.device = "cuda";
+  check_devices(config);
+  EXPECT_EQ(device_of_worker(config, 2), "cuda");
+  config.device = "cuda:0,cpu,auto";
+  check_devices(config);
+  EXPECT_EQ(device_of_worker(config, 0), "cuda:0");
+  EXPECT_EQ(device_of_worker(config, 1), "cpu");
+  EXPECT_EQ(device_of_worker(config, 2), "auto");
+  config.workers = 2;
+  EXPECT_EQ(
+      refusal([&] {
+        resolve_config(config, {.devices = {}, .usual_learning_rate = {}, .time = "now"});
+      }),
+      "device cuda:0,cpu,auto lists 3 devices for 2 workers; list one for each worker, or name one "
+      "for all");
+  EXPECT_EQ(refusal([&] { device_of_worker(config, 3); }),
+            "device cuda:0,cpu,auto lists 3 devices, none of them for worker 3");
+}
+
+TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
+  const auto refused = [](const char* option, const char* optimizer, const char* server_optimizer) {
+    TrainConfig config;
+    config.scheme = "downpour";
+    config.optimizer = optimizer;
+    set(config, "server-optimizer", server_optimizer);
+    return refusal([&] { check_given(config, {option}); }) != "no ConfigError";
+  };
+  const auto read_by = [&](const char* option) {
+    std::vector<std::string> names;
+    for (const std::string_view name : known_optimizers()) {
+      const std::string optimizer(name);
+      if (!refused(option, optimizer.c_str(), "sgd")) {
+        names.push_back(optimizer);
+        EXPECT_FALSE(refused(option, "sgd", optimizer.c_str())) << option << " of a server's rule";
+      }
+    }
+    return names;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(read_by("beta1"), ElementsAre("adam", "adamw"));
+  EXPECT_THAT(read_by("beta2"), ElementsAre("adam", "adamw"));
+  EXPECT_THAT(read_by("alpha"), ElementsAre("rmsprop"));
+  EXPECT_THAT(read_by("epsilon"), ElementsAre("rmsprop", "adam", "adamw", "adagrad"));
+  EXPECT_THAT(read_by("momentum"), ElementsAre("momentum", "nesterov"));
+}
+
+TEST(BatchNormTest, IsRefusedWhereItIsNotEvaluated) {
+  TrainConfig config;
+  EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }),
+              HasSubstr("--batch-norm has no effect without a network with BatchNorm"));
+  config.network = "resnet18-v1";
+  check_given(config, {"batch-norm"});
+  config.eval_every = {};
+  EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }), HasSubstr("no effect"));
+}
+
+TEST(PacingMarginTest, IsThePapersAlone) {
+  TrainConfig config;
+  config.scheme = "esync";
+  EXPECT_THAT(refusal([&] { check_given(config, {"pacing-margin"}); }),
+              HasSubstr("--pacing paper"));
+  set(config, "pacing", "paper");
+  check_given(config, {"pacing-margin"});
+  set_field_from_text(*find_field("pacing-margin"), config, "0.5");
+  EXPECT_EQ(value_of(config, "pacing-margin"), "0.5");
+  set_field_from_text(*find_field("pacing-margin"), config, "auto");
+  EXPECT_EQ(value_of(config, "pacing-margin"), "");
+  EXPECT_THAT(refusal_of("pacing-margin", "-1"), HasSubstr("expected a number from 0"));
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,133 @@
+// Goal:   a job knows from its configuration how small a step of it may be, how fast an emulated device is
+//         by itself, how much data a worker has, and what a server and the pacer are told.
+// Method: a configuration for each way in which batches are cut; closed values.
+
+#include "job/spec/job_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "tests/support/config_options.hpp"
+#include "tests/support/toy_job.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+TrainConfig config_of(const std::string& scheme) {
+  TrainConfig config;
+  config.scheme = scheme;
+  config.workers = 2;
+  return config;
+}
+
+/// Three quarters of the speed are one device's.
+fs::path unequal_cluster() {
+  fs::path path = fs::path(testing::TempDir()) / "syncopate-job-plan.toml";
+  write_file(path,
+             "name = \"two\"\n[[devices]]\nname = \"fast\"\nseconds_per_batch = 1.0\n"
+             "[[devices]]\nname = \"slow\"\nseconds_per_batch = 3.0\n");
+  return path;
+}
+
+TEST(JobPlan, DividesDataByTheSpeedsThatDevicesGoOnAt) {
+  const ImageSet& train = small_dataset().train;
+  const auto part_of_the_slow_one = [&](const std::string& scheme) {
+    TrainConfig config = config_of(scheme);
+    config.cluster = unequal_cluster();
+    return JobPlan(config).data_share(train, Rank{1});
+  };
+  for (const std::string scheme : {"esync", "nbssgd"}) {
+    EXPECT_EQ(part_of_the_slow_one(scheme), 0.25) << scheme;
+  }
+  for (const std::string scheme : {"ssgd", "local-sgd", "asgd"}) {
+    EXPECT_EQ(part_of_the_slow_one(scheme), 0.5) << scheme;
+  }
+  EXPECT_EQ(JobPlan(config_of("esync")).data_share(train, Rank{1}), 0.5) << "speeds are unknown";
+  TrainConfig small = config_of("esync");
+  small.cluster = unequal_cluster();
+  small.batch_size = 240;
+  EXPECT_EQ(JobPlan(small).data_share(train, Rank{1}), 240 / 600.0) << "a batch at least";
+}
+
+TEST(JobPlan, KnowsTheFewestSamplesOfAStep) {
+  EXPECT_EQ(JobPlan(config_of("ssgd")).least_step_samples(), 64U);
+  EXPECT_FALSE(JobPlan(config_of("ssgd")).cuts_batches());
+
+  TrainConfig nbssgd = config_of("nbssgd");
+  set(nbssgd, "mini-batches", 8);
+  EXPECT_EQ(JobPlan(nbssgd).least_step_samples(), 8U);
+  EXPECT_TRUE(JobPlan(nbssgd).cuts_batches());
+  set(nbssgd, "mini-batches", 1);
+  EXPECT_EQ(JobPlan(nbssgd).least_step_samples(), 64U);
+  EXPECT_FALSE(JobPlan(nbssgd).cuts_batches());
+
+  TrainConfig esync = config_of("esync");
+  EXPECT_EQ(JobPlan(esync).least_step_samples(), 4U) << "a sixteenth";
+  EXPECT_TRUE(JobPlan(esync).cuts_batches());
+  set(esync, "pacing", "paper");
+  EXPECT_EQ(JobPlan(esync).least_step_samples(), 64U);
+  EXPECT_FALSE(JobPlan(esync).cuts_batches());
+
+  TrainConfig balanced = config_of("ssgd");
+  set(balanced, "balance", true);
+  balanced.cluster = unequal_cluster();
+  EXPECT_EQ(JobPlan(balanced).least_step_samples(), 32U) << "a quarter of 128";
+  EXPECT_TRUE(JobPlan(balanced).cuts_batches());
+}
+
+TEST(JobPlan, KnowsTheSpeedOfAnEmulatedDevice) {
+  EXPECT_EQ(JobPlan(config_of("esync")).profiled_throughput(Rank{0}), 0) << "a real one";
+  TrainConfig config = config_of("esync");
+  config.cluster = unequal_cluster();
+  config.time_scale = 2;
+  EXPECT_DOUBLE_EQ(JobPlan(config).profiled_throughput(Rank{0}), 32);
+  EXPECT_NEAR(JobPlan(config).profiled_throughput(Rank{1}), 64.0 / 6, 1e-6);
+}
+
+TEST(JobPlan, GivesAServerTheOptionsOfItsOptimizer) {
+  TrainConfig config = config_of("asgd");
+  config.optimizer = "adam";
+  set(config, "server-optimizer", "rmsprop");
+  config.momentum = 0.7;
+  config.weight_decay = 0.01;
+  config.beta1 = 0.6;
+  config.beta2 = 0.95;
+  config.alpha = 0.8;
+  config.epsilon = 0.03;
+  const RuleSpec rule = JobPlan(config).server_rule();
+  EXPECT_EQ(rule.name, "adam");
+  EXPECT_EQ(rule.momentum, 0.7);
+  EXPECT_EQ(rule.weight_decay, 0.01);
+  EXPECT_EQ(rule.beta1, 0.6);
+  EXPECT_EQ(rule.beta2, 0.95);
+  EXPECT_EQ(rule.alpha, 0.8);
+  EXPECT_EQ(rule.epsilon, 0.03);
+  config.scheme = "downpour";
+  EXPECT_EQ(JobPlan(config).server_rule().name, "rmsprop");
+}
+
+TEST(JobPlan, GivesThePacerTheMarginThatIsAskedFor) {
+  TrainConfig config = config_of("esync");
+  set(config, "pacing", "paper");
+  EXPECT_FALSE(JobPlan(config).pacing(0)->margin);
+  set(config, "pacing-margin", 0.5);
+  EXPECT_EQ(JobPlan(config).pacing(0)->margin, std::chrono::milliseconds(500));
+}
+
+/// Three classes of 6, 2 and 2 samples: the second worker has two of them.
+TEST(JobPlan, KnowsAWorkersShareOfTheData) {
+  const ImageSet train{.shape = {}, .pixels = {}, .labels = {0, 0, 0, 0, 0, 0, 1, 1, 2, 2}};
+  TrainConfig config = config_of("esync");
+  config.split = "class";
+  EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{0}), 0.6);
+  EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{1}), 0.4);
+  config.split = "iid";
+  EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{0}), 0.5);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,147 @@
+// Goal: the options of schemes decide what a job consists of, and are refused where they contradict each other or have no
+//       effect; those that have another name now keep working.
+// Method: configurations by hand; closed values and the words of refusals.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "collective/algorithm.hpp"
+#include "job/spec/config_file.hpp"
+#include "job/spec/old_options.hpp"
+#include "scheme/aggregate_option.hpp"
+#include "tests/support/config_options.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Body>
+std::string refusal(Body body) {
+  try {
+    body();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
+  const ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+  TrainConfig config;
+  config.workers = 4;
+  config.scheme = "nbssgd";
+  EXPECT_EQ(resolve_config(config, facts).servers, 0U);
+  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07 / 1.6)
+      << "updates are delayed";
+  set(config, "commit", "barrier");
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07);
+  set(config, "aggregate", "server");
+  EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  EXPECT_FALSE(server_keeps_model(resolve_config(config, facts))) << "it only adds";
+}
+
+TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
+  const ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+  TrainConfig config;
+  config.workers = 4;
+  config.scheme = "nbssgd";
+  set(config, "commit", "racy");
+  EXPECT_EQ(resolve_config(config, facts).servers, 0U);
+  EXPECT_TRUE(meets_in_shared_memory(config));
+  EXPECT_FALSE(server_keeps_model(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
+  set(config, "aggregate", "server");
+  EXPECT_EQ(resolve_config(config, facts).servers, 1U);
+  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_TRUE(server_keeps_model(config));
+  EXPECT_TRUE(may_compress(config));
+  EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
+}
+
+TEST(CheckGiven, OptionsOfNbssgdAreItsOwn) {
+  TrainConfig config;
+  EXPECT_EQ(refusal([&] { check_given(config, {"mini-batches"}); }),
+            "--mini-batches has no effect without --scheme nbssgd");
+  EXPECT_THROW(check_given(config, {"signal"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"commit"}), ConfigError);
+  config.scheme = "nbssgd";
+  EXPECT_NO_THROW(check_given(config, {"mini-batches", "signal", "commit", "aggregate"}));
+  set(config, "aggregate", "server");
+  EXPECT_NO_THROW(check_given(config, {"aggregate"}));
+  set(config, "commit", "racy");
+  EXPECT_NO_THROW(check_given(config, {"signal", "aggregate"}));
+  set(config, "aggregate", "auto");
+  EXPECT_THROW(check_given(config, {"aggregate"}), ConfigError) << "it goes to shared memory";
+}
+
+TEST(CheckConfig, AButterflyHasAPowerOfTwoOfWorkers) {
+  TrainConfig config;
+  set(config, "aggregate", "butterfly");
+  config.workers = 8;
+  EXPECT_NO_THROW(check_config(config));
+  config.workers = 6;
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "aggregate butterfly needs a power of two of workers, found 6; choose binary-blocks, "
+            "which takes any number, or auto");
+  config.scheme = "asgd";  // in which they do not meet
+  EXPECT_NO_THROW(check_config(config));
+}
+
+TEST(CheckConfig, NbssgdReducesByAnAllreduceOrAServer) {
+  TrainConfig config;
+  config.scheme = "nbssgd";
+  config.workers = 3;
+  for (const std::string aggregate : {"tree", "server"}) {
+    set(config, "aggregate", aggregate);
+    EXPECT_NO_THROW(check_config(config)) << aggregate;
+  }
+  set(config, "commit", "racy");
+  EXPECT_NO_THROW(check_config(config));
+  set(config, "aggregate", "tree");
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "commit racy updates shared memory, or the model of a server by aggregate server; "
+            "found aggregate tree; leave it out");
+}
+
+TEST(Aggregate, IsAnAlgorithmOrAServer) {
+  for (const auto& [name, aggregate] : names_of(Aggregate{})) {
+    EXPECT_EQ(algorithm_named(name).has_value(), aggregate != Aggregate::server) << name;
+  }
+}
+
+TEST(CheckConfig, BackupWorkersLeaveSomeToWaitFor) {
+  TrainConfig config;
+  config.scheme = "backup";
+  config.workers = 3;
+  set(config, "backup-workers", 2);
+  EXPECT_NO_THROW(check_config(config));
+  set(config, "backup-workers", 3);
+  EXPECT_THROW(check_config(config), ConfigError);
+}
+
+TEST(OldOptions, SetWhatTheyStandForNow) {
+  TrainConfig config;
+  config.scheme = "nbssgd";
+  EXPECT_EQ(set_old_option(config, "through", "server"), "aggregate");
+  EXPECT_EQ(value_of(config, "aggregate"), "server");
+  EXPECT_EQ(set_old_option(config, "through", "allreduce"), "aggregate");
+  EXPECT_EQ(value_of(config, "aggregate"), "auto");
+  EXPECT_EQ(set_old_option(config, "beside", "server"), std::nullopt);
+  EXPECT_EQ(refusal([&] { set_old_option(config, "through", "air"); }),
+            "expected one of allreduce, server, found 'air'");
+}
+
+TEST(OldOptions, AreReadFromFiles) {
+  const TrainConfig config =
+      parse_config("scheme = \"nbssgd\"\nthrough = \"server\"\n", "old.toml", {});
+  EXPECT_EQ(value_of(config, "aggregate"), "server");
+  EXPECT_THAT(to_toml(config), testing::Not(HasSubstr("through")));
+}
+
+}  // namespace
+}  // namespace syncopate

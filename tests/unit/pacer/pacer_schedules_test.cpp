@@ -1,0 +1,173 @@
+// Goal:   whatever the devices, every round has one meeting, which each present enters once and in time,
+//         and every round ends; where nothing fails, devices wait as little as was promised.
+// Method: thousands of random clusters in a virtual time of their own. The promises that hold always
+//         are checked by `PacedDevices`; those of fault-free runs here.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/unit/pacer/paced_devices.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between `least` and `most`, as likely to be in each decade.
+Duration spread(Random& random, double least, double most) {
+  return from_seconds(least * std::pow(most / least, random.uniform()));
+}
+
+std::vector<PacedDevices::Device> devices(Random& random) {
+  std::vector<PacedDevices::Device> result(1 + random.below(7));
+  for (auto& device : result) {
+    device.sample = spread(random, 1e-3, 1e-1);
+    device.batch_size = static_cast<std::uint32_t>(8 + random.below(57));
+  }
+  return result;
+}
+
+PacedDevices::Options with_everything(Random& random) {
+  PacedDevices::Options options{.devices = devices(random),
+                                .rule = random.below(2) == 0 ? PaceRule::paper : PaceRule::timed,
+                                .overlap = random.below(2) == 0,
+                                .latency = spread(random, 1e-5, 1e-2),
+                                .meeting = spread(random, 1e-4, 1e-1),
+                                .jitter = 0.9 * random.uniform(),
+                                .hiccups = 0.05 * random.uniform(),
+                                .detection = spread(random, 1e-3, 10)};
+  for (auto& device : options.devices) device.overhead = spread(random, 1e-5, 1e-2);
+  if (random.below(3) == 0) options.round_time = spread(random, 1e-3, 10);
+  if (random.below(2) == 0) options.deaths = 0.02;
+  if (random.below(2) == 0) options.returns = 0.05;
+  return options;
+}
+
+TEST(PacerSchedules, HoldOneMeetingARoundAndEndEveryRound) {
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    PacedDevices cluster(with_everything(random), seed);
+    cluster.run(12);
+    ASSERT_EQ(cluster.broken(), "");
+    for (const auto& meeting : cluster.held()) {
+      for (const auto& [rank, steps] : meeting.steps) ASSERT_GE(steps, 1) << "worker " << rank;
+    }
+  }
+}
+
+/// The time that a whole mini-batch takes.
+Duration whole(const PacedDevices::Device& device) {
+  return device.sample * device.batch_size;
+}
+
+TEST(PacerSchedules, KeepTheSlowestWaitingForNoMoreThanAFastStep) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    PacedDevices::Options options{.devices = devices(random),
+                                  .rule = PaceRule::paper,
+                                  .overlap = random.below(2) == 0,
+                                  .meeting = 2ms};
+    const auto fastest = std::ranges::min(options.devices, {}, whole);
+    const auto slowest = std::ranges::max(options.devices, {}, whole);
+    PacedDevices cluster(options, seed);
+    cluster.run(8);
+    ASSERT_EQ(cluster.broken(), "");
+    for (std::size_t i = 1; i < cluster.held().size(); ++i) {
+      const auto& before = cluster.held()[i - 1];
+      const auto& meeting = cluster.held()[i];
+      const Duration expected = whole(slowest) + (options.overlap ? 0ms : options.meeting);
+      ASSERT_LE(meeting.last - before.last, expected + whole(fastest) + 1ms) << "round " << i + 1;
+    }
+  }
+}
+
+TEST(PacerSchedules, KeepFastDevicesWaitingForNoMoreThanTheirOwnStep) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    PacedDevices::Options options{
+        .devices = devices(random), .rule = PaceRule::paper, .overlap = false, .meeting = 2ms};
+    PacedDevices cluster(options, seed);
+    cluster.run(8);
+    ASSERT_EQ(cluster.broken(), "");
+    for (std::size_t i = 2; i < cluster.held().size(); ++i) {
+      const auto& meeting = cluster.held()[i];
+      const TimePoint begun = cluster.held()[i - 1].last + options.meeting;
+      for (const auto& [rank, steps] : meeting.steps) {
+        const Duration own = whole(options.devices[rank]);
+        const Duration waited = meeting.last - begun - own * steps;
+        ASSERT_LE(waited, own + 1ms + 10us) << "round " << i + 1 << ", worker " << rank;
+      }
+    }
+  }
+}
+
+TEST(PacerSchedules, KeepEveryDeviceBusyWithOverlap) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    const PacedDevices::Options options{.devices = devices(random),
+                                        .latency = 100us,
+                                        .meeting = spread(random, 1e-4, 1e-1),
+                                        .jitter = 0.1};
+    PacedDevices cluster(options, seed);
+    cluster.run(60);
+    ASSERT_EQ(cluster.broken(), "");
+    for (std::uint32_t rank = 0; rank < options.devices.size(); ++rank) {
+      ASSERT_GE(cluster.busy_share(rank), 0.95) << "worker " << rank;
+    }
+  }
+}
+
+TEST(PacerSchedules, AreOneStepARoundAtEqualSpeeds) {
+  for (const bool overlap : {false, true}) {
+    SCOPED_TRACE(overlap ? "overlap" : "no overlap");
+    PacedDevices cluster({.devices = {4, {.sample = 1ms}},
+                          .rule = PaceRule::paper,
+                          .overlap = overlap,
+                          .latency = 100us,
+                          .meeting = 2ms,
+                          .jitter = 0.05},
+                         17);
+    cluster.run(50);
+    ASSERT_EQ(cluster.broken(), "");
+    for (const auto& meeting : cluster.held()) {
+      for (const auto& [rank, steps] : meeting.steps) ASSERT_EQ(steps, 1) << "worker " << rank;
+    }
+  }
+}
+
+TEST(PacerSchedules, RepaceWithinTwoRoundsADeviceThatBecomesTenTimesSlower) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    const PacedDevices::Options options{
+        .devices = devices(random),
+        .rule = random.below(2) == 0 ? PaceRule::paper : PaceRule::timed,
+        .overlap = random.below(2) == 0,
+        .latency = 10us,
+        .meeting = 1ms,
+        .jitter = 0.05};
+    PacedDevices cluster(options, seed);
+    cluster.run(20);
+    const auto rank = static_cast<std::uint32_t>(random.below(options.devices.size()));
+    cluster.slow_down(rank, 10);
+    cluster.run(20 + 1 + 2);
+    ASSERT_EQ(cluster.broken(), "");
+    const PacerState::Worker known = cluster.pacer().state().workers[rank];
+    const double truth = 10 * to_seconds(options.devices[rank].sample);
+    ASSERT_NEAR(known.sample_seconds, truth, 0.06 * truth);
+    cluster.run(20 + 1 + 3);
+    const auto& meeting = cluster.held().back();
+    const bool fits = known.step_seconds <= 1.1 * to_seconds(cluster.pacer().state().round_time);
+    ASSERT_TRUE(fits || meeting.steps.at(rank) == 1) << "worker " << rank;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,54 @@
+// Goal:   a run folder is made once, and logs are cut back to the round that a run resumes from.
+// Method: folders and logs in a temporary place.
+
+#include "report/run_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunFolder fresh_folder(const std::string& name) {
+  const fs::path root = fs::path(testing::TempDir()) / ("syncopate-run-" + name);
+  fs::remove_all(root);
+  return RunFolder(root);
+}
+
+TEST(RunFolder, IsMadeWithItsSubfoldersAndRefusesASecondRun) {
+  const RunFolder folder = fresh_folder("twice");
+  folder.create();
+  EXPECT_TRUE(fs::is_directory(folder.checkpoints()));
+  EXPECT_EQ(folder.worker_log(Rank{2}), folder.root() / "workers" / "2.jsonl");
+  write_file(folder.config(), "");
+  try {
+    folder.create();
+    FAIL() << "it holds a run";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("already holds a run"));
+  }
+}
+
+TEST(RunFolder, SaysWhyItCannotBeMade) {
+  const RunFolder folder("/proc/syncopate/run");
+  EXPECT_THROW(folder.create(), DataError);
+}
+
+TEST(RunFolder, KeepsTheRoundsUpToTheCheckpointAndNoHalfLine) {
+  const RunFolder folder = fresh_folder("cut");
+  folder.create();
+  const fs::path log = folder.worker_log(Rank{0});
+  write_file(log, "{\"round\":1}\n{\"round\":2}\n{\"round\":3}\n{\"rou");
+  keep_rounds_up_to(log, 2);
+  EXPECT_EQ(read_file(log), "{\"round\":1}\n{\"round\":2}\n");
+  keep_rounds_up_to(folder.worker_log(Rank{7}), 2);
+  EXPECT_FALSE(fs::exists(folder.worker_log(Rank{7})));
+}
+
+}  // namespace
+}  // namespace syncopate

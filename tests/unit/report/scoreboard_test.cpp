@@ -1,0 +1,46 @@
+// Goal:   time to accuracy is the first evaluation at the target that the next one confirms.
+// Method: hand-made evaluations.
+
+#include "report/scoreboard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace syncopate {
+namespace {
+
+Scoreboard with(std::optional<double> target, std::initializer_list<double> accuracies) {
+  Scoreboard scoreboard(target);
+  double seconds = 0;
+  for (const double accuracy : accuracies) {
+    seconds += 10;
+    scoreboard.add({.training_seconds = seconds, .accuracy = accuracy});
+  }
+  return scoreboard;
+}
+
+TEST(Scoreboard, CountsTheFirstConfirmedEvaluation) {
+  EXPECT_EQ(with(0.8, {0.7, 0.81, 0.82}).time_to_target_seconds(), 20.0);
+  EXPECT_EQ(with(0.8, {0.8, 0.8}).time_to_target_seconds(), 10.0);
+}
+
+TEST(Scoreboard, DoesNotCountALuckyOne) {
+  EXPECT_EQ(with(0.8, {0.85, 0.7, 0.81, 0.82}).time_to_target_seconds(), 30.0);
+  EXPECT_EQ(with(0.8, {0.7, 0.85}).time_to_target_seconds(), std::nullopt);
+}
+
+TEST(Scoreboard, HasNoTimeWithoutATarget) {
+  EXPECT_EQ(with(std::nullopt, {0.9, 0.9}).time_to_target_seconds(), std::nullopt);
+}
+
+TEST(Scoreboard, KnowsTheLastAndTheBest) {
+  const Scoreboard scoreboard = with(std::nullopt, {0.7, 0.9, 0.8});
+  EXPECT_EQ(scoreboard.last_accuracy(), 0.8);
+  EXPECT_EQ(scoreboard.best_accuracy(), 0.9);
+  EXPECT_EQ(with(0.5, {}).last_accuracy(), std::nullopt);
+  EXPECT_EQ(with(0.5, {}).best_accuracy(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace syncopate
