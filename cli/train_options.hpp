@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/handlers.hpp"
+#include "cli/view/terminal.hpp"
 
 namespace syncopate::cli {
 
@@ -31,12 +32,6 @@ TrainConfig common_config_of(const CLI::App& app);
 
 /// What a user typed for these, each checked by itself. Errors: ConfigError.
 GivenOptions given_options(const CLI::App& app);
-
-/// The configuration of a process that joins `job`: its own data folder, device and threads, where
-/// they are given; all else as the job has it. `whose` names the job.
-/// Errors: ConfigError, where the user expects something else than the job is.
-TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
-                             std::string_view whose);
 
 /// The configuration that a parsed command line asks for, not yet resolved: options over the file of
 /// `--config`, or over the run of `--resume`, over defaults.

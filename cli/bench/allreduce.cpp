@@ -1,4 +1,4 @@
-#include "cli/bench/allreduce.hpp"
+#include "collective/allreduce.hpp"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <span>
 
 #include "base/errors.hpp"
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
 #include "collective/allgather.hpp"
-#include "collective/allreduce.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "transport/shared_values.hpp"
 

@@ -1,5 +1,3 @@
-#include "cli/bench/codecs.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +10,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "cli/bench/processes.hpp"
-#include "cli/bench/turns.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
+#include "cli/bench/timing.hpp"
 #include "codec/frame.hpp"
 
 namespace syncopate::cli {

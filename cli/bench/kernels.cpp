@@ -1,5 +1,3 @@
-#include "cli/bench/kernels.hpp"
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -9,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/bench/processes.hpp"
-#include "cli/bench/turns.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
+#include "cli/bench/timing.hpp"
 #include "kernels/reduce.hpp"
 #include "optim/update_rule.hpp"
 

@@ -1,11 +1,10 @@
-#include "cli/bench/latency.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"

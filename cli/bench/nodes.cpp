@@ -13,7 +13,7 @@
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "base/random.hpp"
-#include "cli/bench/rank.hpp"
+#include "cli/bench/bench_processes.hpp"
 #include "collective/allgather.hpp"
 #include "job/launch/descriptor.hpp"
 #include "runtime/real_world.hpp"
@@ -174,7 +174,7 @@ int run_nodes(const BenchCommand& command, const std::vector<std::string>& names
       });
     });
   }
-  const Listener listener = listen_on_loopback();
+  const ListeningSocket listener = listen_on_loopback();
   const Meeting meeting{.transport = command.transport,
                         .token = unguessable_token(),
                         .hub = listener.address,

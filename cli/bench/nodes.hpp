@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/processes.hpp"
+#include "cli/bench/bench_processes.hpp"
 #include "collective/group.hpp"
 #include "runtime/world.hpp"
 #include "transport/mpi/endpoint.hpp"

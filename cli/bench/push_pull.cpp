@@ -1,16 +1,15 @@
-#include "cli/bench/push_pull.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
-#include "cli/cpu_time.hpp"
 #include "cli/view/render.hpp"
 #include "collective/allgather.hpp"
+#include "job/launch/environment.hpp"
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"

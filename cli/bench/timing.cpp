@@ -4,9 +4,11 @@
 #include <cmath>
 #include <span>
 
-#include "cli/cpu_time.hpp"
+#include "cli/bench/bench_report.hpp"
 #include "collective/allgather.hpp"
 #include "collective/broadcast.hpp"
+#include "job/launch/environment.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -55,6 +57,15 @@ WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
   return done;
 }
 
+void round_of(Case& each) {
+  each.pass();  // what took its turn before has the cache
+  const TimePoint begun = steady_now();
+  for (int i = 0; i < each.passes; ++i) {
+    each.pass();
+  }
+  each.seconds.push_back(to_seconds(steady_now() - begun) / each.passes);
+}
+
 }  // namespace
 
 std::vector<double> Timings::slowest() const {
@@ -94,6 +105,30 @@ Timings time_rounds(Group& group, const Effort& effort, const TimedRound& round)
     timings.cpu_seconds += of_rank.front() / static_cast<double>(warm.to_do);
   }
   return timings;
+}
+
+void take_turns(std::vector<Case>& cases, const Effort& effort) {
+  const TimePoint begun = steady_now();
+  const double all_seconds = effort.seconds * static_cast<double>(cases.size());
+  const auto goes_on = [&](std::uint64_t done) {
+    return effort.rounds ? done < *effort.rounds
+                         : done < fewest_rounds || to_seconds(steady_now() - begun) < all_seconds;
+  };
+  for (std::uint64_t done = 0; goes_on(done); ++done) {
+    for (Case& each : cases) {
+      round_of(each);
+    }
+  }
+}
+
+nlohmann::ordered_json figures(const Case& done) {
+  nlohmann::ordered_json result = done.names;
+  result["bytes"] = done.bytes;
+  add_times(result, done.seconds);
+  result["bytes_per_second"] =
+      static_cast<double>(done.bytes) / result["median_seconds"].get<double>();
+  result["rounds"] = done.seconds.size();
+  return result;
 }
 
 }  // namespace syncopate::cli

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cli/bench/command.hpp"
+#include "cli/bench/bench_command.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/spec/config_fields.hpp"
 
 namespace syncopate::cli {

@@ -5,8 +5,8 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/handlers.hpp"
+#include "job/launch/job_request.hpp"
 #include "job/spec/config.hpp"
 
 namespace syncopate::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/compare/statistics.hpp"
+#include "cli/view/statistics.hpp"
 
 namespace syncopate::cli {
 
@@ -41,7 +41,7 @@ struct RunFigures {
 RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
 
 /// The least and the most over the devices of a cluster.
-struct Range {
+struct MinMax {
   double least = 0;
   double most = 0;
 };
@@ -70,7 +70,7 @@ struct ContestantFigures {
 ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs);
 
 /// Over all devices; empty where there is none.
-std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
+std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
                               double DeviceFigures::*figure);
 
 /// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`, where

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "cli/compare/comparison_progress.hpp"
 #include "cli/compare/forecast.hpp"
-#include "cli/compare/progress.hpp"
 #include "cli/compare/run_folders.hpp"
 #include "cli/compare/train_process.hpp"
 
@@ -26,7 +26,7 @@ class RunQueue {
     const RunFolders& folders;
     std::function<Workload(const Run&)> workload;
     Forecast& forecast;
-    Progress& progress;
+    ComparisonProgress& progress;
     std::string how_to_go_on;  ///< a command
   };
 

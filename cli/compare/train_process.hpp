@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "job/launch/descriptor.hpp"
-#include "job/launch/line_splitter.hpp"
-#include "job/launch/signals.hpp"
+#include "job/launch/supervisor_signals.hpp"
 
 namespace syncopate::cli {
 

@@ -1,16 +1,18 @@
-#include "cli/compute/bench_step.hpp"
-
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "cli/bench/processes.hpp"
+#include "base/errors.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/random_batch.hpp"
 #include "cli/bench/timing.hpp"
+#include "cli/compute/compute.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
 
@@ -114,6 +116,17 @@ double training_speed(const StepSetting& setting) {
 int bench_step(const BenchCommand& command) {
   return run_processes({"replica"}, command.form,
                        [&](std::uint32_t, Teller& teller) { measure(command, teller); });
+}
+
+int bench_here(const BenchCommand& command) {
+  const std::map<std::string, int (*)(const BenchCommand&)> benchmarks{
+      {"allreduce", bench_allreduce}, {"push-pull", bench_push_pull}, {"latency", bench_latency},
+      {"kernels", bench_kernels},     {"codecs", bench_codecs},       {"step", bench_step}};
+  const auto found = benchmarks.find(command.benchmark);
+  if (found == benchmarks.end()) {
+    throw InternalError("no benchmark is called " + command.benchmark);
+  }
+  return found->second(command);
 }
 
 }  // namespace syncopate::cli

@@ -1,5 +1,3 @@
-#include "cli/compute/doctor_here.hpp"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,12 +7,12 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "cli/bench/nodes.hpp"
-#include "cli/compute/doctor_devices.hpp"
+#include "cli/compute/compute.hpp"
 #include "cli/doctor/host.hpp"
 #include "cli/doctor/ranks.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
-#include "job/roles/mpi_rank.hpp"
+#include "job/roles/launched_rank.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cli/doctor/finding.hpp"
-#include "cli/doctor/links.hpp"
+#include "cli/doctor/link_matrix.hpp"
 #include "runtime/world.hpp"
 
 namespace syncopate::cli {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// Looks up a variable of the environment; empty where it is not set.
 using Environment = std::function<std::string(const char* name)>;
@@ -32,4 +32,12 @@ std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t
 void set_environment(const std::vector<Variable>& variables,
                      const std::function<void(const std::string&)>& tell);
 
-}  // namespace syncopate::cli
+/// The name of this host.
+std::string host_name();
+
+std::uint32_t process_id();
+
+/// CPU seconds that all threads of this process have used so far.
+double cpu_seconds();
+
+}  // namespace syncopate

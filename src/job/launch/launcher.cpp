@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// What a launcher tells the processes that it starts.
@@ -108,4 +108,4 @@ std::string chosen_mpi_modules() {
   return from_environment("SYNCOPATE_MPI_MODULES");
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

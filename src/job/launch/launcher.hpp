@@ -7,7 +7,7 @@
 #include "job/launch/environment.hpp"
 #include "transport/mpi/endpoint.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// This process among those that a launcher (mpirun, srun) started for one job.
 struct Launch {
@@ -34,4 +34,4 @@ std::optional<Launch> own_launch();
 /// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
 std::string chosen_mpi_modules();
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -16,7 +16,7 @@
 #include "base/file.hpp"
 #include "transport/steady_time.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ Rendezvous::Place Rendezvous::await(Duration limit) const {
   }
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -5,7 +5,7 @@
 
 #include "base/time.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// Where the ranks that a launcher started on one host find the coordinator: a file that this user alone
 /// can read, in a folder that is this user's alone.
@@ -42,4 +42,4 @@ class Rendezvous {
   bool published_ = false;
 };
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/exit_status.hpp"
-#include "job/launch/line_splitter.hpp"
+#include "job/launch/descriptor.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// Lines of a pipe, as they come.
@@ -226,4 +226,4 @@ std::string Supervisor::describe(const JobEnd::Failure& failure) const {
                      pids_[failure.process], describe_end(failure.wait_status));
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// Turns this process into `syncopate-torch` with the same arguments: the program beside this one, or
 /// the one in ../libexec/syncopate/. Sets what the numeric libraries must find in the environment
@@ -18,4 +18,4 @@ namespace syncopate::cli {
 /// Where an installed program keeps its cluster files.
 std::filesystem::path installed_clusters();
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

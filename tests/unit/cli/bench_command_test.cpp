@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/command.hpp"
-#include "cli/run_cli.hpp"
+#include "cli/bench/bench_command.hpp"
+#include "cli/handlers.hpp"
 
 namespace syncopate::cli {
 namespace {

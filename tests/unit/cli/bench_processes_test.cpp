@@ -10,12 +10,10 @@
 #include <stdexcept>
 
 #include "base/errors.hpp"
-#include "cli/bench/allreduce.hpp"
-#include "cli/bench/latency.hpp"
-#include "cli/bench/processes.hpp"
-#include "cli/bench/push_pull.hpp"
+#include "cli/bench/benchmarks.hpp"
+#include "cli/bench/bench_processes.hpp"
 #include "cli/bench/timing.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -2,7 +2,7 @@
 // Method: hand-made results with times of every magnitude, and quantiles known by counting.
 #include <gtest/gtest.h>
 
-#include "cli/bench/report.hpp"
+#include "cli/bench/bench_report.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/doctor/finding.hpp"
 #include "cli/doctor/host.hpp"
-#include "cli/doctor/links.hpp"
+#include "cli/doctor/link_matrix.hpp"
 
 namespace syncopate::cli {
 namespace {

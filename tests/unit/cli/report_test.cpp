@@ -1,6 +1,6 @@
 // Goal:   tables say what the figures are, and "-" where there is none.
 // Method: one contestant with every figure, and one that always diverged.
-#include "cli/compare/report.hpp"
+#include "cli/compare/comparison_report.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@
 
 #include <csignal>
 
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using Action = JobEnd::Action;
@@ -126,4 +126,4 @@ TEST(DescribeEndTest, NamesTheSignalOrTheStatus) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

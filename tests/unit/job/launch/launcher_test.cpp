@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Launcher, IsRefusedWhereItContradictsItself) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,6 +1,6 @@
 // Goal:   lines are the same however their bytes arrive.
 // Method: a text cut in two at every place.
-#include "job/launch/line_splitter.hpp"
+#include "job/launch/descriptor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::ElementsAre;
@@ -29,4 +29,4 @@ TEST(LineSplitterTest, GivesTheSameLinesWhereverTheTextIsCut) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

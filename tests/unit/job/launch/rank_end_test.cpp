@@ -2,7 +2,7 @@
 //         MPICH's launcher, and no other, is told to end the others.
 // Method: bodies that throw, with no patience; a pair of sockets in the place of the launcher.
 
-#include "job/launch/rank_end.hpp"
+#include "job/launch/exit_status.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -12,10 +12,9 @@
 #include <map>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
 #include "job/launch/descriptor.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::internal::CaptureStderr;
@@ -82,4 +81,4 @@ TEST(RankEnd, OthersAreNotTold) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::Contains;
@@ -220,4 +220,4 @@ TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/bench_report.hpp"
+#include "transport/mpi/endpoint.hpp"
+
+namespace syncopate::cli {
+
+/// How the first process of a benchmark tells the one that started it what it does and finds.
+class Teller {
+ public:
+  /// A line of `line`, for each thing that it tells.
+  using Tell = std::function<void(const nlohmann::ordered_json& line)>;
+  explicit Teller(Tell tell) : tell_(std::move(tell)) {}
+
+  /// `what` is measured from now on. Not to be called while something is timed.
+  void begins(const std::string& what);
+  void result(const nlohmann::ordered_json& figures);
+
+ private:
+  Tell tell_;
+};
+
+/// What a process of a benchmark does; `index` is its place among the names. Only the first one tells.
+using ProcessBody = std::function<void(std::uint32_t index, Teller& teller)>;
+
+/// Runs processes of these names to their end, with what is under way on standard error where that is a
+/// terminal, and prints what they found. Gives the exit status. When one dies or fails, the others are
+/// ended, and one line says which and why.
+///
+/// Thread: to be called while this process has one thread.
+int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body);
+
+/// What one of the ranks does that a launcher of MPI started. Only the first one tells.
+using RankBody = std::function<void(mpi::Endpoint& endpoint, Teller& teller)>;
+
+/// Runs this process's part of a benchmark that has a rank for each name; the first one prints what they found. Gives
+/// the exit status. Where a rank fails, it says why in one line and ends them all.
+///
+/// Errors: ConfigError: no launcher has started this process, or it started another number of ranks; as `mpi::start`.
+int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body);
+
+}  // namespace syncopate::cli
