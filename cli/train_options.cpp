@@ -1,16 +1,15 @@
 #include "cli/train_options.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <ctime>
 #include <set>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "device/cluster_file.hpp"
+#include "job/launch/environment.hpp"
 #include "job/launch/torch_program.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
@@ -108,11 +107,6 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   TrainConfig config = read_config(file);
   config.run_dir = run_dir;
   return config;
-}
-
-/// "20260131-235959", local time.
-std::string time_for_a_name() {
-  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }
 
 /// A resumed run may go on for longer and be watched otherwise, but computes what it computed.

@@ -61,7 +61,7 @@ BANS = [
     Ban(
         r"std::(?:cout|cerr|clog)\b|\b(?:f?printf|puts|putchar)\s*\(|fmt::print\b",
         "only cli/ writes to the user; the rest logs (base/log.hpp)",
-        ("cli/*", "src/job/*", "tests/unit/cli/*", "tests/unit/job/*", "bench/*"),
+        ("cli/*", "src/job/*", "examples/*", "tests/unit/cli/*", "tests/unit/job/*", "bench/*"),
     ),
     Ban(
         r"\bnew\s+[\w:(]|\bdelete\s*(?:\[\s*\])?\s*[\w(*]",

@@ -16,7 +16,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
 BESIDE_EACH_OTHER = [{"collective", "server", "membership"}, {"collective", "server", "pacer"}]
 
 # The leaf folders of job/ above the training code, low to high.
-JOB = ["job/members", "job/launch", "job/host", "job/roles"]
+JOB = ["job/members", "job/launch", "job/host", "job/front", "job/roles"]
 
 # The leaf folders of cli/, and those of cli/ that each may include besides itself. A command that needs
 # libtorch is in cli/compute; "cli" is the command line itself, with the two mains.
@@ -42,7 +42,10 @@ BESIDE_SRC = {
     "job/members": SRC + JOB[:1],
     "job/launch": SRC + JOB[:2],
     "job/host": SRC + JOB[:3],
-    "job/roles": SRC + ["torch", *JOB],
+    "job/front": SRC + [*JOB[:4], "include"],
+    "job/roles": SRC + ["torch", *JOB[:3], "job/roles"],
+    "include": SRC + ["torch", "include"],
+    "examples": ["include"],
     **{leaf: [*SRC, *BELOW_CLI[leaf], *below, leaf] for leaf, below in CLI.items()},
     "sim": SRC + ["job/members", "sim"],
     "bench": SRC + ["torch", *CLI, "sim", "bench"],
@@ -54,7 +57,7 @@ WORLD_COMPOSER = "src/job/roles"
 
 # Folders that may include a library's headers, by the beginning of the header's name.
 HOMES = {
-    "torch/": ["torch"],
+    "torch/": ["torch", "examples"],
     "ATen/": ["torch"],
     "c10/": ["torch"],
     "asio": ["transport"],
@@ -75,7 +78,7 @@ HOMES = {
 BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 
 # A backend of the transport is known where a world is put together, and nowhere below.
-COMPOSERS = {"job/launch", "job/host", "job/roles", *CLI, "bench", "tests"}
+COMPOSERS = {*JOB[1:], *CLI, "bench", "tests"}
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
 

@@ -23,10 +23,10 @@ void request_end(int /*signal*/) {
 }  // namespace
 
 InProcessMembers::InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
-                                   std::vector<std::unique_ptr<RoleRunner>> members)
-    : members_(std::move(members)) {
-  for (const auto& member : members_) {
-    tasks_.push_back(world.spawn("member", [&member, endpoint] { run_member(endpoint, *member); }));
+                                   const std::vector<std::unique_ptr<RoleRunner>>& members) {
+  for (const auto& member : members) {
+    RoleRunner& runner = *member;
+    tasks_.push_back(world.spawn("member", [&runner, endpoint] { run_member(endpoint, runner); }));
   }
 }
 
@@ -53,7 +53,8 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
     const std::string listening = fmt::format("listening at {}", options.endpoint.address);
     emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
   }
-  std::optional<InProcessMembers> members;
+  std::vector<std::unique_ptr<RoleRunner>> members;
+  std::optional<InProcessMembers> running;  // after the members that it uses
   int status = exit_status::success;
   try {
     run_coordinator(world, site,
@@ -62,7 +63,8 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
                      .emit = emit,
                      .interrupted = end_requested,
                      .before_gathering = [&] {
-                       members.emplace(world, options.endpoint, options.in_process());
+                       members = options.in_process();
+                       running.emplace(world, options.endpoint, members);
                      }});
   } catch (const std::exception& error) {
     status = status_of(error);

@@ -18,15 +18,15 @@ using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
 /// the coordinator's transport; the destructor waits for them.
 class InProcessMembers {
  public:
+  /// The members outlive this object.
   InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
-                   std::vector<std::unique_ptr<RoleRunner>> members);
+                   const std::vector<std::unique_ptr<RoleRunner>>& members);
 
   /// Waits until every member has left.
   void join();
 
  private:
-  std::vector<std::unique_ptr<RoleRunner>> members_;
-  std::vector<std::unique_ptr<Task>> tasks_;  ///< last: they use the members
+  std::vector<std::unique_ptr<Task>> tasks_;
 };
 
 struct CoordinateOptions {

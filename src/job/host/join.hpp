@@ -34,6 +34,7 @@ class JoinedMember {
   void run() { member_->run(world_); }
 
   RoleRunner& member() { return *member_; }
+  World& world() { return world_; }
 
  private:
   const JoinRequest request_;

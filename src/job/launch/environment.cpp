@@ -1,5 +1,6 @@
 #include "job/launch/environment.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -75,6 +76,10 @@ double cpu_seconds() {
   std::timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+std::string time_for_a_name() {
+  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }
 
 }  // namespace syncopate

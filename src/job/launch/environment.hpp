@@ -40,4 +40,7 @@ std::uint32_t process_id();
 /// CPU seconds that all threads of this process have used so far.
 double cpu_seconds();
 
+/// The local time for the name of a run folder: "20260131-235959".
+std::string time_for_a_name();
+
 }  // namespace syncopate

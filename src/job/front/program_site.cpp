@@ -1,0 +1,98 @@
+#include "job/front/program_site.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "config/suggestion.hpp"
+#include "device/cluster_file.hpp"
+#include "job/launch/environment.hpp"
+#include "job/spec/config_file.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr double usual_learning_rate = 0.01;
+
+TrainConfig renamed(TrainConfig config, const std::string& network, const std::string& data) {
+  config.network = network;
+  config.data = data;
+  return config;
+}
+
+const Field& field_named(const std::string& name) {
+  if (const Field* const field = find_field(name)) {
+    return *field;
+  }
+  std::vector<std::string_view> names;
+  for (const Field& field : train_fields()) {
+    names.push_back(field.name);
+  }
+  throw ConfigError(fmt::format("a job has no option {}{}", name, suggestion(name, names)));
+}
+
+TrainConfig config_of(const JobSpec& spec) {
+  TrainConfig config;
+  set_from_option(field_named("scheme"), config, spec.scheme);
+  config.workers = spec.workers;
+  for (const auto& [name, text] : spec.options) {
+    set_from_option(field_named(name), config, text);
+  }
+  return config;
+}
+
+void check_runs_in_program(const TrainConfig& config) {
+  if (config.virtual_time) {
+    throw ConfigError("a program's job runs in real time: virtual-time has no effect there");
+  }
+  if (config.transport == TransportKind::mpi) {
+    throw ConfigError("a program's job needs sockets: transport mpi is for `syncopate train`");
+  }
+}
+
+}  // namespace
+
+ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
+                         std::optional<std::filesystem::path> resume_from)
+    : HostSite(renamed(config, what.name, what.dataset.name), std::move(what.dataset),
+               std::move(resume_from)),
+      make_replica_(std::move(what.make_replica)),
+      network_(config.network),
+      data_(config.data) {
+  const auto replica = make_replica_();
+  parameters_ = replica->view(Part::params).size();
+  share_memory(replica->view(Part::buffers).size());
+}
+
+std::unique_ptr<Replica> ProgramSite::make_replica(Role, Rank) const {
+  return make_replica_();
+}
+
+wire::JobDescription ProgramSite::described() const {
+  wire::JobDescription description = HostSite::description();
+  TrainConfig config = renamed(this->config(), network_, data_);
+  config.run_dir = std::filesystem::absolute(config.run_dir);
+  description.set_config(to_toml(config));
+  return description;
+}
+
+std::string ProgramSite::device(Role, Rank) const {
+  return "the program's";
+}
+
+JobRequest request_of(const JobSpec& spec) {
+  TrainConfig config = config_of(spec);
+  check_runs_in_program(config);
+  ConfigFacts facts{.devices = {},
+                    .usual_learning_rate = [](const std::string&) { return usual_learning_rate; },
+                    .time = time_for_a_name()};
+  if (!config.cluster.empty()) {
+    const ClusterFile cluster = read_cluster_file(config.cluster);
+    facts.devices = static_cast<std::uint32_t>(cluster.devices.size());
+  }
+  const bool named_run_dir = !config.run_dir.empty();
+  return {.config = resolve_config(std::move(config), facts), .named_run_dir = named_run_dir};
+}
+
+}  // namespace syncopate
