@@ -36,7 +36,8 @@ std::string about(double seconds) {
                            : fmt::format("about {:.1f} h", seconds / 3600);
 }
 
-ComparisonProgress::ComparisonProgress(const OutputOptions& output, std::size_t runs, std::optional<double> target)
+ComparisonProgress::ComparisonProgress(const OutputOptions& output, std::size_t runs,
+                                       std::optional<double> target)
     : json_(output.json),
       quiet_(output.verbosity == log::Verbosity::quiet),
       redraws_(!json_ && !quiet_ && ::isatty(STDOUT_FILENO) == 1 && can_redraw(from_environment)),

@@ -144,7 +144,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
 }
 
 std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
-                              double DeviceFigures::*figure) {
+                               double DeviceFigures::*figure) {
   const auto [least, most] = std::minmax_element(
       devices.begin(), devices.end(),
       [&](const auto& one, const auto& other) { return one.*figure < other.*figure; });

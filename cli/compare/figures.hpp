@@ -71,7 +71,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
 
 /// Over all devices; empty where there is none.
 std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
-                              double DeviceFigures::*figure);
+                               double DeviceFigures::*figure);
 
 /// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`, where
 /// they are among them and reached the target.

@@ -1,5 +1,7 @@
 // Goal:   `syncopate bench` reads every option that its help lists, and refuses the others in one line.
 // Method: whole command lines through `run_cli` with a handler that writes down what it was given.
+#include "cli/bench/bench_command.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/bench_command.hpp"
 #include "cli/handlers.hpp"
 
 namespace syncopate::cli {

@@ -1,6 +1,8 @@
 // Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
 // Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds. What a
 //         user sees of all of them is in tests/process/.
+#include "cli/bench/bench_processes.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +13,6 @@
 
 #include "base/errors.hpp"
 #include "cli/bench/benchmarks.hpp"
-#include "cli/bench/bench_processes.hpp"
 #include "cli/bench/timing.hpp"
 #include "job/launch/exit_status.hpp"
 

@@ -1,7 +1,5 @@
 // Goal:   every command line is either understood as its help says or refused in one line that helps.
 // Method: whole command lines through `run_cli` with handlers that write down what they were given.
-#include "cli/handlers.hpp"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +15,7 @@
 
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
+#include "cli/handlers.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 

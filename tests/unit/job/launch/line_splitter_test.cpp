@@ -1,12 +1,12 @@
 // Goal:   lines are the same however their bytes arrive.
 // Method: a text cut in two at every place.
-#include "job/launch/descriptor.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "job/launch/descriptor.hpp"
 
 namespace syncopate {
 namespace {

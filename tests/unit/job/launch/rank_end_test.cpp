@@ -2,8 +2,6 @@
 //         MPICH's launcher, and no other, is told to end the others.
 // Method: bodies that throw, with no patience; a pair of sockets in the place of the launcher.
 
-#include "job/launch/exit_status.hpp"
-
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 
 #include "base/errors.hpp"
 #include "job/launch/descriptor.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate {
 namespace {
