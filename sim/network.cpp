@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "sim/at_node.hpp"
 
 namespace syncopate::sim {
 namespace {
@@ -25,13 +24,13 @@ std::size_t put(std::deque<Value>& values, std::vector<std::size_t>& free, Value
   return index;
 }
 
-std::size_t priced_bytes(const Departure& departure) {
-  return header_bytes +
-         (departure.loan != nullptr ? departure.loan->payload.size() : departure.payload.size());
+std::size_t bytes_on_link(const Departure& departure) {
+  return header_bytes + (departure.buffer != nullptr ? departure.buffer->payload.size()
+                                                     : departure.payload.size());
 }
 
 std::span<const std::byte> payload_of(const Departure& departure) {
-  return departure.loan != nullptr ? departure.loan->payload : std::span(departure.payload);
+  return departure.buffer != nullptr ? departure.buffer->payload : std::span(departure.payload);
 }
 
 }  // namespace
@@ -40,23 +39,23 @@ void Network::send(Departure departure) {
   const NodeId from = departure.from;
   const NodeId to = departure.to;
   trace_.message(scheduler_.now(), {from, "send", to, departure.tag, payload_of(departure)});
-  const Passage passage = pricing_.depart(scheduler_.now(), from, to, priced_bytes(departure));
+  const Passage passage = times_.depart(scheduler_.now(), from, to, bytes_on_link(departure));
   Stream& way = stream(from, to);
-  const bool lent = departure.loan != nullptr;
+  const bool borrowed = departure.buffer != nullptr;
   const std::size_t index =
       put(packets_, free_packets_, Packet{std::move(departure), passage, way.cut});
   if (!way.cut) {
     ++way.under_way;
   }
-  if (lent) {
+  if (borrowed) {
     schedule(passage.sent, Stage::sent, index);
   }
   schedule(passage.first_byte, Stage::first_byte, index);
 }
 
 void Network::set_link(NodeId one, NodeId other, const LinkProfile& profile) {
-  pricing_.set_link(one, other, profile);
-  pricing_.set_link(other, one, profile);
+  times_.set_link(one, other, profile);
+  times_.set_link(other, one, profile);
 }
 
 bool Network::is_open(NodeId node) const {
@@ -81,13 +80,13 @@ void Network::disconnect(NodeId node, const std::string& why) {
   }
 }
 
-void Network::call_loans(NodeId from, std::optional<NodeId> to, const std::exception_ptr& error) {
+void Network::end_sends(NodeId from, std::optional<NodeId> to, const std::exception_ptr& error) {
   std::set<NodeId> broken;
   for (Packet& packet : packets_) {
     Departure& departure = packet.departure;
-    if (departure.loan != nullptr && departure.from == from &&
+    if (departure.buffer != nullptr && departure.from == from &&
         departure.to == to.value_or(departure.to)) {
-      std::exchange(departure.loan, nullptr)->completion.complete(error);
+      std::exchange(departure.buffer, nullptr)->completion.complete(error);
       drop(packet);
       broken.insert(departure.to);
     }
@@ -101,7 +100,7 @@ void Network::call_loans(NodeId from, std::optional<NodeId> to, const std::excep
 void Network::fire(std::uint64_t argument) {
   const std::size_t index = argument >> 2;
   switch (static_cast<Stage>(argument & 3)) {
-    case Stage::sent: take_loan(packets_[index]); break;
+    case Stage::sent: return_buffer(packets_[index]); break;
     case Stage::first_byte: enter(index); break;
     case Stage::arrived: arrive(index); break;
     case Stage::ending: begin_end(index); break;
@@ -112,31 +111,30 @@ void Network::schedule(TimePoint when, Stage stage, std::size_t index) {
   scheduler_.schedule(when, *this, (index << 2) | static_cast<std::uint64_t>(stage));
 }
 
-/// The sender's card has read the payload: it becomes the caller's again.
-void Network::take_loan(Packet& packet) {
+/// The sender's network card has read the payload: it becomes the caller's again.
+void Network::return_buffer(Packet& packet) {
   Departure& departure = packet.departure;
-  if (departure.loan == nullptr) {
+  if (departure.buffer == nullptr) {
     return;
   }
-  Loan& loan = *std::exchange(departure.loan, nullptr);
-  departure.payload.assign(loan.payload.begin(), loan.payload.end());
-  if (fingerprint(loan.payload) == loan.fingerprint) {
-    loan.completion.complete();
+  BorrowedBuffer& buffer = *std::exchange(departure.buffer, nullptr);
+  departure.payload.assign(buffer.payload.begin(), buffer.payload.end());
+  if (fingerprint(buffer.payload) == buffer.fingerprint) {
+    buffer.completion.complete();
     return;
   }
-  loan.completion.complete(std::make_exception_ptr(InternalError(fmt::format(
-      "node {} changed {} bytes that it had lent to a send to node {} under tag {} "
-      "before that had ended",
-      departure.from.value, loan.payload.size(), departure.to.value, departure.tag.value))));
+  buffer.completion.complete(std::make_exception_ptr(InternalError(fmt::format(
+      "node {} changed {} bytes that a send to node {} under tag {} still borrowed",
+      departure.from.value, buffer.payload.size(), departure.to.value, departure.tag.value))));
 }
 
 void Network::enter(std::size_t index) {
   const Packet& packet = packets_[index];
   const NodeId to = packet.departure.to;
-  // What is dropped costs its receiver nothing, but its place is in use until its loan has ended.
+  // A dropped message costs its receiver nothing, but its slot is in use until its send has ended.
   const TimePoint arrived =
       packet.dropped ? packet.passage.last_byte
-                     : pricing_.arrive(packet.passage, to, priced_bytes(packet.departure));
+                     : times_.arrive(packet.passage, to, bytes_on_link(packet.departure));
   schedule(arrived, Stage::arrived, index);
 }
 
@@ -191,7 +189,7 @@ void Network::end(const Ending& ending) {
 
 void Network::announce(const Ending& ending) {
   if (!std::exchange(stream(ending.from, ending.to).cut, true)) {
-    schedule(scheduler_.now() + pricing_.latency(ending.from, ending.to), Stage::ending,
+    schedule(scheduler_.now() + times_.latency(ending.from, ending.to), Stage::ending,
              put(endings_, free_endings_, ending));
   }
 }
@@ -202,7 +200,7 @@ void Network::drop(Packet& packet) {
   }
 }
 
-/// Drops what the card of `from` has not sent.
+/// Drops what the network card of `from` has not sent.
 void Network::drop_unsent(NodeId from, std::optional<NodeId> to) {
   for (Packet& packet : packets_) {
     const Departure& departure = packet.departure;

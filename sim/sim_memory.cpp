@@ -10,7 +10,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// How long a node sleeps before it asks whether the other one is lost.
+/// A waiting node sleeps this long before it checks that the other one is not lost.
 constexpr Duration glance = std::chrono::milliseconds(10);
 
 bool has_come_to(const SharedWord& word, std::uint32_t value) {

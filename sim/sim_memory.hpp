@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/completion.hpp"
+#include "sim/node.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate::sim {

@@ -1,4 +1,4 @@
-// Goal:   nodes see the prices of the network in their virtual time.
+// Goal:   nodes see the transfer times of the network in their virtual time.
 // Method: nodes exchange messages over links of 1 byte per nanosecond and 5 microseconds; the times
 //         at which they are sent and received are compared with closed formulas.
 
@@ -15,7 +15,7 @@ using std::chrono::nanoseconds;
 
 constexpr NetworkProfile network{.link = {.bandwidth = 1e9, .latency = microseconds(5)}};
 constexpr std::size_t size = 10'000;
-/// Of one message on a card or a link.
+/// Of one message on a network card or a link.
 constexpr nanoseconds passing{size + header_bytes};
 
 TEST(SimulatedNetwork, ASendEndsWhenTheCardIsDoneAndArrivesAfterTheLatency) {
@@ -137,9 +137,9 @@ TEST(SimulatedNetwork, AChangedLoanIsFound) {
       world.transport().receive(NodeId{0}, data, no_deadline);
       return;
     }
-    std::vector<std::byte> lent(size);
-    const auto sending = world.transport().start_send(NodeId{1}, data, lent);
-    lent[5] = std::byte{1};
+    std::vector<std::byte> borrowed(size);
+    const auto sending = world.transport().start_send(NodeId{1}, data, borrowed);
+    borrowed[5] = std::byte{1};
     EXPECT_THROW(sending->wait(no_deadline), InternalError);
   });
   simulation.run();

@@ -206,7 +206,7 @@ TEST(Allreduce, TakesTwoLevelsWhereHostsAreFarApart) {
   const SimulatedGroup group{
       .size = 8,
       .hosts = {0, 1, 0, 1, 0, 1, 0, 1},
-      .network = {.link = {.bandwidth = 1e8}, .card_bandwidth = 1e10},
+      .network = {.link = {.bandwidth = 1e8}, .nic_bandwidth = 1e10},
       .within = {.bandwidth = 1e10, .latency = std::chrono::microseconds(2)}};
   const auto said = on_every_rank<std::string>(group, [](Group& members) {
     Allreduce allreduce(members, {});

@@ -147,7 +147,7 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
   const SimulatedGroup group{
       .size = 5,
       .hosts = {0, 0, 1, 1, 1},
-      .network = {.link = {.bandwidth = 1e8, .latency = 300us}, .card_bandwidth = 1e10},
+      .network = {.link = {.bandwidth = 1e8, .latency = 300us}, .nic_bandwidth = 1e10},
       .within = {.bandwidth = 2e9, .latency = 5us}};
   const auto measured = on_every_rank<Links>(group, [](Group& members) {
     members.world().sleep_for(members.rank().value * 7ms);  // they do not come together
