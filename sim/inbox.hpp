@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/node.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::sim {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/node.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate::sim {

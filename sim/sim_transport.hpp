@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "sim/inbox.hpp"
-#include "sim/network.hpp"
-#include "sim/node.hpp"
 #include "sim/sim_memory.hpp"
+#include "sim/sim_network.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::sim {

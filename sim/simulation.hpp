@@ -9,9 +9,9 @@
 
 #include "base/errors.hpp"
 #include "runtime/world.hpp"
-#include "sim/network.hpp"
-#include "sim/node.hpp"
 #include "sim/scheduler.hpp"
+#include "sim/sim_network.hpp"
+#include "sim/sim_node.hpp"
 #include "sim/sim_transport.hpp"
 #include "sim/trace.hpp"
 #include "sim/transfer_times.hpp"

@@ -79,9 +79,9 @@ class Layers(Checks):
         self.assertEqual(self.found(layers.check), ["src/base/ids.cpp:1"])
 
     def test_production_code_that_sees_the_simulator(self):
-        self.write("sim/network.hpp", "")
+        self.write("sim/sim_network.hpp", "")
         for folder in ("src/membership", "torch", "cli", "cli/view", "src/job/roles", "tests/sim"):
-            self.write(f"{folder}/x.cpp", '#include "sim/network.hpp"\n')
+            self.write(f"{folder}/x.cpp", '#include "sim/sim_network.hpp"\n')
         self.assertEqual(
             self.found(layers.check), ["cli/view/x.cpp:1", "cli/x.cpp:1", "src/membership/x.cpp:1", "torch/x.cpp:1"]
         )

@@ -1,4 +1,4 @@
-#include "sim/node.hpp"
+#include "sim/sim_node.hpp"
 
 #include <fmt/format.h>
 

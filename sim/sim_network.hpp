@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/node.hpp"
+#include "sim/sim_node.hpp"
 #include "sim/trace.hpp"
 #include "sim/transfer_times.hpp"
 #include "transport/transport.hpp"
