@@ -10,7 +10,7 @@
 #include "cli/bench/timing.hpp"
 #include "cli/cpu_time.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {

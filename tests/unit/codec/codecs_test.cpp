@@ -16,7 +16,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "codec/half_codecs.hpp"
 
 namespace syncopate {

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "base/random.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 namespace syncopate {
 namespace {

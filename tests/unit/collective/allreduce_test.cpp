@@ -73,7 +73,7 @@ class EveryAllreduce : public testing::TestWithParam<Case> {
     return on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
       Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
       Values values = make(group.rank().value);
-      allreduce.sum(values);
+      allreduce.reduce(values);
       return values;
     });
   }
@@ -173,9 +173,9 @@ TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
     Values sums;
     for (const std::size_t length : {5, 2000, 1, 700}) {
       Values values(length, 1);
-      allreduce.sum(values);
+      allreduce.reduce(values);
       sums.push_back(*std::max_element(values.begin(), values.end()));
-      ring.sum(values);
+      ring.reduce(values);
       sums.push_back(*std::min_element(values.begin(), values.end()));
     }
     return sums;
@@ -194,7 +194,7 @@ TEST(Allreduce, PicksTheSameOnEveryRankAndSaysWhy) {
     Allreduce allreduce(group, {});
     EXPECT_EQ(allreduce.description(), "");
     Values values(1'000'000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.pick(10), Algorithm::binary_blocks);
     return allreduce.description();
   });
@@ -211,7 +211,7 @@ TEST(Allreduce, TakesTwoLevelsWhereHostsAreFarApart) {
   const auto said = on_every_rank<std::string>(group, [](Group& members) {
     Allreduce allreduce(members, {});
     Values values(1'000'000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(std::count(values.begin(), values.end(), 8.0F), 1'000'000);
     return allreduce.description();
   });
@@ -223,7 +223,7 @@ TEST(Allreduce, MeasuresNothingWhereTheUserHasChosen) {
   const auto sent = on_every_rank<std::uint64_t>(4, [](Group& group) {
     Allreduce allreduce(group, {.algorithm = Algorithm::butterfly});
     Values values(1000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.description(), "butterfly: 4 ranks, 0.004 MB, as the configuration says");
     return group.transport().traffic().messages_sent;
   });
@@ -235,15 +235,15 @@ TEST(AllreduceByMpi, IsRefusedWhereTheTransportIsAnother) {
     Allreduce allreduce(group, {.algorithm = Algorithm::mpi});
     Values values(10);
     try {
-      allreduce.sum(values);
+      allreduce.reduce(values);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
-    return std::string("a sum");
+    return std::string("a result");
   });
-  EXPECT_THAT(answers,
-              testing::Each("expected transport mpi, to add up by mpi; found another one: choose "
-                            "another way to add up, or auto"));
+  EXPECT_THAT(
+      answers,
+      testing::Each("--aggregate mpi requires --transport mpi; choose another aggregate or auto"));
 }
 
 }  // namespace

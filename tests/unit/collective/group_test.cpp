@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective/allgather.hpp"
 #include "collective/allreduce.hpp"
+#include "collective/basic_collectives.hpp"
 #include "membership/member_link.hpp"
 #include "tests/sim/simulated_cluster.hpp"
 #include "tests/support/simulated_group.hpp"
@@ -62,7 +62,7 @@ TEST(Group, NumbersThoseWhoAreLeft) {
       return Seen{};
     }
     losses.lost_ = {Rank{2}, Rank{1}};  // two at once: a generation is passed over
-    group.catch_up();
+    group.drop_lost();
     EXPECT_EQ(group.node(Rank{1}), NodeId{3});
     return Seen{group.generation(), group.size(), group.rank().value,
                 group.rank_in_job(group.rank()).value};
@@ -81,8 +81,8 @@ TEST(Group, HasPartsOfItsOwnGeneration) {
       return Seen{};
     }
     losses.lost_ = {Rank{1}};
-    group.catch_up();
-    const Group part = group.of({Rank{1}, Rank{2}, Rank{3}});
+    group.drop_lost();
+    const Group part = group.subgroup({Rank{1}, Rank{2}, Rank{3}});
     EXPECT_EQ(part.hosts(), Seen({8, 8, 8}));
     EXPECT_EQ(part.node(Rank{2}), NodeId{4});
     return Seen{part.generation(), part.size(), part.rank().value,
@@ -99,14 +99,14 @@ TEST(Group, IsMeasuredAgainInEachGeneration) {
     Group group = knowing(all, losses);
     Allreduce allreduce(group, {});
     std::vector<float> values(100, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     if (group.rank() == Rank{2}) {
       return std::uint64_t{0};
     }
     losses.lost_ = {Rank{2}};
-    group.catch_up();
+    group.drop_lost();
     const std::uint64_t before = group.transport().traffic().messages_sent;
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.description().substr(0, 13), "tree: 2 ranks");
     return group.transport().traffic().messages_sent - before;
   });
@@ -136,7 +136,7 @@ TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
             losses.lost_ = {Rank{2}};
           });
           try {
-            allreduce.sum(values);
+            allreduce.reduce(values);
           } catch (const PeerLost&) {
             told->join();
             throw ViewChanged("as it will be told");
@@ -144,9 +144,9 @@ TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
         },
         ViewChanged);
     EXPECT_LT(group.world().now(), TimePoint(6s)) << "long before the deadline";
-    group.catch_up();
+    group.drop_lost();
     values.assign(1000, 1.0F);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     barrier(group);
     return values;
   });
@@ -181,7 +181,7 @@ void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when
       try {
         for (;;) {
           std::vector<float> values(3000, 1);
-          allreduce.sum(values);
+          allreduce.reduce(values);
           EXPECT_EQ(values[2999], static_cast<float>(ranks));
         }
       } catch (const PeerLost& loss) {
@@ -190,9 +190,9 @@ void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when
         EXPECT_LE(world.now(), when + 20ms + 2 * Group::glance);
       }
       ear->join();
-      group.catch_up();
+      group.drop_lost();
       std::vector<float> values(3000, 1);
-      allreduce.sum(values);
+      allreduce.reduce(values);
       sums[rank] = values[2999];
       world.transport().close(world.now() + 1min);
     });
@@ -234,7 +234,7 @@ TEST(Group, NamesRanksOfTheJob) {
       group.world().sleep_for(1h);
       return ranks;
     }
-    group.catch_up();
+    group.drop_lost();
     try {
       barrier(group);
     } catch (const RanksMissing& error) {

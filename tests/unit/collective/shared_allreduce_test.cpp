@@ -244,8 +244,9 @@ TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
       return "another view";
     }
   });
-  EXPECT_THAT(ends, testing::ElementsAre("another view", "worker 0 has left a sum before its end",
-                                         "worker 0 has left a sum before its end"));
+  EXPECT_THAT(ends,
+              testing::ElementsAre("another view", "worker 0 has left an allreduce before its end",
+                                   "worker 0 has left an allreduce before its end"));
 }
 
 TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
@@ -266,8 +267,8 @@ TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
     }
     return "";
   });
-  EXPECT_EQ(refused[0], "a sum of 10 values, of which worker 1 brings 11");
-  EXPECT_EQ(refused[1], "a sum of 11 values, of which worker 0 brings 10");
+  EXPECT_EQ(refused[0], "an allreduce of 10 values, of which worker 1 has 11");
+  EXPECT_EQ(refused[1], "an allreduce of 11 values, of which worker 0 has 10");
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 //         rank that does not come is named.
 // Method: simulated groups of 1 to 17 ranks; a rank that sleeps past every deadline.
 
+#include "collective/basic_collectives.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "collective/allgather.hpp"
-#include "collective/broadcast.hpp"
 #include "membership/member_link.hpp"
 #include "tests/support/simulated_group.hpp"
 

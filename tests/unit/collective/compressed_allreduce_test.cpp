@@ -4,7 +4,7 @@
 // Method: groups in the simulator, for each codec; means of random vectors (seed printed) against float64; traffic
 //         as the transport counts it.
 
-#include "collective/compressed_sums.hpp"
+#include "collective/compressed_allreduce.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "collective/allreduce.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "transport/tags.hpp"
@@ -291,7 +291,8 @@ TEST(SumsOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
 
 TEST(SumsOfVelocities, CannotBeTriedAgain) {
   const auto make = [](double momentum) {
-    CompressedSums(Compression::parse("int8"), CompressedSums::Commits::when_told, momentum);
+    CompressedAllreduce(Compression::parse("int8"), CompressedAllreduce::Commits::when_told,
+                        momentum);
   };
   EXPECT_NO_THROW(make(0));
   EXPECT_THROW(make(0.9), InternalError);
@@ -311,7 +312,7 @@ TEST(DamagedSums, AreRefusedByWhoeverGetsThem) {
       return "";
     }
     Values values(1000, 1);
-    CompressedSums sums(compression, CompressedSums::Commits::at_once);
+    CompressedAllreduce sums(compression, CompressedAllreduce::Commits::at_once);
     try {
       sums.run(group, values, 1, 0);
     } catch (const ProtocolError& error) {

@@ -1,4 +1,4 @@
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 #include <fmt/format.h>
 
