@@ -38,7 +38,7 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
                     .workers = command.workers,
                     .rule = {.name = "sgd"},
                     .learning_rate = [](std::uint64_t) { return 1e-6; },
-                    .hands = hands_at_hand()});
+                    .hands = default_thread_count()});
   const auto consistency = make_consistency(store, {});
   ParameterServer server(node.world, store, *consistency,
                          {.workers = cast.workers, .servers = cast.servers});
