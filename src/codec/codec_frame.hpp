@@ -8,18 +8,18 @@
 
 namespace syncopate {
 
-// A frame is a vector of values as it travels: a head, which says by what and how many values were encoded, and
-// their blocks one after the other. The head has 16 bytes, little-endian:
+// A frame is an encoded vector: a header, which names the codec and the number of values, and then
+// their blocks. The header has 16 bytes, little-endian:
 //
 //     offset  0  u32  magic, the letters SYNZ
-//     offset  4  u8   the codec's kind
-//     offset  5  u8   3 of zero
-//     offset  8  u64  values
+//     offset  4  u8   the number of the codec
+//     offset  5  u8   3 zeros
+//     offset  8  u64  the number of values
 
-/// How long the frame of so many values is.
+/// The length of the frame of `values` values.
 std::size_t frame_bytes(const Codec& codec, std::size_t values);
 
-/// A block of a frame: which values, and where in the frame they are.
+/// A block of a frame: its values, and its bytes in the frame.
 struct FrameBlock {
   std::size_t first;  ///< value
   std::size_t values;
@@ -29,17 +29,18 @@ struct FrameBlock {
 
 std::vector<FrameBlock> blocks_of_frame(const Codec& codec, std::size_t values);
 
-/// What stands before the blocks of a frame.
-void write_frame_head(const Codec& codec, std::size_t values, std::span<std::byte> frame);
+void write_frame_header(const Codec& codec, std::size_t values, std::span<std::byte> frame);
 
-/// `frame` is `frame_bytes` long, and lies at a multiple of 8.
+/// `frame` is `frame_bytes` long, at an address that is a multiple of 8.
 void encode_frame(Codec& codec, std::span<const float> values, std::span<std::byte> frame);
 
-/// `frame` lies at a multiple of 8.
-/// Errors: ProtocolError, for one of another codec or length, or that is damaged; values are then unspecified.
+/// `frame` is at an address that is a multiple of 8.
+/// Errors: ProtocolError, for a frame of another codec or length, or a damaged one; values are then
+///         unspecified.
 void decode_frame(const Codec& codec, std::span<const std::byte> frame, std::span<float> into);
 
-/// into[i] += what the frame holds. `scratch` has room for a block. Errors: as `decode_frame`.
+/// into[i] += the decoded value i of the frame. `scratch` has room for a block.
+/// Errors: as `decode_frame`.
 void add_frame(const Codec& codec, std::span<const std::byte> frame, std::span<float> into,
                std::span<float> scratch);
 

@@ -125,7 +125,7 @@ CompressedAllreduce::CompressedAllreduce(const Compression& compression, Commits
       throw InternalError("an allreduce of velocities cannot be retried");
     }
     momentum_.emplace(
-        MomentumCorrection::Options{.momentum = momentum, .ahead = part_ahead(compression)});
+        MomentumCorrection::Options{.momentum = momentum, .ahead = gradient_ahead(compression)});
   }
 }
 

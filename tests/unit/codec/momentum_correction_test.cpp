@@ -161,10 +161,10 @@ TEST(MomentumCorrection, SendsButForgetsWhatIsNotFinite) {
 
 TEST(MomentumCorrection, GoesAheadOnlyWhereMuchIsLost) {
   for (const char* const text : {"bf16", "fp16", "int8", "topk:1"}) {
-    EXPECT_EQ(part_ahead(Compression::parse(text)), 0) << text;
+    EXPECT_EQ(gradient_ahead(Compression::parse(text)), 0) << text;
   }
-  EXPECT_DOUBLE_EQ(part_ahead(Compression::parse("onebit")), 0.3);
-  EXPECT_DOUBLE_EQ(part_ahead(Compression::parse("topk:0.01")), 0.297);
+  EXPECT_DOUBLE_EQ(gradient_ahead(Compression::parse("onebit")), 0.3);
+  EXPECT_DOUBLE_EQ(gradient_ahead(Compression::parse("topk:0.01")), 0.297);
 }
 
 }  // namespace
