@@ -10,8 +10,8 @@
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
-#include "collective/basic_collectives.hpp"
 #include "collective/allreduce.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "transport/shared_values.hpp"
 

@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-/// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, in position, with the
+/// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, in place, with the
 /// same bits on every rank. Each rank has a factor of its own.
 ///
 /// Algorithm: recursive halving and doubling (Rabenseifner 2004; Thakur et al. 2005), for P = 2^k

@@ -18,8 +18,8 @@
 #include "base/errors.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
-#include "collective/basic_collectives.hpp"
 #include "collective/allreduce.hpp"
+#include "collective/basic_collectives.hpp"
 #include "transport/shared_values.hpp"
 
 namespace {
