@@ -6,7 +6,8 @@
 
 namespace syncopate {
 
-/// The nearest bfloat16, ties to even; a finite value stays finite. The same bits as the codec bf16.
+/// The nearest bfloat16, ties to even; a finite value stays finite. The codec bf16 makes the same
+/// bits.
 inline std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffU;

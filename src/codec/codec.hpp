@@ -55,12 +55,12 @@ struct CodecSpec {
   std::uint8_t number = 0;  ///< in the header of frames; above 0, unique and never reused
   std::string_view
       help{};  ///< of a codec with a parameter: "the greatest, RATIO of them in (0, 1]"
-  std::optional<CodecParameter> parameter{};  ///< what follows the name: "topk:0.01"
+  std::optional<CodecParameter> parameter{};  ///< after the name: "topk:0.01"
 
   std::unique_ptr<Codec> (*make)(double parameter) = nullptr;
 
-  /// The part of a gradient that momentum correction sends ahead: see `MomentumCorrection`. Zero for
-  /// a codec that loses next to nothing.
+  /// The part of a gradient that momentum correction sends ahead: see `MomentumCorrection`. Zero
+  /// for a codec that loses next to nothing.
   double (*gradient_ahead)(double parameter) = [](double) { return 0.0; };
 };
 

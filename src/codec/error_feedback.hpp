@@ -47,8 +47,8 @@ class ErrorFeedback {
   /// Makes room in e for `values` values; its present ones stay.
   void reserve(std::size_t values);
 
-  /// Encodes factor · `values` + e, with the e of the values from `first` on. `decoded`, if not empty,
-  /// gets the values that others will decode; it may be `values`.
+  /// Encodes factor · `values` + e, with the e of the values from `first` on. `decoded`, if not
+  /// empty, gets the values that others will decode; it may be `values`.
   void encode(std::span<const float> values, float factor, std::size_t first,
               std::span<std::byte> frame, std::span<float> decoded = {});
 

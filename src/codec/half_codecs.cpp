@@ -104,8 +104,8 @@ struct Fp16 {
     const auto shifted = hn::ShiftLeft<13>(magnitude);
     const auto normal = hn::Add(shifted, hn::Set(whole, rebias));
     const auto base = hn::Set(whole, least_normal);
-    // A subnormal half is renormalised exactly: its bits become the mantissa of 2^-14, which is then
-    // subtracted.
+    // A subnormal half is renormalised exactly: its bits become the mantissa of 2^-14, which is
+    // then subtracted.
     const auto subnormal = hn::BitCast(
         whole, hn::Sub(hn::BitCast(tag, hn::Add(shifted, base)), hn::BitCast(tag, base)));
     const auto is_small = hn::Lt(magnitude, hn::Set(whole, 0x0400));
@@ -180,8 +180,8 @@ void decode_as_fp16(const std::uint16_t* from, float* into, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(decode_fp16)(from, into, count);
 }
 
-/// Floats of 16 bits: the nearest of each value, ties to even. A finite value stays finite: where it
-/// would round to infinity it becomes the greatest finite half instead.
+/// Floats of 16 bits: the nearest of each value, ties to even. A finite value stays finite: where
+/// it would round to infinity it becomes the greatest finite half instead.
 template <const CodecSpec& (*declared)(), Encode encode_all, Decode decode_all>
 class HalfCodec final : public Codec {
  public:

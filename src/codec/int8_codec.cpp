@@ -102,7 +102,8 @@ namespace {
 /// of 256 values, with m = max |x|, each is sent as round(127 x / m), together with m / 127.
 ///
 /// Bytes: of a block, the scales of its groups, float32 each, then a byte a value.
-/// Error: |x − decoded| ≤ m / 254, and a rounding error of float32; groups with m < 10^−36 become 0.
+/// Error: |x − decoded| ≤ m / 254, plus a rounding error of float32; groups with m < 10^−36 become
+///        zeros.
 class Int8Codec final : public Codec {
  public:
   static constexpr std::size_t group_values = 256;

@@ -10,11 +10,11 @@ namespace syncopate {
 
 /// Lets ranks reduce lossy gradients for optimizers with momentum.
 ///
-/// Error feedback delays what a codec loses, and momentum prolongs the effect of every gradient:
-/// together they overshoot, and training oscillates at learning rates that work without loss. So
+/// Error feedback delays the losses of a codec, and momentum prolongs the effect of every gradient.
+/// Together they overshoot, and training oscillates at learning rates that work without loss. So
 /// ranks send velocities (Lin et al. 2018, momentum correction), and send a part of every gradient
-/// ahead in these: at once, with all the momentum that it will accumulate (quasi-hyperbolic momentum,
-/// Ma & Yarats 2019). This part arrives late only by the delay of error feedback.
+/// ahead in these: at once, with all the momentum that it will accumulate (quasi-hyperbolic
+/// momentum, Ma & Yarats 2019). This part arrives late only by the delay of error feedback.
 ///
 /// With m the momentum, a the part sent ahead, g_t a rank's gradient, C the lossy sum over ranks:
 ///
@@ -24,9 +24,9 @@ namespace syncopate {
 ///     x_t = d_t − m · b_(t−1)                      the optimizer gets x_t as the mean gradient
 ///     b_t = m · b_(t−1) + x_t                      and computes from it the velocity b_t = d_t
 ///
-/// With a = 0 and no loss x_t is the sum of g_t, apart from rounding. For every a, Σ p and Σ u agree
-/// in the long run. Optimizers stay as they are, with weight decay and Nesterov momentum, and may
-/// begin with a velocity of their own, since all of this is linear.
+/// With a = 0 and no loss x_t is the sum of g_t, apart from rounding. For every a, Σ p and Σ u
+/// agree in the long run. Optimizers stay as they are, with weight decay and Nesterov momentum, and
+/// may begin with a velocity of their own, since all of this is linear.
 ///
 /// Invariant: b follows from values that all ranks have, so b and x have the same bits on all.
 /// Thread:    one at a time.
@@ -42,8 +42,8 @@ class MomentumCorrection {
   /// Makes room in u and b for `values` values; their present ones stay.
   void reserve(std::size_t values);
 
-  /// Replaces g / `factor` by p, for the values from `first` on. A value that is not finite is sent,
-  /// but does not enter u.
+  /// Replaces g / `factor` by p, for the values from `first` on. A value that is not finite is
+  /// sent, but does not enter u.
   void to_velocity(std::span<float> values, float factor, std::size_t first);
 
   /// u and b. Thread: as `to_velocity`.

@@ -129,9 +129,9 @@ const CodecSpec& onebit_codec();
 
 namespace {
 
-/// 1-bit quantisation (Seide et al. 2014): of every group of 256 values the signs are sent, the mean
-/// of those from 0 up and the mean of those below 0. Each value decodes to the mean of its side, so
-/// the mean of the group stays.
+/// 1-bit quantisation (Seide et al. 2014): of every group of 256 values the signs are sent, the
+/// mean of those from 0 up and the mean of those below 0. Each value decodes to the mean of its
+/// side, so the mean of the group stays.
 ///
 /// Bytes: of a block, the two means of its groups, float32 each, then a bit a value, set from 0 up,
 ///        in words of 32.

@@ -59,8 +59,8 @@ const CodecSpec& topk_codec();
 
 namespace {
 
-/// One in `stride` values is sampled to guess which are the greatest; odd, since values come in rows
-/// of even lengths.
+/// One in `stride` values is sampled to guess which are the greatest; odd, since values come in
+/// rows of even lengths.
 constexpr std::size_t stride = 31;
 /// The widest vector of any CPU, in values.
 constexpr std::size_t widest = 64;

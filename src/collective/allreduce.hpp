@@ -42,14 +42,14 @@ class Allreduce {
   /// Replaces `values` by their sum over all ranks. Shape: the same length on every rank.
   void reduce(std::span<float> values);
 
-  /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r / `total_weight`,
-  /// where `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0 contributes
-  /// nothing, whatever its values are. In a group of one the values stay.
+  /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r /
+  /// `total_weight`, where `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0
+  /// contributes nothing, whatever its values are. In a group of one the values stay.
   void weighted_mean(std::span<float> values, double weight, double total_weight);
 
   /// The same mean, lossy where the options enable compression: what one call loses is added in the
-  /// next (`CompressedAllreduce`). The values begin at offset `first` of a vector that is reduced in
-  /// parts.
+  /// next (`CompressedAllreduce`). The values begin at offset `first` of a vector that is reduced
+  /// in parts.
   void compressed_mean(std::span<float> values, std::size_t first, double weight,
                        double total_weight);
 

@@ -17,9 +17,10 @@ namespace {
 ///
 /// Reduce-scatter, by recursive halving: in step s = 0 … k − 1 position q of the block and position
 /// q xor 2^s hold partial sums of the same part of the vector. Each sends the half that the other
-/// keeps, and adds what it receives to its own half: the position whose bit s is 0 keeps the lower one.
-/// Parts become shorter as the distance grows, so the longest messages go between neighbours, which
-/// are likely to be near. After k steps position q holds the sum of a B-th of the vector, its share.
+/// keeps, and adds what it receives to its own half: the position whose bit s is 0 keeps the lower
+/// one. Parts become shorter as the distance grows, so the longest messages go between neighbours,
+/// which are likely to be near. After k steps position q holds the sum of a B-th of the vector, its
+/// share.
 ///
 /// Allgather, by recursive doubling: the same steps backwards. Each position sends the part that it
 /// holds the sums of, and receives the other's; parts double until they are the whole vector.
@@ -43,7 +44,7 @@ class Halving {
   }
 
   void allgather() {
-    sends_.finish();  // the gathered parts overwrite what was sent
+    sends_.finish();  // gathering overwrites the values that are under way
     Receives receives(group_);
     for (std::uint32_t step = steps(); step-- > 0;) {
       receives.begin(partner(step), tags::sums, held(position() ^ (1U << step), step + 1));
@@ -66,8 +67,8 @@ class Halving {
     return Rank{block_.first + (position() ^ (1U << step))};
   }
 
-  /// The part that a position holds after some steps. Its ends are rounded the same way whatever the
-  /// size of the block, so the shares of a large block make up those of a smaller one.
+  /// The part that a position holds after some steps. Its ends are rounded the same way whatever
+  /// the size of the block, so the shares of a large block make up those of a smaller one.
   std::span<float> held(std::uint32_t position, std::uint32_t steps) const {
     std::size_t first = 0;  // in B-ths
     std::size_t count = block_.size;
@@ -122,8 +123,8 @@ class BlocksPass {
     return Rank{smaller.first + position() % smaller.size};
   }
 
-  /// Calls `visit` with each rank of the next larger block whose share is a part of this rank's, and
-  /// that part.
+  /// Calls `visit` with each rank of the next larger block whose share is a part of this rank's,
+  /// and that part.
   template <class Visit>
   void for_each_above(const Visit& visit) const {
     if (mine_ == 0) {

@@ -12,8 +12,8 @@
 
 namespace syncopate {
 
-/// An allreduce whose values travel compressed, in both directions, with error feedback at both ends
-/// (Tang et al. 2019, DoubleSqueeze).
+/// An allreduce whose values travel compressed, in both directions, with error feedback at both
+/// ends (Tang et al. 2019, DoubleSqueeze).
 ///
 /// Algorithm: A vector is cut into P slices; rank r reduces slice r. Every rank encodes each slice
 ///            of its own vector and sends it to that slice's rank. This rank decodes what it
@@ -21,8 +21,9 @@ namespace syncopate {
 ///            nothing; it encodes the result and sends it to all. All ranks decode the same bytes,
 ///            so all have the same bits.
 ///
-///            Each rank remembers one error a value: in the slices of others what its own part lost;
-///            in its own slice what the result lost. It adds both to its values of the next call.
+///            Each rank remembers one error a value: in the slices of others what its own part
+///            lost; in its own slice what the result lost. It adds both to its values of the next
+///            call.
 /// Cost:      of n bytes that become n / ρ: 2 α + 2 (P − 1)/P · n/ρ β; each rank encodes n and
 ///            decodes about 3 n, a third of them to compute its error. Velocities take two passes
 ///            more.
@@ -37,8 +38,8 @@ class CompressedAllreduce {
   CompressedAllreduce(const Compression& compression, Commits commits, double momentum = 0);
 
   /// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, which may be a
-  /// part of a larger one; with a momentum, by the gradient that makes the reduced velocities of it.
-  /// `values` begin at offset `first` of a vector that is reduced in parts; errors are kept by
+  /// part of a larger one; with a momentum, by the gradient that makes the reduced velocities of
+  /// it. `values` begin at offset `first` of a vector that is reduced in parts; errors are kept by
   /// offset.
   /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError, for a frame
   ///         that is damaged.
@@ -49,7 +50,7 @@ class CompressedAllreduce {
 
   const CompressionStats& stats() const { return feedback_.stats(); }
 
-  /// The state of this rank: the errors, and the velocities where there are any. No call is under way.
+  /// The state of this rank: the errors, and the velocities if it has any. No call is under way.
   struct Memory {
     std::vector<float> residual;
     std::vector<float> own_velocity;

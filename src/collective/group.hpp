@@ -20,13 +20,13 @@ namespace syncopate {
 ///
 /// A group of one makes every collective a no-op.
 ///
-/// A group that may lose members begins with generation 0. When it loses one, every collective under
-/// way throws ViewChanged, or the PeerLost that reported the loss; after `drop_lost` the group
-/// consists of the remaining members, and its generation is the number of lost ones. All members
-/// come to the same groups, though one that learns of two losses at once skips a generation. Each
-/// generation has tags of its own, so no message of a broken collective is taken for one of the
-/// next. Messages that nobody receives any more stay with the transport: less than a model's bytes
-/// a loss.
+/// A group that may lose members begins with generation 0. When it loses one, every collective
+/// under way throws ViewChanged, or the PeerLost that reported the loss; after `drop_lost` the
+/// group consists of the remaining members, and its generation is the number of lost ones. All
+/// members come to the same groups, though one that learns of two losses at once skips a
+/// generation. Each generation has tags of its own, so no message of a broken collective is taken
+/// for one of the next. Messages that nobody receives any more stay with the transport: less than a
+/// model's bytes a loss.
 ///
 /// Thread: one collective at a time per group.
 class Group {
@@ -52,13 +52,13 @@ class Group {
   /// The host of each rank.
   const std::vector<std::uint32_t>& hosts() const { return options_.hosts; }
 
-  /// A group of some of this group's ranks, in ascending order, this rank among them. It shares this
-  /// group's generation, limits, tags and scratch memory: its collectives are parts of a collective
-  /// of this group, and end before that does.
+  /// A group of some of this group's ranks, in ascending order, this rank among them. It shares
+  /// this group's generation, limits, tags and scratch memory: its collectives are parts of a
+  /// collective of this group, and end before that does.
   Group subgroup(const std::vector<Rank>& ranks) const;
 
-  /// The same ranks with tags and scratch memory of their own: a collective of the duplicate may run
-  /// while one of this group does, in another task. It is not notified of losses.
+  /// The same ranks with tags and scratch memory of their own: a collective of the duplicate may
+  /// run while one of this group does, in another task. It is not notified of losses.
   Group duplicate() const;
 
   /// A member's rank in the job, which errors report.

@@ -48,8 +48,8 @@ class Measurement {
   }
 
  private:
-  /// The mean of some rounds in which each rank sends `values` to the next. A single round may seem to
-  /// take no time, where the sender is ahead.
+  /// The mean of some rounds in which each rank sends `values` to the next. A single round may seem
+  /// to take no time, where the sender is ahead.
   double round_of(Group& ring, std::size_t values) {
     const int rounds = values == 1 ? 8 : 2;
     if (ring.size() == 1) {

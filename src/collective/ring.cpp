@@ -24,8 +24,8 @@ class RingPass {
     for (std::uint32_t step = 1; step < group_.size(); ++step) {
       reduce(step);
     }
-    // Gathering writes over the values that reducing sent. It does not wait for the sends of results:
-    // the neighbour that receives them waits at the same line.
+    // Gathering writes over the values that reducing sent. It does not wait for the sends of
+    // results: the neighbour that receives them waits at the same line.
     reducing_.finish();
     gather();
     gathering_.finish();
@@ -40,8 +40,8 @@ class RingPass {
     return values_.subspan(begin, end - begin);
   }
 
-  /// Adds this rank's own values to the chunk that arrives, and passes it on. After the last step it
-  /// is complete.
+  /// Adds this rank's own values to the chunk that arrives, and passes it on. After the last step
+  /// it is complete.
   void reduce(std::uint32_t step) {
     const bool complete = step + 1 == group_.size();
     receive_and_add(group_, left_, chunk_behind(step), factor_,

@@ -6,9 +6,9 @@
 
 namespace syncopate {
 
-/// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, in place, with the
-/// same bits on every rank. Each rank has a factor of its own: every value is scaled where it is
-/// touched first, so a weighted mean takes no further pass over memory.
+/// Replaces `values` by the sum of `factor` · `values` over all ranks of `group`, in place, with
+/// the same bits on every rank. Each rank has a factor of its own: every value is scaled where it
+/// is touched first, so a weighted mean takes no further pass over memory.
 ///
 /// Algorithm: ring (Patarasuk & Yuan 2009). The vector is cut into P chunks; chunk c begins at
 ///            rank c. In P − 1 steps of reduce-scatter each chunk goes once around the ring, and

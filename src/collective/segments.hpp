@@ -13,7 +13,8 @@
 /// next arrives, and passes it on as soon as it is added.
 namespace syncopate {
 
-/// Long enough to hide a wake-up behind its transfer, short enough to stay in the second-level cache.
+/// Long enough to hide a wake-up behind its transfer, short enough to stay in the second-level
+/// cache.
 inline constexpr std::size_t segment_values = 128 * 1024;
 
 /// Cuts `values` into segments, all but the last of full length. No values make no segment and no
@@ -39,15 +40,16 @@ class Sends {
   std::vector<std::unique_ptr<Transfer>> transfers_;
 };
 
-/// The receives of a rank that are under way, each into its own memory. They are awaited in the order
-/// in which they began.
+/// The receives of a rank that are under way, each into its own memory. They are awaited in the
+/// order in which they began.
 class Receives {
  public:
   explicit Receives(Group& group) : group_(group) {}
 
   void begin(Rank from, Tag tag, std::span<float> into);
 
-  /// Waits for the oldest receive that has not ended, and calls `arrived` with each of its segments.
+  /// Waits for the oldest receive that has not ended, and calls `arrived` with each of its
+  /// segments.
   /// Errors: those of `Group::await`.
   void finish_next(const std::function<void(std::span<float>)>& arrived = {});
 

@@ -14,15 +14,15 @@
 namespace syncopate {
 namespace {
 
-/// Sends `values` times `factor` to `peer`, and adds what it sends. A segment is added to as soon as
-/// its send and its receive have ended.
+/// Sends `values` times `factor` to `peer`, and adds what it sends. A segment is added to as soon
+/// as its send and its receive have ended.
 void exchange(Group& group, Rank peer, std::span<float> values, float factor) {
   Sends sends(group);
   sends.begin(peer, tags::parts, values, factor);
   receive_and_add(group, peer, values, 1, {.before = [&](std::size_t i) { sends.wait(i); }});
 }
 
-/// What a rank beyond the power of two does: `peer` reduces for it.
+/// A rank beyond the power of two lets `peer` reduce for it.
 void reduce_by_peer(Group& group, Rank peer, std::span<float> values, float factor) {
   Sends sends(group);
   sends.begin(peer, tags::parts, values, factor);

@@ -10,7 +10,7 @@ namespace syncopate {
 /// Every operation rounds to float32 by itself, as written, and none is fused with another. So the
 /// bits are those of a scalar loop on any CPU, however a vector is cut into blocks.
 
-/// A block of parameters and the gradient g = scale · gradient + decay · values that it steps along.
+/// A block of parameters, and the gradient g = scale · gradient + decay · values of its step.
 struct StepBlock {
   std::span<float> values;
   std::span<const float> gradient;

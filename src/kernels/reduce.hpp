@@ -27,7 +27,7 @@ void weighted_sum(const WeightedSum& sum);
 /// values[i] *= factor. A factor of 1 does not touch memory.
 void scale(std::span<float> values, float factor);
 
-/// Whether no value is infinite or NaN. Stops at the end of the block of 16 KiB in which it finds one.
+/// True if no value is infinite or NaN. Stops after the block of 16 KiB in which it finds one.
 bool all_finite(std::span<const float> values);
 
 /// The instruction set that these kernels use, as Highway names it: "AVX3".

@@ -1,8 +1,8 @@
-// Goal:   what a codec decodes is as near to what it encoded as its header says, whatever the length; what is
-//         not finite is seen as such; and bytes that no codec makes are refused.
-// Method: every codec at lengths around every boundary, on values of normal distribution, of wide range and of
-//         few kinds (seed printed), against bounds worked out in float64; halves against every bit pattern;
-//         damaged frames, one fault each.
+// Goal:   what a codec decodes is as near to what it encoded as its header says, whatever the
+//         length; what is not finite is seen as such; and bytes that no codec makes are refused.
+// Method: every codec at lengths around every boundary, on values of normal distribution, of wide
+//         range and of few kinds (seed printed), against bounds worked out in float64; halves
+//         against every bit pattern; damaged frames, one fault each.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,8 @@
-// Goal:   with error feedback nothing is lost in the long run: what was sent and what is remembered make up all
-//         that was there; gradient descent reaches the uncompressed loss; and an attempt that breaks changes nothing.
-// Method: sums over many rounds of random vectors (seed printed), a convex problem with a known minimum, and frames
-//         of repeated attempts.
+// Goal:   with error feedback nothing is lost in the long run: what was sent and what is remembered
+//         make up all that was there; gradient descent reaches the uncompressed loss; and an
+//         attempt that breaks changes nothing.
+// Method: sums over many rounds of random vectors (seed printed), a convex problem with a known
+//         minimum, and frames of repeated attempts.
 
 #include "codec/error_feedback.hpp"
 
@@ -70,7 +71,8 @@ TEST_P(Feedback, SentAndRememberedMakeUpAll) {
 
 TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short of it.
+  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short
+  // of it.
   constexpr std::size_t count = 2000;
   const Values minimum = random_values(count, 99);
   ErrorFeedback feedback(compression_);

@@ -1,7 +1,8 @@
-// Goal:   where nothing is lost, optimizers with momentum do as they would without the correction; what goes ahead is no
-//         more in the long run; what is not finite is not remembered.
-// Method: momentum SGD on random gradients of several ranks (seed printed), of weights that change with every step,
-//         beside the same on the sums of what the ranks send; single gradients, followed for long.
+// Goal:   where nothing is lost, optimizers with momentum do as they would without the correction;
+//         what goes ahead is no more in the long run; what is not finite is not remembered.
+// Method: momentum SGD on random gradients of several ranks (seed printed), of weights that change
+//         with every step, beside the same on the sums of what the ranks send; single gradients,
+//         followed for long.
 
 #include "codec/momentum_correction.hpp"
 

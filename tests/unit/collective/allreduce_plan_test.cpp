@@ -1,5 +1,5 @@
-// Goal:   a plan decides by the options, the hosts and the facts that it is given, in the documented
-//         order; its costs and descriptions follow from the decision.
+// Goal:   a plan decides by the options, the hosts and the facts that it is given, in the
+//         documented order; its costs and descriptions follow from the decision.
 // Method: tables of options, hosts and facts against decisions worked out by hand. No group and no
 //         messages take part.
 

@@ -1,8 +1,8 @@
-// Goal:   every algorithm sums over all ranks and leaves the same bits everywhere, whatever the number of
-//         ranks and the length, in place; its weighted mean is that of the union.
-// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths around every
-//         boundary, in the simulator, against sums of whole numbers, which float32 holds exactly, and
-//         against float64 for others (seed printed).
+// Goal:   every algorithm sums over all ranks and leaves the same bits everywhere, whatever the
+//         number of ranks and the length, in place; its weighted mean is that of the union.
+// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths
+//         around every boundary, in the simulator, against sums of whole numbers, which float32
+//         holds exactly, and against float64 for others (seed printed).
 
 #include "collective/allreduce.hpp"
 
@@ -164,7 +164,8 @@ TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
   }
 }
 
-/// The next sum begins on some ranks while others are still in the one before, perhaps by another algorithm.
+/// The next sum begins on some ranks while others are still in the one before, perhaps by another
+/// algorithm.
 TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
   const std::uint32_t ranks = GetParam().ranks;
   const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {

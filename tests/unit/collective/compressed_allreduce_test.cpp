@@ -1,8 +1,9 @@
-// Goal:   a compressed mean leaves the same bits on every rank, whatever the codec, the number of ranks and the length;
-//         over many rounds its errors do not add up; momentum SGD reaches the minimum by it; only what crosses between hosts is compressed where that is
-//         asked for; and damaged bytes end it.
-// Method: groups in the simulator, for each codec; means of random vectors (seed printed) against float64; traffic
-//         as the transport counts it.
+// Goal:   a compressed mean leaves the same bits on every rank, whatever the codec, the number of
+//         ranks and the length; over many rounds its errors do not add up; momentum SGD reaches the
+//         minimum by it; only what crosses between hosts is compressed where that is asked for; and
+//         damaged bytes end it.
+// Method: groups in the simulator, for each codec; means of random vectors (seed printed) against
+//         float64; traffic as the transport counts it.
 
 #include "collective/compressed_allreduce.hpp"
 
@@ -104,8 +105,9 @@ TEST_P(EveryCompressedSum, LosesNothingInTheLongRun) {
   EXPECT_LT(norm(difference), 0.1 * norm(expected));
 }
 
-/// The loss that momentum SGD comes to from about 0.1, less the least one: of three ranks, each with a quadratic
-/// function of its own, Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1, weighted 1, 2, 3.
+/// The loss that momentum SGD comes to from about 0.1, less the least one: of three ranks, each
+/// with a quadratic function of its own, Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1, weighted 1,
+/// 2, 3.
 std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   constexpr std::size_t length = 3000;
   constexpr std::uint32_t ranks = 3;

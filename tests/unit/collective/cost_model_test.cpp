@@ -1,7 +1,8 @@
 // Goal:   the cost of each algorithm follows its formula and the virtual time of the simulator; the
 //         model picks the cheapest.
-// Method: points computed by hand; virtual time, in which additions are free, of every algorithm for 2 to 17
-//         ranks, of short and long vectors, within the tolerance that contention asks for.
+// Method: points computed by hand; virtual time, in which additions are free, of every algorithm
+//         for 2 to 17 ranks, of short and long vectors, within the tolerance that contention asks
+//         for.
 
 #include "collective/cost_model.hpp"
 
@@ -51,8 +52,9 @@ TEST(CostModel, OfFiveRanks) {
   const CostModel model(apart(5), alike);
   expect_cost(model, Algorithm::ring, 8 + 1.6 + 0.08);
   EXPECT_EQ(model.seconds(Algorithm::butterfly, 1000), std::nullopt);
-  // The four have their sums after 2 α + 0.75 n (β + γ), later than the fifth's have come; it gets the
-  // whole after α + n β more. The four hand down a quarter each before they gather, for 2 α + n β.
+  // The four have their sums after 2 α + 0.75 n (β + γ), later than the fifth's have come; it gets
+  // the whole after α + n β more. The four hand down a quarter each before they gather, for 2 α + n
+  // β.
   expect_cost(model, Algorithm::binary_blocks, (2 + 0.75 + 0.075) + (2 + 0.25 + 0.75));
   expect_cost(model, Algorithm::tree, (2 + 2 + 0.2) + (2 + 2 + 0.1));
 }
@@ -61,8 +63,8 @@ TEST(CostModel, OfTwoHosts) {
   const CostModel model({0, 0, 0, 1}, links);
   // A ring crosses once from each host.
   expect_cost(model, Algorithm::ring, 6 * 10 + 1.5 * 10 + 0.075);
-  // Ranks 0 and 1 exchange on their host, 2 and 3 do not; of the next step both messages of host 0 to rank 2
-  // and 3 are: rank 1's alone crosses.
+  // Ranks 0 and 1 exchange on their host, 2 and 3 do not; of the next step both messages of host 0
+  // to rank 2 and 3 are: rank 1's alone crosses.
   expect_cost(model, Algorithm::butterfly, 4 * 10 + 1.5 * 10 + 0.075);
   // Two steps on the host, each way, and between the two leaders the cheapest: a tree of one step.
   expect_cost(model, Algorithm::two_level, 2 * (2 * (1 + 1) + 0.1) + (10 + 10 + 0.1));
@@ -70,7 +72,8 @@ TEST(CostModel, OfTwoHosts) {
 
 TEST(CostModel, OfRanksThatShareACard) {
   const CostModel model({0, 0, 1, 1}, links);
-  // Each host's two messages of the second step cross at once: they are a quarter of the vector each.
+  // Each host's two messages of the second step cross at once: they are a quarter of the vector
+  // each.
   const double one_way = (1 + 0.5) + (10 + 0.25 * 2 * 10);
   expect_cost(model, Algorithm::butterfly, 2 * one_way + 0.075);
 }

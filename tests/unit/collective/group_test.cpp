@@ -1,7 +1,9 @@
-// Goal:   a group that loses a member becomes the group of those who are left: its collectives end at once,
-//         errors go on naming the job's ranks, and what a broken one has left behind reaches no other.
-// Method: simulated groups of four to seven, in which one goes away at the beginning of an allreduce, or is
-//         killed at each of many moments, by every algorithm; losses that are told by hand.
+// Goal:   a group that loses a member becomes the group of those who are left: its collectives end
+//         at once, errors go on naming the job's ranks, and what a broken one has left behind
+//         reaches no other.
+// Method: simulated groups of four to seven, in which one goes away at the beginning of an
+//         allreduce, or is killed at each of many moments, by every algorithm; losses that are told
+//         by hand.
 
 #include "collective/group.hpp"
 
@@ -92,7 +94,8 @@ TEST(Group, HasPartsOfItsOwnGeneration) {
   EXPECT_THAT(seen[4], ElementsAre(1, 3, 2, 4));
 }
 
-/// Somebody may have measured when another broke off: they are of one mind again only if both do so anew.
+/// Somebody may have measured when another broke off: they are of one mind again only if both do so
+///                                                    anew.
 TEST(Group, IsMeasuredAgainInEachGeneration) {
   const auto messages = on_every_rank<std::uint64_t>(3, [](Group& all) {
     ToldByHand losses;
@@ -153,8 +156,8 @@ TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
   EXPECT_THAT(sums, Each(Each(3.0F)));
 }
 
-/// One is killed while all sum as often as they can, and the others are told 20 ms later. `sums`: of those
-/// who are left, then.
+/// One is killed while all sum as often as they can, and the others are told 20 ms later. `sums`:
+/// of those who are left, then.
 void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when,
                         std::vector<float>& sums) {
   sim::Simulation simulation(

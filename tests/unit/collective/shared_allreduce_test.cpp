@@ -1,10 +1,10 @@
 // Goal:   sums in shared memory are exact for every number of ranks and every length, the same bits
-//         everywhere, whether or not the values lie in shared memory, and whether ranks write into each
-//         other's vectors or copy from them; whoever cannot share is told so, and so are all; a rank
-//         that dies in the middle of a sum is named by all others.
-// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and short
-//         vectors, against sums of whole numbers, which float32 holds exactly. Deaths at every one of
-//         a number of moments.
+//         everywhere, whether or not the values lie in shared memory, and whether ranks write into
+//         each other's vectors or copy from them; whoever cannot share is told so, and so are all;
+//         a rank that dies in the middle of a sum is named by all others.
+// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and
+//         short vectors, against sums of whole numbers, which float32 holds exactly. Deaths at
+//         every one of a number of moments.
 
 #include "collective/shared_allreduce.hpp"
 
@@ -213,8 +213,9 @@ TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
   }
 }
 
-/// Rank 0 has all sums at 5 s, as soon as rank 2 has made its own, and waits for rank 1, which is slow. At 7 s it hears of a
-/// loss, leaves, and uses its vector for something else. What rank 1 then reads there at 13 s is no sum.
+/// Rank 0 has all sums at 5 s, as soon as rank 2 has made its own, and waits for rank 1, which is
+/// slow. At 7 s it hears of a loss, leaves, and uses its vector for something else. What rank 1
+/// then reads there at 13 s is no sum.
 TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
   constexpr std::array<std::chrono::seconds, 3> looks_until{0s, 13s, 5s};
   const auto ends = on_every_rank<std::string>(sharing(3), [&](Group& group) -> std::string {
