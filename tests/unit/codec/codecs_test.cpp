@@ -1,5 +1,5 @@
-// Goal:   what a codec decodes is as near to what it encoded as its header says, whatever the
-//         length; what is not finite is seen as such; and bytes that no codec makes are refused.
+// Goal:   decoded values are within the documented error of the encoded ones, whatever the length;
+//         values that are not finite stay so; bytes that no codec makes are refused.
 // Method: every codec at lengths around every boundary, on values of normal distribution, of wide
 //         range and of few kinds (seed printed), against bounds worked out in float64; halves
 //         against every bit pattern; damaged frames, one fault each.
@@ -92,7 +92,7 @@ class EveryCodec : public testing::TestWithParam<std::string> {
   std::unique_ptr<Codec> codec_ = codec_named(GetParam());
 };
 
-/// What the headers promise of a whole vector, as a share of its norm.
+/// The documented error of a whole vector, as a share of its norm.
 double bound_of(const std::string& name) {
   if (name == "bf16") {
     return 0x1p-8;
@@ -133,7 +133,7 @@ TEST_P(EveryCodec, MakesNoFiniteValueInfinite) {
   }
 }
 
-TEST_P(EveryCodec, ShowsWhatIsNotFinite) {
+TEST_P(EveryCodec, ShowsValuesThatAreNotFinite) {
   for (const float strange : {nan, infinity, -infinity}) {
     for (const std::size_t place : {std::size_t{0}, std::size_t{299}, std::size_t{70'000}}) {
       Values values = normal_values(70'001);
@@ -145,7 +145,7 @@ TEST_P(EveryCodec, ShowsWhatIsNotFinite) {
   }
 }
 
-TEST_P(EveryCodec, BlocksStandByThemselves) {
+TEST_P(EveryCodec, BlocksAreIndependent) {
   const Values values = normal_values(2 * Codec::block_values + 100);
   const Values whole = round_trip(*codec_, values);
   const Values second(values.begin() + Codec::block_values,
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryCodec,
                            return name;
                          });
 
-/// `bound` is what each value may be off by.
+/// `bound` is the largest error of each value.
 template <class Bound>
 void expect_near(Codec& codec, const Values& values, const Bound& bound) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -231,7 +231,7 @@ TEST(Bf16, EveryHalfIsItself) {
   }
 }
 
-/// What half precision is, by its definition.
+/// The definition of half precision.
 double value_of_half(std::uint32_t bits) {
   const double sign = bits >> 15 != 0 ? -1 : 1;
   const int exponent = static_cast<int>(bits >> 10 & 31);

@@ -1,6 +1,6 @@
-// Goal:   with error feedback nothing is lost in the long run: what was sent and what is remembered
-//         make up all that was there; gradient descent reaches the uncompressed loss; and an
-//         attempt that breaks changes nothing.
+// Goal:   with error feedback nothing is lost in the long run: the sent values and the remembered
+//         errors make up all values; gradient descent reaches the uncompressed loss; a failed
+//         attempt changes nothing.
 // Method: sums over many rounds of random vectors (seed printed), a convex problem with a known
 //         minimum, and frames of repeated attempts.
 
@@ -106,7 +106,7 @@ TEST_P(Feedback, BeginsAnAttemptWhereTheLastCommitWas) {
   feedback.commit();
   const Values values = random_values(count, 2);
   const Values first = sent_by(feedback, values);
-  EXPECT_EQ(sent_by(feedback, values), first) << "an attempt that broke has changed nothing";
+  EXPECT_EQ(sent_by(feedback, values), first) << "a failed attempt has changed nothing";
   feedback.commit();
   EXPECT_NE(sent_by(feedback, values), first);
 }
@@ -128,7 +128,7 @@ TEST_P(Feedback, TakesEachPartByItself) {
   }
 }
 
-TEST_P(Feedback, ForgetsWhatIsNotFinite) {
+TEST_P(Feedback, ForgetsValuesThatAreNotFinite) {
   Values values = random_values(4000, 4);
   values[7] = std::numeric_limits<float>::quiet_NaN();
   ErrorFeedback feedback(compression_);
@@ -142,7 +142,7 @@ TEST_P(Feedback, ForgetsWhatIsNotFinite) {
   }
 }
 
-TEST_P(Feedback, TellsWhatItSavesAndLoses) {
+TEST_P(Feedback, ReportsItsRatioAndError) {
   constexpr std::size_t count = 65'536;
   ErrorFeedback feedback(compression_);
   feedback.reserve(count);

@@ -1,8 +1,7 @@
 // Goal:   the cost of each algorithm follows its formula and the virtual time of the simulator; the
 //         model picks the cheapest.
 // Method: points computed by hand; virtual time, in which additions are free, of every algorithm
-//         for 2 to 17 ranks, of short and long vectors, within the tolerance that contention asks
-//         for.
+//         for 2 to 17 ranks, of short and long vectors, within a tolerance for contention.
 
 #include "collective/cost_model.hpp"
 
@@ -52,9 +51,9 @@ TEST(CostModel, OfFiveRanks) {
   const CostModel model(apart(5), alike);
   expect_cost(model, Algorithm::ring, 8 + 1.6 + 0.08);
   EXPECT_EQ(model.seconds(Algorithm::butterfly, 1000), std::nullopt);
-  // The four have their sums after 2 α + 0.75 n (β + γ), later than the fifth's have come; it gets
-  // the whole after α + n β more. The four hand down a quarter each before they gather, for 2 α + n
-  // β.
+  // The block of four has reduced after 2 α + 0.75 n (β + γ), later than the values of the fifth
+  // rank arrive; the fifth gets the result after α + n β more. The four send down a quarter each
+  // before they gather, in 2 α + n β.
   expect_cost(model, Algorithm::binary_blocks, (2 + 0.75 + 0.075) + (2 + 0.25 + 0.75));
   expect_cost(model, Algorithm::tree, (2 + 2 + 0.2) + (2 + 2 + 0.1));
 }
@@ -63,17 +62,16 @@ TEST(CostModel, OfTwoHosts) {
   const CostModel model({0, 0, 0, 1}, links);
   // A ring crosses once from each host.
   expect_cost(model, Algorithm::ring, 6 * 10 + 1.5 * 10 + 0.075);
-  // Ranks 0 and 1 exchange on their host, 2 and 3 do not; of the next step both messages of host 0
-  // to rank 2 and 3 are: rank 1's alone crosses.
+  // Ranks 0 and 1 exchange on their host, 2 and 3 across; in the next step only rank 1's message
+  // leaves host 0.
   expect_cost(model, Algorithm::butterfly, 4 * 10 + 1.5 * 10 + 0.075);
   // Two steps on the host, each way, and between the two leaders the cheapest: a tree of one step.
   expect_cost(model, Algorithm::two_level, 2 * (2 * (1 + 1) + 0.1) + (10 + 10 + 0.1));
 }
 
-TEST(CostModel, OfRanksThatShareACard) {
+TEST(CostModel, OfRanksThatShareANetworkCard) {
   const CostModel model({0, 0, 1, 1}, links);
-  // Each host's two messages of the second step cross at once: they are a quarter of the vector
-  // each.
+  // Both messages of a host cross at once in the second step; each is a quarter of the vector.
   const double one_way = (1 + 0.5) + (10 + 0.25 * 2 * 10);
   expect_cost(model, Algorithm::butterfly, 2 * one_way + 0.075);
 }
@@ -93,8 +91,8 @@ TEST(CostModel, TheCheapestDependsOnLengthAndRanks) {
   EXPECT_EQ(cheapest(17, 4e5), Algorithm::binary_blocks);
 }
 
-/// As docs/collectives.md has them.
-TEST(CostModel, ChangeTheCheapestWhereThePageSays) {
+/// The lengths in docs/collectives.md.
+TEST(CostModel, ChangesTheCheapestAtTheDocumentedLengths) {
   EXPECT_EQ(cheapest(8, 115e3), Algorithm::tree);
   EXPECT_EQ(cheapest(8, 130e3), Algorithm::butterfly);
   EXPECT_EQ(cheapest(7, 380e3), Algorithm::binary_blocks);
@@ -104,7 +102,7 @@ TEST(CostModel, ChangeTheCheapestWhereThePageSays) {
 /// Seconds of an allreduce in the simulator, from the start of the first to the end of the last.
 double simulated(std::uint32_t ranks, Algorithm algorithm, std::size_t values) {
   const auto ends = on_every_rank<TimePoint>(ranks, [&](Group& group) {
-    group.world().sleep_for(1s);  // so that all begin together, when all connections are known
+    group.world().sleep_for(1s);  // all begin together, when all connections exist
     std::vector<float> vector(values, 1);
     Allreduce(group, {.algorithm = algorithm}).reduce(vector);
     return group.world().now();
@@ -136,7 +134,7 @@ void expect_simulated_time(std::uint32_t ranks, Algorithm algorithm, std::size_t
       << name_of(algorithm) << " of " << ranks << " ranks, " << values << " values";
 }
 
-TEST(CostModel, AreThoseOfTheSimulator) {
+TEST(CostModel, AgreesWithTheSimulator) {
   for (std::uint32_t ranks = 2; ranks <= 17; ++ranks) {
     for (const std::size_t values : {100, 100'000, 600'000}) {
       for (const Algorithm algorithm :
@@ -154,7 +152,7 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
       .network = {.link = {.bandwidth = 1e8, .latency = 300us}, .card_bandwidth = 1e10},
       .within = {.bandwidth = 2e9, .latency = 5us}};
   const auto measured = on_every_rank<Links>(group, [](Group& members) {
-    members.world().sleep_for(members.rank().value * 7ms);  // they do not come together
+    members.world().sleep_for(members.rank().value * 7ms);  // they do not arrive together
     return measure_links(members, 256 * 1024);
   });
   EXPECT_THAT(measured, testing::Each(measured[0]));
