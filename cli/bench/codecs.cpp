@@ -14,7 +14,7 @@
 #include "base/random.hpp"
 #include "cli/bench/processes.hpp"
 #include "cli/bench/turns.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/machine.hpp"
 #include "base/random.hpp"
 #include "cli/bench/rank.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "job/launch/descriptor.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/tags.hpp"

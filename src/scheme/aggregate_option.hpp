@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "collective/algorithm.hpp"
+#include "collective/cost_model.hpp"
 #include "config/option_groups.hpp"
 #include "config/option_values.hpp"
 

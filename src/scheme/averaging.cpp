@@ -10,7 +10,7 @@ constexpr const char* compression_state = "compression";
 
 std::optional<Group> beside(const Group& group, const Averaging::Options& options) {
   const bool in_buckets = options.buckets && !options.server && !group.losses();
-  return in_buckets ? std::optional(group.beside()) : std::nullopt;
+  return in_buckets ? std::optional(group.duplicate()) : std::nullopt;
 }
 
 }  // namespace
@@ -138,11 +138,11 @@ std::string Averaging::aggregate() const {
 }
 
 std::map<std::string, OptimizerState> Averaging::worker_states() const {
-  const CompressedSums* const compressed = allreduce_.compressed();
+  const CompressedAllreduce* const compressed = allreduce_.compressed();
   if (!compressed) {
     return {};
   }
-  CompressedSums::Memory memory = compressed->memory();
+  CompressedAllreduce::Memory memory = compressed->memory();
   return {{compression_state,
            {.slots = {{"residual", std::move(memory.residual)},
                       {"own_velocity", std::move(memory.own_velocity)},
@@ -151,7 +151,7 @@ std::map<std::string, OptimizerState> Averaging::worker_states() const {
 }
 
 void Averaging::load_worker_states(const std::map<std::string, OptimizerState>& states) {
-  CompressedSums* const compressed = allreduce_.compressed();
+  CompressedAllreduce* const compressed = allreduce_.compressed();
   const auto found = states.find(compression_state);
   if (!compressed || found == states.end()) {
     return;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
@@ -99,7 +99,7 @@ void BucketSums::settle(std::size_t values) {
   if (book_ || group_.size() == 1) {
     return;
   }
-  const SumCost cost = allreduce_.cost(values);
+  const AllreduceCost cost = allreduce_.cost(values);
   const auto bytes = static_cast<double>(values * sizeof(float));
   const std::size_t buckets = options_.buckets.value_or(best_buckets(cost, bytes, least_bytes));
   const bool pays =

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/errors.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
@@ -51,7 +51,7 @@ Recovery::Recovery(Group& group)
 bool Recovery::survives(const std::function<void()>& work) {
   std::exception_ptr error;
   try {
-    group_.catch_up();
+    group_.drop_lost();
     work();
     return true;
   } catch (const ViewChanged&) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "optim/shard_ranges.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "kernels/optimizer_steps.hpp"
 
 namespace syncopate {

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
-#include "collective/broadcast.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/ring.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "kernels/finite.hpp"
+#include "kernels/reduce.hpp"
 #include "report/counts.hpp"
 
 namespace syncopate {

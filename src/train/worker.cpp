@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "job/spec/names.hpp"
 #include "scheme/aggregate_option.hpp"
 #include "scheme/registry.hpp"

@@ -16,7 +16,7 @@
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "base/random.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
 #include "transport/shared_values.hpp"

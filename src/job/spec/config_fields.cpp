@@ -1,11 +1,14 @@
 // Length: one table, with an entry for each option of `train`.
 #include "job/spec/config_fields.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
-#include "codec/compression.hpp"
+#include "codec/codec.hpp"
 #include "config/option_groups.hpp"
 #include "data/dataset.hpp"
 #include "job/spec/names.hpp"
@@ -245,6 +248,13 @@ std::vector<Field> schedule_and_start_fields() {
                             .help = "of every random choice"})};
 }
 
+std::string_view help_of_compress() {
+  static const std::string help =
+      fmt::format("what gradients and deltas become while they travel, with error feedback; {}",
+                  compression_help());
+  return help;
+}
+
 std::vector<Field> synchronization_fields() {
   return {
       field(&Config::transport,
@@ -254,16 +264,12 @@ std::vector<Field> synchronization_fields() {
              .help = "shm: shared memory between nodes of one host, sockets to others; tcp: "
                      "sockets alone; "
                      "mpi: as shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm"}),
-      field(
-          &Config::compress,
-          {.name = "compress",
-           .group = option_group::synchronization,
-           .value = "topk:RATIO",
-           .help =
-               "what gradients and deltas become while they travel, with error feedback; topk: the "
-               "greatest, RATIO of them in (0, 1]",
-           .choices = listed<known_compressions>,
-           .also = is_topk}),
+      field(&Config::compress, {.name = "compress",
+                                .group = option_group::synchronization,
+                                .value = parametrised_compressions(),
+                                .help = help_of_compress(),
+                                .choices = compression_names,
+                                .also = is_parametrised_compression}),
       field(&Config::compress_remote,
             {.name = "compress-remote",
              .group = option_group::synchronization,

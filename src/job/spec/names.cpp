@@ -11,7 +11,6 @@ constexpr std::array<Name, 3> networks{"mlp", "lenet5", "resnet18-v1"};
 constexpr std::array<Name, 7> optimizers{"sgd",  "momentum", "nesterov", "rmsprop",
                                          "adam", "adamw",    "adagrad"};
 constexpr std::array<Name, 2> splits{"iid", "class"};
-constexpr std::array<Name, 5> compressions{"none", "bf16", "fp16", "int8", "onebit"};
 
 }  // namespace
 
@@ -45,10 +44,6 @@ bool uses_epsilon(Name optimizer) {
 
 std::span<const Name> known_splits() {
   return splits;
-}
-
-std::span<const Name> known_compressions() {
-  return compressions;
 }
 
 }  // namespace syncopate

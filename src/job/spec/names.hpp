@@ -21,7 +21,5 @@ bool uses_epsilon(std::string_view optimizer);
 
 /// How data is split over workers, besides dirichlet:ALPHA.
 std::span<const std::string_view> known_splits();
-/// What values become while they travel, but for topk:RATIO.
-std::span<const std::string_view> known_compressions();
 
 }  // namespace syncopate

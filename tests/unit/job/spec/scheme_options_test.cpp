@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "collective/algorithm.hpp"
+#include "collective/cost_model.hpp"
 #include "job/spec/config_file.hpp"
 #include "job/spec/old_options.hpp"
 #include "scheme/aggregate_option.hpp"

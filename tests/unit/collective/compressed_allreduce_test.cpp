@@ -1,10 +1,11 @@
-// Goal:   a compressed mean leaves the same bits on every rank, whatever the codec, the number of ranks and the length;
-//         over many rounds its errors do not add up; momentum SGD reaches the minimum by it; only what crosses between hosts is compressed where that is
-//         asked for; and damaged bytes end it.
-// Method: groups in the simulator, for each codec; means of random vectors (seed printed) against float64; traffic
-//         as the transport counts it.
+// Goal:   a compressed mean leaves the same bits on every rank, whatever the codec, the number of
+//         ranks and the length; its errors do not accumulate over many rounds; momentum SGD reaches
+//         the minimum with it; --compress-remote compresses only between hosts; damaged bytes end
+//         it.
+// Method: groups in the simulator, for each codec; means of random vectors (seed printed) against
+//         float64; traffic as the transport counts it.
 
-#include "collective/compressed_sums.hpp"
+#include "collective/compressed_allreduce.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -17,7 +18,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "collective/allreduce.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "transport/tags.hpp"
@@ -50,12 +51,12 @@ double norm(const Values& values) {
   return std::sqrt(sum);
 }
 
-class EveryCompressedSum : public testing::TestWithParam<std::string> {
+class EveryCompressedAllreduce : public testing::TestWithParam<std::string> {
  protected:
   Allreduce::Options options() const { return {.compression = Compression::parse(GetParam())}; }
 };
 
-TEST_P(EveryCompressedSum, LeavesTheSameBitsOnEveryRankAtEveryLength) {
+TEST_P(EveryCompressedAllreduce, LeavesTheSameBitsOnEveryRankAtEveryLength) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const std::uint32_t ranks : {2U, 3U, 5U}) {
     for (const std::size_t length : {0U, 1U, 2U, 4U, 1001U, 200'003U}) {
@@ -70,7 +71,7 @@ TEST_P(EveryCompressedSum, LeavesTheSameBitsOnEveryRankAtEveryLength) {
   }
 }
 
-TEST_P(EveryCompressedSum, LosesNothingInTheLongRun) {
+TEST_P(EveryCompressedAllreduce, LosesNothingInTheLongRun) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   constexpr std::size_t length = 3000;
   constexpr std::uint32_t ranks = 3;
@@ -104,8 +105,8 @@ TEST_P(EveryCompressedSum, LosesNothingInTheLongRun) {
   EXPECT_LT(norm(difference), 0.1 * norm(expected));
 }
 
-/// The loss that momentum SGD comes to from about 0.1, less the least one: of three ranks, each with a quadratic
-/// function of its own, Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1, weighted 1, 2, 3.
+/// The final loss of momentum SGD from about 0.1, minus the least loss, for three ranks. Each has a
+/// quadratic function of its own, Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1, weighted 1, 2, 3.
 std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   constexpr std::size_t length = 3000;
   constexpr std::uint32_t ranks = 3;
@@ -146,7 +147,7 @@ std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   });
 }
 
-TEST_P(EveryCompressedSum, LetsMomentumReachTheMinimum) {
+TEST_P(EveryCompressedAllreduce, LetsMomentumReachTheMinimum) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   Allreduce::Options corrected = options();
   corrected.momentum = 0.9;
@@ -155,7 +156,7 @@ TEST_P(EveryCompressedSum, LetsMomentumReachTheMinimum) {
   EXPECT_LT(losses[0], 1e-5);
 }
 
-TEST_P(EveryCompressedSum, TakesNothingOfARankOfNoWeight) {
+TEST_P(EveryCompressedAllreduce, IgnoresARankWithoutWeight) {
   const auto results = on_every_rank<Values>(2, [&](Group& group) {
     Allreduce allreduce(group, options());
     Values values(100, group.rank() == Rank{0} ? 4.0F : std::nanf(""));
@@ -167,7 +168,7 @@ TEST_P(EveryCompressedSum, TakesNothingOfARankOfNoWeight) {
   EXPECT_THAT(results[0], testing::Contains(4.0F));
 }
 
-TEST_P(EveryCompressedSum, ShowsAllWhatIsNotFinite) {
+TEST_P(EveryCompressedAllreduce, ShowsEveryRankAValueThatIsNotFinite) {
   const auto results = on_every_rank<Values>(3, [&](Group& group) {
     Allreduce allreduce(group, options());
     Values values(9000, 1.0F);
@@ -183,7 +184,7 @@ TEST_P(EveryCompressedSum, ShowsAllWhatIsNotFinite) {
   }
 }
 
-TEST_P(EveryCompressedSum, SendsAsMuchLessAsItSays) {
+TEST_P(EveryCompressedAllreduce, SendsAsMuchLessAsItReports) {
   constexpr std::size_t length = 1'000'000;
   const auto bytes_sent = [&](const Allreduce::Options& options) {
     return on_every_rank<double>(2, [&](Group& group) {
@@ -194,7 +195,7 @@ TEST_P(EveryCompressedSum, SendsAsMuchLessAsItSays) {
       allreduce.compressed_mean(values, 0, 1, 2);
       const auto sent = static_cast<double>(group.transport().traffic().bytes_sent - before);
       if (options.compression) {
-        // Half of the vector as a part, half of it as sums, and two heads of messages.
+        // Half of the vector as a part, half of it as results, and two message headers.
         const CompressionStats stats = allreduce.compression();
         EXPECT_EQ(stats.values, length);
         EXPECT_NEAR(sent, static_cast<double>(stats.encoded_bytes), 200);
@@ -208,7 +209,7 @@ TEST_P(EveryCompressedSum, SendsAsMuchLessAsItSays) {
   EXPECT_NEAR(bytes_sent({}) / bytes_sent(options()), ratio, 0.05 * ratio);
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, EveryCompressedSum,
+INSTANTIATE_TEST_SUITE_P(Codecs, EveryCompressedAllreduce,
                          testing::Values("bf16", "fp16", "int8", "onebit", "topk:0.1"),
                          [](const auto& info) { return info.param.substr(0, 4); });
 
@@ -226,7 +227,7 @@ TEST(CompressRemote, LeavesASingleHostAlone) {
   EXPECT_THAT(results, Each(Eq(Values{1, 2, 1})));
 }
 
-TEST(CompressRemote, AddsUpEachHostWholeFirst) {
+TEST(CompressRemote, ReducesEachHostUncompressedFirst) {
   constexpr std::size_t length = 2'500'000;  // several slices of two levels
   const auto results = on_every_rank<Values>({.size = 4, .hosts = {0, 0, 1, 1}}, [&](Group& group) {
     Allreduce allreduce(group,
@@ -251,7 +252,7 @@ TEST(CompressRemote, AddsUpEachHostWholeFirst) {
   EXPECT_LT(norm(lost), 0.02 * norm(mean));
 }
 
-/// What a rank's means over some steps add up to; each step the ranks bring the same.
+/// The total of a rank's means over some steps with the same values.
 Values means_of_steps(Group& group, const Allreduce::Options& options, int steps) {
   Allreduce allreduce(group, options);
   Values sums(3000);
@@ -267,7 +268,7 @@ Values means_of_steps(Group& group, const Allreduce::Options& options, int steps
   return sums;
 }
 
-TEST(SumsOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
+TEST(AllreduceOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const bool remote : {false, true}) {
     const auto results =
@@ -289,18 +290,19 @@ TEST(SumsOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
   }
 }
 
-TEST(SumsOfVelocities, CannotBeTriedAgain) {
+TEST(AllreduceOfVelocities, CannotBeRetried) {
   const auto make = [](double momentum) {
-    CompressedSums(Compression::parse("int8"), CompressedSums::Commits::when_told, momentum);
+    CompressedAllreduce(Compression::parse("int8"), CompressedAllreduce::Commits::when_told,
+                        momentum);
   };
   EXPECT_NO_THROW(make(0));
   EXPECT_THROW(make(0.9), InternalError);
 }
 
-TEST(DamagedSums, AreRefusedByWhoeverGetsThem) {
+TEST(DamagedFrames, AreRefusedByTheirReceiver) {
   const auto results = on_every_rank<std::string>(2, [&](Group& group) -> std::string {
     const Compression compression = Compression::parse("int8");
-    if (group.rank() == Rank{0}) {  // speaks for itself, and says that a scale is infinite
+    if (group.rank() == Rank{0}) {  // sends a frame by hand, with an infinite scale
       const auto codec = make_codec(compression);
       std::vector<std::byte> frame(frame_bytes(*codec, 500));
       encode_frame(*codec, Values(500, 1), frame);
@@ -311,7 +313,7 @@ TEST(DamagedSums, AreRefusedByWhoeverGetsThem) {
       return "";
     }
     Values values(1000, 1);
-    CompressedSums sums(compression, CompressedSums::Commits::at_once);
+    CompressedAllreduce sums(compression, CompressedAllreduce::Commits::at_once);
     try {
       sums.run(group, values, 1, 0);
     } catch (const ProtocolError& error) {

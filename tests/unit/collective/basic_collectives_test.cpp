@@ -1,14 +1,14 @@
 // Goal:   allgather, broadcast and barrier keep their contracts for every number of ranks, and a
-//         rank that does not come is named.
+//         rank that does not take part is named.
 // Method: simulated groups of 1 to 17 ranks; a rank that sleeps past every deadline.
+
+#include "collective/basic_collectives.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "collective/allgather.hpp"
-#include "collective/broadcast.hpp"
 #include "membership/member_link.hpp"
 #include "tests/support/simulated_group.hpp"
 
@@ -43,7 +43,7 @@ TEST_P(Collectives, BroadcastGivesEveryRankTheValuesOfRankZero) {
   }
 }
 
-TEST_P(Collectives, NobodyPassesABarrierBeforeTheLastHasCome) {
+TEST_P(Collectives, NoRankPassesABarrierBeforeTheLastArrives) {
   const auto left_at = on_every_rank<TimePoint>(GetParam(), [](Group& group) {
     group.world().sleep_for(std::chrono::seconds(group.rank().value));
     barrier(group);
@@ -72,7 +72,7 @@ TEST(Allgather, NamesTheRanksThatDoNotCome) {
       std::sort(ranks.begin(), ranks.end());
       EXPECT_NEAR(to_seconds(error.wait().waited), 60, 0.1);
     }
-    group.world().sleep_for(std::chrono::hours(2));  // an end would look like a loss to others
+    group.world().sleep_for(std::chrono::hours(2));  // the others would take its end for a loss
     return ranks;
   });
   EXPECT_THAT(missing[0], ElementsAre(1, 2));

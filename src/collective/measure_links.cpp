@@ -1,10 +1,11 @@
-#include "collective/links.hpp"
+#include "collective/measure_links.hpp"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t trials = 5;
 
-/// What one rank measures in one trial, in seconds.
+/// The measurements of one rank in one trial, in seconds.
 struct Trial {
   double short_within = 0;
   double long_within = 0;
@@ -27,11 +28,11 @@ class Measurement {
  public:
   Measurement(Group& group, std::size_t bytes)
       : group_(group),
-        host_(group.of(ranks_on(group.hosts(), group.hosts()[group.rank().value]))),
+        host_(group.subgroup(ranks_on(group.hosts(), group.hosts()[group.rank().value]))),
         values_(bytes / sizeof(float)) {
-    const std::vector<Rank> firsts = first_ranks(group.hosts());
-    const bool leads = std::count(firsts.begin(), firsts.end(), group.rank()) > 0;
-    firsts_.emplace(group.of(leads ? firsts : std::vector{group.rank()}));
+    const std::vector<Rank> leaders = host_leaders(group.hosts());
+    const bool leads = std::count(leaders.begin(), leaders.end(), group.rank()) > 0;
+    leaders_.emplace(group.subgroup(leads ? leaders : std::vector{group.rank()}));
   }
 
   Trial run() {
@@ -40,38 +41,37 @@ class Measurement {
     trial.short_within = round_of(host_, 1);
     trial.long_within = round_of(host_, values_);
     barrier(group_);
-    trial.short_between = round_of(*firsts_, 1);
-    trial.long_between = round_of(*firsts_, values_);
+    trial.short_between = round_of(*leaders_, 1);
+    trial.long_between = round_of(*leaders_, values_);
     trial.addition = addition();
     return trial;
   }
 
  private:
-  /// The mean of some rounds in which each rank sends `values` to the next. A single one may be over before
-  /// it began, where the sender is ahead.
-  double round_of(Group& circle, std::size_t values) {
+  /// The mean of some rounds in which each rank sends `values` to the next. A single round may seem
+  /// to take no time, where the sender is ahead.
+  double round_of(Group& ring, std::size_t values) {
     const int rounds = values == 1 ? 8 : 2;
-    if (circle.size() == 1) {
+    if (ring.size() == 1) {
       return 0;
     }
-    const TimePoint begun = circle.world().now();
+    const TimePoint begun = ring.world().now();
     for (int round = 0; round < rounds; ++round) {
-      pass_on(circle, values);
+      pass_on(ring, values);
     }
-    return to_seconds(circle.world().now() - begun) / rounds;
+    return to_seconds(ring.world().now() - begun) / rounds;
   }
 
-  static void pass_on(Group& circle, std::size_t values) {
-    const std::span<float> scratch = circle.scratch(2 * values);
-    const Rank left = circle.neighbour(circle.size() - 1);
-    const NodeId right = circle.node(circle.neighbour(1));
-    const Tag tag = circle.tag(tags::links);
-    const auto receive = circle.transport().start_receive(
-        circle.node(left), tag, std::as_writable_bytes(scratch.first(values)));
-    const auto send =
-        circle.transport().start_send(right, tag, std::as_bytes(scratch.last(values)));
-    circle.await(*receive, left, "measuring of links");
-    send->wait(circle.deadline());
+  static void pass_on(Group& ring, std::size_t values) {
+    const std::span<float> scratch = ring.scratch(2 * values);
+    const Rank left = ring.neighbour(ring.size() - 1);
+    const NodeId right = ring.node(ring.neighbour(1));
+    const Tag tag = ring.tag(tags::links);
+    const auto receive = ring.transport().start_receive(
+        ring.node(left), tag, std::as_writable_bytes(scratch.first(values)));
+    const auto send = ring.transport().start_send(right, tag, std::as_bytes(scratch.last(values)));
+    ring.await(*receive, left, "measuring of links");
+    send->wait(ring.deadline());
   }
 
   double addition() {
@@ -83,12 +83,12 @@ class Measurement {
 
   Group& group_;
   Group host_;
-  std::optional<Group> firsts_;  ///< of the hosts; this rank alone, where it is none
+  std::optional<Group> leaders_;  ///< or this rank alone, where it is no leader
   std::size_t values_;
 };
 
-/// The fastest trial, each as slow as its slowest rank.
-double agreed(const std::vector<Trials>& all, double Trial::*seconds) {
+/// The time of the fastest trial; each is as slow as its slowest rank.
+double fastest_trial(const std::vector<Trials>& all, double Trial::*seconds) {
   double fastest = 0;
   for (std::size_t trial = 0; trial < trials; ++trial) {
     double slowest = 0;
@@ -115,7 +115,7 @@ Links measure_links(Group& group, std::size_t bytes) {
   std::generate(mine.begin(), mine.end(), [&] { return measurement.run(); });
   std::vector<Trials> all(group.size());
   allgather(group, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  const auto of = [&](double Trial::*seconds) { return agreed(all, seconds); };
+  const auto of = [&](double Trial::*seconds) { return fastest_trial(all, seconds); };
   return {.within = link_of(of(&Trial::short_within), of(&Trial::long_within), bytes),
           .between = link_of(of(&Trial::short_between), of(&Trial::long_between), bytes),
           .seconds_per_added_byte = of(&Trial::addition) / static_cast<double>(bytes)};
