@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "membership/coordinator.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -73,7 +72,7 @@ MemberLink::~MemberLink() {
 const View& MemberLink::join() {
   wire::ToCoordinator message;
   *message.mutable_join() = options_.join;
-  tell(message);
+  send(message);
   ear_ = world_.spawn("control", [this] { listen(); });
   heart_ = world_.spawn("heartbeat", [this] { beat(); });
   wait_until([this] { return received_view_.has_value(); });
@@ -119,7 +118,7 @@ bool MemberLink::sleep_unless_stopped(TimePoint when) {
 void MemberLink::report_complete() {
   wire::ToCoordinator message;
   message.mutable_complete();
-  tell(message);
+  send(message);
 }
 
 std::optional<double> MemberLink::speed_share() const {
@@ -167,7 +166,7 @@ std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
   wire::ToCoordinator message;
   *message.mutable_arrived() = arrived;
   message.mutable_arrived()->set_barrier(++barriers_);
-  tell(message);
+  send(message);
   return barriers_;
 }
 
@@ -185,39 +184,13 @@ void MemberLink::wait_until(const std::function<bool()>& ready) {
 void MemberLink::report(const wire::Evaluation& evaluation) {
   wire::ToCoordinator message;
   *message.mutable_evaluation() = evaluation;
-  tell(message);
+  send(message);
 }
 
 void MemberLink::report(const wire::Checkpoint& checkpoint) {
   wire::ToCoordinator message;
   *message.mutable_checkpoint() = checkpoint;
-  tell(message);
-}
-
-void MemberLink::report(const StepReport& report) {
-  wire::ToCoordinator message;
-  wire::Stepped& stepped = *message.mutable_stepped();
-  stepped.set_round(report.round);
-  stepped.set_steps(report.steps);
-  stepped.set_samples(report.samples);
-  stepped.set_seconds(to_seconds(report.took));
-  stepped.set_meets(report.meets);
-  stepped.set_communicated_seconds(to_seconds(report.communicated));
-  tell(message);
-}
-
-PaceOrder MemberLink::order() const {
-  const std::scoped_lock lock(mutex_);
-  return order_;
-}
-
-/// Orders come in the order in which they were given; one without a meeting leaves the last in force.
-void MemberLink::follow(const wire::Pace& pace) {
-  order_.step_samples = pace.step_samples();
-  if (pace.meet_after() > 0) {
-    order_.round = pace.round();
-    order_.meet_after = pace.meet_after();
-  }
+  send(message);
 }
 
 std::vector<Rank> MemberLink::lost() const {
@@ -240,7 +213,7 @@ Duration MemberLink::report_wait(const LongWait& wait) {
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
-  tell(message);
+  send(message);
   report->answered->wait(world_.now() + time_to_judge);
   const std::scoped_lock lock(mutex_);
   unanswered_.erase(missing.wait());
@@ -288,7 +261,7 @@ void MemberLink::fail(const std::exception& error) {
   // Who was lost, and why, the coordinator finds out by itself.
   if (!dynamic_cast<const PeerLost*>(&error)) {
     *message.mutable_abort() = to_abort(error);
-    tell(message);
+    send(message);
   }
   world_.sleep_for(
       time_to_explain);  // the answer cancels the node, and so ends this with its error
@@ -302,7 +275,7 @@ void MemberLink::leave(const wire::Leave& leave) {
   }
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
-  tell(message);
+  send(message);
   world_.transport().close(world_.now() + farewell);
   end_tasks();
 }
@@ -328,7 +301,7 @@ void MemberLink::beat() {
         *message.mutable_heartbeat() = status_;
       }
       message.mutable_heartbeat()->set_progress(progress_);
-      tell(message);
+      send(message);
       beat_now_->wait(world_.now() + options_.heartbeat_every);
     }
   } catch (const Error&) {
@@ -372,7 +345,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     switch (message.body_case()) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
       case wire::FromCoordinator::kReleased: pass(message.released()); break;
-      case wire::FromCoordinator::kPace: follow(message.pace()); break;
+      case wire::FromCoordinator::kPace: dispatch(message); break;
       case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
       case wire::FromCoordinator::kStop:
         stop_reason_ = message.stop().reason();
@@ -403,6 +376,18 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   }
 }
 
+void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {
+  const std::scoped_lock lock(mutex_);
+  handlers_[kind] = std::move(handler);
+}
+
+void MemberLink::dispatch(const wire::FromCoordinator& message) const {
+  const auto handler = handlers_.find(message.body_case());
+  if (handler != handlers_.end() && handler->second) {
+    handler->second(message);
+  }
+}
+
 /// What was said of the pace before a restart is not said in a run that is resumed there.
 void MemberLink::pass(const wire::Released& released) {
   released_ = released.barrier();
@@ -412,7 +397,7 @@ void MemberLink::pass(const wire::Released& released) {
   }
 }
 
-void MemberLink::tell(const wire::ToCoordinator& message) {
+void MemberLink::send(const wire::ToCoordinator& message) {
   post_to_coordinator(world_.transport(), message);
 }
 

@@ -87,7 +87,7 @@ void Recorder::view_installed(const View& view) {
                  {"workers", std::move(workers)}});
 }
 
-void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
+void Recorder::heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) {
   const bool before_first_round = leader().round() == 0;
   note_down(member, heartbeat);
   const bool first_round = before_first_round && leader().round() > 0;
