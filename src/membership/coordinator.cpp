@@ -163,7 +163,7 @@ void Coordinator::act(const RefuseJoin& refusal) {
   observer_.refused(refusal.abort.reason());
 }
 
-void Coordinator::act(const NameAbsent& absent) {
+void Coordinator::act(const ReportAbsent& absent) {
   observer_.awaiting(absent.names);
 }
 

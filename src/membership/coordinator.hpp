@@ -65,7 +65,7 @@ class Coordinator {
   void carry_out(const Decisions& decisions);
   void act(const AnswerEnquiry& answer);
   void act(const RefuseJoin& refusal);
-  void act(const NameAbsent& absent);
+  void act(const ReportAbsent& absent);
   void act(const InstallView& install);
   void act(const ReleaseBarrier& release);
   void act(const DropWorker& drop);

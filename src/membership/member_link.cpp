@@ -11,9 +11,9 @@
 namespace syncopate {
 namespace {
 
-constexpr Duration time_to_explain = std::chrono::seconds(3);
-constexpr Duration farewell = std::chrono::seconds(10);
-constexpr Duration time_to_judge = std::chrono::seconds(60);
+constexpr Duration abort_limit = std::chrono::seconds(3);
+constexpr Duration closing_limit = std::chrono::seconds(10);
+constexpr Duration answer_limit = std::chrono::seconds(60);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -53,14 +53,14 @@ void decline(World& world, const std::exception& why) {
   wire::ToCoordinator message;
   *message.mutable_abort() = to_abort(why);
   post_to_coordinator(world.transport(), message);
-  world.transport().close(world.now() + farewell);
+  world.transport().close(world.now() + closing_limit);
 }
 
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       changed_(world.make_event()),
-      beat_now_(world.make_event()),
+      heartbeat_now_(world.make_event()),
       stop_asked_(world.make_event()) {
   options_.join.set_address(world.transport().address());
 }
@@ -73,8 +73,8 @@ const View& MemberLink::join() {
   wire::ToCoordinator message;
   *message.mutable_join() = options_.join;
   send(message);
-  ear_ = world_.spawn("control", [this] { listen(); });
-  heart_ = world_.spawn("heartbeat", [this] { beat(); });
+  receive_loop_ = world_.spawn("control", [this] { receive(); });
+  heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
   wait_until([this] { return received_view_.has_value(); });
   view_ = *received_view_;
   for (const Member& member : view_.members) {
@@ -214,12 +214,12 @@ Duration MemberLink::report_wait(const LongWait& wait) {
     unanswered_.emplace(reports_, report);
   }
   send(message);
-  report->answered->wait(world_.now() + time_to_judge);
+  report->answered->wait(world_.now() + answer_limit);
   const std::scoped_lock lock(mutex_);
   unanswered_.erase(missing.wait());
   if (!report->more) {
     throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
-                               to_seconds(time_to_judge), missing.operation()));
+                               to_seconds(answer_limit), missing.operation()));
   }
   return *report->more;
 }
@@ -263,8 +263,7 @@ void MemberLink::fail(const std::exception& error) {
     *message.mutable_abort() = to_abort(error);
     send(message);
   }
-  world_.sleep_for(
-      time_to_explain);  // the answer cancels the node, and so ends this with its error
+  world_.sleep_for(abort_limit);  // the answer cancels the node, and so ends this with its error
   std::rethrow_exception(original);
 }
 
@@ -276,7 +275,7 @@ void MemberLink::leave(const wire::Leave& leave) {
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
   send(message);
-  world_.transport().close(world_.now() + farewell);
+  world_.transport().close(world_.now() + closing_limit);
   end_tasks();
 }
 
@@ -285,14 +284,14 @@ void MemberLink::end_tasks() {
     const std::scoped_lock lock(mutex_);
     leaving_ = true;
   }
-  if (heart_ || ear_) {
+  if (heartbeat_task_ || receive_loop_) {
     world_.cancel(std::make_exception_ptr(Cancelled("this member has left its job")));
   }
-  heart_.reset();
-  ear_.reset();
+  heartbeat_task_.reset();
+  receive_loop_.reset();
 }
 
-void MemberLink::beat() {
+void MemberLink::send_heartbeats() {
   try {
     for (;;) {
       wire::ToCoordinator message;
@@ -302,7 +301,7 @@ void MemberLink::beat() {
       }
       message.mutable_heartbeat()->set_progress(progress_);
       send(message);
-      beat_now_->wait(world_.now() + options_.heartbeat_every);
+      heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }
   } catch (const Error&) {
     // The node was cancelled: `listen` or `end_tasks` did it and told why.
@@ -310,7 +309,7 @@ void MemberLink::beat() {
   }
 }
 
-void MemberLink::listen() {
+void MemberLink::receive() {
   try {
     for (;;) {
       const Message message =
@@ -369,7 +368,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   }
   changed_->notify();
   if (message.released().restarts()) {
-    beat_now_->notify();  // from here on as in a run that is resumed
+    heartbeat_now_->notify();  // from here on as in a run that is resumed
   }
   if (message.has_stop()) {
     stop_asked_->notify();

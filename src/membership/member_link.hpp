@@ -13,8 +13,7 @@
 
 #include "base/errors.hpp"
 #include "runtime/control_link.hpp"
-#include "runtime/failure_listener.hpp"
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
 
@@ -114,8 +113,8 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
     std::optional<Duration> more{};
   };
 
-  void beat();
-  void listen();
+  void send_heartbeats();
+  void receive();
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& gone);
   void dispatch(const wire::FromCoordinator& message) const;
@@ -151,11 +150,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   bool leaving_ = false;
   std::exception_ptr ended_;  ///< why the job did
 
-  std::unique_ptr<Event> changed_;   // something arrived for the owner
-  std::unique_ptr<Event> beat_now_;  // ends the pause between heartbeats
+  std::unique_ptr<Event> changed_;        // something arrived for the owner
+  std::unique_ptr<Event> heartbeat_now_;  // ends the pause between heartbeats
   std::unique_ptr<Event> stop_asked_;
-  std::unique_ptr<Task> heart_;
-  std::unique_ptr<Task> ear_;
+  std::unique_ptr<Task> heartbeat_task_;
+  std::unique_ptr<Task> receive_loop_;
 };
 
 }  // namespace syncopate

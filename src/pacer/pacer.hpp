@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "pacer/pace.hpp"
 #include "pacer/pace_estimate.hpp"
+#include "pacer/pacer_client.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {

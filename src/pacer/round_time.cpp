@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 
 namespace syncopate {
 namespace {

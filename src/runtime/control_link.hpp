@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/time.hpp"
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 #include "wire/control.hpp"
 
 namespace syncopate {

@@ -127,7 +127,7 @@ TEST_F(CoordinatorTest, RefusesOnBothSidesAndGathersOn) {
     }
   });
   simulation_.run();
-  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its place is taken by pid 0 on sim");
+  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its slot is taken by pid 0 on sim");
   EXPECT_THAT(notes_.refusals, ElementsAre(told));
 }
 

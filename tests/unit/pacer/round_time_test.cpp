@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 
 namespace syncopate {
 namespace {

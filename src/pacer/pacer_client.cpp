@@ -1,4 +1,4 @@
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 
 #include <algorithm>
 
