@@ -17,7 +17,7 @@ StepReport from_wire(const wire::Stepped& stepped) {
           .steps = stepped.steps(),
           .samples = stepped.samples(),
           .took = from_seconds(stepped.seconds()),
-          .meets = stepped.meets(),
+          .synchronizes = stepped.meets(),
           .communicated = from_seconds(stepped.communicated_seconds())};
 }
 
@@ -43,7 +43,7 @@ void PacerService::report_first_paces() {
     if (worker.reason) {
       observer_.pace_decided({.worker = Rank{rank},
                               .round = worker.round,
-                              .meet_after = worker.meet_after,
+                              .sync_after = worker.sync_after,
                               .step_samples = worker.step_samples,
                               .reason = *worker.reason},
                              Duration::zero());
@@ -116,7 +116,7 @@ void PacerService::send(const Paces& paces) {
   for (const Pace& pace : paces) {
     wire::FromCoordinator message;
     message.mutable_pace()->set_round(pace.round);
-    message.mutable_pace()->set_meet_after(pace.meet_after.value_or(0));
+    message.mutable_pace()->set_meet_after(pace.sync_after.value_or(0));
     message.mutable_pace()->set_step_samples(pace.step_samples);
     send(pace.worker, message);
     observer_.pace_decided(pace, world_.now() - installed_);
@@ -149,7 +149,7 @@ void PacerLink::report(const StepReport& report) {
   stepped.set_steps(report.steps);
   stepped.set_samples(report.samples);
   stepped.set_seconds(to_seconds(report.took));
-  stepped.set_meets(report.meets);
+  stepped.set_meets(report.synchronizes);
   stepped.set_communicated_seconds(to_seconds(report.communicated));
   link_.send(message);
 }
@@ -159,14 +159,14 @@ PaceOrder PacerLink::order() const {
   return order_;
 }
 
-/// Orders come in the order in which the pacer gave them. One without `meet_after` leaves the last
+/// Orders come in the order in which the pacer gave them. One without `sync_after` leaves the last
 /// one in force.
 void PacerLink::follow(const wire::Pace& pace) {
   const std::scoped_lock lock(mutex_);
   order_.step_samples = pace.step_samples();
   if (pace.meet_after() > 0) {
     order_.round = pace.round();
-    order_.meet_after = pace.meet_after();
+    order_.sync_after = pace.meet_after();
   }
 }
 

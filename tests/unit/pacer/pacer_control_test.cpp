@@ -43,8 +43,12 @@ wire::FromCoordinator pace_message(std::uint64_t round, std::uint64_t meet_after
 TEST(PacerLink, SendsTheFieldsOfAStepReport) {
   KeepingLink link;
   PacerLink pacer(link);
-  pacer.report(
-      {.round = 3, .steps = 2, .samples = 64, .took = 500ms, .meets = true, .communicated = 250ms});
+  pacer.report({.round = 3,
+                .steps = 2,
+                .samples = 64,
+                .took = 500ms,
+                .synchronizes = true,
+                .communicated = 250ms});
   ASSERT_EQ(link.sent.size(), 1U);
   const wire::Stepped& stepped = link.sent[0].stepped();
   EXPECT_EQ(stepped.round(), 3U);
@@ -63,7 +67,7 @@ TEST(PacerLink, KeepsTheLastRoundThatAnOrderNamed) {
   link.handlers[Kind::kPace](pace_message(3, 0, 16));
   const PaceOrder order = pacer.order();
   EXPECT_EQ(order.round, 2U);
-  EXPECT_EQ(order.meet_after, 5U);
+  EXPECT_EQ(order.sync_after, 5U);
   EXPECT_EQ(order.step_samples, 16U);
 }
 
