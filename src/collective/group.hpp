@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "runtime/failure_listener.hpp"
+#include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
 #include "transport/tags.hpp"

@@ -89,7 +89,7 @@ void Balance::heard(std::span<const Step> steps) {
   std::vector<double> speeds;
   for (std::size_t rank = 0; rank < steps.size(); ++rank) {
     PaceEstimate& estimate = estimates_[rank];
-    estimate.heard(steps[rank].samples, steps[rank].took);
+    estimate.observe(steps[rank].samples, steps[rank].took);
     if (estimate.known() && estimate.sample_seconds() > 0) {
       speeds.push_back(1 / estimate.sample_seconds());
     }

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 

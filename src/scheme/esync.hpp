@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "config/option_groups.hpp"
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {

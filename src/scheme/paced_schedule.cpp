@@ -14,12 +14,12 @@ bool PacedSchedule::meets_after(const LocalStep& step) {
                 .steps = steps_,
                 .samples = step.samples,
                 .took = step.took,
-                .meets = meets,
+                .synchronizes = meets,
                 .communicated = step.communicated});
   if (meets) {
     ++round_;
     steps_ = 0;
-    first_.meet_after.reset();  // was said of the first round alone
+    first_.sync_after.reset();  // was said of the first round alone
   }
   return meets;
 }
@@ -42,16 +42,16 @@ OptimizerState PacedSchedule::state() const {
 void PacedSchedule::load(const OptimizerState& state) {
   const auto samples = state.counters.find(step_samples_counter);
   if (samples != state.counters.end()) {
-    first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .meet_after = {}};
+    first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .sync_after = {}};
   }
 }
 
 bool PacedSchedule::is_time() const {
   const PaceOrder order = line_.order();
-  if (order.round == round_ && order.meet_after > 0) {
-    return steps_ >= order.meet_after;
+  if (order.round == round_ && order.sync_after > 0) {
+    return steps_ >= order.sync_after;
   }
-  return first_.meet_after && steps_ >= *first_.meet_after;
+  return first_.sync_after && steps_ >= *first_.sync_after;
 }
 
 }  // namespace syncopate

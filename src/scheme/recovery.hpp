@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collective/group.hpp"
-#include "runtime/adaptive_limit.hpp"
+#include "runtime/waits.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/batch.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/time.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 

@@ -18,8 +18,8 @@ struct RequestBytes {
   std::uint64_t step;
   std::uint64_t samples;
   double loss_sum;
-  std::uint64_t push_place;
-  std::uint64_t pull_place;
+  std::uint64_t push_offset;
+  std::uint64_t pull_offset;
   float weight;
   std::uint8_t kind;
   std::uint8_t push;
@@ -89,8 +89,8 @@ std::vector<std::byte> encode(const Request& request) {
   return join(RequestBytes{.step = request.step,
                            .samples = request.samples,
                            .loss_sum = request.loss_sum,
-                           .push_place = request.push_place.value_or(nowhere),
-                           .pull_place = request.pull_place.value_or(nowhere),
+                           .push_offset = request.push_offset.value_or(nowhere),
+                           .pull_offset = request.pull_offset.value_or(nowhere),
                            .weight = request.weight,
                            .kind = static_cast<std::uint8_t>(request.kind),
                            .push = request.push,
@@ -124,8 +124,8 @@ Request decode_request(std::span<const std::byte> bytes) {
           .samples = head.samples,
           .loss_sum = head.loss_sum,
           .weight = head.weight,
-          .push_place = place_in(head.push_place),
-          .pull_place = place_in(head.pull_place),
+          .push_offset = place_in(head.push_offset),
+          .pull_offset = place_in(head.pull_offset),
           .ranks = std::move(ranks)};
 }
 

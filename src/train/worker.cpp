@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "collective/basic_collectives.hpp"
 #include "job/spec/names.hpp"
+#include "pacer/pacer_control.hpp"
 #include "scheme/aggregate_option.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
@@ -96,7 +97,8 @@ void warn_of_small_batches(const JobPlan& plan) {
 /// A worker's model, and where it meets others, before its first step.
 class WorkerSetup {
  public:
-  WorkerSetup(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+  WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
+              const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
   /// What a checkpoint says of this worker's loop, and of the pacer.
@@ -131,11 +133,11 @@ class WorkerSetup {
   Progress progress_;
 };
 
-WorkerSetup::WorkerSetup(World& world, MemberLink& link, Replica& replica,
+WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
                          const WorkerOptions& options)
     : options_(options),
       replica_(replica),
-      pacer_(link),
+      pacer_(pacer),
       workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
     server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
@@ -271,9 +273,10 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
+  PacerLink pacer(link);
   const View& view = link.join();
   try {
-    WorkerSetup setup(world, link, replica, options);
+    WorkerSetup setup(world, link, pacer, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
     if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
       warn_of_small_batches(options.plan);

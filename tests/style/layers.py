@@ -13,7 +13,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
        "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
 
 # Folders that stand side by side: none of them includes another.
-BESIDE_EACH_OTHER = [{"collective", "server", "membership"}, {"collective", "server", "pacer"}]
+BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the
 # composer of worlds may see the simulator: other code cannot know which world it runs in.

@@ -186,7 +186,7 @@ bool JobPlan::workers_regroup() const {
 
 ConsistencyOptions JobPlan::consistency() const {
   return server_keeps_model() ? server_policy_of(config_).consistency
-                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::sums};
+                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::reduce};
 }
 
 RuleSpec JobPlan::server_rule() const {

@@ -1,4 +1,4 @@
-#include "membership/places.hpp"
+#include "membership/job_slots.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 
 namespace syncopate {
 namespace {
@@ -24,67 +24,67 @@ std::string count_of(std::uint32_t count, wire::Role role) {
 
 }  // namespace
 
-std::string place_name(wire::Role role, std::uint32_t index) {
+std::string slot_name(wire::Role role, std::uint32_t index) {
   return name_of(role_from_wire(role), Rank{index});
 }
 
-std::string Places::Wish::who() const {
-  const std::string name = index ? place_name(role, *index) : fmt::format("another {}", noun(role));
+std::string JobSlots::SlotRequest::describe() const {
+  const std::string name = index ? slot_name(role, *index) : fmt::format("another {}", noun(role));
   return fmt::format("{} (pid {} on {})", name, pid, host);
 }
 
-std::optional<std::string> Places::objection_to(NodeId node, const Wish& wish) const {
-  role_from_wire(wish.role);  // refuses an unknown one
-  const std::uint32_t room = room_for(wish.role);
-  if (!wish.index) {
-    return next_free(node, wish.role) < room
+std::optional<std::string> JobSlots::objection_to(NodeId node, const SlotRequest& request) const {
+  role_from_wire(request.role);  // refuses an unknown one
+  const std::uint32_t room = room_for(request.role);
+  if (!request.index) {
+    return next_free(node, request.role) < room
                ? std::nullopt
-               : std::optional(fmt::format("this job has room for {}, and every place is taken",
-                                           count_of(room, wish.role)));
+               : std::optional(fmt::format("this job has room for {}, and every slot is taken",
+                                           count_of(room, request.role)));
   }
-  if (*wish.index >= room) {
-    return fmt::format("this job has room for {}", count_of(room, wish.role));
+  if (*request.index >= room) {
+    return fmt::format("this job has room for {}", count_of(room, request.role));
   }
-  const Holder* holder = holder_of(wish.role, *wish.index);
+  const Holder* holder = holder_of(request.role, *request.index);
   const auto own = holders_.find(node);
   if (holder == nullptr || (own != holders_.end() && &own->second == holder)) {
     return std::nullopt;
   }
-  return fmt::format("its place is taken by pid {} on {}", holder->place.pid, holder->place.host);
+  return fmt::format("its slot is taken by pid {} on {}", holder->place.pid, holder->place.host);
 }
 
-std::uint32_t Places::take(NodeId node, const Wish& wish) {
-  const std::uint32_t index = wish.index ? *wish.index : next_free(node, wish.role);
-  Holder& holder = holders_[node] = {.place = wish};
+std::uint32_t JobSlots::take(NodeId node, const SlotRequest& request) {
+  const std::uint32_t index = request.index ? *request.index : next_free(node, request.role);
+  Holder& holder = holders_[node] = {.place = request};
   holder.place.index = index;
   return index;
 }
 
-std::string Places::who_is(NodeId node) const {
+std::string JobSlots::holder_name(NodeId node) const {
   const auto holder = holders_.find(node);
-  return holder == holders_.end() ? "" : holder->second.place.who();
+  return holder == holders_.end() ? "" : holder->second.place.describe();
 }
 
-bool Places::all_filled() const {
+bool JobSlots::all_filled() const {
   const auto filled = std::count_if(holders_.begin(), holders_.end(),
                                     [](const auto& entry) { return entry.second.joined; });
   return filled == std::int64_t{options_.workers} + options_.servers + options_.evaluators;
 }
 
-std::string Places::absent() const {
+std::string JobSlots::absent() const {
   std::vector<std::string> names;
   for (const wire::Role role : roles) {
     for (std::uint32_t index = 0; index < room_for(role); ++index) {
       const Holder* holder = holder_of(role, index);
       if (holder == nullptr || !holder->joined) {
-        names.push_back(place_name(role, index));
+        names.push_back(slot_name(role, index));
       }
     }
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::uint32_t Places::room_for(wire::Role role) const {
+std::uint32_t JobSlots::room_for(wire::Role role) const {
   switch (role) {
     case wire::ROLE_WORKER: return options_.workers;
     case wire::ROLE_SERVER: return options_.servers;
@@ -93,14 +93,14 @@ std::uint32_t Places::room_for(wire::Role role) const {
   }
 }
 
-const Places::Holder* Places::holder_of(wire::Role role, std::uint32_t index) const {
+const JobSlots::Holder* JobSlots::holder_of(wire::Role role, std::uint32_t index) const {
   const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const auto& entry) {
     return entry.second.place.role == role && entry.second.place.index == index;
   });
   return found == holders_.end() ? nullptr : &found->second;
 }
 
-std::uint32_t Places::next_free(NodeId node, wire::Role role) const {
+std::uint32_t JobSlots::next_free(NodeId node, wire::Role role) const {
   const auto own = holders_.find(node);
   if (own != holders_.end() && own->second.place.role == role) {
     return *own->second.place.index;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/time.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {
@@ -48,6 +50,27 @@ struct View {
   const Member* find(Role role, Rank rank) const;
   /// "worker 2 (pid 4711 on c3)", "the coordinator", or "node 7".
   std::string describe(NodeId node) const;
+};
+
+/// Reports the workers that a job goes on without, as its coordinator decides.
+///
+/// Thread: any; one at a time waits in `await_more`.
+class FailureListener {
+ public:
+  virtual ~FailureListener() = default;
+
+  /// Ranks, in the order in which the coordinator dropped them, which is the same for all members.
+  virtual std::vector<Rank> lost() const = 0;
+
+  /// Reports to the coordinator that this worker has finished its last synchronization. Once.
+  virtual void finished() = 0;
+  /// True once every remaining worker has finished its last synchronization, so no result can be
+  /// requested any more.
+  virtual bool all_finished() const = 0;
+
+  /// Blocks until more than `known` are lost, or all have finished. False: the deadline has passed.
+  /// Errors: what ended the job.
+  virtual bool await_more(std::size_t known, TimePoint deadline) = 0;
 };
 
 /// Errors: ProtocolError, for a role that this build does not know.

@@ -1,4 +1,4 @@
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 
 #include <algorithm>
 
@@ -17,9 +17,9 @@ std::string_view words_for(PaceReason reason) {
 
 FirstPace first_pace(PaceRule rule, std::uint32_t batch_size) {
   if (rule == PaceRule::paper) {
-    return {.step_samples = batch_size, .meet_after = 1};
+    return {.step_samples = batch_size, .sync_after = 1};
   }
-  return {.step_samples = probe_samples(batch_size), .meet_after = std::nullopt};
+  return {.step_samples = probe_samples(batch_size), .sync_after = std::nullopt};
 }
 
 std::vector<double> speed_shares(const PacerState& state) {

@@ -1,13 +1,13 @@
 // Goal:   a round is as short as its three reasons allow, a step as large as fits, and neither flutters.
 // Method: values worked out by hand; each reason in turn is the one that decides.
 
-#include "pacer/round_time.hpp"
+#include "pacer/round_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 
 namespace syncopate {
 namespace {
@@ -17,14 +17,16 @@ using namespace std::chrono_literals;
 constexpr DeviceSpeed fast{.sample_seconds = 0.001, .batch_size = 64};
 constexpr DeviceSpeed slow{.sample_seconds = 0.05, .batch_size = 64};
 
-double round_of(std::initializer_list<DeviceSpeed> devices, Duration meeting, bool waits = false) {
-  return to_seconds(shortest_round(std::span(devices.begin(), devices.size()), meeting, waits));
+double round_of(std::initializer_list<DeviceSpeed> devices, Duration synchronization,
+                bool waits = false) {
+  return to_seconds(
+      shortest_round(std::span(devices.begin(), devices.size()), synchronization, waits));
 }
 
 TEST(RoundTime, IsTheLongestOfItsReasons) {
   EXPECT_NEAR(round_of({fast, slow}, 1ms), 4 * 0.05, 1e-6) << "a probe of the slowest";
   EXPECT_NEAR(round_of({fast, fast}, 1ms), 64 * 0.001, 1e-6) << "a mini-batch of the fastest";
-  EXPECT_NEAR(round_of({fast, slow}, 50ms), 1.0, 1e-6) << "twenty times the meeting";
+  EXPECT_NEAR(round_of({fast, slow}, 50ms), 1.0, 1e-6) << "twenty times the synchronization";
 }
 
 TEST(RoundTime, HasRoomForTheMeetingWhereDevicesWaitForIt) {
@@ -33,10 +35,10 @@ TEST(RoundTime, HasRoomForTheMeetingWhereDevicesWaitForIt) {
 }
 
 TEST(RoundTime, GoesHalfTheWayAndNotForATenth) {
-  EXPECT_EQ(followed(1s, 3s), 2s);
-  EXPECT_EQ(followed(1s, 500ms), 750ms);
-  EXPECT_EQ(followed(1s, 1099ms), 1s);
-  EXPECT_EQ(followed(1s, 901ms), 1s);
+  EXPECT_EQ(smoothed_round_time(1s, 3s), 2s);
+  EXPECT_EQ(smoothed_round_time(1s, 500ms), 750ms);
+  EXPECT_EQ(smoothed_round_time(1s, 1099ms), 1s);
+  EXPECT_EQ(smoothed_round_time(1s, 901ms), 1s);
 }
 
 TEST(RoundTime, FitsStepsIntoIt) {

@@ -1,4 +1,4 @@
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 
 #include <fmt/format.h>
 

@@ -11,12 +11,12 @@
 namespace syncopate {
 
 /// "worker 2", "server 0", "the evaluator". Errors: ProtocolError, for an unknown role.
-std::string place_name(wire::Role role, std::uint32_t index);
+std::string slot_name(wire::Role role, std::uint32_t index);
 
 /// The places of a job, so many of each role, and who holds them: a pure state machine.
 ///
 /// Invariant: a place is held by one node at most, and a node holds one place at most.
-class Places {
+class JobSlots {
  public:
   struct Options {
     std::uint32_t workers = 1;
@@ -25,28 +25,28 @@ class Places {
   };
 
   /// What a node asks for: a place by its index, or the next free one of the role.
-  struct Wish {
+  struct SlotRequest {
     wire::Role role = wire::ROLE_UNKNOWN;
     std::optional<std::uint32_t> index;
     std::string host;
     std::uint32_t pid = 0;
 
     /// "worker 2 (pid 4711 on c3)", or "another worker (pid 4711 on c3)".
-    std::string who() const;
+    std::string describe() const;
   };
 
-  explicit Places(Options options) : options_(options) {}
+  explicit JobSlots(Options options) : options_(options) {}
 
   /// Why `node` cannot have what it asks for, or empty. What it holds already, it may ask for again.
   /// Errors: ProtocolError, for an unknown role.
-  std::optional<std::string> objection_to(NodeId node, const Wish& wish) const;
+  std::optional<std::string> objection_to(NodeId node, const SlotRequest& request) const;
   /// Gives a place, to which there was no objection, in exchange for any that the node holds.
-  std::uint32_t take(NodeId node, const Wish& wish);
+  std::uint32_t take(NodeId node, const SlotRequest& request);
   /// The node needs its place no more.
   void give_back(NodeId node) { holders_.erase(node); }
 
   /// "worker 2 (pid 4711 on c3)", or empty for a node without a place.
-  std::string who_is(NodeId node) const;
+  std::string holder_name(NodeId node) const;
 
   /// The node has joined the job in its place.
   void fill(NodeId node) { holders_.at(node).joined = true; }
@@ -56,7 +56,7 @@ class Places {
 
  private:
   struct Holder {
-    Wish place;  ///< with its index
+    SlotRequest place;  ///< with its index
     bool joined = false;
   };
 

@@ -1,30 +1,69 @@
-#include "membership/wait_judge.hpp"
+#include "membership/wait_policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace syncopate {
 namespace {
 
 constexpr Duration least_extension = std::chrono::milliseconds(50);
 
+/// A worker's word, kept within what `Duration` can add up.
+Duration bounded(double seconds) {
+  constexpr double longest = 1e8;
+  return std::isfinite(seconds) ? from_seconds(std::clamp(seconds, 0.0, longest))
+                                : Duration::zero();
+}
+
 }  // namespace
 
-void WaitJudge::joined(NodeId worker, TimePoint now) {
+StepWatch::StepWatch(const Options& options, TimePoint now)
+    : options_(options), begun_(now), progressed_(now) {
+  options_.wait_limit = std::max(options_.wait_limit, options_.heartbeat);
+}
+
+void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
+  const bool begins = heartbeat.computing() && (!computing_ || heartbeat.step() != step_);
+  const bool ends = computing_ && !heartbeat.computing();
+  if (begins || ends) {
+    begun_ = now;
+  }
+  if (begins || heartbeat.progress() != progress_) {
+    progressed_ = now;
+  }
+  computing_ = heartbeat.computing();
+  step_ = heartbeat.step();
+  progress_ = heartbeat.progress();
+  expected_ = bounded(heartbeat.expected_seconds());
+}
+
+TimePoint StepWatch::due() const {
+  if (!computing_) {
+    return begun_ + options_.wait_limit;
+  }
+  if (expected_ == Duration::zero()) {
+    return progressed_ + std::max(options_.wait_limit, options_.unknown_step);
+  }
+  const Duration likely = from_seconds(options_.factor * to_seconds(expected_));
+  return std::max(begun_ + std::max(options_.wait_limit, likely),
+                  progressed_ + options_.wait_limit);
+}
+void WaitPolicy::joined(NodeId worker, TimePoint now) {
   workers_.emplace(worker, Worker{StepWatch(options_, now), now});
 }
 
-void WaitJudge::heard(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now) {
+void WaitPolicy::on_heartbeat(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now) {
   const auto found = workers_.find(worker);
   if (found != workers_.end()) {
-    found->second.watch.heard(heartbeat, now);
+    found->second.watch.on_heartbeat(heartbeat, now);
   }
 }
 
-void WaitJudge::gone(NodeId worker) {
+void WaitPolicy::gone(NodeId worker) {
   workers_.erase(worker);
 }
 
-WaitJudge::Verdict WaitJudge::judge(const Report& report, TimePoint now) {
+WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   if (auto missing = hanging(now); !missing.empty()) {
     return {.missing = std::move(missing), .hang = true};
   }
@@ -40,7 +79,7 @@ WaitJudge::Verdict WaitJudge::judge(const Report& report, TimePoint now) {
 }
 
 /// A wait for workers that are all gone ends by itself: the group, or the server, is about to learn of it.
-WaitJudge::Verdict WaitJudge::give_up(const Report& report, TimePoint now) {
+WaitPolicy::Verdict WaitPolicy::give_up(const Report& report, TimePoint now) {
   std::vector<NodeId> awaited = report.awaited;
   std::erase_if(awaited, [this](NodeId node) { return !workers_.contains(node); });
   if (awaited.empty()) {
@@ -56,12 +95,12 @@ WaitJudge::Verdict WaitJudge::give_up(const Report& report, TimePoint now) {
   return {.missing = idle.empty() ? std::move(awaited) : std::move(idle)};
 }
 
-const StepWatch* WaitJudge::watch(NodeId worker) const {
+const StepWatch* WaitPolicy::watch(NodeId worker) const {
   const auto found = workers_.find(worker);
   return found == workers_.end() ? nullptr : &found->second.watch;
 }
 
-std::vector<NodeId> WaitJudge::hanging(TimePoint now) const {
+std::vector<NodeId> WaitPolicy::hanging(TimePoint now) const {
   std::vector<NodeId> nodes;
   for (const auto& [node, worker] : workers_) {
     if (worker.watch.hangs(now)) {
@@ -72,7 +111,7 @@ std::vector<NodeId> WaitJudge::hanging(TimePoint now) const {
 }
 
 /// Of these, the workers that are no longer waited for and report no wait themselves.
-std::vector<NodeId> WaitJudge::idle_of(const std::vector<NodeId>& nodes, TimePoint now) const {
+std::vector<NodeId> WaitPolicy::idle_of(const std::vector<NodeId>& nodes, TimePoint now) const {
   std::vector<NodeId> idle;
   std::ranges::copy_if(nodes, std::back_inserter(idle), [&](NodeId node) {
     const auto found = workers_.find(node);
@@ -83,7 +122,7 @@ std::vector<NodeId> WaitJudge::idle_of(const std::vector<NodeId>& nodes, TimePoi
 }
 
 /// When the first of those that the reporter may wait for is no longer waited for.
-std::optional<TimePoint> WaitJudge::next_due(NodeId reporter, TimePoint now) const {
+std::optional<TimePoint> WaitPolicy::next_due(NodeId reporter, TimePoint now) const {
   std::optional<TimePoint> next;
   for (const auto& [node, worker] : workers_) {
     if (node != reporter && worker.watch.waited_for(now)) {
@@ -94,7 +133,7 @@ std::optional<TimePoint> WaitJudge::next_due(NodeId reporter, TimePoint now) con
 }
 
 /// Reports come at least twice a limit, so that no verdict comes much later than it could.
-WaitJudge::Verdict WaitJudge::extend(NodeId reporter, Duration wanted, TimePoint now) {
+WaitPolicy::Verdict WaitPolicy::extend(NodeId reporter, Duration wanted, TimePoint now) {
   const Duration longest = std::max(options_.wait_limit / 2, least_extension);
   const Duration more = std::clamp(wanted, least_extension, longest);
   if (const auto found = workers_.find(reporter); found != workers_.end()) {

@@ -1,4 +1,4 @@
-#include "optim/rule_memory.hpp"
+#include "optim/rule_state.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

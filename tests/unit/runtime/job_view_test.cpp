@@ -1,7 +1,7 @@
 // Goal:   a view travels whole, and tells which of its members share a host.
 // Method: a round trip through its message; views of members on known and unknown machines.
 
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

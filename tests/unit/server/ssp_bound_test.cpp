@@ -3,7 +3,7 @@
 // Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some of
 //         which die. The staleness rule is checked against a log of the updates that came in.
 
-#include "server/ssp_table.hpp"
+#include "server/ssp_bound.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

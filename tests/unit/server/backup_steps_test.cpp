@@ -3,7 +3,7 @@
 // Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some of
 //         which die, checked against a log of what came in.
 
-#include "server/backup_admission.hpp"
+#include "server/backup_steps.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -2,15 +2,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "optim/optimizer_state.hpp"
 #include "optim/shard_ranges.hpp"
 
 namespace syncopate {
+
+/// Everything that an optimizer remembers between steps, for checkpoints.
+struct OptimizerState {
+  std::map<std::string, std::vector<float>> slots;  ///< "momentum_buffer": one value per parameter
+  std::map<std::string, std::int64_t> counters;     ///< "step"
+};
 
 /// What a rule remembers of a range of parameters between steps: slots of one value per parameter,
 /// all 0 at first, and, if it counts them, its steps.
