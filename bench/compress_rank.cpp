@@ -67,7 +67,7 @@ void train(const Orders& orders, World& world, Group& group) {
       {.name = "momentum", .learning_rate = 0.01}, "cpu");
   replica->initialise(1);
   Ssgd ssgd(group,
-            {.averaging = {.compression = orders.compression, .buckets = BucketSums::Options{}}});
+            {.averaging = {.compression = orders.compression, .buckets = BucketReducer::Options{}}});
   for (int step = 0; step < warm_up_steps; ++step) {
     take_step(ssgd, *replica, batch);
   }

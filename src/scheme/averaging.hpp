@@ -53,13 +53,14 @@ class Averaging {
     bool ahead = false;
     /// The model's mean is taken bucket by bucket, and may begin before the meeting; not with a server, nor in a
     /// group that knows its losses. Empty: in one piece, at the meeting.
-    std::optional<BucketSums::Options> buckets{};
+    std::optional<BucketReducer::Options> buckets{};
   };
 
-  using Values = MeetingValues;
+  using Values = SyncValues;
 
   struct Result {
-    RoundInfo table;  ///< the round of its meeting is filled in; no step infos, if another ended it
+    RoundInfo
+        round_info;  ///< the round of its meeting is filled in; no step infos, if another ended it
     Duration communicated{};
   };
 
@@ -71,10 +72,10 @@ class Averaging {
   GradientSink* begin(std::uint64_t samples, std::span<float> gradient);
 
   /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
-  Result meet(Round round, const StepInfo& info, const Values& values);
+  Result synchronize(Round round, const StepInfo& info, const Values& values);
 
   /// Between two meetings: see `Recovery::settle_losses`.
-  void settle_losses();
+  void agree_after_failures();
 
   /// This worker will not come again. Waits for those who may need it yet.
   void leave();
@@ -96,20 +97,20 @@ class Averaging {
 
  private:
   double weight_of(std::uint64_t samples) const;
-  Result attempt(Round round, const StepInfo& info, const Values& values);
-  Result meet_with_those_left(Round round, const StepInfo& info, const Values& values);
+  Result average_once(Round round, const StepInfo& info, const Values& values);
+  Result average_with_recovery(Round round, const StepInfo& info, const Values& values);
   void prepare(std::size_t values);
-  void add_by_server(std::span<float> values, float share, const PushFacts& facts);
+  void reduce_on_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
   /// What adds up, beside the group that exchanges step infos: step infos are then about the ends of passes alone, while
   /// buckets are still under way.
-  std::optional<Group> adding_;
+  std::optional<Group> bucket_group_;
   Allreduce allreduce_;
   std::optional<Recovery> recovery_;
-  std::uint64_t samples_done_ = 0;     ///< of all workers
-  std::optional<BucketSums> buckets_;  ///< last: it ends before what it uses
+  std::uint64_t samples_done_ = 0;        ///< of all workers
+  std::optional<BucketReducer> buckets_;  ///< last: it ends before what it uses
 };
 
 }  // namespace syncopate

@@ -19,15 +19,16 @@ class Ending {
 
 }  // namespace
 
-void BackgroundMeeting::begin(Round round, const StepInfo& info, const Averaging::Values& values) {
+void BackgroundAveraging::begin(Round round, const StepInfo& info,
+                                const Averaging::Values& values) {
   finished_ = false;
   task_ = averaging_.group().world().spawn("meeting", [this, round, info, values] {
     const Ending ending(finished_);
-    result_ = averaging_.meet(round, info, values);
+    result_ = averaging_.synchronize(round, info, values);
   });
 }
 
-Averaging::Result BackgroundMeeting::take() {
+Averaging::Result BackgroundAveraging::take() {
   const std::unique_ptr<Task> task = std::exchange(task_, nullptr);
   task->join();
   return *std::exchange(result_, std::nullopt);

@@ -13,12 +13,12 @@ namespace syncopate {
 ///
 /// Threads: one task calls. From `begin` until `take` the background task has the averaging and the
 ///          values for its own.
-class BackgroundMeeting {
+class BackgroundAveraging {
  public:
   /// `averaging` outlives this.
-  explicit BackgroundMeeting(Averaging& averaging) : averaging_(averaging) {}
+  explicit BackgroundAveraging(Averaging& averaging) : averaging_(averaging) {}
   /// Waits for the end of a meeting that is under way.
-  ~BackgroundMeeting() = default;
+  ~BackgroundAveraging() = default;
 
   /// No other is under way. The values are lent until `take`.
   void begin(Round round, const StepInfo& info, const Averaging::Values& values);

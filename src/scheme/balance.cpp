@@ -85,7 +85,7 @@ Balance::Balance(Options options)
   }
 }
 
-void Balance::heard(std::span<const Step> steps) {
+void Balance::observe(std::span<const Step> steps) {
   std::vector<double> speeds;
   for (std::size_t rank = 0; rank < steps.size(); ++rank) {
     PaceEstimate& estimate = estimates_[rank];

@@ -34,7 +34,7 @@ class Balance {
   explicit Balance(Options options);
 
   /// The steps of all workers, by rank.
-  void heard(std::span<const Step> steps);
+  void observe(std::span<const Step> steps);
   /// Of the next step, by rank. Those to begin with, until every device has been heard.
   const std::vector<std::uint32_t>& sizes() const { return sizes_; }
 

@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-BucketBook::BucketBook(std::size_t values, std::size_t buckets) {
+BucketTracker::BucketTracker(std::size_t values, std::size_t buckets) {
   std::size_t end = values;
   for (std::size_t left = buckets; left > 0; --left) {
     const std::size_t begin = values / buckets * (left - 1);
@@ -18,7 +18,7 @@ BucketBook::BucketBook(std::size_t values, std::size_t buckets) {
   begin();
 }
 
-void BucketBook::begin() {
+void BucketTracker::begin() {
   missing_.clear();
   for (const Bucket& bucket : buckets_) {
     missing_.push_back(bucket.end - bucket.begin);
@@ -26,7 +26,7 @@ void BucketBook::begin() {
   complete_ = 0;
 }
 
-void BucketBook::told(std::size_t begin, std::size_t end) {
+void BucketTracker::mark_ready(std::size_t begin, std::size_t end) {
   for (std::size_t i = 0; i < size(); ++i) {
     const std::size_t first = std::max(begin, buckets_[i].begin);
     const std::size_t last = std::min(end, buckets_[i].end);

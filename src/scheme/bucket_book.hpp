@@ -12,7 +12,7 @@ namespace syncopate {
 /// values become final in: a collective has to be called in the same one by all.
 ///
 /// Invariant: bucket i has left `incomplete` once all of its values, and those of all buckets before it, are told.
-class BucketBook {
+class BucketTracker {
  public:
   struct Bucket {
     std::size_t begin;
@@ -20,7 +20,7 @@ class BucketBook {
   };
 
   /// At least one bucket, and no more than values.
-  BucketBook(std::size_t values, std::size_t buckets);
+  BucketTracker(std::size_t values, std::size_t buckets);
 
   std::size_t size() const { return buckets_.size(); }
   Bucket bucket(std::size_t i) const { return buckets_[i]; }
@@ -28,7 +28,7 @@ class BucketBook {
   /// Forgets what it was told.
   void begin();
   /// Values [begin, end) are final. Errors: InternalError, where more values are told of a bucket than it has.
-  void told(std::size_t begin, std::size_t end);
+  void mark_ready(std::size_t begin, std::size_t end);
   /// How many buckets may leave: the first so many.
   std::size_t complete() const { return complete_; }
 

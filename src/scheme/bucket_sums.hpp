@@ -29,7 +29,7 @@ namespace syncopate {
 /// Invariant: all ranks call the same collectives in the same order, which is why they agree on overlap.
 /// Thread:    one calls. From `begin` until the end of `weighted_mean` the background task has the group, the
 ///            allreduce and the values that it was told of for its own.
-class BucketSums final : public GradientSink {
+class BucketReducer final : public GradientSink {
  public:
   struct Options {
     bool overlap = true;  ///< unless somebody else does not want it
@@ -40,13 +40,13 @@ class BucketSums final : public GradientSink {
   };
 
   /// `group` and `allreduce`, which is of it, outlive this.
-  BucketSums(Group& group, Allreduce& allreduce, const Options& options);
+  BucketReducer(Group& group, Allreduce& allreduce, const Options& options);
   /// Gives up the step under way, if there is one: waits for the end of the bucket that is being added, which
   /// comes, since either the others get there or the job ends. An error of that step goes with it: who gives
   /// a step up has one already, of the same cause.
-  ~BucketSums() override;
-  BucketSums(const BucketSums&) = delete;
-  BucketSums& operator=(const BucketSums&) = delete;
+  ~BucketReducer() override;
+  BucketReducer(const BucketReducer&) = delete;
+  BucketReducer& operator=(const BucketReducer&) = delete;
 
   /// Before a backward pass of this weight, into `gradient`. Returns who takes what it makes; null, where buckets are
   /// added afterwards.
@@ -55,7 +55,7 @@ class BucketSums final : public GradientSink {
 
   /// Settles what is to be settled once, for gradients of so many values: a collective, no part of the time that
   /// means take. Errors: those of `allgather` and `Allreduce::pick`.
-  void settle(std::size_t values);
+  void agree(std::size_t values);
 
   /// Replaces the gradient by its mean over all ranks: of the step that was begun, when all of it has been told; else
   /// of these values, as `Allreduce::weighted_mean`.
@@ -71,24 +71,24 @@ class BucketSums final : public GradientSink {
     std::span<float> gradient;
   };
 
-  void add_up(const Pass& pass) noexcept;
-  double total_of(double weight);
-  void add_bucket(std::size_t i, std::span<float> values, double weight, double total_weight);
+  void reduce_buckets(const Pass& pass) noexcept;
+  double total_weight_of_ranks(double weight);
+  void reduce_bucket(std::size_t i, std::span<float> values, double weight, double total_weight);
   bool await(std::size_t bucket);
-  void expect_all_told() const;
+  void expect_all_ready() const;
 
   Group& group_;
   Allreduce& allreduce_;
   Options options_;
-  bool willing_ = false;  ///< to overlap: this rank
+  bool wants_overlap_ = false;  ///< to overlap: this rank
   bool overlaps_ = false;
 
-  mutable std::mutex mutex_;        // guards the two below
-  std::optional<BucketBook> book_;  ///< empty until it is settled
-  bool given_up_ = false;
-  std::exception_ptr failure_;    ///< of the background task, until it is joined
-  std::unique_ptr<Event> moved_;  ///< another bucket is complete, or the step is given up
-  std::unique_ptr<Task> task_;    ///< last: it ends before what it uses
+  mutable std::mutex mutex_;              // guards the two below
+  std::optional<BucketTracker> tracker_;  ///< empty until it is settled
+  bool abandoned_ = false;
+  std::exception_ptr failure_;         ///< of the background task, until it is joined
+  std::unique_ptr<Event> progressed_;  ///< another bucket is complete, or the step is given up
+  std::unique_ptr<Task> task_;         ///< last: it ends before what it uses
 };
 
 }  // namespace syncopate

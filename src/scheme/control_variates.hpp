@@ -37,9 +37,9 @@ class ControlVariates {
   void correct(std::span<float> gradient, std::uint32_t samples);
 
   /// A round ends: makes the new c_i, and writes it to `mine`, as long as a gradient.
-  void depart(std::span<float> mine);
+  void contribute(std::span<float> mine);
   /// The mean over workers of what they wrote at their last `depart` has come.
-  void arrived(std::span<const float> mean);
+  void on_mean(std::span<const float> mean);
 
   /// Between two rounds. Goes on as the variates did that the state was taken from.
   /// Errors of `load`: DataError, when the state is none of control variates.

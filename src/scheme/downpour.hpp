@@ -42,27 +42,27 @@ class Downpour : public Scheme {
       : clock_(clock),
         server_(server),
         options_(options),
-        meetings_(options.start),
-        held_{.step = options.start.steps} {}
+        rounds_(options.start),
+        pending_{.step = options.start.steps} {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }
   std::uint64_t discard_pending() override;
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
-  void hold(std::span<const float> gradient, const StepFacts& facts);
-  void let_go();
+  void accumulate(std::span<const float> gradient, const StepFacts& facts);
+  void clear_pending();
   ServerClient::Result exchange(Replica& replica, bool push, bool fetch);
 
   const Clock& clock_;
   ServerClient& server_;
   Options options_;
-  ServerMeetings meetings_;
-  std::vector<float> sum_;  ///< of the gradients since the last push
-  PushFacts held_;          ///< what they add up to
-  std::uint64_t held_steps_ = 0;
+  ServerRounds rounds_;
+  std::vector<float> gradient_sum_;  ///< of the gradients since the last push
+  PushFacts pending_;                ///< what they add up to
+  std::uint64_t pending_steps_ = 0;
 };
 
 namespace option {

@@ -42,7 +42,7 @@ Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const ServerClient::Result result = exchange(replica);
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
-  outcome.meeting = meetings_.next(result.reply, facts.requests);
+  outcome.sync_round = rounds_.next(result.reply, facts.requests);
   outcome.push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
   return outcome;
 }
@@ -52,10 +52,10 @@ std::uint64_t Easgd::discard_pending() {
   return std::exchange(steps_since_, 0);
 }
 
-std::optional<Meeting> Easgd::leave(Replica& replica) {
-  std::optional<Meeting> last;
+std::optional<SyncRound> Easgd::leave(Replica& replica) {
+  std::optional<SyncRound> last;
   if (since_.samples > 0) {
-    last = meetings_.next(exchange(replica).reply, {});
+    last = rounds_.next(exchange(replica).reply, {});
   }
   server_.leave();
   return last;

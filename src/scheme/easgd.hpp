@@ -25,13 +25,13 @@ class Easgd : public Scheme {
       : clock_(clock),
         server_(server),
         options_(options),
-        meetings_(options.start),
+        rounds_(options.start),
         since_{.step = options.start.steps} {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   std::uint64_t discard_pending() override;
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   ServerClient::Result exchange(Replica& replica);
@@ -39,7 +39,7 @@ class Easgd : public Scheme {
   const Clock& clock_;
   ServerClient& server_;
   Options options_;
-  ServerMeetings meetings_;
+  ServerRounds rounds_;
   PushFacts since_;  ///< the last exchange
   std::uint64_t steps_since_ = 0;
 };

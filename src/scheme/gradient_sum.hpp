@@ -7,7 +7,7 @@
 namespace syncopate {
 
 /// Σ n_k g_k over mini-batches of n_k samples with mean gradients g_k.
-class GradientSum {
+class GradientAccumulator {
  public:
   /// All gradients are equally long.
   void add(std::span<const float> mean, std::uint32_t samples);

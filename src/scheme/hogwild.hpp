@@ -29,13 +29,13 @@ class Hogwild : public Scheme {
       : clock_(clock),
         model_(model),
         options_(options),
-        meetings_(model, options.start),
+        rounds_(model, options.start),
         read_at_(options.start.updates) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void read(Replica& replica);
@@ -44,7 +44,7 @@ class Hogwild : public Scheme {
   const Clock& clock_;
   SharedModel& model_;
   Options options_;
-  SharedMeetings meetings_;
+  SharedModelRounds rounds_;
   std::uint64_t read_at_;  ///< updates when the parameters were read
   std::vector<float> before_;
 };

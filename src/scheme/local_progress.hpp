@@ -40,7 +40,7 @@ class LocalProgress {
   }
 
   /// A local step was taken.
-  void stepped() {
+  void on_step() {
     double& velocity = state_.velocity;
     velocity = options_.momentum * velocity + 1;
     length_ += rate_factor() * (options_.nesterov ? 1 + options_.momentum * velocity : velocity);
@@ -48,7 +48,7 @@ class LocalProgress {
   }
 
   /// The length of the round, which ends.
-  double take() {
+  double finish_round() {
     state_.steps = std::max<std::uint64_t>(1, std::exchange(steps_, 0));
     return std::exchange(length_, 0);
   }

@@ -68,21 +68,21 @@ class LocalRounds : public Scheme {
   std::map<std::string, OptimizerState> states() const override;
   std::map<std::string, OptimizerState> worker_states() const override;
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
-  void settle_losses() override { averaging_.settle_losses(); }
+  void agree_after_failures() override { averaging_.agree_after_failures(); }
   void restart() override { averaging_.restart(); }
   std::string aggregate() const override { return averaging_.aggregate(); }
   CompressionStats compression() const override { return averaging_.compression(); }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
-  void begin_with(Replica& replica);
-  bool waits() const { return !options_.overlap || last_round_ || drains_; }
-  void hold(const StepFacts& facts);
-  StepInfo depart(Replica& replica);
-  Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
-  Meeting meet_at_once(Replica& replica, Spent& spent);
-  Meeting end_meeting(Replica& replica, Spent& spent);
-  Averaging::Values lent() {
+  void initialise(Replica& replica);
+  bool blocks() const { return !options_.overlap || last_round_ || drains_; }
+  void accumulate(const StepFacts& facts);
+  StepInfo contribute(Replica& replica);
+  SyncRound apply_result(const Averaging::Result& result, Replica& replica, Spent& spent);
+  SyncRound synchronize_now(Replica& replica, Spent& spent);
+  SyncRound finish_background(Replica& replica, Spent& spent);
+  Averaging::Values sync_values() {
     return {.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
   }
   void correct(Replica& replica, const StepFacts& facts);
@@ -93,11 +93,11 @@ class LocalRounds : public Scheme {
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
-  bool last_round_ = false;       ///< the end is agreed upon
-  bool drains_ = false;           ///< a checkpoint is agreed upon, which the next round ends with
-  StepInfo held_;                 ///< what this replica's next step info says
-  std::uint64_t held_steps_ = 0;  ///< likewise
-  OwnPart gone_with_{};           ///< with what it went to its meeting
+  bool last_round_ = false;  ///< the end is agreed upon
+  bool drains_ = false;      ///< a checkpoint is agreed upon, which the next round ends with
+  StepInfo pending_;         ///< what this replica's next step info says
+  std::uint64_t pending_steps_ = 0;  ///< likewise
+  OwnContribution contribution_{};   ///< with what it went to its meeting
   Duration communicated_{};
   LocalProgress progress_;
   std::optional<ControlVariates> control_;
@@ -105,13 +105,13 @@ class LocalRounds : public Scheme {
   // As long as the parts of the replica; empty before the first step.
   std::vector<float> global_;          ///< w_t
   std::vector<float> global_buffers_;  ///< likewise
-  std::vector<float> gone_;          ///< the parameters with which the replica went to its meeting
-  std::vector<float> gone_buffers_;  ///< likewise
+  std::vector<float> contributed_;  ///< the parameters with which the replica went to its meeting
+  std::vector<float> contributed_buffers_;  ///< likewise
   SharedValues mean_;                ///< Δ_i, and then their mean; lent to the meeting under way
   std::vector<float> mean_buffers_;  ///< likewise
   std::vector<float> mean_control_;  ///< c_i, and then c; lent; empty without drift correction
 
-  BackgroundMeeting meeting_;  ///< last: it ends before what it uses
+  BackgroundAveraging background_;  ///< last: it ends before what it uses
 };
 
 }  // namespace syncopate

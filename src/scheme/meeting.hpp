@@ -27,7 +27,7 @@ StepInfo step_info_of(const StepFacts& facts);
 /// The step infos of all workers, and what follows from them.
 struct RoundInfo {
   std::vector<StepInfo> infos;  ///< by rank
-  Meeting meeting;              ///< its round is the caller's to count
+  SyncRound sync_round;         ///< its round is the caller's to count
   Duration waited{};  ///< by this worker, for the last step info, pauses of others taken off
 };
 
@@ -39,7 +39,7 @@ struct RoundInfo {
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 
 /// What follows from the step infos of a meeting. Pure.
-Meeting conclude(const std::vector<StepInfo>& infos);
+SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
 
 /// Σ w_j over the step infos, w_j their weights.
 double total_weight(const std::vector<StepInfo>& infos);

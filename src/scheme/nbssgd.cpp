@@ -7,7 +7,7 @@ namespace syncopate {
 namespace {
 
 /// Rounds of which a worker hears at once: the latest one, with the samples of all.
-Meeting joined(const std::optional<Meeting>& before, Meeting latest) {
+SyncRound merged(const std::optional<SyncRound>& before, SyncRound latest) {
   if (before) {
     latest.samples += before->samples;
     latest.loss_sum += before->loss_sum;
@@ -30,7 +30,7 @@ Nbssgd::Nbssgd(Group& group, const Options& options)
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   Outcome outcome;
-  rounds_.book(replica.view(Part::grads), facts);
+  rounds_.add(replica.view(Part::grads), facts);
   take_results(replica, outcome);
   while (rounds_.pauses()) {
     await_result(replica, outcome);
@@ -38,14 +38,14 @@ Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   return outcome;
 }
 
-std::optional<Meeting> Nbssgd::leave(Replica& replica) {
+std::optional<SyncRound> Nbssgd::leave(Replica& replica) {
   Outcome outcome;
   rounds_.leave();
   while (!rounds_.ended()) {
     await_result(replica, outcome);
   }
   averaging_.leave();
-  return outcome.meeting;
+  return outcome.sync_round;
 }
 
 void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
@@ -67,22 +67,23 @@ Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
   replica.store(Part::buffers);
   for (const auto& round : results) {
     step(replica, *round);
-    Meeting meeting = round->meeting;
-    meeting.own = OwnPart{.steps = round->staleness.size(), .samples = round->info.samples};
-    outcome.meeting = joined(outcome.meeting, std::move(meeting));
+    SyncRound sync_round = round->sync_round;
+    sync_round.own =
+        OwnContribution{.steps = round->staleness.size(), .samples = round->info.samples};
+    outcome.sync_round = merged(outcome.sync_round, std::move(sync_round));
     for (const std::uint64_t staleness : round->staleness) {
       outcome.push_statuses.push_back({.staleness = staleness});
     }
   }
   const Duration communicated = results.back()->communicated;
-  rounds_.give_back(std::move(results));
+  rounds_.release(std::move(results));
   outcome.spent.update += clock_.now() - begun;
   return communicated;
 }
 
 /// A round without samples moves nothing, not even by momentum.
 void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
-  if (round.meeting.samples == 0) {
+  if (round.sync_round.samples == 0) {
     return;
   }
   const std::span<const float> mean = round.gradient.all();
@@ -90,7 +91,7 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
   replica.store(Part::grads);
   replica.set_learning_rate(options_.learning_rate(samples_));
   replica.local_step();
-  samples_ += round.meeting.samples;
+  samples_ += round.sync_round.samples;
 }
 
 }  // namespace syncopate

@@ -54,7 +54,7 @@ class Nbssgd : public Scheme {
     averaging_.load_worker_states(states);
   }
   void restart() override { averaging_.restart(); }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void await_result(Replica& replica, Outcome& outcome);

@@ -23,12 +23,12 @@ namespace syncopate {
 struct NbssgdRound {
   explicit NbssgdRound(SharedMemory* memory) : gradient(memory) {}
 
-  StepInfo info{};                         ///< this worker's
-  std::vector<std::uint64_t> staleness{};  ///< of each of its mini-batches, in rounds
-  SharedValues gradient;                   ///< g_i; after the allreduce Σ n_i g_i / N
-  std::vector<float> brought_buffers{};    ///< of the replica, as they were contributed
-  std::vector<float> buffers{};            ///< likewise; after the allreduce their mean
-  Meeting meeting{};                       ///< the round, and what followed from it
+  StepInfo info{};                           ///< this worker's
+  std::vector<std::uint64_t> staleness{};    ///< of each of its mini-batches, in rounds
+  SharedValues gradient;                     ///< g_i; after the allreduce Σ n_i g_i / N
+  std::vector<float> contributed_buffers{};  ///< of the replica, as they were contributed
+  std::vector<float> buffers{};              ///< likewise; after the allreduce their mean
+  SyncRound sync_round{};                    ///< the round, and what followed from it
   Duration communicated{};
 };
 
@@ -65,7 +65,7 @@ class NbssgdRounds {
   NbssgdRounds& operator=(const NbssgdRounds&) = delete;
 
   /// A mini-batch with mean gradient `gradient`, computed at the model that the last taken round left.
-  void book(std::span<const float> gradient, const StepFacts& facts);
+  void add(std::span<const float> gradient, const StepFacts& facts);
 
   using Results = std::deque<std::unique_ptr<NbssgdRound>>;
 
@@ -74,7 +74,7 @@ class NbssgdRounds {
   /// they were contributed.
   Results take(std::span<float> buffers);
   /// Results that are applied: their memory serves other rounds.
-  void give_back(Results results);
+  void release(Results results);
 
   /// Whether the worker computes nothing until it has taken another result.
   bool pauses();
@@ -92,22 +92,22 @@ class NbssgdRounds {
   void run_rounds();
   std::unique_ptr<NbssgdRound> await_contribution();
   bool may_contribute() const;
-  std::unique_ptr<NbssgdRound> room_for_result();
+  std::unique_ptr<NbssgdRound> acquire_round();
   std::unique_ptr<NbssgdRound> contribute();
-  bool conclude(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);
+  bool finish_round(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);
 
   Group& group_;
   Averaging& averaging_;
   Options options_;
-  Signals signals_;
+  RoundSignals signals_;
   std::size_t most_results_;
 
   std::mutex mutex_;  // guards all down to failure_
-  RoundBook book_;
+  RoundTracker tracker_;
   RoundDrain drain_;
-  GradientSum sum_;             ///< of the open round
-  StepInfo info_;               ///< likewise
-  std::uint64_t pending_ = 0;   ///< samples booked that are in no result that was taken
+  GradientAccumulator accumulator_;  ///< of the open round
+  StepInfo info_;                    ///< likewise
+  std::uint64_t pending_ = 0;        ///< samples booked that are in no result that was taken
   std::vector<float> buffers_;  ///< the replica's, after its last mini-batch and the last round
   Round taken_;                 ///< the last that the worker has taken
   Results finished_;            ///< not taken
@@ -115,10 +115,10 @@ class NbssgdRounds {
   std::size_t in_use_ = 0;      ///< results that are not free
   bool last_ = false;           ///< the open round is the last
   bool ended_ = false;
-  bool given_up_ = false;
+  bool abandoned_ = false;
   std::exception_ptr failure_;
 
-  GradientSum departing_;                   ///< the task's own
+  GradientAccumulator contribution_;        ///< the task's own
   std::unique_ptr<Event> to_rounds_;        ///< a contribution may be due
   std::unique_ptr<Event> to_worker_;        ///< a result has come, or none will
   std::unique_ptr<Task> receives_signals_;  ///< null in a group of one

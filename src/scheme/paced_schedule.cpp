@@ -7,35 +7,35 @@ constexpr const char* step_samples_counter = "step_samples";
 
 }  // namespace
 
-bool PacedSchedule::meets_after(const LocalStep& step) {
+bool PacedSchedule::due_after(const LocalStep& step) {
   ++steps_;
-  const bool meets = is_time();
-  line_.report({.round = round_,
-                .steps = steps_,
-                .samples = step.samples,
-                .took = step.took,
-                .meets = meets,
-                .communicated = step.communicated});
-  if (meets) {
+  const bool due = is_due();
+  pacer_.report({.round = round_,
+                 .steps = steps_,
+                 .samples = step.samples,
+                 .took = step.took,
+                 .meets = due,
+                 .communicated = step.communicated});
+  if (due) {
     ++round_;
     steps_ = 0;
     first_.meet_after.reset();  // was said of the first round alone
   }
-  return meets;
+  return due;
 }
 
 std::uint32_t PacedSchedule::step_samples() const {
-  const std::uint32_t samples = told_samples();
+  const std::uint32_t samples = ordered_samples();
   return samples < batch_size_ ? samples : 0;
 }
 
-std::uint32_t PacedSchedule::told_samples() const {
-  const PaceOrder order = line_.order();
+std::uint32_t PacedSchedule::ordered_samples() const {
+  const PaceOrder order = pacer_.order();
   return order.step_samples > 0 ? order.step_samples : first_.step_samples;
 }
 
 OptimizerState PacedSchedule::state() const {
-  return {.slots = {}, .counters = {{step_samples_counter, told_samples()}}};
+  return {.slots = {}, .counters = {{step_samples_counter, ordered_samples()}}};
 }
 
 /// The pacer goes on with what it knows, so the first round is like any other.
@@ -46,8 +46,8 @@ void PacedSchedule::load(const OptimizerState& state) {
   }
 }
 
-bool PacedSchedule::is_time() const {
-  const PaceOrder order = line_.order();
+bool PacedSchedule::is_due() const {
+  const PaceOrder order = pacer_.order();
   if (order.round == round_ && order.meet_after > 0) {
     return steps_ >= order.meet_after;
   }

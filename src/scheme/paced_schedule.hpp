@@ -17,22 +17,22 @@ class PacedSchedule : public SyncSchedule {
   };
 
   /// `line` outlives this.
-  PacedSchedule(PacerClient& line, const Options& options)
-      : line_(line),
+  PacedSchedule(PacerClient& pacer, const Options& options)
+      : pacer_(pacer),
         first_(options.first),
         batch_size_(options.batch_size),
         round_(options.done + 1) {}
 
-  bool meets_after(const LocalStep& step) override;
+  bool due_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
  private:
-  bool is_time() const;
-  std::uint32_t told_samples() const;
+  bool is_due() const;
+  std::uint32_t ordered_samples() const;
 
-  PacerClient& line_;
+  PacerClient& pacer_;
   FirstPace first_;  ///< what holds until the pacer says otherwise
   std::uint32_t batch_size_;
   std::uint64_t round_;

@@ -14,7 +14,7 @@ Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
   replica.store(Part::params);
   return {
       .spent = {.communicate = result.communicated, .wait = result.waited},
-      .meeting = meetings_.next(result.reply, facts.requests),
+      .sync_round = rounds_.next(result.reply, facts.requests),
       .push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}}};
 }
 

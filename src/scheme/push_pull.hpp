@@ -28,12 +28,12 @@ class PushPull : public Scheme {
 
   /// `server` outlives this.
   PushPull(ServerClient& server, const Options& options)
-      : server_(server), options_(options), meetings_(options.start), step_(options.start.steps) {}
+      : server_(server), options_(options), rounds_(options.start), step_(options.start.steps) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }
-  std::optional<Meeting> leave(Replica& /*replica*/) override {
+  std::optional<SyncRound> leave(Replica& /*replica*/) override {
     server_.leave();
     return std::nullopt;
   }
@@ -41,7 +41,7 @@ class PushPull : public Scheme {
  private:
   ServerClient& server_;
   Options options_;
-  ServerMeetings meetings_;
+  ServerRounds rounds_;
   std::uint64_t step_;
 };
 

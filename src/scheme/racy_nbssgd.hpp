@@ -21,20 +21,20 @@ class RacyContribution {
  public:
   /// `group` outlives this.
   RacyContribution(Group& group, const BatchCut& batch, SignalRule signal)
-      : signals_(group), book_(batch, Round{}, signal) {}
+      : signals_(group), tracker_(batch, Round{}, signal) {}
 
   /// A mini-batch with mean gradient `gradient`. Returns whether the contribution is due; the others
   /// have then been signalled.
   bool add(std::span<const float> gradient, const StepFacts& facts);
 
-  std::uint64_t mini_batches() const { return book_.booked(); }
-  std::uint64_t samples() const { return sum_.samples(); }
+  std::uint64_t mini_batches() const { return tracker_.pending(); }
+  std::uint64_t samples() const { return accumulator_.samples(); }
   double loss_sum() const { return loss_sum_; }
   /// What was requested after any of its mini-batches.
   const StepRequests& requests() const { return requests_; }
   /// into = Σ n_k g_k / `divisor`.
   void divided_into(std::span<float> into, double divisor) const {
-    sum_.divided_into(into, divisor);
+    accumulator_.divided_into(into, divisor);
   }
   /// It has been applied, and so has each of its mini-batches. The next one is empty.
   std::vector<PushStatus> committed(const PushStatus& status);
@@ -42,9 +42,9 @@ class RacyContribution {
   std::uint64_t discard();
 
  private:
-  Signals signals_;
-  RoundBook book_;
-  GradientSum sum_;
+  RoundSignals signals_;
+  RoundTracker tracker_;
+  GradientAccumulator accumulator_;
   double loss_sum_ = 0;
   StepRequests requests_;
 };
@@ -73,9 +73,9 @@ class RacyNbssgd : public Scheme {
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  void hand_in(Replica& replica) override;
+  void flush_pending(Replica& replica) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
   ModelParts model(Replica& replica) const override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
@@ -90,7 +90,7 @@ class RacyNbssgd : public Scheme {
   SharedModel& model_;
   RacyOptions options_;
   RacyContribution contribution_;
-  SharedMeetings meetings_;
+  SharedModelRounds rounds_;
   std::uint64_t read_at_;               ///< updates when the parameters were read
   WorkerPosition position_{};           ///< of this worker, after its last step
   std::vector<float> before_;           ///< the parameters before a step
@@ -115,7 +115,7 @@ class RacyServerNbssgd : public Scheme {
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   Outcome commit(Replica& replica);
@@ -123,7 +123,7 @@ class RacyServerNbssgd : public Scheme {
   ServerClient& server_;
   RacyOptions options_;
   RacyContribution contribution_;
-  ServerMeetings meetings_;
+  ServerRounds rounds_;
   std::uint64_t step_;
 };
 

@@ -14,7 +14,7 @@
 namespace syncopate {
 
 /// What a worker brings to a meeting. All are replaced by the mean over all workers.
-struct MeetingValues {
+struct SyncValues {
   std::span<float> model;    ///< as long as the parameters
   std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
   /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
@@ -42,47 +42,47 @@ class Recovery {
 
   /// Runs what needs the group, once. False: it broke since somebody was lost; now there is a new group.
   /// Errors: those of `work`, where no loss explains it before the deadline; what ended the job.
-  bool survives(const std::function<void()>& work);
+  bool run_or_regroup(const std::function<void()>& work);
 
   /// Before a meeting: keeps a copy of what this worker brings.
-  void begin(Round round, const MeetingValues& values);
+  void begin(Round round, const SyncValues& values);
   /// Before each attempt at it. Returns the meeting of the round, if that has ended well
   /// elsewhere; `values` are then its result. Else they are what was brought.
   /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
-  std::optional<Meeting> settle(const MeetingValues& values);
+  std::optional<SyncRound> agree(const SyncValues& values);
   /// The meeting has ended well, with this result.
-  void keep(const Meeting& meeting, const MeetingValues& values);
+  void keep(const SyncRound& sync_round, const SyncValues& values);
 
   /// Between two meetings: where somebody was lost since the last one, settles that for those for whom it
   /// broke. Errors: as `survives`.
-  void settle_losses();
+  void agree_after_failures();
 
   /// After the last meeting: stays for as long as somebody may want its result.
   /// Errors: what ended the job.
-  void stay();
+  void linger();
 
  private:
-  struct Parts {
+  struct Copies {
     std::vector<float> model;
     std::vector<float> buffers;
     std::vector<float> control;
   };
 
-  static void copy(const MeetingValues& from, Parts& to);
-  static void copy(const Parts& from, const MeetingValues& to);
-  std::vector<Round> wanted_by_all();
-  void hand_over(NodeId to);
-  Meeting take_over(Rank from, const MeetingValues& values);
-  void await_verdict(const std::exception_ptr& error);
+  static void copy(const SyncValues& from, Copies& to);
+  static void copy(const Copies& from, const SyncValues& to);
+  std::vector<Round> gather_wanted_rounds();
+  void send_result(NodeId to);
+  SyncRound receive_result(Rank from, const SyncValues& values);
+  void await_regroup(const std::exception_ptr& error);
 
   Group& group_;
-  FailureListener& losses_;
-  Round wanted_{};                  ///< the round under way, or the next
-  std::uint32_t settled_ = 0;       ///< the last generation that agreed
-  Parts brought_;                   ///< to the round under way
-  Parts kept_;                      ///< the result of the round before
-  Meeting kept_meeting_{};          ///< likewise
-  std::optional<TimePoint> ended_;  ///< the last meeting
+  FailureListener& failures_;
+  Round wanted_{};                       ///< the round under way, or the next
+  std::uint32_t agreed_generation_ = 0;  ///< the last generation that agreed
+  Copies contributed_;                   ///< to the round under way
+  Copies result_;                        ///< the result of the round before
+  SyncRound result_round_{};             ///< likewise
+  std::optional<TimePoint> ended_;       ///< the last meeting
   AdaptiveLimit rounds_;
 };
 

@@ -76,7 +76,7 @@ class Replica {
   virtual void move_into(SharedMemory& /*memory*/) {}
 
   /// Whether `backward` takes a sink. Such a replica has its gradient in host memory.
-  virtual bool tells_gradients() const { return false; }
+  virtual bool reports_gradients() const { return false; }
 
   /// Calls `progressed` from now on while `backward` makes progress, from the threads of the pass. Empty: no longer. A
   /// replica whose passes are short need not.

@@ -35,25 +35,25 @@ enum class SignalRule {
 /// Liveness:  a worker that computes finishes a batch sooner or later, and its signal makes the
 ///            contributions of all others due.
 /// Thread:    one at a time.
-class RoundBook {
+class RoundTracker {
  public:
   /// `done` rounds came before.
-  RoundBook(const BatchCut& batch, Round done, SignalRule rule = SignalRule::contribution)
+  RoundTracker(const BatchCut& batch, Round done, SignalRule rule = SignalRule::contribution)
       : mini_batches_(batch.count()), rule_(rule), open_{done.value + 1} {}
 
   /// A mini-batch was computed at the model that round `read` left.
   void finished_mini_batch(Round read);
   /// Another worker has signalled the end of `round`. Signals of rounds past change nothing.
-  void heard(Round round);
+  void on_signal(Round round);
   /// The next contribution is due at once: as if a batch were finished.
-  void hurry() { hurried_ = true; }
+  void force_due() { forced_due_ = true; }
 
   bool due() const { return reduced_ && (signalled() || own_rule_holds()); }
   /// Whether the others learn from this worker that the open round ends: none has told it so.
-  bool signals() const { return !signalled(); }
+  bool must_signal() const { return !signalled(); }
 
   /// Mini-batches of the open round.
-  std::uint64_t booked() const { return read_.size(); }
+  std::uint64_t pending() const { return read_.size(); }
 
   struct Contribution {
     Round round{};
@@ -81,7 +81,7 @@ class RoundBook {
   std::vector<Round> read_;     ///< of each mini-batch of the open round
   std::uint32_t of_batch_ = 0;  ///< mini-batches done of the batch in hand
   bool batch_finished_ = false;
-  bool hurried_ = false;
+  bool forced_due_ = false;
 };
 
 /// When a worker of NBSSGD stops computing until a round ends. A pure state machine, which comes to the
@@ -103,10 +103,11 @@ class RoundBook {
 class RoundDrain {
  public:
   /// `book` is the worker's, and outlives this.
-  RoundDrain(RoundBook& book, bool every_round) : book_(book), every_round_(every_round) {}
+  RoundDrain(RoundTracker& tracker, bool every_round)
+      : tracker_(tracker), every_round_(every_round) {}
 
   /// Whether what the book has due may be contributed now.
-  bool may_contribute() const { return book_.due() && (!drains() || paused_); }
+  bool may_contribute() const { return tracker_.due() && (!drains() || paused_); }
   /// Before what is booked is contributed. Returns whether this worker is ready.
   bool contributes();
   /// What all workers know of a round whose allreduce is complete.
@@ -129,7 +130,7 @@ class RoundDrain {
   bool drains() const { return every_round_ || drains_; }
 
  private:
-  RoundBook& book_;
+  RoundTracker& tracker_;
   bool every_round_;
   bool pending_ = false;
   bool drains_ = false;

@@ -46,14 +46,14 @@ struct Spent {
 };
 
 /// What one worker brought to a synchronization round.
-struct OwnPart {
+struct OwnContribution {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
 };
 
 /// A meeting of replicas: with each other, the same on every worker; or of one replica with what the
 /// others have left in a server or in shared memory.
-struct Meeting {
+struct SyncRound {
   Round round{};              ///< meetings so far; where workers go apart: updates of the model
   std::uint64_t samples = 0;  ///< of all workers, since this one's meeting before
   double loss_sum = 0;        ///< likewise
@@ -63,7 +63,7 @@ struct Meeting {
   std::uint64_t own_since = 0;
   /// This worker's part of that round, where it is not what it has done since its meeting before: where a worker
   /// goes on computing while replicas synchronize.
-  std::optional<OwnPart> own{};
+  std::optional<OwnContribution> own{};
 };
 
 /// What became of the gradient that a worker handed in.
@@ -88,7 +88,7 @@ struct ModelParts {
 
 struct Outcome {
   Spent spent{};
-  std::optional<Meeting> meeting{};         ///< empty where the replica went on alone
+  std::optional<SyncRound> sync_round{};    ///< empty where the replica went on alone
   std::vector<PushStatus> push_statuses{};  ///< of gradients of which word has come
 };
 
@@ -137,7 +137,7 @@ class Scheme {
   virtual void load_worker_states(const std::map<std::string, OptimizerState>& /*states*/) {}
   /// Called between two synchronizations, where a worker may have been dropped since the last one: helps
   /// those for whom that one broke. Errors: as `after_backward`.
-  virtual void settle_losses() {}
+  virtual void agree_after_failures() {}
   /// All workers go on at one moment, as in a run that is resumed here: what a scheme has measured, and
   /// does not keep, is measured again.
   virtual void restart() {}
@@ -158,12 +158,12 @@ class Scheme {
 
   /// Called once, after the last step of a job that is not complete, before workers wait for each other:
   /// hands in what others are to find in the model when all have ended. Errors: as `after_backward`.
-  virtual void hand_in(Replica& /*replica*/) {}
+  virtual void flush_pending(Replica& /*replica*/) {}
 
   /// Called once, after the last step: hands in what it still holds back, and takes leave of those
   /// that go on. Returns the meeting at which all did so, if there was one.
   /// Errors: as `after_backward`.
-  virtual std::optional<Meeting> leave(Replica& /*replica*/) { return std::nullopt; }
+  virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
 };
 
 }  // namespace syncopate

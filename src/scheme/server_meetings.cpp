@@ -4,7 +4,7 @@
 
 namespace syncopate {
 
-Meeting ServerMeetings::next(const Reply& reply, const StepRequests& requests) {
+SyncRound ServerRounds::next(const Reply& reply, const StepRequests& requests) {
   const Reply before = std::exchange(last_, reply);
   return {.round = Round{reply.version},
           .samples = reply.samples - before.samples,

@@ -6,12 +6,12 @@
 namespace syncopate {
 
 /// Turns the replies of a parameter server into meetings: what the job has done since the last one.
-class ServerMeetings {
+class ServerRounds {
  public:
   /// `start`: what the server said when this worker began.
-  explicit ServerMeetings(const Reply& start) : last_(start) {}
+  explicit ServerRounds(const Reply& start) : last_(start) {}
 
-  Meeting next(const Reply& reply, const StepRequests& requests);
+  SyncRound next(const Reply& reply, const StepRequests& requests);
 
  private:
   Reply last_;

@@ -8,13 +8,13 @@
 namespace syncopate {
 
 /// Turns the counts of a shared model into meetings: what the job has done since the last one.
-class SharedMeetings {
+class SharedModelRounds {
  public:
   /// `start`: the counts when this worker began. `model` outlives this.
-  SharedMeetings(const SharedModel& model, const SharedModel::Counts& start)
+  SharedModelRounds(const SharedModel& model, const SharedModel::Counts& start)
       : model_(model), last_(start) {}
 
-  Meeting next(const StepFacts& facts) {
+  SyncRound next(const StepFacts& facts) {
     const SharedModel::Counts now = model_.counts();
     const SharedModel::Counts before = std::exchange(last_, now);
     return {.round = Round{now.updates},

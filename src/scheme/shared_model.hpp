@@ -47,13 +47,13 @@ class SharedModel {
   void add_difference(std::span<const float> after, std::span<const float> before);
 
   /// Leaves a worker's buffers, and over how many more samples they were gathered, where all can read them.
-  void leave_buffers(Rank worker, std::span<const float> buffers, std::uint64_t samples);
+  void store_buffers(Rank worker, std::span<const float> buffers, std::uint64_t samples);
   /// Σ n_i b_i / Σ n_i over the workers that have left any, n_i the samples of worker i; where there are none,
   /// `mean` stays as it is.
   void read_mean_buffers(std::span<float> mean) const;
 
   /// Says how far a worker has come with what it has added.
-  void leave_position(Rank worker, const WorkerPosition& position);
+  void store_position(Rank worker, const WorkerPosition& position);
   /// Of all workers, by rank.
   std::vector<WorkerPosition> positions() const;
 

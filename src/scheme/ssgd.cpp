@@ -47,24 +47,25 @@ Ssgd::Ssgd(Group& group, const Options& options)
 }
 
 GradientSink* Ssgd::before_backward(Replica& replica, std::uint32_t samples) {
-  return replica.tells_gradients() ? averaging_.begin(samples, replica.view(Part::grads)) : nullptr;
+  return replica.reports_gradients() ? averaging_.begin(samples, replica.view(Part::grads))
+                                     : nullptr;
 }
 
 Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;
-  const Averaging::Result met =
-      averaging_.meet(round_, step_info_of(facts),
-                      {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
+  const Averaging::Result result = averaging_.synchronize(
+      round_, step_info_of(facts),
+      {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
   replica.store(Part::grads);
   replica.store(Part::buffers);
   const TimePoint averaged = clock.now();
   replica.local_step();
-  balance(met.table.infos);
+  balance(result.round_info.infos);
   return {.spent = {.update = clock.now() - averaged,
-                    .communicate = met.communicated,
-                    .wait = met.table.waited},
-          .meeting = met.table.meeting};
+                    .communicate = result.communicated,
+                    .wait = result.round_info.waited},
+          .sync_round = result.round_info.sync_round};
 }
 
 void Ssgd::balance(const std::vector<StepInfo>& infos) {
@@ -75,14 +76,14 @@ void Ssgd::balance(const std::vector<StepInfo>& infos) {
   for (const StepInfo& info : infos) {
     steps.push_back({.samples = static_cast<std::uint32_t>(info.samples), .took = info.took});
   }
-  balance_->heard(steps);
+  balance_->observe(steps);
 }
 
 std::uint32_t Ssgd::step_samples() const {
   return balance_ ? balance_->sizes()[averaging_.group().rank().value] : 0;
 }
 
-std::optional<Meeting> Ssgd::leave(Replica& /*replica*/) {
+std::optional<SyncRound> Ssgd::leave(Replica& /*replica*/) {
   averaging_.leave();
   return std::nullopt;
 }

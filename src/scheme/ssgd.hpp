@@ -43,7 +43,7 @@ class Ssgd : public Scheme {
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
     averaging_.load_worker_states(states);
   }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void balance(const std::vector<StepInfo>& infos);

@@ -21,7 +21,7 @@ class SyncSchedule {
   virtual ~SyncSchedule() = default;
 
   /// A step was taken: whether the replica meets the others now. A new round begins then.
-  virtual bool meets_after(const LocalStep& step) = 0;
+  virtual bool due_after(const LocalStep& step) = 0;
   /// Of the next step; 0: all that are left of the mini-batch.
   virtual std::uint32_t step_samples() const { return 0; }
   /// What this worker goes on with after a synchronization, for a checkpoint. Empty: nothing.
@@ -34,11 +34,11 @@ class FixedSchedule : public SyncSchedule {
  public:
   explicit FixedSchedule(std::uint32_t steps) : steps_(steps) {}
 
-  bool meets_after(const LocalStep& step) override {
+  bool due_after(const LocalStep& step) override {
     done_ = (done_ + 1) % steps_;
-    const bool meets = done_ == 0 || step.last;
-    done_ = meets ? 0 : done_;
-    return meets;
+    const bool due = done_ == 0 || step.last;
+    done_ = due ? 0 : done_;
+    return due;
   }
 
  private:

@@ -36,7 +36,7 @@ class Toy : public Scheme {
     }
     replica.local_step();
     ++round_.value;
-    return {.meeting = Meeting{.round = round_,
+    return {.sync_round = SyncRound{.round = round_,
                                .samples = facts.samples,
                                .loss_sum = facts.loss_sum,
                                .paused = facts.paused,

@@ -65,7 +65,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
 class AfterSteps : public SyncSchedule {
  public:
   explicit AfterSteps(std::size_t steps) : steps_(steps) {}
-  bool meets_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }
+  bool due_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }
 
  private:
   std::size_t steps_;
@@ -289,8 +289,8 @@ TEST(ControlVariates, GoOnFromTheirState) {
                            const std::vector<float>& mean) {
     control.correct(gradient, 3);
     std::vector<float> sent(gradient.size());
-    control.depart(sent);
-    control.arrived(mean);
+    control.contribute(sent);
+    control.on_mean(mean);
     sent.insert(sent.end(), gradient.begin(), gradient.end());
     return sent;
   };

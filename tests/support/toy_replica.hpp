@@ -26,7 +26,7 @@ class ToyReplica : public Replica {
   void store(Part /*part*/) override {}
 
   using Replica::backward;
-  bool tells_gradients() const override { return true; }
+  bool reports_gradients() const override { return true; }
   /// Tells of pieces of a third or so, last first, as layers would be.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;

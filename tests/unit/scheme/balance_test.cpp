@@ -62,7 +62,7 @@ void step(Balance& balance, const std::vector<int>& milliseconds) {
     steps.push_back(
         {.samples = samples, .took = samples * std::chrono::milliseconds(milliseconds[rank])});
   }
-  balance.heard(steps);
+  balance.observe(steps);
 }
 
 TEST(Balance, FollowsTheSpeedsOfTheDevices) {

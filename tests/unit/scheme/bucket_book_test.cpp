@@ -16,37 +16,37 @@
 namespace syncopate {
 namespace {
 
-TEST(BucketBook, BeginsAtTheEndOfTheGradient) {
-  const BucketBook book(100, 3);
-  ASSERT_EQ(book.size(), 3U);
-  EXPECT_EQ(book.bucket(0).begin, 66U);
-  EXPECT_EQ(book.bucket(0).end, 100U);
-  EXPECT_EQ(book.bucket(1).begin, 33U);
-  EXPECT_EQ(book.bucket(2).begin, 0U);
-  EXPECT_EQ(book.complete(), 0U);
+TEST(BucketTracker, BeginsAtTheEndOfTheGradient) {
+  const BucketTracker tracker(100, 3);
+  ASSERT_EQ(tracker.size(), 3U);
+  EXPECT_EQ(tracker.bucket(0).begin, 66U);
+  EXPECT_EQ(tracker.bucket(0).end, 100U);
+  EXPECT_EQ(tracker.bucket(1).begin, 33U);
+  EXPECT_EQ(tracker.bucket(2).begin, 0U);
+  EXPECT_EQ(tracker.complete(), 0U);
 }
 
-TEST(BucketBook, LetsABucketLeaveAfterThoseBeforeIt) {
-  BucketBook book(100, 2);
-  book.told(0, 50);
-  EXPECT_EQ(book.complete(), 0U);
-  book.told(80, 100);
-  EXPECT_EQ(book.complete(), 0U);
-  book.told(50, 80);
-  EXPECT_EQ(book.complete(), 2U);
-  book.begin();
-  EXPECT_EQ(book.complete(), 0U);
+TEST(BucketTracker, LetsABucketLeaveAfterThoseBeforeIt) {
+  BucketTracker tracker(100, 2);
+  tracker.mark_ready(0, 50);
+  EXPECT_EQ(tracker.complete(), 0U);
+  tracker.mark_ready(80, 100);
+  EXPECT_EQ(tracker.complete(), 0U);
+  tracker.mark_ready(50, 80);
+  EXPECT_EQ(tracker.complete(), 2U);
+  tracker.begin();
+  EXPECT_EQ(tracker.complete(), 0U);
 }
 
-TEST(BucketBook, RefusesValuesThatAreToldTwice) {
-  BucketBook book(100, 2);
-  book.told(50, 100);
-  EXPECT_THROW(book.told(40, 60), InternalError);
+TEST(BucketTracker, RefusesValuesThatAreToldTwice) {
+  BucketTracker tracker(100, 2);
+  tracker.mark_ready(50, 100);
+  EXPECT_THROW(tracker.mark_ready(40, 60), InternalError);
 }
 
 /// Cuts [0, values) at random, in random order.
-std::vector<BucketBook::Bucket> random_ranges(Random& random, std::size_t values) {
-  std::vector<BucketBook::Bucket> ranges;
+std::vector<BucketTracker::Bucket> random_ranges(Random& random, std::size_t values) {
+  std::vector<BucketTracker::Bucket> ranges;
   for (std::size_t begin = 0; begin < values;) {
     const std::size_t end = std::min(values, begin + 1 + random.below(values));
     ranges.push_back({begin, end});
@@ -59,32 +59,32 @@ std::vector<BucketBook::Bucket> random_ranges(Random& random, std::size_t values
 }
 
 /// How many buckets in a row have none of their values missing.
-std::size_t complete_by_count(const BucketBook& book, const std::vector<int>& told) {
+std::size_t complete_by_count(const BucketTracker& tracker, const std::vector<int>& mark_ready) {
   std::size_t complete = 0;
-  const auto is_complete = [&](const BucketBook::Bucket& bucket) {
-    const auto* const values = told.data();
+  const auto is_complete = [&](const BucketTracker::Bucket& bucket) {
+    const auto* const values = mark_ready.data();
     return std::count(values + bucket.begin, values + bucket.end, 0) == 0;
   };
-  while (complete < book.size() && is_complete(book.bucket(complete))) {
+  while (complete < tracker.size() && is_complete(tracker.bucket(complete))) {
     ++complete;
   }
   return complete;
 }
 
-TEST(BucketBook, AgreesWithACountOfValues) {
+TEST(BucketTracker, AgreesWithACountOfValues) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
     const std::size_t values = 1 + random.below(200);
-    BucketBook book(values, 1 + random.below(std::min<std::size_t>(values, 9)));
-    std::vector<int> told(values, 0);
+    BucketTracker tracker(values, 1 + random.below(std::min<std::size_t>(values, 9)));
+    std::vector<int> mark_ready(values, 0);
     for (const auto& [begin, end] : random_ranges(random, values)) {
-      book.told(begin, end);
-      std::fill(told.begin() + static_cast<std::ptrdiff_t>(begin),
-                told.begin() + static_cast<std::ptrdiff_t>(end), 1);
-      ASSERT_EQ(book.complete(), complete_by_count(book, told));
+      tracker.mark_ready(begin, end);
+      std::fill(mark_ready.begin() + static_cast<std::ptrdiff_t>(begin),
+                mark_ready.begin() + static_cast<std::ptrdiff_t>(end), 1);
+      ASSERT_EQ(tracker.complete(), complete_by_count(tracker, mark_ready));
     }
-    ASSERT_EQ(book.complete(), book.size());
+    ASSERT_EQ(tracker.complete(), tracker.size());
   }
 }
 

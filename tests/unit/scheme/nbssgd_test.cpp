@@ -127,10 +127,10 @@ Worker train(Group& group, const Cluster& cluster) {
   Nbssgd scheme(group, options_of(cluster, replica));
   Random random(group.rank().value);
   Worker worker;
-  const auto act_on = [&](const Meeting& meeting) {
-    worker.samples += meeting.samples;
-    if (meeting.agreed.checkpoint) {
-      worker.saved.push_back(as_saved(replica, meeting.round));
+  const auto act_on = [&](const SyncRound& sync_round) {
+    worker.samples += sync_round.samples;
+    if (sync_round.agreed.checkpoint) {
+      worker.saved.push_back(as_saved(replica, sync_round.round));
     }
   };
   for (bool done = false; !done;) {
@@ -147,9 +147,9 @@ Worker train(Group& group, const Cluster& cluster) {
     for (const PushStatus& fate : outcome.push_statuses) {
       worker.staleness.push_back(fate.staleness);
     }
-    if (outcome.meeting) {
-      act_on(*outcome.meeting);
-      done = outcome.meeting->agreed.stop;
+    if (outcome.sync_round) {
+      act_on(*outcome.sync_round);
+      done = outcome.sync_round->agreed.stop;
     }
     worker.seconds = to_seconds(group.world().now().time_since_epoch());
   }

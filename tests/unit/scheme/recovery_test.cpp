@@ -75,12 +75,12 @@ Got hold_meetings(World& world, Known& known, Rank self, Algorithm algorithm) {
     world.sleep_for(self.value * 3ms);
     std::vector<float> model(1000, static_cast<float>(1U << self.value));
     std::vector<float> buffers(100, 1);
-    const auto met = averaging.meet(Round{round}, {.samples = 1U << self.value},
-                                    {.model = model, .buffers = buffers});
-    EXPECT_EQ(met.table.meeting.round, Round{round});
+    const auto met = averaging.synchronize(Round{round}, {.samples = 1U << self.value},
+                                           {.model = model, .buffers = buffers});
+    EXPECT_EQ(met.round_info.sync_round.round, Round{round});
     EXPECT_NEAR(buffers[0], 1, 1e-6);
     got.models.push_back(model);
-    got.samples.push_back(met.table.meeting.samples);
+    got.samples.push_back(met.round_info.sync_round.samples);
   }
   averaging.leave();
   world.transport().close(world.now() + 1min);
