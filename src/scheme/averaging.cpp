@@ -3,7 +3,6 @@
 #include <utility>
 
 namespace syncopate {
-
 namespace {
 
 constexpr const char* compression_state = "compression";
@@ -12,6 +11,18 @@ std::optional<Group> bucket_group_of(const Group& group, const Averaging::Option
   const bool in_buckets = options.buckets && !options.server && !group.losses();
   return in_buckets ? std::optional(group.beside()) : std::nullopt;
 }
+
+/// Sets a flag when its scope ends, also by an exception.
+class CompletionFlag {
+ public:
+  explicit CompletionFlag(std::atomic<bool>& finished) : finished_(finished) {}
+  ~CompletionFlag() { finished_ = true; }
+  CompletionFlag(const CompletionFlag&) = delete;
+  CompletionFlag& operator=(const CompletionFlag&) = delete;
+
+ private:
+  std::atomic<bool>& finished_;
+};
 
 }  // namespace
 
@@ -44,7 +55,8 @@ double Averaging::weight_of(std::uint64_t samples) const {
   return 1;
 }
 
-/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as the exchange of step infos.
+/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as
+/// the exchange of step infos.
 GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
   if (!buckets_) {
     return nullptr;
@@ -53,33 +65,37 @@ GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient)
   return buckets_->begin(weight_of(samples), gradient);
 }
 
-Averaging::Result Averaging::synchronize(Round round, const StepInfo& info, const Values& values) {
+Averaging::Result Averaging::synchronize(Round round, const StepInfo& info,
+                                         const SyncValues& values) {
   Result result =
       recovery_ ? average_with_recovery(round, info, values) : average_once(round, info, values);
   samples_done_ += result.round_info.sync_round.samples;
   return result;
 }
 
+/// Repeats the round until it ends in the current group. After a failure the remaining workers
+/// first agree whether one of them already has the round's result; only where none has it is the
+/// round run again.
 Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& info,
-                                                   const Values& values) {
+                                                   const SyncValues& values) {
   const Clock& clock = group_.world();
   const TimePoint begun = clock.now();
   Result result;
-  const auto once = [&] {
-    const TimePoint settling = clock.now();
+  const auto attempt = [&] {
+    const TimePoint agreeing = clock.now();
     if (const auto sync_round = recovery_->agree(values)) {
       result = {.round_info = {.infos = {}, .sync_round = *sync_round}};
-      result.communicated = clock.now() - settling;
+      result.communicated = clock.now() - agreeing;
     } else {
       result = average_once(round, info, values);
     }
   };
   recovery_->begin(round, values);
-  bool whole = true;
-  while (!recovery_->run_or_regroup(once)) {
-    whole = false;
+  bool broke = false;
+  while (!recovery_->run_or_regroup(attempt)) {
+    broke = true;
   }
-  if (!whole) {
+  if (broke) {
     result.round_info.waited = clock.now() - begun - result.communicated;
   }
   recovery_->keep(result.round_info.sync_round, values);
@@ -87,35 +103,32 @@ Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& 
   return result;
 }
 
-Averaging::Result Averaging::average_once(Round round, const StepInfo& info, const Values& values) {
+Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
+                                          const SyncValues& values) {
   const Clock& clock = group_.world();
   StepInfo mine = info;
   mine.weight = weight_of(info.samples);
-  RoundInfo round_info = exchange_step_info(group_, mine);
-  round_info.sync_round.round = round;
-  const std::uint64_t done = samples_done_ + round_info.sync_round.samples;
-  const std::uint64_t coming = options_.ahead ? round_info.sync_round.samples : 0;
-  round_info.sync_round.agreed.stop |= done + coming >= options_.samples_to_do;
+  RoundInfo round_info = begin_round(round, mine);
   const TimePoint opened = clock.now();
   prepare(values.model.size());
-  const TimePoint met = clock.now();
-  round_info.waited += met - opened;
-  const double total = total_weight(round_info.infos);
-  const double of_change = weight_of_change(round_info.infos, mine);
-  if (options_.server) {
-    reduce_on_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
-                     {.step = round.value, .samples = info.samples});
-  } else if (buckets_) {
-    buckets_->weighted_mean(values.model, of_change, total);
-  } else {
-    allreduce_.compressed_mean(values.model, 0, of_change, total);
-  }
-  allreduce_.weighted_mean(values.control, mine.weight, total);
-  allreduce_.weighted_mean(values.buffers, mine.weight, total);
-  return {.round_info = std::move(round_info), .communicated = clock.now() - met};
+  const TimePoint prepared = clock.now();
+  round_info.waited += prepared - opened;
+  reduce(round_info, mine, values);
+  return {.round_info = std::move(round_info), .communicated = clock.now() - prepared};
 }
 
-/// What is measured for it is no part of the time that sums take.
+/// Exchanges step infos, and adds the end of the job to the agreement.
+RoundInfo Averaging::begin_round(Round round, const StepInfo& mine) {
+  RoundInfo round_info = exchange_step_info(group_, mine);
+  SyncRound& sync_round = round_info.sync_round;
+  sync_round.round = round;
+  const std::uint64_t done = samples_done_ + sync_round.samples;
+  const std::uint64_t coming = options_.ahead ? sync_round.samples : 0;
+  sync_round.agreed.stop |= done + coming >= options_.samples_to_do;
+  return round_info;
+}
+
+/// Measures links or agrees on buckets where necessary. Its time does not count as communication.
 void Averaging::prepare(std::size_t values) {
   if (buckets_) {
     buckets_->agree(values);
@@ -124,7 +137,24 @@ void Averaging::prepare(std::size_t values) {
   }
 }
 
-/// The sum comes back to where the values were: a server answers when it has the whole of them.
+void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
+                       const SyncValues& values) {
+  const double total = total_weight(round_info.infos);
+  const double of_change = weight_of_change(round_info.infos, mine);
+  if (options_.server) {
+    reduce_on_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
+                     {.step = round_info.sync_round.round.value, .samples = mine.samples});
+  } else if (buckets_) {
+    buckets_->weighted_mean(values.model, of_change, total);
+  } else {
+    allreduce_.compressed_mean(values.model, 0, of_change, total);
+  }
+  allreduce_.weighted_mean(values.control, mine.weight, total);
+  allreduce_.weighted_mean(values.buffers, mine.weight, total);
+}
+
+/// Pushes and pulls through the same memory: the server replies only after it has received the
+/// whole push.
 void Averaging::reduce_on_server(std::span<float> values, float share, const PushFacts& facts) {
   ServerClient::Work work{.push = values, .pull = values, .facts = facts};
   work.facts.weight = share;
@@ -179,6 +209,20 @@ void Averaging::leave() {
   if (options_.server) {
     options_.server->leave();
   }
+}
+
+void BackgroundAveraging::begin(Round round, const StepInfo& info, const SyncValues& values) {
+  finished_ = false;
+  task_ = averaging_.group().world().spawn("averaging", [this, round, info, values] {
+    const CompletionFlag completion(finished_);
+    result_ = averaging_.synchronize(round, info, values);
+  });
+}
+
+Averaging::Result BackgroundAveraging::take() {
+  const std::unique_ptr<Task> task = std::exchange(task_, nullptr);
+  task->join();
+  return *std::exchange(result_, std::nullopt);
 }
 
 }  // namespace syncopate

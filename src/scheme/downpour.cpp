@@ -51,7 +51,7 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
     outcome.push_statuses.push_back(
         {.staleness = result.owed->staleness, .dropped = result.owed->dropped});
   }
-  if (fetch) {  // the answer to a push alone comes later
+  if (fetch) {  // a push without a fetch is answered later
     outcome.sync_round = rounds_.next(result.reply, facts.requests);
     if (push) {
       outcome.push_statuses.push_back(
@@ -67,7 +67,7 @@ std::uint64_t Downpour::discard_pending() {
   return discarded;
 }
 
-/// The answer to the last push says how far the job has come.
+/// The reply to the last push holds the progress of the job.
 std::optional<SyncRound> Downpour::leave(Replica& replica) {
   std::optional<SyncRound> last;
   if (pending_.samples > 0) {

@@ -4,14 +4,13 @@
 
 #include "base/time.hpp"
 #include "config/option_groups.hpp"
-#include "scheme/push_weight.hpp"
+#include "scheme/async_rounds.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// The rules that a server's own optimizer may have.
+/// The update rules of a server's optimizer.
 enum class ServerRule { sgd, momentum, nesterov, rmsprop, adam, adamw, adagrad };
 constexpr auto names_of(ServerRule) {
   return std::to_array<Named<ServerRule>>({{"sgd", ServerRule::sgd},
@@ -23,18 +22,19 @@ constexpr auto names_of(ServerRule) {
                                            {"adagrad", ServerRule::adagrad}});
 }
 
-/// Downpour SGD (Dean et al. 2012, algorithm 7.1): every step of a replica's own optimizer is taken
-/// at once; the gradients of `push_every` steps are pushed as one sum, to which the server applies a
-/// rule of its own; every `fetch_every` steps the server's parameters replace the replica's.
+/// Downpour SGD (Dean et al. 2012, algorithm 7.1). The replica takes every step with its own
+/// optimizer. After `push_every` steps the worker pushes the sum of their gradients, to which the
+/// server applies its own update rule. After `fetch_every` steps the server's parameters replace
+/// the replica's.
 ///
-/// The last push of a worker holds what is left over, so that no gradient is lost.
+/// The last push of a worker holds the remaining gradients, so no gradient is lost.
 class Downpour : public Scheme {
  public:
   struct Options {
     std::uint32_t push_every = 1;   ///< n_push
     std::uint32_t fetch_every = 1;  ///< n_fetch
     PushWeight weight{};
-    Reply start{};  ///< what the server said when this worker began
+    Reply start{};  ///< the server's reply when this worker began
   };
 
   /// `server` outlives this.
@@ -61,7 +61,7 @@ class Downpour : public Scheme {
   Options options_;
   ServerRounds rounds_;
   std::vector<float> gradient_sum_;  ///< of the gradients since the last push
-  PushFacts pending_;                ///< what they add up to
+  PushFacts pending_;                ///< facts of these steps
   std::uint64_t pending_steps_ = 0;
 };
 

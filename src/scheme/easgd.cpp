@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 
 namespace syncopate {
 namespace {
@@ -14,7 +14,7 @@ void resolve_moving_rate(SchemeDefaults& defaults) {
   }
 }
 
-ServerPolicy draw_together(const OptionValues& options) {
+ServerPolicy elastic_averaging(const OptionValues& options) {
   const double rate = options[option::moving_rate].value();
   return {.consistency = {.kind = ConsistencyOptions::Kind::elastic,
                           .moving_rate = static_cast<float>(rate)}};
@@ -62,7 +62,7 @@ std::optional<SyncRound> Easgd::leave(Replica& replica) {
 }
 
 ServerClient::Result Easgd::exchange(Replica& replica) {
-  // The answer comes when the server has the whole replica, so it may take its place.
+  // The server replies after it has received the whole replica, so the reply may overwrite it.
   const std::span<float> params = replica.view(Part::params);
   const ServerClient::Result result = server_.work(
       {.push = params, .buffers = replica.view(Part::buffers), .pull = params, .facts = since_});
@@ -72,11 +72,11 @@ ServerClient::Result Easgd::exchange(Replica& replica) {
   return result;
 }
 
-/// Workers send their parameters, which no codec takes, and the moving rate weighs them.
+/// Workers send parameters, which no codec compresses; the moving rate replaces their weights.
 const SchemeSpec& easgd_scheme() {
   static const SchemeSpec spec{
       .name = "easgd",
-      .formula = "local steps; every so many, w_i and the server's w are drawn together",
+      .formula = "local steps; every tau steps, w_i and the server's w move towards each other",
       .source = "Zhang et al. 2015",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
@@ -84,7 +84,7 @@ const SchemeSpec& easgd_scheme() {
                  .weighs_workers = false},
       .options = {spec_of(option::local_steps), spec_of(option::moving_rate)},
       .resolve = resolve_moving_rate,
-      .server_policy = draw_together,
+      .server_policy = elastic_averaging,
       .make = make_easgd};
   return spec;
 }

@@ -2,22 +2,24 @@
 
 #include "base/time.hpp"
 #include "config/option_groups.hpp"
+#include "scheme/async_rounds.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): local steps with the replica's own
-/// optimizer; every `local_steps` of them the replica and the server's centre are drawn towards each
-/// other by the moving rate α, which the server does at once: w_i −= α (w_i − w̃), w̃ += α (w_i − w̃).
+/// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1). The replica takes local steps
+/// with its own optimizer. After every `local_steps` steps the server moves the replica w_i and its
+/// center w̃ towards each other by the moving rate α, both with the same difference:
 ///
-/// The centre is what is tested and saved. A worker that is resumed begins at the centre.
+///     d = α (w_i − w̃),  w_i −= d,  w̃ += d
+///
+/// The center is evaluated and saved. A resumed worker begins at the center.
 class Easgd : public Scheme {
  public:
   struct Options {
     std::uint32_t local_steps = 10;  ///< τ
-    Reply start{};                   ///< what the server said when this worker began
+    Reply start{};                   ///< the server's reply when this worker began
   };
 
   /// `server` outlives this.
@@ -40,7 +42,7 @@ class Easgd : public Scheme {
   ServerClient& server_;
   Options options_;
   ServerRounds rounds_;
-  PushFacts since_;  ///< the last exchange
+  PushFacts since_;  ///< facts of the steps since the last exchange
   std::uint64_t steps_since_ = 0;
 };
 

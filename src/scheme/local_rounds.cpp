@@ -21,8 +21,8 @@ void assign(std::vector<float>& into, std::span<const float> from) {
   into.assign(from.begin(), from.end());
 }
 
-/// Takes `before` off and puts `after` on. In this order a replica that has not moved since `before`
-/// becomes `after` to the last bit.
+/// Subtracts `before`, then adds `after`. In this order a replica that has not changed since
+/// `before` becomes `after` to the last bit.
 void replace(std::span<float> values, std::span<const float> before, std::span<const float> after) {
   add_scaled(values, -1, before);
   add(values, after);
@@ -36,16 +36,15 @@ std::int64_t counter(const OptimizerState& state, const std::string& name) {
   return found->second;
 }
 
-/// Two meetings that a worker hears of at once: where the last round ends while the sum of the one
-/// before was still awaited.
-SyncRound merged(const std::optional<SyncRound>& first, SyncRound second) {
-  if (first) {
-    second.samples += first->samples;
-    second.loss_sum += first->loss_sum;
-    second.own->steps += first->own->steps;
-    second.own->samples += first->own->samples;
+/// Plain SGD with rate 1 makes the model the mean of the replicas. With momentum, 0.7 is the rate
+/// of DiLoCo, whose workers use AdamW. Where the workers' optimizer has a momentum as well, LeNet-5
+/// does not reach 0.85 in five epochs at 0.7 (0.80 and 0.82 in two seeds), but does in two epochs
+/// at 0.3.
+double usual_global_lr(OuterOptimizer outer, bool workers_have_momentum) {
+  if (outer == OuterOptimizer::sgd) {
+    return 1;
   }
-  return second;
+  return workers_have_momentum ? 0.3 : 0.7;
 }
 
 }  // namespace
@@ -85,9 +84,13 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
     const StepInfo info = contribute(replica);
     background_.begin(round_, info, sync_values());
   } else if (due) {
-    outcome.sync_round = merged(outcome.sync_round, synchronize_now(replica, outcome.spent));
-    outcome.sync_round->agreed.stop |= last_round_;
-    outcome.sync_round->agreed.checkpoint |= std::exchange(drains_, false);
+    SyncRound sync_round = synchronize_now(replica, outcome.spent);
+    if (outcome.sync_round) {
+      sync_round.add_work_of(*outcome.sync_round);
+    }
+    sync_round.agreed.stop |= last_round_;
+    sync_round.agreed.checkpoint |= std::exchange(drains_, false);
+    outcome.sync_round = sync_round;
   }
   return outcome;
 }
@@ -133,7 +136,7 @@ std::optional<SyncRound> LocalRounds::leave(Replica& /*replica*/) {
   return std::nullopt;
 }
 
-/// All replicas are the same before their first step.
+/// All replicas are equal before their first step, so each takes its own as the global model.
 void LocalRounds::initialise(Replica& replica) {
   if (outer_) {
     return;
@@ -158,12 +161,10 @@ void LocalRounds::accumulate(const StepFacts& facts) {
   pending_.samples += facts.samples;
   pending_.loss_sum += facts.loss_sum;
   pending_.paused = facts.paused;
-  pending_.requests.stop |= facts.requests.stop;
-  pending_.requests.evaluate |= facts.requests.evaluate;
-  pending_.requests.checkpoint |= facts.requests.checkpoint;
+  pending_.requests.merge(facts.requests);
 }
 
-/// Notes down with what the replica goes to its meeting, and makes Δ_i.
+/// Saves a copy of the replica, writes Δ_i to `mean_`, and returns the step info of the round.
 StepInfo LocalRounds::contribute(Replica& replica) {
   assign(contributed_, replica.view(Part::params));
   assign(contributed_buffers_, replica.view(Part::buffers));
@@ -212,7 +213,8 @@ SyncRound LocalRounds::synchronize_now(Replica& replica, Spent& spent) {
   return apply_result(result, replica, spent);
 }
 
-/// Only the end of a meeting in the background holds the replica up: the sum, and before it the others.
+/// Waits for the round in the background. Only this wait delays the replica; it first waits for
+/// other workers, then for the reduction.
 SyncRound LocalRounds::finish_background(Replica& replica, Spent& spent) {
   const TimePoint asked = clock_.now();
   const Averaging::Result result = background_.take();
@@ -224,6 +226,57 @@ SyncRound LocalRounds::finish_background(Replica& replica, Spent& spent) {
   last_round_ = std::exchange(sync_round.agreed.stop, false);
   drains_ = std::exchange(sync_round.agreed.checkpoint, false);
   return sync_round;
+}
+
+void resolve_rounds(SchemeDefaults& defaults, OuterOptimizer usual) {
+  OptionValues& options = defaults.options;
+  if (options[option::drift_correction] == DriftCorrection::automatic) {
+    options.set(option::drift_correction,
+                defaults.skewed ? DriftCorrection::scaffold : DriftCorrection::none);
+  }
+  if (options[option::local_rate] == LocalRate::automatic) {
+    options.set(option::local_rate, defaults.skewed ? LocalRate::round : LocalRate::step);
+  }
+  if (options[option::outer_optimizer] == OuterOptimizer::automatic) {
+    options.set(option::outer_optimizer, usual);
+  }
+  if (!options[option::global_lr]) {
+    options.set(option::global_lr,
+                usual_global_lr(options[option::outer_optimizer], defaults.has_momentum));
+  }
+}
+
+void check_rounds(const SchemeJob& job) {
+  if (job.options[option::outer_optimizer] == OuterOptimizer::nesterov &&
+      job.options[option::outer_momentum] == 0) {
+    throw ConfigError("outer optimizer nesterov needs a momentum above 0; without one it is sgd");
+  }
+}
+
+std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
+                                          std::unique_ptr<SyncSchedule> schedule, bool overlap) {
+  const OptionValues& options = context.options;
+  LocalRounds::Options rounds{
+      .averaging = context.averaging,
+      .done = context.done,
+      .outer = {.name = std::string(name_of_value(options[option::outer_optimizer])),
+                .momentum = options[option::outer_momentum]},
+      .outer_rate = options[option::global_lr].value(),
+      .outer_state = context.outer_state,
+      .overlap = overlap,
+      .local = {.momentum = context.momentum,
+                .nesterov = context.nesterov,
+                .shared_rate = options[option::local_rate] == LocalRate::round}};
+  rounds.averaging.ahead = overlap;
+  if (options[option::drift_correction] == DriftCorrection::scaffold) {
+    rounds.control = context.batch_size;
+  }
+  return std::make_unique<LocalRounds>(context.workers, std::move(schedule), rounds);
+}
+
+std::unique_ptr<Scheme> make_fixed_rounds(const SchemeContext& context) {
+  return make_local_rounds(
+      context, std::make_unique<FixedSchedule>(context.options[option::local_steps]), false);
 }
 
 }  // namespace syncopate

@@ -15,8 +15,8 @@ std::size_t results_in(std::size_t bytes, std::size_t params) {
   return std::max<std::size_t>(2, bytes / bytes_each);
 }
 
-/// What a replica's buffers become by a round. In this order buffers that have gained nothing since
-/// they were contributed become the mean to the last bit.
+/// Adds the changes of a round to a replica's buffers. In this order buffers that have not changed
+/// since they were contributed become the mean to the last bit.
 void apply_to_buffers(std::span<float> buffers, const NbssgdRound& round) {
   if (round.sync_round.samples > 0) {
     add_scaled(buffers, -1, round.contributed_buffers);
@@ -148,7 +148,7 @@ bool NbssgdRounds::ended() {
   return ended_ && finished_.empty() && !failure_;
 }
 
-/// Looks up now and then, since only a message wakes it.
+/// Waits with short deadlines, since only a message wakes it, and checks for the end in between.
 void NbssgdRounds::receive_signals() {
   for (;;) {
     const Round signalled = signals_.wait(group_.world().now() + Group::glance);
@@ -197,7 +197,7 @@ void NbssgdRounds::run_rounds() {
   }
 }
 
-/// Null, where there will be none.
+/// Waits until a contribution is due. Null when the rounds are abandoned.
 std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
   for (;;) {
     {
@@ -214,7 +214,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
   return contribute();
 }
 
-/// What makes it true is undone by the task alone.
+/// Once true it stays true until the task contributes.
 bool NbssgdRounds::may_contribute() const {
   return in_use_ < most_results_ && drain_.may_contribute();
 }
@@ -257,7 +257,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
   return round;
 }
 
-/// Whether that round was the last.
+/// Queues the result. Returns whether the round was the last.
 bool NbssgdRounds::finish_round(std::unique_ptr<NbssgdRound> round,
                                 const Averaging::Result& result) {
   const std::vector<StepInfo>& infos = result.round_info.infos;

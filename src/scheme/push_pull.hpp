@@ -1,29 +1,29 @@
 #pragma once
 
 #include "base/time.hpp"
-#include "scheme/push_weight.hpp"
+#include "scheme/async_rounds.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "scheme/server_meetings.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// Every step: pushes the gradient, and pulls the parameters for the next one. The optimizer is the
-/// server's. When the gradient enters the model, and when the pull is answered, is the server's
-/// decision (`server/consistency.hpp`), and makes the scheme:
+/// In every step a worker pushes its gradient and pulls the parameters for the next step. The
+/// server runs the optimizer. It decides when the gradient enters the model and when it answers the
+/// pull (`server/consistency.hpp`); these two rules distinguish the schemes:
 ///
-///   asgd     at once, at once                                        Dean et al. 2012
-///   dc-asgd  at once, with delay compensation; at once               Zheng et al. 2017
-///   ssp      at once; within a bound on staleness                    Ho et al. 2013
-///   backup   with the first n of its step; when that step is closed  Chen et al. 2016
+///     scheme   gradient enters the model        pull is answered
+///     asgd     at once                          at once                     Dean et al. 2012
+///     dc-asgd  at once, delay compensated       at once                     Zheng et al. 2017
+///     ssp      at once                          within a staleness bound    Ho et al. 2013
+///     backup   with the first n of its step     when that step is closed    Chen et al. 2016
 ///
-/// Buffers are pushed with the gradient. A worker goes on with its own; the server's mean is what is
-/// tested and saved.
+/// Buffers are pushed with the gradient. A worker keeps its own buffers; their mean on the server
+/// is evaluated and saved.
 class PushPull : public Scheme {
  public:
   struct Options {
     PushWeight weight{};
-    Reply start{};  ///< what the server said when this worker began
+    Reply start{};  ///< the server's reply when this worker began
   };
 
   /// `server` outlives this.
@@ -45,7 +45,7 @@ class PushPull : public Scheme {
   std::uint64_t step_;
 };
 
-/// `PushPull`, for the schemes above.
+/// Makes `PushPull` for the schemes above.
 std::unique_ptr<Scheme> make_push_pull(const SchemeContext& context);
 
 }  // namespace syncopate

@@ -7,9 +7,7 @@ namespace syncopate {
 bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
   accumulator_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
-  requests_.evaluate |= facts.requests.evaluate;
-  requests_.checkpoint |= facts.requests.checkpoint;
-  requests_.stop |= facts.requests.stop;
+  requests_.merge(facts.requests);
   tracker_.finished_mini_batch(Round{});
   tracker_.on_signal(signals_.poll());
   if (facts.requests.stop) {
@@ -67,7 +65,7 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
           .push_statuses = push_statuses};
 }
 
-/// Returns how many updates there were before.
+/// Returns the number of updates before this one.
 std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   model_.add_difference(replica.view(Part::params), before_);
   model_.store_buffers(group_.rank(), replica.view(Part::buffers), contribution_.samples());

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "results travel in little-endian order");
 
-/// What a meeting came to, as it travels.
+/// A round as bytes of a message.
 struct SyncRoundBytes {
   std::uint64_t round;
   std::uint64_t samples;
@@ -65,7 +65,7 @@ bool Recovery::run_or_regroup(const std::function<void()>& work) {
   return false;
 }
 
-/// Who was lost, the coordinator says: it may not be the one that this worker misses.
+/// The coordinator decides which member failed; it may not be the one that this worker waits for.
 void Recovery::await_regroup(const std::exception_ptr& error) {
   if (!failures_.await_more(group_.generation(), group_.deadline())) {
     std::rethrow_exception(error);

@@ -18,7 +18,7 @@ std::size_t aligned(std::size_t bytes) {
 
 template <class Value>
 Value relaxed_load(const Value& value) {
-  // atomic_ref wants a mutable value even to load one; nothing is written.
+  // atomic_ref requires a mutable value even for a load; nothing is written.
   return std::atomic_ref(const_cast<Value&>(value)).load(std::memory_order_relaxed);
 }
 
@@ -59,7 +59,7 @@ std::size_t SharedModel::bytes_for(const Size& size) {
 SharedModel::SharedModel(std::span<std::byte> memory, const Size& size)
     : size_(size), head_(reinterpret_cast<Head*>(memory.data())) {
   if (memory.size() < bytes_for(size)) {
-    throw InternalError("a shared model does not fit the memory that it was given");
+    throw InternalError("a shared model does not fit into its memory");
   }
   std::byte* const params =
       memory.data() + aligned(sizeof(Head) + size.workers * sizeof(Head::Worker));

@@ -1,12 +1,11 @@
 #include "scheme/ssgd.hpp"
 
-#include "scheme/aggregate_option.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 
 namespace syncopate {
 namespace {
 
-/// Balanced workers are at the same step, but not at the same place of their parts.
+/// Balanced workers are at the same step, but not at the same position in their parts of the data.
 void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
   traits.balances = job.options[option::balance];
   if (traits.balances) {
@@ -15,7 +14,7 @@ void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
   }
 }
 
-/// A server takes the gradient whole.
+/// A server takes the whole gradient at once.
 OptionSpec overlap_of_ssgd() {
   OptionSpec overlap = spec_of(option::overlap);
   overlap.has_effect = [](const OptionValues& options) {

@@ -150,7 +150,7 @@ class Trainer {
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
   std::uint64_t session_samples_ = 0;    ///< of this worker
-  OwnContribution pending_{};                    ///< likewise, since its last meeting
+  OwnContribution pending_{};            ///< likewise, since its last meeting
   std::uint64_t dropped_ = 0;            ///< gradients left out by design
   std::uint64_t skipped_ = 0;            ///< batches left out because their gradient was not finite
   std::uint64_t skipped_in_a_row_ = 0;

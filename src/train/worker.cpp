@@ -9,8 +9,8 @@
 #include "base/log.hpp"
 #include "collective/allgather.hpp"
 #include "job/spec/names.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
 #include "train/trainer.hpp"
 
@@ -218,7 +218,7 @@ void WorkerSetup::begin_in_shared_memory() {
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
   const auto resumed = loop();
-  shared_->leave_position(
+  shared_->store_position(
       options_.rank, {.step = progress_.step,
                       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {

@@ -37,10 +37,10 @@ class Toy : public Scheme {
     replica.local_step();
     ++round_.value;
     return {.sync_round = SyncRound{.round = round_,
-                               .samples = facts.samples,
-                               .loss_sum = facts.loss_sum,
-                               .paused = facts.paused,
-                               .agreed = facts.requests}};
+                                    .samples = facts.samples,
+                                    .loss_sum = facts.loss_sum,
+                                    .paused = facts.paused,
+                                    .agreed = facts.requests}};
   }
 
  private:

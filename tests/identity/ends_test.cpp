@@ -51,7 +51,8 @@ TEST(Ends, WhenTheSamplesAreComplete) {
   }
 }
 
-/// What the slow device hands over after the end is dropped, so the staleness stays that of the job.
+/// The contribution of the slow device after the end is dropped, so the staleness stays that of the
+/// job.
 TEST(Ends, NoGradientOfAStepInFlightEntersTheModel) {
   SimulatedJob job = toy_job(config_of("asgd", "staleness"));
   job.run();
@@ -69,7 +70,7 @@ TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
   EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
 }
 
-/// What a worker has added up since its last contribution is part of the model, too.
+/// The mini-batches of a worker since its last contribution are part of the model as well.
 TEST(Ends, AJobThatIsInterruptedLosesNoMiniBatchOfARacyContribution) {
   for (const std::string aggregate : {"auto", "server"}) {
     for (int tenth = 0; tenth < 10; ++tenth) {

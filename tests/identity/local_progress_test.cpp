@@ -1,8 +1,8 @@
-// Goal:   rounds of local steps on data that differ by worker do what FedNova's and SCAFFOLD's formulas
-//         say, for unequal numbers of steps and samples, with momentum that lives on across rounds; where
-//         nothing differs they are the plain mean.
-// Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain loops of
-//         float64 that shares no code with them.
+// Goal:   rounds of local steps on data that differ by worker do what FedNova's and SCAFFOLD's
+//         formulas say, for unequal numbers of steps and samples, with momentum that lives on
+//         across rounds; where nothing differs they are the plain mean.
+// Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain
+//         loops of float64 that shares no code with them.
 
 #include <gtest/gtest.h>
 
@@ -210,8 +210,8 @@ TEST(LocalProgress, OfWeightsBySamplesIsNotNormalised) {
   expect_equal(by_scheme(task), by_plain_loops(task));
 }
 
-/// The minimum of Σ p_i f_i is Σ p_i target_i, whatever the numbers of steps are; weights by samples
-/// lead elsewhere.
+/// The minimum of Σ p_i f_i is Σ p_i target_i, whatever the numbers of steps are; weights by
+/// samples lead elsewhere.
 TEST(LocalProgress, NormalisedLeadsToTheMinimumOfTheWeightedLoss) {
   Task task = task_of(7, {1, 5, 20});
   task.rate = 0.02;

@@ -1,13 +1,13 @@
-// Goal:   schemes of local steps are ssgd where they coincide with it; an outer optimizer does what its
-//         formula says; a resume is exact where all that is remembered is the model's.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints, to
-//         1e-5 relative, since the sums are added in another order.
+// Goal:   schemes of local steps are ssgd where they coincide with it; an outer optimizer does what
+//         its formula says; a resume is exact where all that is remembered is the model's.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
+//         to 1e-5 relative, since the sums are added in another order.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "checkpoint/checkpoint.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
@@ -83,8 +83,8 @@ TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
   EXPECT_GT(relative_distance(trained(config), by_ssgd()), 1e-3);
 }
 
-/// With workers that take one plain step a round at the learning rate η, the outer gradient is η times
-/// the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
+/// With workers that take one plain step a round at the learning rate η, the outer gradient is η
+/// times the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
 TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
   TrainConfig outside = one_step_a_round("diloco");
   outside.optimizer = "sgd";

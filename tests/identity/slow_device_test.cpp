@@ -1,14 +1,16 @@
-// Goal:   a device that takes 1000 times as long as the others for a mini-batch trains with them to the end, under
-//         every scheme; the job does without it when it hangs or dies, by its name, and in time.
-// Method: whole jobs of logistic regression in the simulator, with devices of 0.5 s and 500 s for a mini-batch; a
-//         device hangs in an outage of its cluster, during which its node goes on sending heartbeats.
+// Goal:   a device that takes 1000 times as long as the others for a mini-batch trains with them to
+//         the end, under every scheme; the job does without it when it hangs or dies, by its name,
+//         and in time.
+// Method: whole jobs of logistic regression in the simulator, with devices of 0.5 s and 500 s for a
+//         mini-batch; a device hangs in an outage of its cluster, during which its node goes on
+//         sending heartbeats.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
@@ -132,7 +134,8 @@ TEST(SlowDevice, TrainsInEveryWayOfSynchronizing) {
   }
 }
 
-/// Three devices of a second a mini-batch, one of which hangs from the hundredth second on, for 90 s.
+/// Three devices of a second a mini-batch, one of which hangs from the hundredth second on, for 90
+/// s.
 TrainConfig config_with_an_outage(const std::string& scheme) {
   TrainConfig config = toy_config(fresh_folder("hang"));
   config.scheme = scheme;

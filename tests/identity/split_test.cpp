@@ -1,7 +1,8 @@
-// Goal:   on data that differ by worker, rounds of local steps learn what every worker holds, the slow
-//         ones included, nearly as well as ssgd after equal samples; where nothing differs they are ssgd.
-// Method: whole jobs of logistic regression in the simulator on data split by class or by a Dirichlet
-//         draw, five seeds, beside ssgd on the same cluster; identities to 1e-5 relative.
+// Goal:   on data that differ by worker, rounds of local steps learn what every worker holds, the
+//         slow ones included, nearly as well as ssgd after equal samples; where nothing differs
+//         they are ssgd.
+// Method: whole jobs of logistic regression in the simulator on data split by class or by a
+//         Dirichlet draw, five seeds, beside ssgd on the same cluster; identities to 1e-5 relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -89,8 +90,8 @@ TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   EXPECT_GE(sum / 3, 0.03);
 }
 
-/// Each of the defaults is at work: without it another model is trained. In whole batches the fast devices take three
-/// steps a round.
+/// Each of the defaults is at work: without it another model is trained. In whole batches the fast
+/// devices take three steps a round.
 TEST(Split, ByClassEachDefaultIsTaken) {
   TrainConfig config = config_of("esync", mixed_speeds);
   set(config, "pacing", "paper");

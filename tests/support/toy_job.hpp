@@ -13,8 +13,8 @@ using sim::SimulatedJob;
 /// A folder of this test that does not exist yet.
 std::filesystem::path fresh_folder(const std::string& name);
 
-/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200 for
-/// the test.
+/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200
+/// for the test.
 const Dataset& small_dataset();
 
 /// A job of three workers in batches of 16 for 4 epochs, learning rate 0.05, for `toy_job`. Its run

@@ -1,8 +1,8 @@
-// Goal:   on devices of unequal speed every replica takes the same steps at the same rates, to the last bit;
-//         no device waits, a mini-batch is as stale as it is long, checkpoints find all alike, and results
-//         that are not applied take up no more memory than they may.
-// Method: workers in the simulator, each with a device of its own speed, which pull a vector to the mean of
-//         random samples; a replica that notes every step.
+// Goal:   on devices of unequal speed every replica takes the same steps at the same rates, to the
+//         last bit; no device waits, the staleness of a mini-batch follows its duration, all
+//         replicas are equal at checkpoints, and pending results stay within their memory.
+// Method: workers in the simulator, each with a device of its own speed, pull a vector to the mean
+//         of random samples; the replica records every step.
 
 #include "scheme/nbssgd.hpp"
 
@@ -75,7 +75,7 @@ struct Cluster {
 
 struct Worker {
   std::vector<StepTaken> steps;
-  std::vector<std::uint64_t> round_samples;  ///< as far as one meeting tells of one round
+  std::vector<std::uint64_t> round_samples;  ///< where an outcome holds one round
   std::vector<Saved> saved;
   std::vector<float> buffers;
   std::vector<std::uint64_t> staleness;
@@ -211,7 +211,7 @@ TEST(Nbssgd, IsStaleNowhereWithABarrier) {
   }
 }
 
-/// The rate follows from the samples before the round, which the steps' rates tell.
+/// The rate of a round follows from the samples before it, and the steps record their rates.
 TEST(Nbssgd, TakesEachStepAtTheRateOfItsRound) {
   const auto workers = trained({.seconds = {0.01, 0.01, 0.16}, .samples = 2000});
   const std::vector<StepTaken>& steps = workers[2].steps;

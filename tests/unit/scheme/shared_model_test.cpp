@@ -1,7 +1,7 @@
-// Goal:   no addition to a shared model is lost, whoever adds at the same time; nothing is a data race.
-// Method: threads that add whole numbers to the same values and to counters of their own, whose sums
-//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for two
-//         processes.
+// Goal:   no concurrent addition to a shared model is lost, and there is no data race.
+// Method: threads add whole numbers to the same values and to counters of their own, whose sums
+//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for
+//         two processes.
 
 #include "scheme/shared_model.hpp"
 

@@ -1,11 +1,12 @@
-// Goal:   what follows from the step infos of a meeting: sums, the longest pause, and every wish.
+// Goal:   step infos combine to a round with total samples and loss, the longest pause, and the
+//         union of all requests.
 // Method: hand-made step infos.
 
-#include "scheme/meeting.hpp"
+#include "scheme/step_info_exchange.hpp"
 
 #include <gtest/gtest.h>
 
-#include "scheme/local_progress.hpp"
+#include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 namespace {
@@ -50,7 +51,8 @@ TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
   EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.5);
 }
 
-/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so on.
+/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so
+/// on.
 TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
   LocalProgress plain({});
   LocalProgress heavy({.momentum = 0.5});

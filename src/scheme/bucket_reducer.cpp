@@ -1,4 +1,4 @@
-#include "scheme/bucket_sums.hpp"
+#include "scheme/bucket_reducer.hpp"
 
 #include <fmt/format.h>
 
@@ -13,10 +13,10 @@
 namespace syncopate {
 namespace {
 
-/// A shorter bucket is all latency.
+/// In a shorter bucket latency dominates.
 constexpr double least_bytes = 1024 * 1024;
 
-/// What this rank says, as all ranks say it.
+/// The values of all ranks, by rank.
 template <class Value>
 std::vector<Value> gather_from_all(Group& group, const Value& mine) {
   std::vector<Value> all(group.size());
@@ -25,6 +25,40 @@ std::vector<Value> gather_from_all(Group& group, const Value& mine) {
 }
 
 }  // namespace
+
+BucketTracker::BucketTracker(std::size_t values, std::size_t buckets) {
+  std::size_t end = values;
+  for (std::size_t left = buckets; left > 0; --left) {
+    const std::size_t begin = values / buckets * (left - 1);
+    buckets_.push_back({begin, end});
+    end = begin;
+  }
+  begin();
+}
+
+void BucketTracker::begin() {
+  missing_.clear();
+  for (const Bucket& bucket : buckets_) {
+    missing_.push_back(bucket.end - bucket.begin);
+  }
+  complete_ = 0;
+}
+
+void BucketTracker::mark_ready(std::size_t begin, std::size_t end) {
+  for (std::size_t i = 0; i < size(); ++i) {
+    const std::size_t first = std::max(begin, buckets_[i].begin);
+    const std::size_t last = std::min(end, buckets_[i].end);
+    const std::size_t values = first < last ? last - first : 0;
+    if (values > missing_[i]) {
+      throw InternalError(
+          fmt::format("values {} to {} of a gradient were reported twice", first, last));
+    }
+    missing_[i] -= values;
+  }
+  while (complete_ < size() && missing_[complete_] == 0) {
+    ++complete_;
+  }
+}
 
 BucketReducer::BucketReducer(Group& group, Allreduce& allreduce, const Options& options)
     : group_(group),
@@ -86,7 +120,7 @@ void BucketReducer::reduce_bucket(std::size_t i, std::span<float> values, double
   allreduce_.compressed_mean(values.subspan(begin, end - begin), begin, weight, total_weight);
 }
 
-/// False, where the step is given up.
+/// Waits until the bucket is complete. Returns false if the step is abandoned.
 bool BucketReducer::await(std::size_t bucket) {
   for (;;) {
     {
@@ -132,7 +166,7 @@ void BucketReducer::weighted_mean(std::span<float> values, double weight, double
 void BucketReducer::expect_all_ready() const {
   const std::scoped_lock lock(mutex_);
   if (tracker_->complete() < tracker_->size()) {
-    throw InternalError("a backward pass has ended without telling of all of its gradient");
+    throw InternalError("a backward pass ended before it reported its whole gradient");
   }
 }
 

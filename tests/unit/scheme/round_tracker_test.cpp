@@ -1,11 +1,12 @@
-// Goal:   every mini-batch enters one round; every round ends; by the contribution rule rounds hold about
-//         what all workers compute in the time of a batch, whatever the jitter. With a barrier nothing is
-//         stale, and a worker waits for one mini-batch of the slowest at most; with overlap no
-//         contribution waits for a mini-batch, and drained rounds leave all workers alike.
-// Method: hand-made entries; then thousands of clusters of random speeds in a virtual time of their own,
-//         checked against a log of what entered which round.
+// Goal:   every mini-batch enters one round; every round ends; by the contribution rule rounds hold
+//         about what all workers compute in the time of a batch, whatever the jitter. With a
+//         barrier nothing is stale, and a worker waits for one mini-batch of the slowest at most;
+//         with overlap no contribution waits for a mini-batch, and drained rounds leave all workers
+//         alike.
+// Method: hand-made entries; then thousands of clusters of random speeds in a virtual time of their
+//         own, checked against a log of what entered which round.
 
-#include "scheme/round_book.hpp"
+#include "scheme/round_tracker.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,8 +33,8 @@ TEST(BatchCut, MakesMiniBatchesOfOneSizeButTheLast) {
   EXPECT_EQ((BatchCut{.batch_size = 3, .mini_batches = 8}.count()), 3);
 }
 
-RoundTracker book_of(std::uint32_t mini_batches, Round done = {},
-                     SignalRule rule = SignalRule::contribution) {
+RoundTracker tracker_of(std::uint32_t mini_batches, Round done = {},
+                        SignalRule rule = SignalRule::contribution) {
   return RoundTracker({.batch_size = mini_batches, .mini_batches = mini_batches}, done, rule);
 }
 
@@ -41,7 +42,7 @@ using Staleness = std::vector<std::uint64_t>;
 
 TEST(RoundTracker, IsDueWhenABatchIsBooked) {
   for (const SignalRule rule : {SignalRule::contribution, SignalRule::batch}) {
-    RoundTracker tracker = book_of(3, Round{6}, rule);
+    RoundTracker tracker = tracker_of(3, Round{6}, rule);
     for (int mini_batch = 0; mini_batch < 3; ++mini_batch) {
       EXPECT_FALSE(tracker.due());
       tracker.finished_mini_batch(Round{6});
@@ -56,7 +57,7 @@ TEST(RoundTracker, IsDueWhenABatchIsBooked) {
 }
 
 TEST(RoundTracker, IsDueAtOnceWhenOthersSignal) {
-  RoundTracker tracker = book_of(3);
+  RoundTracker tracker = tracker_of(3);
   tracker.finished_mini_batch(Round{});
   EXPECT_FALSE(tracker.due());
   tracker.on_signal(Round{1});
@@ -66,7 +67,7 @@ TEST(RoundTracker, IsDueAtOnceWhenOthersSignal) {
 }
 
 TEST(RoundTracker, ContributesNothingWhereNothingIsFinished) {
-  RoundTracker tracker = book_of(3);
+  RoundTracker tracker = tracker_of(3);
   tracker.on_signal(Round{1});
   EXPECT_TRUE(tracker.due());
   EXPECT_EQ(tracker.contribute().staleness, Staleness{});
@@ -79,9 +80,9 @@ TEST(RoundTracker, ContributesNothingWhereNothingIsFinished) {
   EXPECT_EQ(tracker.contribute().staleness, Staleness{2}) << "two rounds have passed meanwhile";
 }
 
-/// After a round that another worker ended when one mini-batch was booked.
+/// After a round that another worker ended when one mini-batch was pending.
 RoundTracker interrupted_book(SignalRule rule) {
-  RoundTracker tracker = book_of(3, {}, rule);
+  RoundTracker tracker = tracker_of(3, {}, rule);
   tracker.finished_mini_batch(Round{});
   tracker.on_signal(Round{1});
   tracker.contribute();
@@ -106,11 +107,11 @@ TEST(RoundTracker, GoesOnWithTheRestOfItsBatchByTheBatchRule) {
 }
 
 TEST(RoundTracker, IsNotDueBeforeTheAllreduceIsComplete) {
-  RoundTracker tracker = book_of(1);
+  RoundTracker tracker = tracker_of(1);
   tracker.finished_mini_batch(Round{});
   tracker.contribute();
   tracker.finished_mini_batch(Round{});
-  EXPECT_FALSE(tracker.due()) << "a batch is booked, but the last allreduce is under way";
+  EXPECT_FALSE(tracker.due()) << "a batch is pending, but the last allreduce is under way";
   EXPECT_THROW(tracker.contribute(), InternalError);
   tracker.reduced();
   EXPECT_TRUE(tracker.due());
@@ -118,7 +119,7 @@ TEST(RoundTracker, IsNotDueBeforeTheAllreduceIsComplete) {
 }
 
 TEST(RoundTracker, HandsInWhatItHasWhenTrainingEnds) {
-  RoundTracker tracker = book_of(8);
+  RoundTracker tracker = tracker_of(8);
   tracker.finished_mini_batch(Round{});
   EXPECT_FALSE(tracker.due());
   tracker.force_due();
@@ -138,7 +139,7 @@ struct Drained {
     return ready;
   }
 
-  RoundTracker tracker = book_of(8);
+  RoundTracker tracker = tracker_of(8);
   RoundDrain drain;
 };
 
@@ -232,9 +233,9 @@ TEST(RoundDrain, EndsEachRoundWhereTheWorkerComputesNoMore) {
   EXPECT_TRUE(worker.drain.may_contribute());
 }
 
-/// Workers of random speeds, which compute mini-batches, signal, and contribute as their books say. A
-/// round's allreduce begins once all have contributed, and takes `allreduce` seconds; a worker applies
-/// its result between two mini-batches.
+/// Workers of random speeds, which compute mini-batches, signal, and contribute as their trackers
+/// say. A round's allreduce begins once all have contributed, and takes `allreduce` seconds; a
+/// worker applies its result between two mini-batches.
 class Cluster {
  public:
   struct Options {
@@ -286,7 +287,8 @@ class Cluster {
     }
   }
 
-  /// Over what all workers would contribute, if each computed for the time of a batch of the fastest.
+  /// Relative to the contributions of all workers, if each computed for the time of a batch of the
+  /// fastest.
   double mean_round() const {
     std::uint64_t contributed = 0;
     double full = 0;
@@ -303,7 +305,7 @@ class Cluster {
  private:
   struct Worker {
     Worker(const Options& options, double mini_batch)
-        : tracker(book_of(options.mini_batches, {}, options.rule)),
+        : tracker(tracker_of(options.mini_batches, {}, options.rule)),
           drain(tracker, options.barrier),
           seconds(mini_batch) {}
 
@@ -376,8 +378,8 @@ class Cluster {
     }
   }
 
-  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a worker
-  /// that had not paused before.
+  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a
+  /// worker that had not paused before.
   void end_round() {
     here_ = 0;
     ++ended_;
@@ -426,7 +428,7 @@ class Cluster {
   double now_ = 0;
   double first_at_ = 0;       ///< contribution to the round under way
   double drained_since_ = 0;  ///< the end of the last round
-  std::size_t here_ = 0;      ///< who have contributed to the round under way
+  std::size_t here_ = 0;      ///< workers that have contributed to the round under way
   std::uint64_t ended_ = 0;   ///< rounds
   bool requested_in_round_ = false;
   std::uint64_t checkpoints_ = 0;

@@ -1,4 +1,4 @@
-#include "scheme/round_book.hpp"
+#include "scheme/round_tracker.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,27 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "kernels/optimizer_steps.hpp"
 
 namespace syncopate {
+
+void GradientAccumulator::add(std::span<const float> mean, std::uint32_t samples) {
+  sum_.resize(mean.size());
+  add_scaled(sum_, samples, mean);
+  samples_ += samples;
+}
+
+void GradientAccumulator::divided_into(std::span<float> into, double divisor) const {
+  std::fill(into.begin(), into.end(), 0.0F);
+  if (samples_ > 0) {
+    add_scaled(into, 1 / divisor, sum_);
+  }
+}
+
+void GradientAccumulator::clear() {
+  std::fill(sum_.begin(), sum_.end(), 0.0F);
+  samples_ = 0;
+}
 
 void RoundTracker::finished_mini_batch(Round read) {
   read_.push_back(read);
@@ -66,7 +85,7 @@ void RoundDrain::stop() {
 
 bool RoundDrain::pauses() {
   if (every_round_ && !paused_ && tracker_.pending() == 0) {
-    return false;  // the others wait for a mini-batch of it, however early they signal
+    return false;  // the others wait for one mini-batch of this worker, even if they signal early
   }
   const bool begins = !paused_ && (drains() ? tracker_.due() : pending_ && spans_rounds_);
   if (begins && !drains()) {

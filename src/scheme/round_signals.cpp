@@ -1,4 +1,4 @@
-#include "scheme/signals.hpp"
+#include "scheme/round_signals.hpp"
 
 #include <fmt/format.h>
 
@@ -27,9 +27,9 @@ std::optional<Message> next(Transport& transport, TimePoint deadline) {
   try {
     return transport.receive(std::nullopt, tags::round_ends, deadline);
   } catch (const TimedOut&) {
-    return std::nullopt;  // there is none
+    return std::nullopt;  // no signal has arrived
   } catch (const PeerLost&) {
-    return std::nullopt;  // it shows where something is awaited of that peer
+    return std::nullopt;  // the next collective with that peer reports the failure
   }
 }
 

@@ -1,4 +1,4 @@
-#include "scheme/meeting.hpp"
+#include "scheme/step_info_exchange.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -84,9 +84,7 @@ SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
     sync_round.samples += info.samples;
     sync_round.loss_sum += info.loss_sum;
     sync_round.paused = std::max(sync_round.paused, info.paused);
-    sync_round.agreed.stop |= info.requests.stop;
-    sync_round.agreed.evaluate |= info.requests.evaluate;
-    sync_round.agreed.checkpoint |= info.requests.checkpoint;
+    sync_round.agreed.merge(info.requests);
   }
   return sync_round;
 }

@@ -1,9 +1,8 @@
-// Goal:   buckets cover a gradient once, from its end to its beginning, and each leaves when all of it, and of those
-//         before it, is told, whatever the order in which that happens.
-// Method: by hand; then thousands of random gradients, cut and told at random (seed printed), against a count of
-//         values one by one.
-
-#include "scheme/bucket_book.hpp"
+// Goal:   buckets cover a gradient once, from its end to its beginning, and each is complete when
+//         all its values and those of the buckets before it are ready, in whatever order they
+//         become ready.
+// Method: by hand; then thousands of random gradients in random pieces (seed printed), against a
+//         count of single values.
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "scheme/bucket_reducer.hpp"
 
 namespace syncopate {
 namespace {
