@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "scheme/scheme.hpp"
@@ -28,7 +30,36 @@ class ServerRounds {
   Reply last_;
 };
 
-/// The same for a model in shared memory, whose counters are the totals of the job.
+/// A scheme whose workers exchange values with a parameter server that keeps the model.
+class ServerScheme : public Scheme {
+ public:
+  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
+  CompressionStats compression() const override { return server_.compression(); }
+  std::optional<SyncRound> leave(Replica& /*replica*/) override {
+    server_.leave();
+    return std::nullopt;
+  }
+
+ protected:
+  /// `server` outlives this. `start`: the server's reply when this worker began.
+  ServerScheme(ServerClient& server, const Reply& start) : server_(server), rounds_(start) {}
+
+  /// The outcome of an exchange in which the server answered a push, or a push and a pull.
+  Outcome outcome_of(const ServerClient::Result& result, const StepRequests& requests) {
+    return {.spent = {.communicate = result.communicated, .wait = result.waited},
+            .sync_round = rounds_.next(result.reply, requests),
+            .push_statuses = {status_of(result.reply)}};
+  }
+
+  static PushStatus status_of(const Reply& reply) {
+    return {.staleness = reply.staleness, .dropped = reply.dropped};
+  }
+
+  ServerClient& server_;
+  ServerRounds rounds_;
+};
+
+/// The same rounds for a model in shared memory, whose counters are the totals of the job.
 class SharedModelRounds {
  public:
   /// `start`: the counters when this worker began. `model` outlives this.

@@ -16,6 +16,7 @@
 #include "runtime/world.hpp"
 #include "scheme/bucket_reducer.hpp"
 #include "scheme/recovery.hpp"
+#include "scheme/scheme.hpp"
 #include "scheme/step_info_exchange.hpp"
 #include "server/server_client.hpp"
 
@@ -120,6 +121,29 @@ class Averaging {
   std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;        ///< of all workers
   std::optional<BucketReducer> buckets_;  ///< last: its task ends before the objects that it uses
+};
+
+/// A scheme whose workers synchronize by `Averaging`.
+class AveragingScheme : public Scheme {
+ public:
+  std::map<std::string, OptimizerState> worker_states() const override {
+    return averaging_.worker_states();
+  }
+  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
+    averaging_.load_worker_states(states);
+  }
+  std::string aggregate() const override { return averaging_.aggregate(); }
+  CompressionStats compression() const override { return averaging_.compression(); }
+  std::optional<SyncRound> leave(Replica& /*replica*/) override {
+    averaging_.leave();
+    return std::nullopt;
+  }
+
+ protected:
+  /// `group` and the server outlive this.
+  AveragingScheme(Group& group, const Averaging::Options& options) : averaging_(group, options) {}
+
+  Averaging averaging_;
 };
 
 /// Runs one round of `Averaging` in a background task, while the worker trains on.

@@ -48,14 +48,12 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
   if (result.owed) {
-    outcome.push_statuses.push_back(
-        {.staleness = result.owed->staleness, .dropped = result.owed->dropped});
+    outcome.push_statuses.push_back(status_of(*result.owed));
   }
   if (fetch) {  // a push without a fetch is answered later
     outcome.sync_round = rounds_.next(result.reply, facts.requests);
     if (push) {
-      outcome.push_statuses.push_back(
-          {.staleness = result.reply.staleness, .dropped = result.reply.dropped});
+      outcome.push_statuses.push_back(status_of(result.reply));
     }
   }
   return outcome;
@@ -73,7 +71,7 @@ std::optional<SyncRound> Downpour::leave(Replica& replica) {
   if (pending_.samples > 0) {
     last = rounds_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 

@@ -28,7 +28,7 @@ constexpr auto names_of(ServerRule) {
 /// the replica's.
 ///
 /// The last push of a worker holds the remaining gradients, so no gradient is lost.
-class Downpour : public Scheme {
+class Downpour : public ServerScheme {
  public:
   struct Options {
     std::uint32_t push_every = 1;   ///< n_push
@@ -39,15 +39,12 @@ class Downpour : public Scheme {
 
   /// `server` outlives this.
   Downpour(const Clock& clock, ServerClient& server, const Options& options)
-      : clock_(clock),
-        server_(server),
+      : ServerScheme(server, options.start),
+        clock_(clock),
         options_(options),
-        rounds_(options.start),
         pending_{.step = options.start.steps} {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  CompressionStats compression() const override { return server_.compression(); }
   std::uint64_t discard_pending() override;
   std::optional<SyncRound> leave(Replica& replica) override;
 
@@ -57,9 +54,7 @@ class Downpour : public Scheme {
   ServerClient::Result exchange(Replica& replica, bool push, bool fetch);
 
   const Clock& clock_;
-  ServerClient& server_;
   Options options_;
-  ServerRounds rounds_;
   std::vector<float> gradient_sum_;  ///< of the gradients since the last push
   PushFacts pending_;                ///< facts of these steps
   std::uint64_t pending_steps_ = 0;

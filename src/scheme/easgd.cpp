@@ -31,19 +31,16 @@ std::unique_ptr<Scheme> make_easgd(const SchemeContext& context) {
 Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
   replica.local_step();
-  Outcome outcome{.spent = {.update = clock_.now() - begun}};
+  const Duration update = clock_.now() - begun;
   ++since_.step;
   ++steps_since_;
   since_.samples += facts.samples;
   since_.loss_sum += facts.loss_sum;
   if (since_.step % options_.local_steps != 0) {
-    return outcome;
+    return {.spent = {.update = update}};
   }
-  const ServerClient::Result result = exchange(replica);
-  outcome.spent.communicate = result.communicated;
-  outcome.spent.wait = result.waited;
-  outcome.sync_round = rounds_.next(result.reply, facts.requests);
-  outcome.push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
+  Outcome outcome = outcome_of(exchange(replica), facts.requests);
+  outcome.spent.update = update;
   return outcome;
 }
 
@@ -57,7 +54,7 @@ std::optional<SyncRound> Easgd::leave(Replica& replica) {
   if (since_.samples > 0) {
     last = rounds_.next(exchange(replica).reply, {});
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 

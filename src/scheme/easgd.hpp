@@ -15,7 +15,7 @@ namespace syncopate {
 ///     d = α (w_i − w̃),  w_i −= d,  w̃ += d
 ///
 /// The center is evaluated and saved. A resumed worker begins at the center.
-class Easgd : public Scheme {
+class Easgd : public ServerScheme {
  public:
   struct Options {
     std::uint32_t local_steps = 10;  ///< τ
@@ -24,14 +24,12 @@ class Easgd : public Scheme {
 
   /// `server` outlives this.
   Easgd(const Clock& clock, ServerClient& server, const Options& options)
-      : clock_(clock),
-        server_(server),
+      : ServerScheme(server, options.start),
+        clock_(clock),
         options_(options),
-        rounds_(options.start),
         since_{.step = options.start.steps} {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   std::uint64_t discard_pending() override;
   std::optional<SyncRound> leave(Replica& replica) override;
 
@@ -39,9 +37,7 @@ class Easgd : public Scheme {
   ServerClient::Result exchange(Replica& replica);
 
   const Clock& clock_;
-  ServerClient& server_;
   Options options_;
-  ServerRounds rounds_;
   PushFacts since_;  ///< facts of the steps since the last exchange
   std::uint64_t steps_since_ = 0;
 };

@@ -50,8 +50,8 @@ double usual_global_lr(OuterOptimizer outer, bool workers_have_momentum) {
 }  // namespace
 
 LocalRounds::LocalRounds(Group& group, std::unique_ptr<SyncSchedule> schedule, Options options)
-    : clock_(group.world()),
-      averaging_(group, options.averaging),
+    : AveragingScheme(group, options.averaging),
+      clock_(group.world()),
       sync_schedule_(std::move(schedule)),
       options_(std::move(options)),
       round_(options_.done),
@@ -105,7 +105,7 @@ std::map<std::string, OptimizerState> LocalRounds::states() const {
 }
 
 std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
-  auto states = averaging_.worker_states();
+  auto states = AveragingScheme::worker_states();
   states[state_of_schedule] = sync_schedule_->state();
   const LocalProgress::State& progress = progress_.state();
   states[state_of_progress].counters = {
@@ -118,7 +118,7 @@ std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
 }
 
 void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>& states) {
-  averaging_.load_worker_states(states);
+  AveragingScheme::load_worker_states(states);
   if (const auto schedule = states.find(state_of_schedule); schedule != states.end()) {
     sync_schedule_->load(schedule->second);
   }
@@ -129,11 +129,6 @@ void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>
   if (const auto found = states.find(state_of_control); control_ && found != states.end()) {
     control_->load(found->second);
   }
-}
-
-std::optional<SyncRound> LocalRounds::leave(Replica& /*replica*/) {
-  averaging_.leave();
-  return std::nullopt;
 }
 
 /// All replicas are equal before their first step, so each takes its own as the global model.

@@ -145,7 +145,7 @@ class LocalProgress {
 /// that made them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the
 /// `LocalProgress` of the round, ā = Σ p_i a_i. With drift correction local steps follow
 /// `ControlVariates`.
-class LocalRounds : public Scheme {
+class LocalRounds : public AveragingScheme {
  public:
   /// The name of the outer optimizer's state among `states`.
   static constexpr const char* state_of_outer = "outer";
@@ -172,9 +172,6 @@ class LocalRounds : public Scheme {
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
   void agree_after_failures() override { averaging_.agree_after_failures(); }
   void restart() override { averaging_.restart(); }
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void initialise(Replica& replica);
@@ -190,7 +187,6 @@ class LocalRounds : public Scheme {
   }
 
   const Clock& clock_;
-  Averaging averaging_;
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;

@@ -110,9 +110,9 @@ std::unique_ptr<Scheme> make_nbssgd(const SchemeContext& context) {
 }  // namespace
 
 Nbssgd::Nbssgd(Group& group, const Options& options)
-    : clock_(group.world()),
+    : AveragingScheme(group, options.averaging),
+      clock_(group.world()),
       options_(options),
-      averaging_(group, options.averaging),
       samples_(options.samples_done),
       rounds_(group, averaging_, options.rounds) {}
 
@@ -132,7 +132,7 @@ std::optional<SyncRound> Nbssgd::leave(Replica& replica) {
   while (!rounds_.ended()) {
     await_result(replica, outcome);
   }
-  averaging_.leave();
+  AveragingScheme::leave(replica);
   return outcome.sync_round;
 }
 

@@ -34,7 +34,7 @@ namespace syncopate {
 ///
 /// Buffers are averaged with the same weights as gradients; a replica keeps the changes of its
 /// buffers since it contributed them.
-class Nbssgd : public Scheme {
+class Nbssgd : public AveragingScheme {
  public:
   struct Options {
     Averaging::Options averaging{};
@@ -49,14 +49,6 @@ class Nbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.rounds.batch.size(); }
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::map<std::string, OptimizerState> worker_states() const override {
-    return averaging_.worker_states();
-  }
-  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
-    averaging_.load_worker_states(states);
-  }
   void restart() override { averaging_.restart(); }
   std::optional<SyncRound> leave(Replica& replica) override;
 
@@ -67,7 +59,6 @@ class Nbssgd : public Scheme {
 
   const Clock& clock_;
   Options options_;
-  Averaging averaging_;
   std::uint64_t samples_;
   NbssgdRounds rounds_;  ///< last: its tasks end before the objects that they use
 };

@@ -19,7 +19,7 @@ namespace syncopate {
 ///
 /// Buffers are pushed with the gradient. A worker keeps its own buffers; their mean on the server
 /// is evaluated and saved.
-class PushPull : public Scheme {
+class PushPull : public ServerScheme {
  public:
   struct Options {
     PushWeight weight{};
@@ -28,20 +28,12 @@ class PushPull : public Scheme {
 
   /// `server` outlives this.
   PushPull(ServerClient& server, const Options& options)
-      : server_(server), options_(options), rounds_(options.start), step_(options.start.steps) {}
+      : ServerScheme(server, options.start), options_(options), step_(options.start.steps) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  CompressionStats compression() const override { return server_.compression(); }
-  std::optional<SyncRound> leave(Replica& /*replica*/) override {
-    server_.leave();
-    return std::nullopt;
-  }
 
  private:
-  ServerClient& server_;
   Options options_;
-  ServerRounds rounds_;
   std::uint64_t step_;
 };
 

@@ -113,10 +113,9 @@ void RacyNbssgd::read(Replica& replica) {
 
 RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
                                    const Reply& start)
-    : server_(server),
+    : ServerScheme(server, start),
       options_(options),
       contribution_(group, options.batch, options.signal),
-      rounds_(start),
       step_(start.steps) {}
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -138,10 +137,9 @@ Outcome RacyServerNbssgd::commit(Replica& replica) {
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
-  return {.spent = {.communicate = result.communicated, .wait = result.waited},
-          .sync_round = rounds_.next(result.reply, contribution_.requests()),
-          .push_statuses = contribution_.committed(
-              {.staleness = result.reply.staleness, .dropped = result.reply.dropped})};
+  Outcome outcome = outcome_of(result, contribution_.requests());
+  outcome.push_statuses = contribution_.committed(status_of(result.reply));
+  return outcome;
 }
 
 std::optional<SyncRound> RacyServerNbssgd::leave(Replica& replica) {
@@ -149,7 +147,7 @@ std::optional<SyncRound> RacyServerNbssgd::leave(Replica& replica) {
   if (contribution_.samples() > 0) {
     last = commit(replica).sync_round;
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 

@@ -103,7 +103,7 @@ class RacyNbssgd : public Scheme {
 /// A push holds the mean gradient of the contribution, Σ n_k g_k / Σ n_k, with the weight Σ n_k /
 /// b, b the mean batch of all workers: every sample counts the same. With uniform weights it weighs
 /// 1. Buffers are pushed with the gradient; their mean on the server is evaluated and saved.
-class RacyServerNbssgd : public Scheme {
+class RacyServerNbssgd : public ServerScheme {
  public:
   /// `group` and `server` outlive this. `start`: the server's reply when this worker began.
   RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
@@ -111,18 +111,14 @@ class RacyServerNbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  CompressionStats compression() const override { return server_.compression(); }
   std::uint64_t discard_pending() override { return contribution_.discard(); }
   std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   Outcome commit(Replica& replica);
 
-  ServerClient& server_;
   RacyOptions options_;
   RacyContribution contribution_;
-  ServerRounds rounds_;
   std::uint64_t step_;
 };
 

@@ -39,7 +39,7 @@ std::unique_ptr<Scheme> make_ssgd(const SchemeContext& context) {
 }  // namespace
 
 Ssgd::Ssgd(Group& group, const Options& options)
-    : averaging_(group, options.averaging), round_(options.done) {
+    : AveragingScheme(group, options.averaging), round_(options.done) {
   if (options.balance) {
     balance_.emplace(*options.balance);
   }
@@ -80,11 +80,6 @@ void Ssgd::balance(const std::vector<StepInfo>& infos) {
 
 std::uint32_t Ssgd::step_samples() const {
   return balance_ ? balance_->sizes()[averaging_.group().rank().value] : 0;
-}
-
-std::optional<SyncRound> Ssgd::leave(Replica& /*replica*/) {
-  averaging_.leave();
-  return std::nullopt;
 }
 
 const SchemeSpec& ssgd_scheme() {

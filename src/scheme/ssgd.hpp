@@ -21,7 +21,7 @@ namespace syncopate {
 ///
 /// Buffers are averaged with the same weights as gradients. So replicas that begin with the same
 /// bits keep the same bits, and any of them can be evaluated, saved and resumed from.
-class Ssgd : public Scheme {
+class Ssgd : public AveragingScheme {
  public:
   struct Options {
     Averaging::Options averaging{};
@@ -35,20 +35,10 @@ class Ssgd : public Scheme {
   GradientSink* before_backward(Replica& replica, std::uint32_t samples) override;
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override;
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::map<std::string, OptimizerState> worker_states() const override {
-    return averaging_.worker_states();
-  }
-  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
-    averaging_.load_worker_states(states);
-  }
-  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void balance(const std::vector<StepInfo>& infos);
 
-  Averaging averaging_;
   Round round_;
   std::optional<Balance> balance_;
 };
