@@ -27,8 +27,7 @@ inline Algorithm algorithm_of(Aggregate aggregate) {
   return algorithm_named(name_of_value(aggregate)).value_or(Algorithm::automatic);
 }
 
-/// Whether workers compute while an allreduce is under way; `automatic`: where it saves
-/// time.
+/// Whether workers compute while an allreduce is under way; `automatic`: where it saves time.
 enum class Overlap { automatic, on, off };
 constexpr auto names_of(Overlap) {
   return std::to_array<Named<Overlap>>(

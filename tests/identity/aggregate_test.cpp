@@ -1,8 +1,8 @@
 // Goal:   with every aggregate option a job trains the same model, and all its ranks hold the same
 //         bits.
 // Method: whole jobs of logistic regression in the simulator, for each --aggregate and each scheme
-//         in which all workers meet, compared with the one around the ring, to 1e-5 relative, since
-//         the sums are added in another order.
+//         with an allreduce, compared with the ring, to 1e-5 relative, since the order of
+//         additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-// Goal:   a job whose workers train by themselves ends when its samples are complete, whatever its
-//         slowest device is in the middle of; what is tested and saved holds what all have done.
-// Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is a
-//         hundred times slower.
+// Goal:   a job of an asynchronous scheme ends when its samples are complete, even in the middle
+//         of a step of its slowest device; the evaluated and saved model holds the steps of all
+//         workers.
+// Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is
+//         a hundred times slower.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

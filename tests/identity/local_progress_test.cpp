@@ -1,6 +1,6 @@
-// Goal:   rounds of local steps on data that differ by worker do what FedNova's and SCAFFOLD's
-//         formulas say, for unequal numbers of steps and samples, with momentum that lives on
-//         across rounds; where nothing differs they are the plain mean.
+// Goal:   rounds of local steps on data that differ by worker follow the formulas of FedNova and
+//         SCAFFOLD, for unequal numbers of steps and samples, with momentum that lives on across
+//         rounds; on equal data they are the plain mean.
 // Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain
 //         loops of float64 that shares no code with them.
 
@@ -25,7 +25,7 @@ using Point = std::vector<double>;
 struct WorkerData {
   double share = 0;
   std::vector<Point> targets;               ///< of the steps of each round
-  std::vector<std::uint32_t> step_samples;  ///< likewise
+  std::vector<std::uint32_t> step_samples;  ///< of the steps of each round
 };
 
 struct Task {

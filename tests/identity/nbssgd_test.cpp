@@ -1,8 +1,8 @@
-// Goal:   nbssgd is ssgd, asgd, or sequential SGD, where they coincide, its learning rate included;
-//         a server aggregates as an allreduce does; on unequal devices nothing is lost, replicas
-//         stay alike, and staleness is what each way to commit allows.
+// Goal:   nbssgd equals ssgd, asgd or sequential SGD where they coincide, including the learning
+//         rate; a server aggregates as an allreduce does; on unequal devices no sample is lost,
+//         replicas stay equal, and the staleness matches the commit option.
 // Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
-//         to 1e-5 relative, since the sums are added in another order.
+//         to 1e-5 relative, since the order of additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

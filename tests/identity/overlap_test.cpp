@@ -1,9 +1,9 @@
 // Goal:   with overlap `ssgd` makes the same steps as without, bit for bit, with every allreduce
 //         algorithm, any samples per worker, and any order in which gradients become final; and it
 //         hides the allreduce behind the backward pass.
-// Method: logistic regression with momentum in the simulator, whose gradients take virtual time to
-//         come, in pieces of a random order (seed printed) that is another on each rank and in each
-//         step; seven buckets.
+// Method: logistic regression with momentum in the simulator. Gradients take virtual time to
+//         compute, in pieces of a random order (seed printed) that differs by rank and step; seven
+//         buckets.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ struct Trained {
   std::vector<float> params;
   std::vector<float> buffers;
   Duration took{};         ///< after the first step
-  Duration communicate{};  ///< likewise
+  Duration communicate{};  ///< after the first step
   Duration wait{};
   std::string aggregate;
 };

@@ -21,8 +21,8 @@ const Dataset& small_dataset();
 /// folder is `folder`.
 TrainConfig toy_config(const std::filesystem::path& folder);
 
-/// Such a job of logistic regression with momentum `config.momentum`. What the configuration leaves
-/// open is resolved, and the run folder is made, unless resumed.
+/// Such a job of logistic regression with momentum `config.momentum`. Resolves open options
+/// of the configuration, and makes the run folder unless resumed.
 SimulatedJob toy_job(const TrainConfig& config, bool resume = false,
                      const sim::NetworkProfile& network = {});
 

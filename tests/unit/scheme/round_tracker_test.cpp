@@ -1,10 +1,10 @@
-// Goal:   every mini-batch enters one round; every round ends; by the contribution rule rounds hold
-//         about what all workers compute in the time of a batch, whatever the jitter. With a
-//         barrier nothing is stale, and a worker waits for one mini-batch of the slowest at most;
-//         with overlap no contribution waits for a mini-batch, and drained rounds leave all workers
-//         alike.
-// Method: hand-made entries; then thousands of clusters of random speeds in a virtual time of their
-//         own, checked against a log of what entered which round.
+// Goal:   every mini-batch enters one round; every round ends; with the contribution rule a round
+//         holds about as many mini-batches as all workers compute in the time of a batch, with any
+//         jitter. With a barrier nothing is stale, and a worker waits for at most one mini-batch of
+//         the slowest; with overlap no contribution waits for a mini-batch, and drained rounds
+//         leave all workers equal.
+// Method: hand-made entries; then thousands of clusters of random speeds in their own virtual time,
+//         checked against a log of the mini-batches of each round.
 
 #include "scheme/round_tracker.hpp"
 
@@ -317,7 +317,7 @@ class Cluster {
     std::uint64_t read = 0;         ///< the round of the model that its mini-batch is computed at
     std::uint64_t results = 0;      ///< rounds that have ended for it
     std::uint64_t computed = 0;     ///< mini-batches
-    std::uint64_t contributed = 0;  ///< likewise
+    std::uint64_t contributed = 0;  ///< mini-batches
     double paused_at = 0;
     bool wanted = false;  ///< a checkpoint
   };
