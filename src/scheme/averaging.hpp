@@ -48,8 +48,8 @@ class Averaging {
     Weights weights = Weights::samples;
     double data_share = 1;                       ///< p_i of this worker, for weights `data`
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
-    Compression
-        compression{};  ///< of the model's values, by the allreduce; buffers are not compressed
+    /// Of the model's values, by the allreduce; buffers are not compressed.
+    Compression compression{};
     bool compress_remote = false;  ///< compress only between hosts
     /// Of the optimizer, where the model's values are gradients and the optimizer has a momentum.
     double momentum = 0;

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "config/option_groups.hpp"
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 
@@ -19,7 +19,7 @@ inline constexpr Option<std::uint32_t> backup_workers{
 
 namespace {
 
-void leave_a_worker(const SchemeJob& job) {
+void check_backup_workers(const SchemeJob& job) {
   const std::uint32_t backups = job.options[option::backup_workers];
   if (backups >= job.workers) {
     throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
@@ -43,7 +43,7 @@ const SchemeSpec& backup_scheme() {
       .source = "Chen et al. 2016",
       .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
       .options = {spec_of(option::backup_workers)},
-      .check = leave_a_worker,
+      .check = check_backup_workers,
       .server_policy = close_steps_early,
       .make = make_push_pull};
   return spec;

@@ -19,8 +19,8 @@ namespace syncopate {
 class Balance {
  public:
   struct Options {
-    std::vector<std::uint32_t>
-        batch_sizes;          ///< at the beginning, by rank; their sum is the global batch
+    /// At the beginning, by rank. Their sum is the global batch.
+    std::vector<std::uint32_t> batch_sizes;
     std::uint32_t least = 1;  ///< samples of a step
   };
 

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "config/option_groups.hpp"
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 

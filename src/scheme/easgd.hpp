@@ -2,8 +2,8 @@
 
 #include "base/time.hpp"
 #include "config/option_groups.hpp"
-#include "scheme/async_rounds.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "scheme/server_scheme.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {

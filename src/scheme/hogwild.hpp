@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "scheme/async_rounds.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "scheme/shared_model.hpp"

@@ -191,7 +191,7 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
 const SchemeSpec& nbssgd_scheme() {
   static const SchemeSpec spec{
       .name = "nbssgd",
-      .formula = "the first to finish a batch signals; all give the mini-batches done, ssgd's step",
+      .formula = "the first with a batch signals; all contribute finished mini-batches to one step",
       .source = "He & Dube 2022",
       .traits = {.sync_mode = SyncMode::local_rounds},
       .options = {aggregate_of_nbssgd(), spec_of(option::mini_batches), spec_of(option::signal),

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "collective/group.hpp"
-#include "scheme/async_rounds.hpp"
 #include "scheme/round_signals.hpp"
 #include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
+#include "scheme/server_scheme.hpp"
 #include "scheme/shared_model.hpp"
 #include "server/server_client.hpp"
 

@@ -20,7 +20,6 @@ namespace {
 std::vector<const SchemeSpec*> listed() {
   return {
 #define SCHEME(name) &name##_scheme(),
-#include "scheme/schemes.inc"
 #undef SCHEME
   };
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -69,6 +70,29 @@ class SharedModel {
   Head* head_;
   std::span<float> params_;
   std::span<float> buffers_;  ///< of all workers, by rank
+};
+
+/// The synchronization rounds of an asynchronous worker with a shared model. The counters of the
+/// model are totals of the job; a round holds the differences since this worker's previous round.
+class SharedModelRounds {
+ public:
+  /// `start`: the counters when this worker began. `model` outlives this.
+  SharedModelRounds(const SharedModel& model, const SharedModel::Counts& start)
+      : model_(model), last_(start) {}
+
+  SyncRound next(const StepFacts& facts) {
+    const SharedModel::Counts now = model_.counts();
+    const SharedModel::Counts before = std::exchange(last_, now);
+    return {.round = Round{now.updates},
+            .samples = now.samples - before.samples,
+            .loss_sum = now.loss_sum - before.loss_sum,
+            .paused = facts.paused,
+            .agreed = facts.requests};
+  }
+
+ private:
+  const SharedModel& model_;
+  SharedModel::Counts last_;
 };
 
 }  // namespace syncopate

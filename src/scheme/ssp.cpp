@@ -1,5 +1,5 @@
 #include "config/option_groups.hpp"
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 

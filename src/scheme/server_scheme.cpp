@@ -1,4 +1,4 @@
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 
