@@ -128,7 +128,7 @@ class LocalProgress {
 ///
 ///     local-sgd  every H steps, ε_g = 1                                   Stich 2018
 ///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9         Douillard et al. 2023
-///     esync      when the pacer signals it                               Li et al. 2019, algorithm 1
+///     esync      when the pacer signals it                                Li et al. 2019, algorithm 1
 ///
 /// The state of the replica's own optimizer lives on across rounds. Buffers are averaged with the
 /// same weights.
