@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/errors.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 

@@ -15,7 +15,8 @@ std::uint64_t Trainer::evaluation_bytes() const {
   return options_.evaluator ? world_.transport().traffic_to(*options_.evaluator).bytes_sent : 0;
 }
 
-void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
+void Trainer::log_round(const SyncRound& meeting, const OwnContribution& own,
+                        double learning_rate) {
   const std::uint64_t snapshots = evaluation_bytes();  // before all bytes, of which they are a part
   log_.write({{"round", progress_.round},
               {"step", progress_.step},

@@ -10,8 +10,8 @@
 #include "collective/basic_collectives.hpp"
 #include "job/spec/names.hpp"
 #include "pacer/pacer_control.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
 #include "train/trainer.hpp"
 
@@ -220,7 +220,7 @@ void WorkerSetup::begin_in_shared_memory() {
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
   const auto resumed = loop();
-  shared_->leave_position(
+  shared_->store_position(
       options_.rank, {.step = progress_.step,
                       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {

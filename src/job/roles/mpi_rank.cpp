@@ -7,7 +7,7 @@
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
 #include "job/roles/train_launched.hpp"
-#include "scheme/aggregate_option.hpp"
+#include "scheme/scheme_options.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::cli {

@@ -12,8 +12,8 @@
 #include "job/spec/names.hpp"
 #include "job/spec/split_defaults.hpp"
 #include "job/spec/worker_devices.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {

@@ -13,7 +13,7 @@
 #include "data/dataset.hpp"
 #include "job/spec/names.hpp"
 #include "job/spec/worker_devices.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 

@@ -12,7 +12,7 @@
 #include "config/suggestion.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/old_options.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {

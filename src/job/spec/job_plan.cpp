@@ -10,7 +10,7 @@
 #include "base/errors.hpp"
 #include "base/version.hpp"
 #include "scheme/balance.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 

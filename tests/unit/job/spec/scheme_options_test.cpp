@@ -2,6 +2,8 @@
 //       effect; those that have another name now keep working.
 // Method: configurations by hand; closed values and the words of refusals.
 
+#include "scheme/scheme_options.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "collective/cost_model.hpp"
 #include "job/spec/config_file.hpp"
 #include "job/spec/old_options.hpp"
-#include "scheme/aggregate_option.hpp"
 #include "tests/support/config_options.hpp"
 
 namespace syncopate {

@@ -1,11 +1,12 @@
-// Goal:   every mini-batch enters one round; every round ends; by the contribution rule rounds hold about
-//         what all workers compute in the time of a batch, whatever the jitter. With a barrier nothing is
-//         stale, and a worker waits for one mini-batch of the slowest at most; with overlap no
-//         contribution waits for a mini-batch, and drained rounds leave all workers alike.
-// Method: hand-made entries; then thousands of clusters of random speeds in a virtual time of their own,
-//         checked against a log of what entered which round.
+// Goal:   every mini-batch enters one round; every round ends; with the contribution rule a round
+//         holds about as many mini-batches as all workers compute in the time of a batch, with any
+//         jitter. With a barrier nothing is stale, and a worker waits for at most one mini-batch of
+//         the slowest; with overlap no contribution waits for a mini-batch, and drained rounds
+//         leave all workers equal.
+// Method: hand-made entries; then thousands of clusters of random speeds in their own virtual time,
+//         checked against a log of the mini-batches of each round.
 
-#include "scheme/round_book.hpp"
+#include "scheme/round_tracker.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,113 +33,113 @@ TEST(BatchCut, MakesMiniBatchesOfOneSizeButTheLast) {
   EXPECT_EQ((BatchCut{.batch_size = 3, .mini_batches = 8}.count()), 3);
 }
 
-RoundBook book_of(std::uint32_t mini_batches, Round done = {},
-                  SignalRule rule = SignalRule::contribution) {
-  return RoundBook({.batch_size = mini_batches, .mini_batches = mini_batches}, done, rule);
+RoundTracker tracker_of(std::uint32_t mini_batches, Round done = {},
+                        SignalRule rule = SignalRule::contribution) {
+  return RoundTracker({.batch_size = mini_batches, .mini_batches = mini_batches}, done, rule);
 }
 
 using Staleness = std::vector<std::uint64_t>;
 
-TEST(RoundBook, IsDueWhenABatchIsBooked) {
+TEST(RoundTracker, IsDueWhenABatchIsBooked) {
   for (const SignalRule rule : {SignalRule::contribution, SignalRule::batch}) {
-    RoundBook book = book_of(3, Round{6}, rule);
+    RoundTracker tracker = tracker_of(3, Round{6}, rule);
     for (int mini_batch = 0; mini_batch < 3; ++mini_batch) {
-      EXPECT_FALSE(book.due());
-      book.finished_mini_batch(Round{6});
+      EXPECT_FALSE(tracker.due());
+      tracker.finished_mini_batch(Round{6});
     }
-    EXPECT_TRUE(book.due());
-    EXPECT_TRUE(book.signals());
-    const auto contribution = book.contribute();
+    EXPECT_TRUE(tracker.due());
+    EXPECT_TRUE(tracker.must_signal());
+    const auto contribution = tracker.contribute();
     EXPECT_EQ(contribution.round.value, 7);
     EXPECT_EQ(contribution.staleness, Staleness(3, 0));
-    EXPECT_FALSE(book.due());
+    EXPECT_FALSE(tracker.due());
   }
 }
 
-TEST(RoundBook, IsDueAtOnceWhenOthersSignal) {
-  RoundBook book = book_of(3);
-  book.finished_mini_batch(Round{});
-  EXPECT_FALSE(book.due());
-  book.heard(Round{1});
-  EXPECT_TRUE(book.due());
-  EXPECT_FALSE(book.signals()) << "they know";
-  EXPECT_EQ(book.contribute().staleness, Staleness(1, 0));
+TEST(RoundTracker, IsDueAtOnceWhenOthersSignal) {
+  RoundTracker tracker = tracker_of(3);
+  tracker.finished_mini_batch(Round{});
+  EXPECT_FALSE(tracker.due());
+  tracker.on_signal(Round{1});
+  EXPECT_TRUE(tracker.due());
+  EXPECT_FALSE(tracker.must_signal()) << "they know";
+  EXPECT_EQ(tracker.contribute().staleness, Staleness(1, 0));
 }
 
-TEST(RoundBook, ContributesNothingWhereNothingIsFinished) {
-  RoundBook book = book_of(3);
-  book.heard(Round{1});
-  EXPECT_TRUE(book.due());
-  EXPECT_EQ(book.contribute().staleness, Staleness{});
-  book.reduced();
-  book.heard(Round{2});
-  book.contribute();
-  book.reduced();
-  book.finished_mini_batch(Round{});
-  book.heard(Round{3});
-  EXPECT_EQ(book.contribute().staleness, Staleness{2}) << "two rounds have passed meanwhile";
+TEST(RoundTracker, ContributesNothingWhereNothingIsFinished) {
+  RoundTracker tracker = tracker_of(3);
+  tracker.on_signal(Round{1});
+  EXPECT_TRUE(tracker.due());
+  EXPECT_EQ(tracker.contribute().staleness, Staleness{});
+  tracker.reduced();
+  tracker.on_signal(Round{2});
+  tracker.contribute();
+  tracker.reduced();
+  tracker.finished_mini_batch(Round{});
+  tracker.on_signal(Round{3});
+  EXPECT_EQ(tracker.contribute().staleness, Staleness{2}) << "two rounds have passed meanwhile";
 }
 
-/// After a round that another worker ended when one mini-batch was booked.
-RoundBook interrupted_book(SignalRule rule) {
-  RoundBook book = book_of(3, {}, rule);
-  book.finished_mini_batch(Round{});
-  book.heard(Round{1});
-  book.contribute();
-  book.reduced();
-  book.finished_mini_batch(Round{1});
-  book.finished_mini_batch(Round{1});
-  return book;
+/// After a round that another worker ended when one mini-batch was pending.
+RoundTracker interrupted_book(SignalRule rule) {
+  RoundTracker tracker = tracker_of(3, {}, rule);
+  tracker.finished_mini_batch(Round{});
+  tracker.on_signal(Round{1});
+  tracker.contribute();
+  tracker.reduced();
+  tracker.finished_mini_batch(Round{1});
+  tracker.finished_mini_batch(Round{1});
+  return tracker;
 }
 
-TEST(RoundBook, CountsFromTheLastContributionByTheContributionRule) {
-  RoundBook book = interrupted_book(SignalRule::contribution);
-  EXPECT_FALSE(book.due()) << "two mini-batches since the last contribution";
-  book.finished_mini_batch(Round{1});
-  EXPECT_TRUE(book.due());
-  EXPECT_EQ(book.contribute().staleness, Staleness(3, 0));
+TEST(RoundTracker, CountsFromTheLastContributionByTheContributionRule) {
+  RoundTracker tracker = interrupted_book(SignalRule::contribution);
+  EXPECT_FALSE(tracker.due()) << "two mini-batches since the last contribution";
+  tracker.finished_mini_batch(Round{1});
+  EXPECT_TRUE(tracker.due());
+  EXPECT_EQ(tracker.contribute().staleness, Staleness(3, 0));
 }
 
-TEST(RoundBook, GoesOnWithTheRestOfItsBatchByTheBatchRule) {
-  RoundBook book = interrupted_book(SignalRule::batch);
-  EXPECT_TRUE(book.due()) << "the batch of three ends";
-  EXPECT_EQ(book.contribute().staleness, Staleness(2, 0));
+TEST(RoundTracker, GoesOnWithTheRestOfItsBatchByTheBatchRule) {
+  RoundTracker tracker = interrupted_book(SignalRule::batch);
+  EXPECT_TRUE(tracker.due()) << "the batch of three ends";
+  EXPECT_EQ(tracker.contribute().staleness, Staleness(2, 0));
 }
 
-TEST(RoundBook, IsNotDueBeforeTheAllreduceIsComplete) {
-  RoundBook book = book_of(1);
-  book.finished_mini_batch(Round{});
-  book.contribute();
-  book.finished_mini_batch(Round{});
-  EXPECT_FALSE(book.due()) << "a batch is booked, but the last allreduce is under way";
-  EXPECT_THROW(book.contribute(), InternalError);
-  book.reduced();
-  EXPECT_TRUE(book.due());
-  EXPECT_EQ(book.contribute().staleness, Staleness{1});
+TEST(RoundTracker, IsNotDueBeforeTheAllreduceIsComplete) {
+  RoundTracker tracker = tracker_of(1);
+  tracker.finished_mini_batch(Round{});
+  tracker.contribute();
+  tracker.finished_mini_batch(Round{});
+  EXPECT_FALSE(tracker.due()) << "a batch is pending, but the last allreduce is under way";
+  EXPECT_THROW(tracker.contribute(), InternalError);
+  tracker.reduced();
+  EXPECT_TRUE(tracker.due());
+  EXPECT_EQ(tracker.contribute().staleness, Staleness{1});
 }
 
-TEST(RoundBook, HandsInWhatItHasWhenTrainingEnds) {
-  RoundBook book = book_of(8);
-  book.finished_mini_batch(Round{});
-  EXPECT_FALSE(book.due());
-  book.hurry();
-  EXPECT_TRUE(book.due());
+TEST(RoundTracker, HandsInWhatItHasWhenTrainingEnds) {
+  RoundTracker tracker = tracker_of(8);
+  tracker.finished_mini_batch(Round{});
+  EXPECT_FALSE(tracker.due());
+  tracker.force_due();
+  EXPECT_TRUE(tracker.due());
 }
 
 /// A worker between two mini-batches.
 struct Drained {
-  explicit Drained(bool every_round) : drain(book, every_round) {}
+  explicit Drained(bool every_round) : drain(tracker, every_round) {}
 
-  void compute() { book.finished_mini_batch(Round{}); }
+  void compute() { tracker.finished_mini_batch(Round{}); }
   /// To the open round, which another worker has ended. Returns whether it is ready.
   bool contribute() {
-    book.heard(book.open());
+    tracker.on_signal(tracker.open());
     const bool ready = drain.contributes();
-    book.contribute();
+    tracker.contribute();
     return ready;
   }
 
-  RoundBook book = book_of(8);
+  RoundTracker tracker = tracker_of(8);
   RoundDrain drain;
 };
 
@@ -146,7 +147,7 @@ TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
   Drained worker(/*every_round=*/true);
   worker.compute();
   EXPECT_FALSE(worker.drain.pauses());
-  worker.book.heard(Round{1});
+  worker.tracker.on_signal(Round{1});
   EXPECT_FALSE(worker.drain.may_contribute()) << "it computes";
   EXPECT_TRUE(worker.drain.pauses());
   EXPECT_TRUE(worker.drain.may_contribute());
@@ -161,7 +162,7 @@ TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
 /// Another worker may be so fast that its signal comes before this one begins its mini-batch.
 TEST(RoundDrain, OfABarrierWaitsForAMiniBatchOfEachWorker) {
   Drained worker(/*every_round=*/true);
-  worker.book.heard(Round{1});
+  worker.tracker.on_signal(Round{1});
   EXPECT_FALSE(worker.drain.pauses());
   EXPECT_FALSE(worker.drain.may_contribute());
   worker.compute();
@@ -177,7 +178,7 @@ TEST(RoundDrain, DrainsTheRoundAfterARequest) {
   EXPECT_TRUE(worker.drain.drains());
   worker.compute();
   EXPECT_FALSE(worker.drain.pauses());
-  worker.book.heard(Round{2});
+  worker.tracker.on_signal(Round{2});
   EXPECT_FALSE(worker.drain.may_contribute()) << "it computes";
   worker.compute();
   EXPECT_TRUE(worker.drain.pauses());
@@ -194,9 +195,9 @@ TEST(RoundDrain, PausesAWorkerWhoseMiniBatchSpansRoundsBeforeTheDrainedOne) {
   EXPECT_FALSE(worker.drain.reduced({.checkpoint = true}));
   EXPECT_FALSE(worker.drain.drains()) << "the others would wait for its mini-batch";
   worker.compute();
-  EXPECT_FALSE(worker.book.due());
+  EXPECT_FALSE(worker.tracker.due());
   EXPECT_TRUE(worker.drain.pauses());
-  EXPECT_TRUE(worker.book.due()) << "it ends the round";
+  EXPECT_TRUE(worker.tracker.due()) << "it ends the round";
   EXPECT_TRUE(worker.contribute()) << "paused, and so ready";
   EXPECT_FALSE(worker.drain.reduced({.all_ready = true}));
   EXPECT_TRUE(worker.drain.drains());
@@ -215,7 +216,7 @@ TEST(RoundDrain, DrainsTheLastRound) {
   EXPECT_TRUE(worker.drain.drains());
   worker.compute();
   EXPECT_FALSE(worker.drain.pauses()) << "it fills the round";
-  worker.book.heard(Round{2});
+  worker.tracker.on_signal(Round{2});
   worker.compute();
   EXPECT_TRUE(worker.drain.pauses());
 }
@@ -232,9 +233,9 @@ TEST(RoundDrain, EndsEachRoundWhereTheWorkerComputesNoMore) {
   EXPECT_TRUE(worker.drain.may_contribute());
 }
 
-/// Workers of random speeds, which compute mini-batches, signal, and contribute as their books say. A
-/// round's allreduce begins once all have contributed, and takes `allreduce` seconds; a worker applies
-/// its result between two mini-batches.
+/// Workers of random speeds, which compute mini-batches, signal, and contribute as their trackers
+/// say. A round's allreduce begins once all have contributed, and takes `allreduce` seconds; a
+/// worker applies its result between two mini-batches.
 class Cluster {
  public:
   struct Options {
@@ -282,11 +283,12 @@ class Cluster {
       event();
     }
     for (const Worker& worker : workers_) {
-      EXPECT_EQ(worker.computed, worker.contributed + worker.book.booked());
+      EXPECT_EQ(worker.computed, worker.contributed + worker.tracker.pending());
     }
   }
 
-  /// Over what all workers would contribute, if each computed for the time of a batch of the fastest.
+  /// Relative to the contributions of all workers, if each computed for the time of a batch of the
+  /// fastest.
   double mean_round() const {
     std::uint64_t contributed = 0;
     double full = 0;
@@ -303,11 +305,11 @@ class Cluster {
  private:
   struct Worker {
     Worker(const Options& options, double mini_batch)
-        : book(book_of(options.mini_batches, {}, options.rule)),
-          drain(book, options.barrier),
+        : tracker(tracker_of(options.mini_batches, {}, options.rule)),
+          drain(tracker, options.barrier),
           seconds(mini_batch) {}
 
-    RoundBook book;
+    RoundTracker tracker;
     RoundDrain drain;
     double seconds;  ///< that a mini-batch takes
     bool computing = false;
@@ -315,7 +317,7 @@ class Cluster {
     std::uint64_t read = 0;         ///< the round of the model that its mini-batch is computed at
     std::uint64_t results = 0;      ///< rounds that have ended for it
     std::uint64_t computed = 0;     ///< mini-batches
-    std::uint64_t contributed = 0;  ///< likewise
+    std::uint64_t contributed = 0;  ///< mini-batches
     double paused_at = 0;
     bool wanted = false;  ///< a checkpoint
   };
@@ -337,7 +339,7 @@ class Cluster {
     worker.computing = false;
     ++worker.computed;
     worker.wanted |= options_.checkpoints > 0 && random_.uniform() < options_.checkpoints;
-    worker.book.finished_mini_batch(Round{worker.read});
+    worker.tracker.finished_mini_batch(Round{worker.read});
     compute_on(i);
   }
 
@@ -351,11 +353,11 @@ class Cluster {
   void contribute_if_due(std::size_t i) {
     Worker& worker = workers_[i];
     if (!worker.drain.may_contribute()) return;
-    if (worker.book.signals()) signal(i, worker.book.open());
-    const std::uint64_t mini_batches = worker.book.booked();
+    if (worker.tracker.must_signal()) signal(i, worker.tracker.open());
+    const std::uint64_t mini_batches = worker.tracker.pending();
     worker.ready = worker.drain.contributes();
     requested_in_round_ |= std::exchange(worker.wanted, false);
-    const auto contribution = worker.book.contribute();
+    const auto contribution = worker.tracker.contribute();
     ASSERT_EQ(contribution.round.value, ended_ + 1);
     ASSERT_EQ(contribution.staleness.size(), mini_batches);
     for (const std::uint64_t staleness : contribution.staleness) {
@@ -370,14 +372,14 @@ class Cluster {
     for (std::size_t to = 0; to < workers_.size(); ++to) {
       if (to == from) continue;
       after(options_.latency, [this, to, round] {
-        workers_[to].book.heard(round);
+        workers_[to].tracker.on_signal(round);
         contribute_if_due(to);
       });
     }
   }
 
-  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a worker
-  /// that had not paused before.
+  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a
+  /// worker that had not paused before.
   void end_round() {
     here_ = 0;
     ++ended_;
@@ -403,7 +405,7 @@ class Cluster {
       ASSERT_EQ(saves.back(), saves.front());
       ASSERT_EQ(worker.drain.drains(), workers_[0].drain.drains()) << "all come to the same round";
       if (drained) {
-        ASSERT_EQ(worker.book.booked(), 0);
+        ASSERT_EQ(worker.tracker.pending(), 0);
         ASSERT_FALSE(worker.computing);
       }
     }
@@ -426,13 +428,13 @@ class Cluster {
   double now_ = 0;
   double first_at_ = 0;       ///< contribution to the round under way
   double drained_since_ = 0;  ///< the end of the last round
-  std::size_t here_ = 0;      ///< who have contributed to the round under way
+  std::size_t here_ = 0;      ///< workers that have contributed to the round under way
   std::uint64_t ended_ = 0;   ///< rounds
   bool requested_in_round_ = false;
   std::uint64_t checkpoints_ = 0;
 };
 
-TEST(RoundBook, LosesNothingAndEndsEveryRound) {
+TEST(RoundTracker, LosesNothingAndEndsEveryRound) {
   std::uint64_t checkpoints = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -444,7 +446,7 @@ TEST(RoundBook, LosesNothingAndEndsEveryRound) {
   EXPECT_GE(checkpoints, 3000);
 }
 
-TEST(RoundBook, KeepsRoundsWholeUnderJitterByTheContributionRule) {
+TEST(RoundTracker, KeepsRoundsWholeUnderJitterByTheContributionRule) {
   for (const bool barrier : {false, true}) {
     const Cluster::Options options{
         .barrier = barrier, .jitter = 0.1, .seconds = {0.9, 1.0, 1.0, 1.1}};

@@ -1,24 +1,40 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <optional>
 
+#include "collective/cost_model.hpp"
 #include "config/option_groups.hpp"
 #include "config/option_values.hpp"
-#include "scheme/scheme_spec.hpp"
-#include "scheme/sync_schedule.hpp"
 
 namespace syncopate {
 
-/// Whether workers compute while an allreduce is under way; `automatic`: where it pays.
+/// How values are reduced over all workers: by an allreduce algorithm, or by a parameter server.
+enum class Aggregate { automatic, shm, ring, butterfly, binary_blocks, tree, mpi, server };
+constexpr auto names_of(Aggregate) {
+  return std::to_array<Named<Aggregate>>({{"auto", Aggregate::automatic},
+                                          {"shm", Aggregate::shm},
+                                          {"ring", Aggregate::ring},
+                                          {"butterfly", Aggregate::butterfly},
+                                          {"binary-blocks", Aggregate::binary_blocks},
+                                          {"tree", Aggregate::tree},
+                                          {"mpi", Aggregate::mpi},
+                                          {"server", Aggregate::server}});
+}
+
+/// The algorithm of the allreduce, where no server reduces.
+inline Algorithm algorithm_of(Aggregate aggregate) {
+  return algorithm_named(name_of_value(aggregate)).value_or(Algorithm::automatic);
+}
+
+/// Whether workers compute while an allreduce is under way; `automatic`: where it saves time.
 enum class Overlap { automatic, on, off };
 constexpr auto names_of(Overlap) {
   return std::to_array<Named<Overlap>>(
       {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}});
 }
 
-/// The optimizer over rounds of local steps; `automatic`: that of the scheme.
+/// The outer optimizer of rounds of local steps; `automatic`: the scheme's default.
 enum class OuterOptimizer { automatic, sgd, momentum, nesterov };
 constexpr auto names_of(OuterOptimizer) {
   return std::to_array<Named<OuterOptimizer>>({{"auto", OuterOptimizer::automatic},
@@ -27,14 +43,14 @@ constexpr auto names_of(OuterOptimizer) {
                                                {"nesterov", OuterOptimizer::nesterov}});
 }
 
-/// Whether the learning rate is that of a local step, or of a round of them.
+/// Whether the learning rate applies to each local step, or is shared by the steps of a round.
 enum class LocalRate { automatic, step, round };
 constexpr auto names_of(LocalRate) {
   return std::to_array<Named<LocalRate>>(
       {{"auto", LocalRate::automatic}, {"step", LocalRate::step}, {"round", LocalRate::round}});
 }
 
-/// What keeps local steps on different data from drifting apart.
+/// How replicas are kept from drifting apart where their local steps use different data.
 enum class DriftCorrection { automatic, none, scaffold };
 constexpr auto names_of(DriftCorrection) {
   return std::to_array<Named<DriftCorrection>>({{"auto", DriftCorrection::automatic},
@@ -42,8 +58,16 @@ constexpr auto names_of(DriftCorrection) {
                                                 {"scaffold", DriftCorrection::scaffold}});
 }
 
-/// Options of schemes whose replicas take local steps between two synchronizations.
+/// Options that several schemes declare.
 namespace option {
+
+inline constexpr Option<Aggregate> aggregate{
+    .name = "aggregate",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "what adds up where all workers meet; auto: the cheapest allreduce; server: a parameter "
+        "server, which keeps the model with --scheme nbssgd --commit racy"};
 
 inline constexpr Option<std::uint32_t> local_steps{
     .name = "local-steps",
@@ -105,18 +129,5 @@ inline constexpr Option<Overlap> overlap{
         "round"};
 
 }  // namespace option
-
-/// Options of rounds of local steps that were left open; `usual`: the scheme's outer optimizer.
-void resolve_rounds(SchemeDefaults& defaults, OuterOptimizer usual);
-
-/// Refuses an outer optimizer that contradicts its momentum. Errors: ConfigError.
-void check_rounds(const SchemeJob& job);
-
-/// `LocalRounds` as the options say.
-std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
-                                          std::unique_ptr<SyncSchedule> schedule, bool overlap);
-
-/// Likewise, closed after the option `local_steps`.
-std::unique_ptr<Scheme> make_fixed_rounds(const SchemeContext& context);
 
 }  // namespace syncopate

@@ -1,11 +1,12 @@
-// Goal:   what follows from the step infos of a meeting: sums, the longest pause, and every wish.
+// Goal:   step infos combine to a round with total samples and loss, the longest pause, and the
+//         union of all requests.
 // Method: hand-made step infos.
 
-#include "scheme/meeting.hpp"
+#include "scheme/step_info_exchange.hpp"
 
 #include <gtest/gtest.h>
 
-#include "scheme/local_progress.hpp"
+#include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 namespace {
@@ -13,19 +14,19 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Conclude, AddsSamplesAndLossAndTakesTheLongestPause) {
-  const Meeting meeting = conclude({{.samples = 64, .loss_sum = 10, .paused = 1s},
-                                    {.samples = 32, .loss_sum = 5, .paused = 3s},
-                                    {.samples = 0, .loss_sum = 0, .paused = 2s}});
-  EXPECT_EQ(meeting.samples, 96U);
-  EXPECT_EQ(meeting.loss_sum, 15);
-  EXPECT_EQ(meeting.paused, Duration(3s));
-  EXPECT_EQ(meeting.agreed, StepRequests{});
+  const SyncRound sync_round = combine_step_infos({{.samples = 64, .loss_sum = 10, .paused = 1s},
+                                                   {.samples = 32, .loss_sum = 5, .paused = 3s},
+                                                   {.samples = 0, .loss_sum = 0, .paused = 2s}});
+  EXPECT_EQ(sync_round.samples, 96U);
+  EXPECT_EQ(sync_round.loss_sum, 15);
+  EXPECT_EQ(sync_round.paused, Duration(3s));
+  EXPECT_EQ(sync_round.agreed, StepRequests{});
 }
 
 TEST(Conclude, AllDoWhatOneWishes) {
-  const Meeting meeting =
-      conclude({{.requests = {.stop = true}}, {.requests = {.checkpoint = true}}});
-  EXPECT_EQ(meeting.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
+  const SyncRound sync_round =
+      combine_step_infos({{.requests = {.stop = true}}, {.requests = {.checkpoint = true}}});
+  EXPECT_EQ(sync_round.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
 }
 
 TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {
@@ -50,25 +51,26 @@ TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
   EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.5);
 }
 
-/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so on.
+/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so
+/// on.
 TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
   LocalProgress plain({});
   LocalProgress heavy({.momentum = 0.5});
   LocalProgress nesterov({.momentum = 0.5, .nesterov = true});
   for (int step = 0; step < 3; ++step) {
-    plain.stepped();
-    heavy.stepped();
-    nesterov.stepped();
+    plain.on_step();
+    heavy.on_step();
+    nesterov.on_step();
   }
-  EXPECT_EQ(plain.take(), 3);
-  EXPECT_EQ(heavy.take(), 4.25);
-  EXPECT_EQ(nesterov.take(), 5.125);
-  heavy.stepped();
-  EXPECT_EQ(heavy.take(), 1.875);
+  EXPECT_EQ(plain.finish_round(), 3);
+  EXPECT_EQ(heavy.finish_round(), 4.25);
+  EXPECT_EQ(nesterov.finish_round(), 5.125);
+  heavy.on_step();
+  EXPECT_EQ(heavy.finish_round(), 1.875);
   LocalProgress resumed({.momentum = 0.5});
   resumed.resume(heavy.state());
-  resumed.stepped();
-  EXPECT_EQ(resumed.take(), 1.9375);
+  resumed.on_step();
+  EXPECT_EQ(resumed.finish_round(), 1.9375);
 }
 
 /// The steps of a round share the rate by as many as there were in the round before: by 1, 4 and 2.
@@ -76,9 +78,9 @@ TEST(LocalProgress, SharesTheRateOfARound) {
   LocalProgress progress({.shared_rate = true});
   const auto round_of = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
-      progress.stepped();
+      progress.on_step();
     }
-    return progress.take();
+    return progress.finish_round();
   };
   EXPECT_EQ(progress.rate_factor(), 1);
   EXPECT_EQ(round_of(4), 4);

@@ -1,4 +1,4 @@
-#include "scheme/meeting.hpp"
+#include "scheme/step_info_exchange.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -70,25 +70,23 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
   std::vector<StepInfoBytes> received(group.size());
   const TimePoint start = group.world().now();
   allgather(group, std::as_bytes(std::span(&sent, 1)), std::as_writable_bytes(std::span(received)));
-  RoundInfo table;
-  std::transform(received.begin(), received.end(), std::back_inserter(table.infos), unpack);
-  table.meeting = conclude(table.infos);
-  const Duration pause_of_others = table.meeting.paused - mine.paused;
-  table.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
-  return table;
+  RoundInfo round_info;
+  std::transform(received.begin(), received.end(), std::back_inserter(round_info.infos), unpack);
+  round_info.sync_round = combine_step_infos(round_info.infos);
+  const Duration pause_of_others = round_info.sync_round.paused - mine.paused;
+  round_info.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
+  return round_info;
 }
 
-Meeting conclude(const std::vector<StepInfo>& infos) {
-  Meeting meeting{};
+SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
+  SyncRound sync_round{};
   for (const StepInfo& info : infos) {
-    meeting.samples += info.samples;
-    meeting.loss_sum += info.loss_sum;
-    meeting.paused = std::max(meeting.paused, info.paused);
-    meeting.agreed.stop |= info.requests.stop;
-    meeting.agreed.evaluate |= info.requests.evaluate;
-    meeting.agreed.checkpoint |= info.requests.checkpoint;
+    sync_round.samples += info.samples;
+    sync_round.loss_sum += info.loss_sum;
+    sync_round.paused = std::max(sync_round.paused, info.paused);
+    sync_round.agreed.merge(info.requests);
   }
-  return meeting;
+  return sync_round;
 }
 
 double total_weight(const std::vector<StepInfo>& infos) {

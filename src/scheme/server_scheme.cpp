@@ -1,4 +1,4 @@
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 
@@ -12,10 +12,7 @@ Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
                               .loss_sum = facts.loss_sum,
                               .weight = options_.weight.of(facts.samples)}});
   replica.store(Part::params);
-  return {
-      .spent = {.communicate = result.communicated, .wait = result.waited},
-      .meeting = meetings_.next(result.reply, facts.requests),
-      .push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}}};
+  return outcome_of(result, facts.requests);
 }
 
 std::unique_ptr<Scheme> make_push_pull(const SchemeContext& context) {

@@ -1,4 +1,4 @@
-#include "scheme/signals.hpp"
+#include "scheme/round_signals.hpp"
 
 #include <fmt/format.h>
 
@@ -27,15 +27,15 @@ std::optional<Message> next(Transport& transport, TimePoint deadline) {
   try {
     return transport.receive(std::nullopt, tags::round_ends, deadline);
   } catch (const TimedOut&) {
-    return std::nullopt;  // there is none
+    return std::nullopt;  // no signal has arrived
   } catch (const PeerLost&) {
-    return std::nullopt;  // it shows where something is awaited of that peer
+    return std::nullopt;  // the next collective with that peer reports the failure
   }
 }
 
 }  // namespace
 
-void Signals::tell(Round round) {
+void RoundSignals::broadcast(Round round) {
   const auto bytes = std::as_bytes(std::span(&round.value, 1));
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     group_.transport().post(group_.node(group_.neighbour(step)), tags::round_ends,
@@ -43,7 +43,7 @@ void Signals::tell(Round round) {
   }
 }
 
-Round Signals::heard() {
+Round RoundSignals::poll() {
   Round latest{};
   if (group_.size() == 1) {
     return latest;
@@ -54,9 +54,9 @@ Round Signals::heard() {
   return latest;
 }
 
-Round Signals::await(TimePoint deadline) {
+Round RoundSignals::wait(TimePoint deadline) {
   const auto first = next(group_.transport(), deadline);
-  return first ? std::max(unpack(*first), heard()) : Round{};
+  return first ? std::max(unpack(*first), poll()) : Round{};
 }
 
 }  // namespace syncopate

@@ -1,9 +1,9 @@
-// Goal:   esync goes on without workers that are lost, whenever that happens: those who are left end, with
-//         models that are alike to the last bit, and every sample of theirs has entered; the loss of
-//         the worker that leads ends the job.
-// Method: whole jobs of logistic regression in the simulator, on a network so slow that meetings are a good
-//         part of each round, by each algorithm that adds up. Workers are killed at chosen moments, and at
-//         many random ones.
+// Goal:   esync continues without failed workers, whenever they fail: the remaining workers end
+//         with models that are equal to the last bit, and all their samples have entered; the
+//         failure of the leading worker ends the job.
+// Method: whole jobs of logistic regression in the simulator, on a network so slow that
+//         synchronization is a good part of each round, with each allreduce algorithm. Workers are
+//         killed at chosen moments, and at many random ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct Kill {
   TimePoint when;
 };
 
-struct Meetings {
+struct Variant {
   std::string rule = "timed";
   std::string overlap = "on";
   std::string aggregate = "auto";
@@ -43,21 +43,21 @@ struct Meetings {
   }
 };
 
-TrainConfig config_of(const Meetings& meetings) {
+TrainConfig config_of(const Variant& variant) {
   TrainConfig config = toy_config(fresh_folder("losses"));
   config.scheme = "esync";
   config.workers = 4;
   config.epochs = 2;
-  set(config, "pacing", meetings.rule);
-  set(config, "overlap", meetings.overlap);
-  set(config, "aggregate", meetings.aggregate);
-  set(config, "compress", meetings.compress);
+  set(config, "pacing", variant.rule);
+  set(config, "overlap", variant.overlap);
+  set(config, "aggregate", variant.aggregate);
+  set(config, "compress", variant.compress);
   set(config, "round-time", 1.0);
   config.cluster = cluster_of(config.run_dir, devices);
   return config;
 }
 
-/// In which the sums of a meeting travel for about half a round.
+/// A network on which the allreduce of a round takes about half a round.
 SimulatedJob job_on_a_slow_network(const TrainConfig& config) {
   return toy_job(config, /*resume=*/false,
                  {.link = {.bandwidth = 2e5, .latency = 20ms}, .jitter = 1});
@@ -72,7 +72,7 @@ std::uint64_t samples_of(const SimulatedJob& job, const std::set<Rank>& but) {
   return samples;
 }
 
-/// Those who were killed in time to be missed.
+/// The workers that were killed before the end.
 std::set<Rank> dropped_of(const SimulatedJob& job) {
   std::set<Rank> dropped;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
@@ -83,8 +83,8 @@ std::set<Rank> dropped_of(const SimulatedJob& job) {
   return dropped;
 }
 
-void expect_to_survive(const Meetings& meetings, const std::vector<Kill>& kills) {
-  SimulatedJob job = job_on_a_slow_network(config_of(meetings));
+void expect_to_survive(const Variant& variant, const std::vector<Kill>& kills) {
+  SimulatedJob job = job_on_a_slow_network(config_of(variant));
   std::set<Rank> killed;
   for (const Kill& kill : kills) {
     killed.insert(kill.worker);
@@ -103,13 +103,13 @@ void expect_to_survive(const Meetings& meetings, const std::vector<Kill>& kills)
       EXPECT_EQ(job.buffers()[rank], job.buffers()[0]);
     }
   }
-  // Of those who were lost, what they had done since their last meeting did not enter.
+  // The steps of failed workers since their last round did not enter the model.
   EXPECT_GE(job.summary().at("samples"), samples_of(job, killed));
   EXPECT_LE(job.summary().at("samples"), samples_of(job, {}) + 16 * killed.size());
 }
 
-std::vector<Meetings> every_way() {
-  std::vector<Meetings> ways;
+std::vector<Variant> every_way() {
+  std::vector<Variant> ways;
   for (const std::string aggregate : {"auto", "ring", "butterfly", "binary-blocks", "tree"}) {
     for (const std::string overlap : {"on", "off"}) {
       ways.push_back({"timed", overlap, aggregate});
@@ -124,34 +124,33 @@ std::vector<Meetings> every_way() {
 }
 
 TEST(Losses, OfASlowWorker) {
-  for (const Meetings& meetings : every_way()) {
-    SCOPED_TRACE(meetings.to_string());
-    expect_to_survive(meetings, {{Rank{3}, TimePoint(21s)}});
+  for (const Variant& variant : every_way()) {
+    SCOPED_TRACE(variant.to_string());
+    expect_to_survive(variant, {{Rank{3}, TimePoint(21s)}});
   }
 }
 
 TEST(Losses, OfAFastWorkerInTheFirstRound) {
-  for (const Meetings& meetings : every_way()) {
-    SCOPED_TRACE(meetings.to_string());
-    expect_to_survive(meetings, {{Rank{1}, TimePoint(500ms)}});
+  for (const Variant& variant : every_way()) {
+    SCOPED_TRACE(variant.to_string());
+    expect_to_survive(variant, {{Rank{1}, TimePoint(500ms)}});
   }
 }
 
 TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
-  for (const Meetings& meetings : every_way()) {
-    SCOPED_TRACE(meetings.to_string());
-    expect_to_survive(meetings, {{Rank{1}, TimePoint(30s)}, {Rank{3}, TimePoint(30s)}});
+  for (const Variant& variant : every_way()) {
+    SCOPED_TRACE(variant.to_string());
+    expect_to_survive(variant, {{Rank{1}, TimePoint(30s)}, {Rank{3}, TimePoint(30s)}});
     expect_to_survive(
-        meetings,
-        {{Rank{1}, TimePoint(30s)}, {Rank{2}, TimePoint(31s)}, {Rank{3}, TimePoint(32s)}});
+        variant, {{Rank{1}, TimePoint(30s)}, {Rank{2}, TimePoint(31s)}, {Rank{3}, TimePoint(32s)}});
   }
 }
 
 TEST(Losses, AtAnyMoment) {
-  const std::vector<Meetings> ways = every_way();
+  const std::vector<Variant> ways = every_way();
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Meetings& meetings = ways[seed % ways.size()];
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << meetings.to_string());
+    const Variant& variant = ways[seed % ways.size()];
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << variant.to_string());
     Random random(seed);
     std::vector<Kill> kills;
     for (const std::uint32_t worker : {1, 2, 3}) {
@@ -159,7 +158,7 @@ TEST(Losses, AtAnyMoment) {
         kills.push_back({Rank{worker}, TimePoint(from_seconds(0.5 + 45 * random.uniform()))});
       }
     }
-    expect_to_survive(meetings, kills);
+    expect_to_survive(variant, kills);
   }
 }
 
