@@ -3,32 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "codec/error_feedback.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "frames travel in little-endian order");
-
 constexpr std::uint32_t magic = 0x5a4e5953;  // SYNZ
 
-struct Head {
-  std::uint32_t magic;
-  std::uint8_t kind;
-  std::uint8_t zero[3];
-  std::uint64_t values;
-};
-static_assert(sizeof(Head) == 16 && std::is_trivially_copyable_v<Head>);
-
-Head head_of(const Codec& codec, std::size_t values) {
-  return {magic, static_cast<std::uint8_t>(codec.kind()), {}, values};
-}
+/// u32 magic, u8 kind of the codec, 3 zeros, u64 number of values.
+constexpr std::size_t head_bytes = 16;
 
 void check(const Codec& codec, std::span<const std::byte> frame, std::size_t values) {
   const std::size_t expected = frame_bytes(codec, values);
@@ -36,14 +24,18 @@ void check(const Codec& codec, std::span<const std::byte> frame, std::size_t val
     throw ProtocolError(fmt::format("expected {} bytes of {} compressed values, found {}", expected,
                                     values, frame.size()));
   }
-  const Head wanted = head_of(codec, values);
-  Head found{};
-  std::memcpy(&found, frame.data(), sizeof(found));
-  if (std::memcmp(&found, &wanted, sizeof(found)) != 0) {
+  std::array<std::byte, head_bytes> wanted{};
+  write_frame_head(codec, values, wanted);
+  if (!std::ranges::equal(wanted, frame.first(head_bytes))) {
+    ByteReader reader(frame);
+    const auto found_magic = reader.take<std::uint32_t>();
+    const auto found_kind = reader.take<std::uint8_t>();
+    reader.skip(3);
     throw ProtocolError(
         fmt::format("expected a frame of {} values by codec {}, found one of {} values by codec {} "
                     "(magic {:08x})",
-                    values, wanted.kind, found.values, found.kind, found.magic));
+                    values, static_cast<std::uint8_t>(codec.kind()), reader.take<std::uint64_t>(),
+                    found_kind, found_magic));
   }
 }
 
@@ -51,7 +43,7 @@ void check(const Codec& codec, std::span<const std::byte> frame, std::size_t val
 
 std::vector<FrameBlock> blocks_of_frame(const Codec& codec, std::size_t values) {
   std::vector<FrameBlock> blocks;
-  std::size_t begin = sizeof(Head);
+  std::size_t begin = head_bytes;
   for (std::size_t first = 0; first < values; first += Codec::block_values) {
     const std::size_t count = std::min(Codec::block_values, values - first);
     const std::size_t bytes = codec.block_bytes(count);
@@ -63,13 +55,16 @@ std::vector<FrameBlock> blocks_of_frame(const Codec& codec, std::size_t values) 
 
 std::size_t frame_bytes(const Codec& codec, std::size_t values) {
   const std::size_t rest = values % Codec::block_values;
-  return sizeof(Head) + values / Codec::block_values * codec.block_bytes(Codec::block_values) +
+  return head_bytes + values / Codec::block_values * codec.block_bytes(Codec::block_values) +
          (rest > 0 ? codec.block_bytes(rest) : 0);
 }
 
 void write_frame_head(const Codec& codec, std::size_t values, std::span<std::byte> frame) {
-  const Head head = head_of(codec, values);
-  std::memcpy(frame.data(), &head, sizeof(head));
+  ByteWriter(frame)
+      .put(magic)
+      .put(static_cast<std::uint8_t>(codec.kind()))
+      .put_zeros(3)
+      .put(std::uint64_t{values});
 }
 
 void encode_frame(Codec& codec, std::span<const float> values, std::span<std::byte> frame) {

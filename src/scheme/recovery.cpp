@@ -1,46 +1,46 @@
 #include "scheme/recovery.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
 #include <type_traits>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "collective/allgather.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "results travel in little-endian order");
-
-/// What a meeting came to, as it travels.
-struct MeetingBytes {
-  std::uint64_t round;
-  std::uint64_t samples;
-  double loss_sum;
-  std::int64_t paused_ns;
-  std::uint8_t stop;
-  std::uint8_t evaluate;
-  std::uint8_t checkpoint;
-  std::uint8_t unused[5];
-};
-static_assert(sizeof(MeetingBytes) == 40 && std::is_trivially_copyable_v<MeetingBytes>);
+/// As a result travels: u64 round, u64 samples, f64 loss sum, i64 pause in ns, 3 flags (stop,
+/// evaluate, checkpoint), 5 zeros.
+constexpr std::size_t meeting_bytes = 40;
+using MeetingBytes = std::array<std::byte, meeting_bytes>;
 
 MeetingBytes pack(const Meeting& meeting) {
-  return {meeting.round.value,       meeting.samples,
-          meeting.loss_sum,          meeting.paused.count(),
-          meeting.agreed.stop,       meeting.agreed.evaluate,
-          meeting.agreed.checkpoint, {}};
+  MeetingBytes bytes{};
+  ByteWriter(bytes)
+      .put(meeting.round.value)
+      .put(meeting.samples)
+      .put(meeting.loss_sum)
+      .put(std::int64_t{meeting.paused.count()})
+      .put(meeting.agreed.stop)
+      .put(meeting.agreed.evaluate)
+      .put(meeting.agreed.checkpoint)
+      .put_zeros(5);
+  return bytes;
 }
 
 Meeting unpack(const MeetingBytes& bytes) {
-  return {.round = Round{bytes.round},
-          .samples = bytes.samples,
-          .loss_sum = bytes.loss_sum,
-          .paused = Duration(bytes.paused_ns),
-          .agreed = {.stop = bytes.stop != 0,
-                     .evaluate = bytes.evaluate != 0,
-                     .checkpoint = bytes.checkpoint != 0}};
+  ByteReader reader(bytes);
+  Meeting meeting;
+  meeting.round = Round{reader.take<std::uint64_t>()};
+  meeting.samples = reader.take<std::uint64_t>();
+  meeting.loss_sum = reader.take<double>();
+  meeting.paused = Duration(reader.take<std::int64_t>());
+  meeting.agreed.stop = reader.take<bool>();
+  meeting.agreed.evaluate = reader.take<bool>();
+  meeting.agreed.checkpoint = reader.take<bool>();
+  return meeting;
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ void Recovery::hand_over(NodeId to) {
   const MeetingBytes meeting = pack(kept_meeting_);
   const Tag tag = group_.tag(tags::handover);
   Transport& transport = group_.transport();
-  send(transport, to, tag, std::as_bytes(std::span(&meeting, 1)), group_.deadline());
+  send(transport, to, tag, meeting, group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(kept_.model)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(kept_.buffers)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(kept_.control)), group_.deadline());
@@ -124,7 +124,7 @@ Meeting Recovery::take_over(Rank from, const MeetingValues& values) {
         group_.transport().start_receive(group_.node(from), group_.tag(tags::handover), into);
     group_.await(*transfer, from, "handover");
   };
-  receive(std::as_writable_bytes(std::span(&meeting, 1)));
+  receive(meeting);
   receive(std::as_writable_bytes(values.model));
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -162,9 +161,7 @@ std::uint32_t Engine::next_transfer() {
 
 void Engine::send(const Site& to, const PacketHead& head, std::span<const std::byte> payload) {
   Operation operation;
-  operation.owned.resize(sizeof head + payload.size());
-  std::memcpy(operation.owned.data(), &head, sizeof head);
-  std::copy(payload.begin(), payload.end(), operation.owned.begin() + sizeof head);
+  operation.owned = encode(head, payload);
   operation.request = calls_->send(Calls::Channel::packets, to.rank, packet_tag, operation.owned);
   if (!calls_->test(operation.request)) {
     keep(std::move(operation));
@@ -221,14 +218,13 @@ bool Engine::take_packet() {
   if (!done) {
     return false;
   }
-  PacketHead head;
-  if (done->bytes < sizeof head) {
+  if (done->bytes < packet_head_bytes) {
     throw ProtocolError(
         fmt::format("expected a packet, found {} bytes from rank {}", done->bytes, done->from));
   }
-  std::memcpy(&head, place.bytes.data(), sizeof head);
-  deliver({done->from, head.from_slot}, head,
-          std::span(place.bytes).first(done->bytes).subspan(sizeof head));
+  const auto packet = std::span<const std::byte>(place.bytes).first(done->bytes);
+  const PacketHead head = decode_packet_head(packet);
+  deliver({done->from, head.from_slot}, head, packet.subspan(packet_head_bytes));
   post_receive(next_);
   next_ = (next_ + 1) % ring_.size();
   return true;

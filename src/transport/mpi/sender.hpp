@@ -27,7 +27,7 @@ struct Letter {
   std::span<const std::byte> payload;  ///< in `owned`, or lent
   std::shared_ptr<Loan> loan{};        ///< where it is lent
 
-  std::size_t size() const { return sizeof(PacketHead) + payload.size(); }
+  std::size_t size() const { return packet_head_bytes + payload.size(); }
 };
 
 /// Messages on their way to one peer.
