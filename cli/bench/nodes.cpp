@@ -33,9 +33,9 @@ struct Entry {
 
 /// Each of `bench_transports`.
 std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
-  if (meeting.endpoint != nullptr) {
-    return index == 0 ? meeting.endpoint->listen({.token = meeting.token})
-                      : meeting.endpoint->join({.token = meeting.token});
+  if (meeting.session != nullptr) {
+    return index == 0 ? meeting.session->listen({.token = meeting.token})
+                      : meeting.session->join({.token = meeting.token});
   }
   const bool shared_memory = meeting.transport == "shm";
   if (index == 0) {
@@ -162,13 +162,13 @@ void take_part(const Meeting& meeting, std::uint32_t index,
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body) {
   if (command.transport == "mpi") {
-    return run_rank(command.form, names, [&](mpi::Endpoint& endpoint, Teller& teller) {
+    return run_rank(command.form, names, [&](mpi::Session& session, Teller& teller) {
       const Meeting meeting{.transport = command.transport,
                             .token = "bench",
                             .hub = {},
-                            .nodes = endpoint.size(),
-                            .endpoint = &endpoint};
-      take_part(meeting, endpoint.rank(), [&](World& world, Group& all) {
+                            .nodes = session.size(),
+                            .session = &session};
+      take_part(meeting, session.rank(), [&](World& world, Group& all) {
         Node node{world, all, teller};
         body(node);
       });

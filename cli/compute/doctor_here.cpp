@@ -135,9 +135,9 @@ int consult_over(std::unique_ptr<Transport> transport, const DoctorCommand& comm
 }
 
 int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
-  return run_as_mpi_rank(*command.launch, false, [&](mpi::Endpoint& endpoint) {
-    return consult_over(command.launch->rank == 0 ? endpoint.listen({}) : endpoint.join({}),
-                        command, own);
+  return run_as_mpi_rank(*command.launch, false, [&](mpi::Session& session) {
+    return consult_over(command.launch->rank == 0 ? session.listen({}) : session.join({}), command,
+                        own);
   });
 }
 

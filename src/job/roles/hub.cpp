@@ -22,16 +22,16 @@ int loudly(const std::exception& error) {
 }  // namespace
 
 std::unique_ptr<Transport> open_hub(const Hub& hub, int listener) {
-  if (hub.endpoint != nullptr) {
-    return hub.endpoint->listen({.token = hub.token, .shared_memory = hub.shared_memory});
+  if (hub.session != nullptr) {
+    return hub.session->listen({.token = hub.token, .shared_memory = hub.shared_memory});
   }
   return TcpTransport::listen(
       {.token = hub.token, .descriptor = listener, .shared_memory = hub.shared_memory});
 }
 
 std::unique_ptr<Transport> join_hub(const Hub& hub) {
-  if (hub.endpoint != nullptr) {
-    return hub.endpoint->join({.token = hub.token, .shared_memory = hub.shared_memory});
+  if (hub.session != nullptr) {
+    return hub.session->join({.token = hub.token, .shared_memory = hub.shared_memory});
   }
   return TcpTransport::join(
       {.hub = hub.address, .token = hub.token, .shared_memory = hub.shared_memory});

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/roles/members.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
 
@@ -14,7 +14,7 @@ struct Hub {
   std::string address;  ///< of a socket; without one, ranks of MPI find rank 0
   std::string token;
   bool shared_memory = true;  ///< between nodes of one host
-  mpi::Endpoint* endpoint = nullptr;
+  mpi::Session* session = nullptr;
 };
 
 /// The transport of node 0. `listener`: a listening socket to own, of a hub that has an address.

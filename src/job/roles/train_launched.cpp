@@ -113,8 +113,8 @@ int follow(const TrainCommand& command) {
   JoinCommand join = joining(command);
   if (command.config.transport == TransportKind::mpi) {
     log::set_up("", join.verbosity);
-    return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
-      return join_job_over(join_hub({.address = {}, .token = {}, .endpoint = &endpoint}), join);
+    return run_as_mpi_rank(command, [&](mpi::Session& session) {
+      return join_job_over(join_hub({.address = {}, .token = {}, .session = &session}), join);
     });
   }
   const Rendezvous::Place place = Rendezvous(command.launch->job).await(command.gather_limit);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
-#include "transport/mpi/endpoint.hpp"
 #include "transport/mpi/engine.hpp"
+#include "transport/mpi/mpi_session.hpp"
 #include "transport/mpi/stream.hpp"
 #include "transport/native_allreduce.hpp"
 #include "transport/shm/host_memory.hpp"
@@ -40,7 +40,7 @@ class Node final : public Transport, private Party {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Gets a number from node 0. Errors: as `Endpoint::join`.
+  /// Gets a number from node 0. Errors: as `Session::join`.
   void join(std::chrono::milliseconds timeout);
 
   NodeId self() const override { return self_; }

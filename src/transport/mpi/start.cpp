@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
+#include "transport/mpi/loaded_session.hpp"
 #include "transport/mpi/module_file.hpp"
-#include "transport/mpi/session.hpp"
 
 namespace syncopate::mpi {
 namespace {
@@ -24,11 +24,12 @@ MakeCalls load(const ModuleFile& module, const std::string& chosen) {
 
 }  // namespace
 
-std::unique_ptr<Endpoint> start(Library library, const EndpointOptions& options) {
+std::unique_ptr<Session> start(Library library, const SessionOptions& options) {
   const ModuleFile module = module_file(library);
   const MakeCalls make = load(module, options.modules);
   try {
-    return std::make_unique<Session>([make] { return std::unique_ptr<Calls>(make()); }, options);
+    return std::make_unique<LoadedSession>([make] { return std::unique_ptr<Calls>(make()); },
+                                           options);
   } catch (const InternalError& error) {
     throw ConfigError(fmt::format("{} cannot be started: {}", module.library, error.what()));
   }

@@ -1,4 +1,4 @@
-#include "transport/mpi/session.hpp"
+#include "transport/mpi/loaded_session.hpp"
 
 #include <fmt/format.h>
 
@@ -27,13 +27,13 @@ std::vector<std::uint32_t> numbered(const std::vector<std::uint64_t>& names) {
 
 }  // namespace
 
-Session::Session(const std::function<std::unique_ptr<Calls>()>& make,
-                 const EndpointOptions& options)
+LoadedSession::LoadedSession(const std::function<std::unique_ptr<Calls>()>& make,
+                             const SessionOptions& options)
     : engine_(make) {
   learn(options);
 }
 
-void Session::learn(const EndpointOptions& options) {
+void LoadedSession::learn(const SessionOptions& options) {
   const auto turn = engine_.take_turn();
   Calls& calls = engine_.calls();
   rank_ = calls.rank();
@@ -62,7 +62,7 @@ void Session::learn(const EndpointOptions& options) {
 }
 
 /// The last barrier is one that burns no core; MPI's own would.
-Session::~Session() {
+LoadedSession::~LoadedSession() {
   try {
     if (together_) {
       barrier(no_deadline);
@@ -72,14 +72,14 @@ Session::~Session() {
   }
 }
 
-std::unique_ptr<Transport> Session::listen(const ListenOptions& options) {
+std::unique_ptr<Transport> LoadedSession::listen(const ListenOptions& options) {
   return std::make_unique<Node>(engine_, Node::Options{.token = options.token,
                                                        .shares_memory = options.shared_memory,
                                                        .is_hub = true,
                                                        .sums = sums_.get()});
 }
 
-std::unique_ptr<Transport> Session::join(const JoinOptions& options) {
+std::unique_ptr<Transport> LoadedSession::join(const JoinOptions& options) {
   auto node = std::make_unique<Node>(engine_, Node::Options{.token = options.token,
                                                             .shares_memory = options.shared_memory,
                                                             .is_hub = false,
@@ -88,7 +88,7 @@ std::unique_ptr<Transport> Session::join(const JoinOptions& options) {
   return node;
 }
 
-void Session::barrier(TimePoint deadline) {
+void LoadedSession::barrier(TimePoint deadline) {
   Calls::Request all_are_here;
   {
     const auto turn = engine_.take_turn();
@@ -103,7 +103,7 @@ void Session::barrier(TimePoint deadline) {
 }
 
 /// What this process has said last goes another way to its launcher than the word that ends all.
-void Session::abort(int status) {
+void LoadedSession::abort(int status) {
   Bell().await(std::chrono::milliseconds(200));
   const auto turn = engine_.take_turn();
   engine_.calls().abort(status);

@@ -4,20 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "transport/mpi/endpoint.hpp"
 #include "transport/mpi/engine.hpp"
+#include "transport/mpi/mpi_session.hpp"
 #include "transport/mpi/sums.hpp"
 
 namespace syncopate::mpi {
 
-/// An `Endpoint` over a module that has been loaded.
-class Session final : public Endpoint {
+/// A `Session` over a module that has been loaded.
+class LoadedSession final : public Session {
  public:
   /// Errors: ConfigError, where the library sees another number of ranks than expected.
-  Session(const std::function<std::unique_ptr<Calls>()>& make, const EndpointOptions& options);
-  ~Session() override;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  LoadedSession(const std::function<std::unique_ptr<Calls>()>& make, const SessionOptions& options);
+  ~LoadedSession() override;
+  LoadedSession(const LoadedSession&) = delete;
+  LoadedSession& operator=(const LoadedSession&) = delete;
 
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t size() const override { return size_; }
@@ -29,7 +29,7 @@ class Session final : public Endpoint {
   [[noreturn]] void abort(int status) override;
 
  private:
-  void learn(const EndpointOptions& options);
+  void learn(const SessionOptions& options);
 
   Engine engine_;
   std::uint32_t rank_ = 0;

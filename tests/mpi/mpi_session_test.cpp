@@ -1,4 +1,4 @@
-// Goal:   an endpoint knows its ranks and hosts, sums over those who take part, and refuses who does not belong.
+// Goal:   a session knows its ranks and hosts, sums over those who take part, and refuses who does not belong.
 // Method: what each rank sees is compared with what the launcher started; sums are compared with a closed formula; a
 //         rank that stays away makes the others leave in time.
 
@@ -24,7 +24,7 @@ TimePoint far_away() {
 
 /// When node 0 listens, each rank makes a node.
 void all_will_join() {
-  home().endpoint->barrier(far_away());
+  home().session->barrier(far_away());
   for (std::uint32_t& joined : home().joined) {
     ++joined;
   }
@@ -32,9 +32,9 @@ void all_will_join() {
 
 /// When all are done with node 0; the next test has another.
 void leave(std::unique_ptr<Transport> hub) {
-  home().endpoint->barrier(far_away());
+  home().session->barrier(far_away());
   hub.reset();
-  home().endpoint->barrier(far_away());
+  home().session->barrier(far_away());
 }
 
 TEST(MpiSite, IsReadAsItIsWritten) {
@@ -46,14 +46,14 @@ TEST(MpiSite, IsReadAsItIsWritten) {
   }
 }
 
-TEST(MpiEndpoint, KnowsItsRanksAndThatTheyShareAHost) {
-  const mpi::Endpoint& endpoint = *home().endpoint;
-  EXPECT_LT(endpoint.rank(), endpoint.size());
-  EXPECT_THAT(endpoint.hosts(), testing::AllOf(testing::SizeIs(endpoint.size()), testing::Each(0)));
-  EXPECT_THAT(endpoint.library(), testing::MatchesRegex("(Open MPI|MPICH) [0-9.]+"));
+TEST(MpiSession, KnowsItsRanksAndThatTheyShareAHost) {
+  const mpi::Session& session = *home().session;
+  EXPECT_LT(session.rank(), session.size());
+  EXPECT_THAT(session.hosts(), testing::AllOf(testing::SizeIs(session.size()), testing::Each(0)));
+  EXPECT_THAT(session.library(), testing::MatchesRegex("(Open MPI|MPICH) [0-9.]+"));
 }
 
-TEST(MpiEndpoint, SaysWhichModuleIsMissing) {
+TEST(MpiSession, SaysWhichModuleIsMissing) {
   std::string message;
   try {
     mpi::start(mpi::Library::mpich, {.expected_size = 1, .sums = false, .modules = "/nowhere"});
@@ -66,33 +66,33 @@ TEST(MpiEndpoint, SaysWhichModuleIsMissing) {
       "libmpich-dev (Debian's name) and build Syncopate anew");
 }
 
-TEST(MpiEndpoint, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
-  mpi::Endpoint& endpoint = *home().endpoint;
+TEST(MpiSession, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
+  mpi::Session& session = *home().session;
   std::unique_ptr<Transport> hub;
-  if (endpoint.rank() == 0) {
-    hub = endpoint.listen({.token = "right"});
-    EXPECT_THROW(endpoint.listen({.token = "right"}), InternalError) << "there is one already";
+  if (session.rank() == 0) {
+    hub = session.listen({.token = "right"});
+    EXPECT_THROW(session.listen({.token = "right"}), InternalError) << "there is one already";
   } else {
-    EXPECT_THROW(endpoint.listen({.token = "right"}), InternalError);
+    EXPECT_THROW(session.listen({.token = "right"}), InternalError);
   }
   all_will_join();
-  EXPECT_THROW(endpoint.join({.token = "wrong"}), ConfigError);
+  EXPECT_THROW(session.join({.token = "wrong"}), ConfigError);
   leave(std::move(hub));
 }
 
 TEST(MpiSums, AreExactOnEveryRank) {
-  mpi::Endpoint& endpoint = *home().endpoint;
-  std::unique_ptr<Transport> hub = endpoint.rank() == 0 ? endpoint.listen({.token = "t"}) : nullptr;
+  mpi::Session& session = *home().session;
+  std::unique_ptr<Transport> hub = session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
   all_will_join();
-  const auto node = endpoint.join({.token = "t"});
+  const auto node = session.join({.token = "t"});
   NativeAllreduce* const native = node->native_allreduce();
   ASSERT_NE(native, nullptr);
-  EXPECT_EQ(native->size(), endpoint.size());
-  const auto ranks = static_cast<float>(endpoint.size());
+  EXPECT_EQ(native->size(), session.size());
+  const auto ranks = static_cast<float>(session.size());
   for (const std::size_t size : {0, 1, 17, 1000, 300'000, 3'000'000}) {
     std::vector<float> values(size);
     for (std::size_t i = 0; i < size; ++i) {
-      values[i] = static_cast<float>((endpoint.rank() + 1) * (i % 97 + 1));
+      values[i] = static_cast<float>((session.rank() + 1) * (i % 97 + 1));
     }
     native->sum(values, far_away());
     std::size_t wrong = 0;
@@ -105,21 +105,21 @@ TEST(MpiSums, AreExactOnEveryRank) {
 }
 
 TEST(MpiSums, CanBeWaitedForAgainWhenARankIsLate) {
-  mpi::Endpoint& endpoint = *home().endpoint;
-  std::unique_ptr<Transport> hub = endpoint.rank() == 0 ? endpoint.listen({.token = "t"}) : nullptr;
+  mpi::Session& session = *home().session;
+  std::unique_ptr<Transport> hub = session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
   all_will_join();
-  const auto node = endpoint.join({.token = "t"});
+  const auto node = session.join({.token = "t"});
   NativeAllreduce& native = *node->native_allreduce();
   std::vector<float> values(1000, 1.0F);
-  if (endpoint.rank() > 0) {
+  if (session.rank() > 0) {
     const TimePoint deadline = steady_now() + std::chrono::milliseconds(20);
     EXPECT_THROW(native.sum(values, deadline), TimedOut);
     EXPECT_GE(steady_now(), deadline);
     EXPECT_THAT(values, testing::Each(1.0F)) << "untouched";
   }
-  endpoint.barrier(far_away());  // rank 0 comes no sooner
+  session.barrier(far_away());  // rank 0 comes no sooner
   native.sum(values, far_away());
-  EXPECT_THAT(values, testing::Each(static_cast<float>(endpoint.size())));
+  EXPECT_THAT(values, testing::Each(static_cast<float>(session.size())));
   leave(std::move(hub));
 }
 
