@@ -5,6 +5,7 @@
 #include <string>
 
 #include "job/roles/members.hpp"
+#include "job/spec/job_choices.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
@@ -13,7 +14,7 @@ namespace syncopate::cli {
 struct Hub {
   std::string address;  ///< of a socket; without one, ranks of MPI find rank 0
   std::string token;
-  bool shared_memory = true;  ///< between nodes of one host
+  TransportKind transport = TransportKind::shm;
   mpi::Session* session = nullptr;
 };
 

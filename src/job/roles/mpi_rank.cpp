@@ -58,7 +58,10 @@ Child leading_rank(const Job& job, const TrainCommand& command, Descriptor event
                   const Launch& launch = *command.launch;
                   return coordinate(
                       job, {.events = descriptor,
-                            .hub = {.address = {}, .token = {}, .session = &session},
+                            .hub = {.address = {},
+                                    .token = {},
+                                    .transport = TransportKind::mpi,
+                                    .session = &session},
                             .gather_limit = command.gather_limit,
                             .by_hand = true,
                             .note = fmt::format("{} ranks of {}, started by {}", launch.size,

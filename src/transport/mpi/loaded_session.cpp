@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/machine.hpp"
 #include "transport/mpi/node.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::mpi {
 namespace {
@@ -111,3 +112,28 @@ void LoadedSession::abort(int status) {
 }
 
 }  // namespace syncopate::mpi
+
+namespace syncopate {
+namespace {
+
+bool has_session(const TransportOptions& options) {
+  return options.session != nullptr;
+}
+
+std::unique_ptr<Transport> listen(const TransportOptions& options) {
+  return options.session->listen({.token = options.token});
+}
+
+std::unique_ptr<Transport> join(const TransportOptions& options) {
+  mpi::JoinOptions join{.token = options.token};
+  join.timeout = options.timeout.value_or(join.timeout);
+  return options.session->join(join);
+}
+
+}  // namespace
+
+TransportSpec mpi_transport() {
+  return {"mpi", has_session, listen, join};
+}
+
+}  // namespace syncopate
