@@ -34,7 +34,7 @@ int run_rank(Form form, const std::vector<std::string>& names, const RankBody& b
   }
   log::set_up("", log::Verbosity::quiet);
   const auto session = mpi::start(
-      *by.mpi, {.expected_size = by.size, .sums = true, .modules = chosen_mpi_modules()});
+      *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
   Results results;
   Teller teller([&](const nlohmann::ordered_json& line) {
     if (const auto result = line.find("result"); result != line.end()) {

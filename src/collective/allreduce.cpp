@@ -87,7 +87,7 @@ NativeAllreduce& native_of(Group& group) {
 void native_allreduce(Group& group, std::span<float> values, float factor) {
   scale(values, factor);
   NativeAllreduce& native = native_of(group);
-  group.await([&](TimePoint until) { native.sum(values, until); },
+  group.await([&](TimePoint until) { native.allreduce(values, until); },
               {.operation = "allreduce", .missing = [&] { return others_of(group); }});
 }
 

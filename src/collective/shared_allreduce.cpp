@@ -74,7 +74,7 @@ std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   const std::span<std::byte> mine = desk_in(memory, sizeof(Desk));
   Greeting greeting{.ready = mine.empty() ? 0U : 1U};
   if (!mine.empty()) {
-    greeting.place = *memory->place_of(mine);
+    greeting.place = *memory->offset_of(mine);
   }
   const std::vector<Greeting> greetings = exchange(group, greeting);
   greeting.ready = all_ready(greetings) ? 1 : 0;
@@ -148,7 +148,7 @@ void SharedAllreduce::sum_short(std::span<float> values, float factor) {
 void SharedAllreduce::sum_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
   arrive(
-      {.count = values.size(), .place = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
+      {.count = values.size(), .place = *memory_.offset_of(std::as_bytes(mine)), .factor = factor});
   if (group_.losses() == nullptr) {
     hand_out(mine);
     copy(mine, values);
@@ -188,7 +188,7 @@ void SharedAllreduce::collect(std::span<float> mine, std::span<float> values) {
 
 /// What others read of this rank's values, and what they have of its sums.
 void SharedAllreduce::count_bytes(std::size_t bytes) {
-  memory_.handed_over(2 * bytes * (group_.size() - 1) / group_.size());
+  memory_.count_zero_copy(2 * bytes * (group_.size() - 1) / group_.size());
 }
 
 std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count) const {
@@ -204,7 +204,7 @@ void SharedAllreduce::count_segments(std::size_t count) {
 
 /// Where the others can read the values: where they are, or a copy.
 std::span<float> SharedAllreduce::shared(std::span<float> values) {
-  if (memory_.place_of(std::as_bytes(values))) {
+  if (memory_.offset_of(std::as_bytes(values))) {
     return values;
   }
   if (staging_values_ < values.size()) {

@@ -193,7 +193,7 @@ void ParameterServer::give_back(Rank worker) {
     if (desk.out.data() != line.wanted.data()) {
       std::copy(desk.out.begin(), desk.out.end(), line.wanted.begin());
     }
-    world_.transport().shared_memory()->handed_over(line.wanted.size_bytes());
+    world_.transport().shared_memory()->count_zero_copy(line.wanted.size_bytes());
   }
   desk.in = desk.own_in;
   desk.out = desk.own_out;

@@ -25,7 +25,7 @@ class NativeAllreduce {
   /// Errors: TimedOut, where not all have come: `values` are untouched, and it may be called again; what the transport
   ///         was cancelled with, which nobody can sum after. From the moment at which all have come it goes on to its
   ///         end, or to that of the job.
-  virtual void sum(std::span<float> values, TimePoint deadline) = 0;
+  virtual void allreduce(std::span<float> values, TimePoint deadline) = 0;
 };
 
 }  // namespace syncopate

@@ -42,7 +42,7 @@ class SharedMemory {
   virtual std::span<std::byte> allocate_for_good(std::size_t bytes) = 0;
 
   /// Where `bytes` are, if they were allocated here.
-  virtual std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const = 0;
+  virtual std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const = 0;
 
   /// Memory of `peer`, which this node reaches; valid as long as this object. Errors: ProtocolError,
   /// for a place that is not in that node's memory.
@@ -56,7 +56,7 @@ class SharedMemory {
   virtual void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) = 0;
 
   /// Counts bytes of this node that others read where they are, and bytes that it wrote to others.
-  virtual void handed_over(std::uint64_t bytes) = 0;
+  virtual void count_zero_copy(std::uint64_t bytes) = 0;
 
   /// Sets a word of which this node is the writer, and wakes those who wait for it.
   virtual void set(SharedWord& word, std::uint32_t value) = 0;

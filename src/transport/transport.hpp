@@ -50,7 +50,7 @@ class Transfer {
 struct Traffic {
   std::uint64_t bytes_sent = 0;  ///< headers included, counted when handed to the transport
   std::uint64_t messages_sent = 0;
-  std::uint64_t bytes_handed_over = 0;  ///< in shared memory, without a message
+  std::uint64_t bytes_zero_copy = 0;  ///< in shared memory, without a message
 };
 
 /// Tagged messages between the numbered nodes of one job.

@@ -45,11 +45,11 @@ class TcpCluster : public ContractCluster {
  private:
   void connect(std::size_t nodes, Introductions introductions) {
     killed_.resize(nodes);
-    worlds_.push_back(std::make_unique<RealWorld>(make_hub({}, shared_memory_)));
-    Transport& hub = worlds_.front()->transport();
+    worlds_.push_back(std::make_unique<RealWorld>(make_coordinator({}, shared_memory_)));
+    Transport& coordinator = worlds_.front()->transport();
     while (worlds_.size() < nodes) {
-      worlds_.push_back(
-          std::make_unique<RealWorld>(join_hub(hub.address(), token, shared_memory_)));
+      worlds_.push_back(std::make_unique<RealWorld>(
+          join_coordinator(coordinator.address(), token, shared_memory_)));
     }
     if (introductions == Introductions::everyone) {
       for (const auto& one : worlds_) {

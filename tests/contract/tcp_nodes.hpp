@@ -17,15 +17,15 @@ inline TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
-inline std::unique_ptr<TcpTransport> make_hub(const TcpTransport::Limits& limits = {},
-                                              bool shared_memory = true) {
+inline std::unique_ptr<TcpTransport> make_coordinator(const TcpTransport::Limits& limits = {},
+                                                      bool shared_memory = true) {
   return TcpTransport::listen({.token = token, .shared_memory = shared_memory, .limits = limits});
 }
 
-inline std::unique_ptr<TcpTransport> join_hub(const std::string& hub,
-                                              const std::string& as_token = token,
-                                              bool shared_memory = true) {
-  return TcpTransport::join({.hub = hub,
+inline std::unique_ptr<TcpTransport> join_coordinator(const std::string& coordinator,
+                                                      const std::string& as_token = token,
+                                                      bool shared_memory = true) {
+  return TcpTransport::join({.coordinator = coordinator,
                              .token = as_token,
                              .timeout = std::chrono::milliseconds(60'000),
                              .shared_memory = shared_memory});

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   contract::MpiHome& home = contract::home();
   home.session = mpi::start(
       library,
-      {.expected_size = contract::launched(library), .sums = true, .modules = MPI_MODULES});
+      {.expected_size = contract::launched(library), .allreduce = true, .modules = MPI_MODULES});
   home.joined.resize(home.session->size());
   if (home.session->rank() != 0) {
     GTEST_FLAG_SET(brief, true);

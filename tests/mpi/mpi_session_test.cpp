@@ -31,9 +31,9 @@ void all_will_join() {
 }
 
 /// When all are done with node 0; the next test has another.
-void leave(std::unique_ptr<Transport> hub) {
+void leave(std::unique_ptr<Transport> coordinator) {
   home().session->barrier(far_away());
-  hub.reset();
+  coordinator.reset();
   home().session->barrier(far_away());
 }
 
@@ -56,7 +56,8 @@ TEST(MpiSession, KnowsItsRanksAndThatTheyShareAHost) {
 TEST(MpiSession, SaysWhichModuleIsMissing) {
   std::string message;
   try {
-    mpi::start(mpi::Library::mpich, {.expected_size = 1, .sums = false, .modules = "/nowhere"});
+    mpi::start(mpi::Library::mpich,
+               {.expected_size = 1, .allreduce = false, .modules = "/nowhere"});
   } catch (const ConfigError& error) {
     message = error.what();
   }
@@ -68,21 +69,22 @@ TEST(MpiSession, SaysWhichModuleIsMissing) {
 
 TEST(MpiSession, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
   mpi::Session& session = *home().session;
-  std::unique_ptr<Transport> hub;
+  std::unique_ptr<Transport> coordinator;
   if (session.rank() == 0) {
-    hub = session.listen({.token = "right"});
+    coordinator = session.listen({.token = "right"});
     EXPECT_THROW(session.listen({.token = "right"}), InternalError) << "there is one already";
   } else {
     EXPECT_THROW(session.listen({.token = "right"}), InternalError);
   }
   all_will_join();
   EXPECT_THROW(session.join({.token = "wrong"}), ConfigError);
-  leave(std::move(hub));
+  leave(std::move(coordinator));
 }
 
-TEST(MpiSums, AreExactOnEveryRank) {
+TEST(MpiAllreduce, AreExactOnEveryRank) {
   mpi::Session& session = *home().session;
-  std::unique_ptr<Transport> hub = session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
+  std::unique_ptr<Transport> coordinator =
+      session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
   all_will_join();
   const auto node = session.join({.token = "t"});
   NativeAllreduce* const native = node->native_allreduce();
@@ -94,33 +96,34 @@ TEST(MpiSums, AreExactOnEveryRank) {
     for (std::size_t i = 0; i < size; ++i) {
       values[i] = static_cast<float>((session.rank() + 1) * (i % 97 + 1));
     }
-    native->sum(values, far_away());
+    native->allreduce(values, far_away());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < size; ++i) {
       wrong += values[i] != ranks * (ranks + 1) / 2 * static_cast<float>(i % 97 + 1) ? 1 : 0;
     }
     EXPECT_EQ(wrong, 0) << size;
   }
-  leave(std::move(hub));
+  leave(std::move(coordinator));
 }
 
-TEST(MpiSums, CanBeWaitedForAgainWhenARankIsLate) {
+TEST(MpiAllreduce, CanBeWaitedForAgainWhenARankIsLate) {
   mpi::Session& session = *home().session;
-  std::unique_ptr<Transport> hub = session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
+  std::unique_ptr<Transport> coordinator =
+      session.rank() == 0 ? session.listen({.token = "t"}) : nullptr;
   all_will_join();
   const auto node = session.join({.token = "t"});
   NativeAllreduce& native = *node->native_allreduce();
   std::vector<float> values(1000, 1.0F);
   if (session.rank() > 0) {
     const TimePoint deadline = steady_now() + std::chrono::milliseconds(20);
-    EXPECT_THROW(native.sum(values, deadline), TimedOut);
+    EXPECT_THROW(native.allreduce(values, deadline), TimedOut);
     EXPECT_GE(steady_now(), deadline);
     EXPECT_THAT(values, testing::Each(1.0F)) << "untouched";
   }
   session.barrier(far_away());  // rank 0 comes no sooner
-  native.sum(values, far_away());
+  native.allreduce(values, far_away());
   EXPECT_THAT(values, testing::Each(static_cast<float>(session.size())));
-  leave(std::move(hub));
+  leave(std::move(coordinator));
 }
 
 }  // namespace

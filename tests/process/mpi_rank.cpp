@@ -32,7 +32,7 @@ int take_part(const std::string& library, std::uint32_t ranks, bool fails) {
   const char* const modules = std::getenv("SYNCOPATE_MPI_MODULES");
   const auto session =
       mpi::start(library == "mpich" ? mpi::Library::mpich : mpi::Library::open_mpi,
-                 {.expected_size = ranks, .sums = false, .modules = modules ? modules : ""});
+                 {.expected_size = ranks, .allreduce = false, .modules = modules ? modules : ""});
   const auto hub = session->rank() == 0 ? session->listen({.token = "t"}) : nullptr;
   const auto node = session->join({.token = "t"});
   session->barrier(steady_now() + std::chrono::minutes(1));

@@ -37,9 +37,9 @@ int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Se
 
 int run_as_mpi_rank(const Launch& launch, bool sums,
                     const std::function<int(mpi::Session&)>& body) {
-  const auto session =
-      mpi::start(launch.mpi.value(),
-                 {.expected_size = launch.size, .sums = sums, .modules = chosen_mpi_modules()});
+  const auto session = mpi::start(
+      launch.mpi.value(),
+      {.expected_size = launch.size, .allreduce = sums, .modules = chosen_mpi_modules()});
   int status = exit_status::success;
   try {
     status = body(*session);

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/mail/help.hpp"
+#include "transport/mail/progress_function.hpp"
 #include "transport/mail/waiter.hpp"
 #include "transport/transport.hpp"
 
@@ -45,7 +45,8 @@ class Mailbox {
  public:
   /// `resume` is called, from any thread, when a peer that `may_read` held back may go on; `help`, where the engine
   /// can be helped, by each thread that is about to wait.
-  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help = {});
+  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
+          ProgressFunction progress = {});
 
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into);
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
@@ -92,7 +93,7 @@ class Mailbox {
 
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
-  const Help help_;
+  const ProgressFunction progress_;
 
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began

@@ -35,7 +35,7 @@ LoadedSession::LoadedSession(const std::function<std::unique_ptr<Calls>()>& make
 }
 
 void LoadedSession::learn(const SessionOptions& options) {
-  const auto turn = engine_.take_turn();
+  const auto lock = engine_.acquire_lock();
   Calls& calls = engine_.calls();
   rank_ = calls.rank();
   size_ = calls.size();
@@ -53,11 +53,11 @@ void LoadedSession::learn(const SessionOptions& options) {
   hosts_ = numbered(names);
   if (std::count(hosts_.begin(), hosts_.end(), hosts_[rank_]) >
       static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) {
-    engine_.be_crowded();
+    engine_.share_cores();
   }
-  const std::uint32_t summing = calls.form_summing(options.sums);
-  if (options.sums) {
-    sums_ = std::make_unique<Sums>(engine_, summing);
+  const std::uint32_t ranks = calls.form_reducing_group(options.allreduce);
+  if (options.allreduce) {
+    allreduce_ = std::make_unique<MpiAllreduce>(engine_, ranks);
   }
   together_ = true;
 }
@@ -76,15 +76,15 @@ LoadedSession::~LoadedSession() {
 std::unique_ptr<Transport> LoadedSession::listen(const ListenOptions& options) {
   return std::make_unique<Node>(engine_, Node::Options{.token = options.token,
                                                        .shares_memory = options.shared_memory,
-                                                       .is_hub = true,
-                                                       .sums = sums_.get()});
+                                                       .is_coordinator = true,
+                                                       .allreduce = allreduce_.get()});
 }
 
 std::unique_ptr<Transport> LoadedSession::join(const JoinOptions& options) {
   auto node = std::make_unique<Node>(engine_, Node::Options{.token = options.token,
                                                             .shares_memory = options.shared_memory,
-                                                            .is_hub = false,
-                                                            .sums = sums_.get()});
+                                                            .is_coordinator = false,
+                                                            .allreduce = allreduce_.get()});
   node->join(options.timeout);
   return node;
 }
@@ -92,7 +92,7 @@ std::unique_ptr<Transport> LoadedSession::join(const JoinOptions& options) {
 void LoadedSession::barrier(TimePoint deadline) {
   Calls::Request all_are_here;
   {
-    const auto turn = engine_.take_turn();
+    const auto lock = engine_.acquire_lock();
     all_are_here = engine_.calls().barrier(Calls::Ranks::all);
   }
   try {
@@ -105,8 +105,8 @@ void LoadedSession::barrier(TimePoint deadline) {
 
 /// What this process has said last goes another way to its launcher than the word that ends all.
 void LoadedSession::abort(int status) {
-  Bell().await(std::chrono::milliseconds(200));
-  const auto turn = engine_.take_turn();
+  WakeupEvent().await(std::chrono::milliseconds(200));
+  const auto lock = engine_.acquire_lock();
   engine_.calls().abort(status);
   throw InternalError("MPI_Abort has returned");
 }

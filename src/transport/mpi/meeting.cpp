@@ -119,12 +119,12 @@ wire::Welcome Node::judge(const Site& from, const wire::Hello& hello) {
 
 NodeId Node::number_of(const wire::Hello& hello) {
   if (!hello.has_node()) {
-    if (!is_hub_) {
+    if (!is_coordinator_) {
       throw ConfigError(fmt::format("{} is node {}: join at node 0", address(), self_.value));
     }
     return NodeId{++newcomers_};
   }
-  if (is_hub_ || hello.node() <= self_.value) {
+  if (is_coordinator_ || hello.node() <= self_.value) {
     throw ConfigError(fmt::format("expected node {} to say hello to node {}, not the other way",
                                   self_.value, hello.node()));
   }

@@ -63,7 +63,7 @@ class Session {
 
 struct SessionOptions {
   std::uint32_t expected_size;  ///< ranks, by the launcher's environment
-  bool sums;                    ///< this rank takes part in `Transport::native_allreduce`
+  bool allreduce;               ///< this rank takes part in `Transport::native_allreduce`
   std::string
       modules{};  ///< the folder of the modules; empty: beside the program, or where it was installed
 };

@@ -18,7 +18,7 @@
 
 namespace syncopate::mpi {
 
-class Sums;
+class MpiAllreduce;
 
 /// A node of this process: who its peers are, and how streams to them begin and end.
 ///
@@ -26,13 +26,13 @@ class Sums;
 ///
 /// Threads: state is touched with the engine's turn alone, but the mailbox and the shared memory, which have a mutex
 ///          of their own; nobody takes the turn while he holds one of these.
-class Node final : public Transport, private Party {
+class Node final : public Transport, private LocalEndpoint {
  public:
   struct Options {
     std::string token;
     bool shares_memory;
-    bool is_hub;
-    Sums* sums;  ///< null, where this rank takes no part in them
+    bool is_coordinator;
+    MpiAllreduce* allreduce;  ///< null, where this rank takes no part in them
   };
 
   Node(Engine& engine, Options options);
@@ -57,27 +57,27 @@ class Node final : public Transport, private Party {
   Traffic traffic() const override;
   Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_.get(); }
-  NativeAllreduce* native_allreduce() override { return sums_.get(); }
+  NativeAllreduce* native_allreduce() override { return allreduce_.get(); }
 
  private:
   friend class Sending;
-  class OwnSums;
+  class NodeAllreduce;
 
   // For any thread, in node.cpp.
   void await_release() noexcept;
-  bool await_loan(Loan& loan, TimePoint deadline);
+  bool await_handle(SendHandle& handle, TimePoint deadline);
   void check() const;
   void check(NodeId peer) const;
 
-  // With the turn, in node.cpp.
+  // With the engine lock, in node.cpp.
   Stream& find(NodeId peer) const;
   Stream& add(NodeId peer, const Site& there);
   template <class Done>
-  bool wait(Engine::Lock& turn, TimePoint deadline, const Done& done) const;
+  bool wait(Engine::Lock& lock, TimePoint deadline, const Done& done) const;
   bool all(bool (Stream::*is_so)() const) const;
   void stop(const std::exception_ptr& why);
 
-  // With the turn, in meeting.cpp.
+  // With the engine lock, in meeting.cpp.
   void arrived(const Site& from, const PacketHead& head,
                std::span<const std::byte> payload) override;
   bool work() override;
@@ -94,12 +94,12 @@ class Node final : public Transport, private Party {
 
   Engine& engine_;
   const std::string token_;
-  const bool is_hub_;
+  const bool is_coordinator_;
   NodeId self_{0};  ///< constant once the node has joined
   mail::Mailbox mailbox_;
   /// Null where it is not wanted, or the system has none. Constant once the node has joined.
   std::unique_ptr<shm::HostMemory> memory_;
-  std::unique_ptr<NativeAllreduce> sums_;
+  std::unique_ptr<NativeAllreduce> allreduce_;
 
   Site site_;
   bool ready_ = false;  ///< the node has its number
@@ -109,7 +109,7 @@ class Node final : public Transport, private Party {
   std::vector<std::pair<Site, std::vector<std::byte>>> early_;  ///< who said hello before
   std::exception_ptr stopped_;  ///< cancelled or closed: nothing begins any more
   bool closed_ = false;
-  std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is the hub
+  std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is node 0
 };
 
 }  // namespace syncopate::mpi

@@ -18,7 +18,7 @@ struct Site {
 };
 
 /// Node 0.
-inline constexpr Site hub{};
+inline constexpr Site coordinator_site{};
 
 /// "mpi:3.1", for slot 1 of rank 3.
 std::string to_string(const Site& site);

@@ -16,7 +16,7 @@ namespace syncopate::mpi {
 ///           says it at once; who hears one before it has said its own answers with it. By what has left of unfinished
 ///           messages, as a goodbye tells, both withdraw what MPI will not fill, and nothing else.
 ///
-/// Thread:   with the turn.
+/// Thread:   with the engine lock.
 class Stream {
  public:
   struct Ends {

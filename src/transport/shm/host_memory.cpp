@@ -129,7 +129,7 @@ std::size_t HostMemory::take(std::size_t bytes) {
   return *begin;
 }
 
-std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> bytes) const {
+std::optional<std::uint64_t> HostMemory::offset_of(std::span<const std::byte> bytes) const {
   const std::span<const std::byte> all = own_->segment.bytes();
   const bool inside = bytes.data() >= all.data() && bytes.data() < all.data() + all.size();
   return inside ? std::optional(static_cast<std::uint64_t>(bytes.data() - all.data()))

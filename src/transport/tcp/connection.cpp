@@ -104,7 +104,7 @@ void Connection::read() {
     return;
   }
   for (int turn = 0; turn < reads_in_a_row; ++turn) {
-    if (!reader_.is_filling_lent_buffer() && !mailbox_.may_read(options_.peer)) {
+    if (!reader_.is_filling_borrowed_buffer() && !mailbox_.may_read(options_.peer)) {
       return hold_back();
     }
     asio::error_code error;

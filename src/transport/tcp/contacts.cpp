@@ -56,15 +56,15 @@ wire::Welcome Node::judge(const wire::Hello& hello) {
 }
 
 NodeId Node::number_of(const wire::Hello& hello) {
-  const bool is_hub = self_ == coordinator_node;
+  const bool is_coordinator = self_ == coordinator_node;
   if (!hello.has_node()) {
-    if (!is_hub) {
+    if (!is_coordinator) {
       throw ConfigError(
           fmt::format("{} is node {}: join at the address of node 0", address(), self_.value));
     }
     return NodeId{++newcomers_};
   }
-  if (is_hub || hello.node() <= self_.value) {
+  if (is_coordinator || hello.node() <= self_.value) {
     throw ConfigError(fmt::format("expected node {} to dial node {}, not the other way",
                                   self_.value, hello.node()));
   }

@@ -18,7 +18,7 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Between attempts to reach a hub that is not up yet.
+/// Between attempts to reach a coordinator that is not up yet.
 constexpr Milliseconds retry_interval{20};
 
 std::string reason_of(const std::exception_ptr& error) {

@@ -33,7 +33,7 @@ Node::Node(Options options)
       mailbox_(
           options.limits.unclaimed_limit,
           [this](NodeId peer) { asio::post(io_, [this, peer] { resume(find(peer)); }); },
-          [this](const auto& done, TimePoint until) { driver_.help(done, until); }),
+          [this](const auto& done, TimePoint until) { driver_.make_progress(done, until); }),
       driver_(io_, [this](const std::exception& error) { fail(error); }) {}
 
 Node::~Node() {
@@ -52,14 +52,14 @@ void Node::listen(const ListenOptions& options) {
 }
 
 void Node::join(const JoinOptions& options) {
-  const Endpoint hub = parse_address(options.hub, network_);
+  const Endpoint endpoint = parse_address(options.coordinator, network_);
   listener_.emplace(io_, open_listener(io_, parse_address(options.address, network_)));
   driver_.start();
   // Owned by the handler as well, which may still be in it when this function has the answer.
   const auto answered = std::make_shared<std::promise<Contact>>();
   std::unique_ptr<shm::Duplex> rings = make_rings();
   asio::post(io_, [=, this, greeting = hello(rings.get())] {
-    dial_until_there(io_, {hub, greeting, options.timeout},
+    dial_until_there(io_, {endpoint, greeting, options.timeout},
                      [answered](Contact contact) { answered->set_value(std::move(contact)); });
   });
   Contact contact = answered->get_future().get();
@@ -74,7 +74,7 @@ void Node::join(const JoinOptions& options) {
     memory_->introduce(self_, memory_->address());
   }
   const std::lock_guard lock(mutex_);
-  Peer& coordinator = add(coordinator_node, to_string(hub));
+  Peer& coordinator = add(coordinator_node, to_string(endpoint));
   coordinator.rings = std::move(rings);
   asio::post(io_, [this, &coordinator, contact = std::move(contact)]() mutable {
     settle(coordinator, std::move(contact));
@@ -141,7 +141,7 @@ Traffic Node::traffic() const {
     sum.bytes_sent += part.bytes_sent;
     sum.messages_sent += part.messages_sent;
   }
-  sum.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
+  sum.bytes_zero_copy = memory_ ? memory_->bytes_zero_copy() : 0;
   return sum;
 }
 
@@ -223,7 +223,7 @@ Peer& Node::add(NodeId peer, const std::string& address) {
   const Outbox::Engine engine{
       [this, peer] { asio::post(io_, [this, peer] { flush(find(peer)); }); },
       [this, peer] { asio::post(io_, [this, peer] { cut(find(peer)); }); },
-      [this](const auto& done, TimePoint until) { driver_.help(done, until); },
+      [this](const auto& done, TimePoint until) { driver_.make_progress(done, until); },
   };
   Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, address, engine));
   if (stopped_) {

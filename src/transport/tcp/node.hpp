@@ -128,7 +128,7 @@ class Node final : public TcpTransport {
   std::size_t connections_ = 0;  ///< that are open
 
   // Of the engine alone.
-  std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is the hub
+  std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is node 0
   bool leaving_ = false;         ///< what is still shaking hands comes too late
   std::vector<UnderWay> handshakes_;
 

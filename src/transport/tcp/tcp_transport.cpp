@@ -50,7 +50,7 @@ std::unique_ptr<Transport> listen_with(const TransportOptions& options) {
 
 template <bool shared_memory>
 std::unique_ptr<Transport> join_with(const TransportOptions& options) {
-  TcpTransport::JoinOptions join{.hub = options.coordinator,
+  TcpTransport::JoinOptions join{.coordinator = options.coordinator,
                                  .token = options.token,
                                  .address = options.address,
                                  .shared_memory = shared_memory,

@@ -8,25 +8,25 @@
 namespace syncopate::mpi {
 
 /// Wakes those who look now and then, before they would look again. Any thread, under any lock.
-class Bell {
+class WakeupEvent {
  public:
-  void ring();
+  void notify();
   /// Sleeps until it rings, at most so long. True where it has rung since it was last asked.
   bool await(Duration limit);
-  bool has_rung();
+  bool take();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool rung_ = false;
+  bool notified_ = false;
 };
 
 /// How often to look whether anything has moved: MPI wakes nobody. Awake for as long as an answer takes that is on
 /// its way, then with the core lent to others, then asleep for longer and longer.
-class Pace {
+class PollBackoff {
  public:
   /// `alone`: there are no more ranks on the host than cores.
-  Pace(Bell& bell, bool alone);
+  PollBackoff(WakeupEvent& wakeup, bool alone);
 
   /// Something has moved: more is likely to follow.
   void restart();
@@ -34,7 +34,7 @@ class Pace {
   void pause();
 
  private:
-  Bell& bell_;
+  WakeupEvent& wakeup_;
   const bool alone_;
   TimePoint quiet_since_;
   Duration nap_;

@@ -8,7 +8,7 @@
 namespace syncopate::mpi {
 
 /// A mutex that one thread locks in a loop, and others now and then: those go first.
-class Turn {
+class EngineLock {
  public:
   void lock() {
     ++waiting_;
@@ -16,7 +16,7 @@ class Turn {
     --waiting_;
   }
   /// For the loop, which would be back before anyone else has woken.
-  void lock_last() {
+  void lock_after_others() {
     while (waiting_ > 0) {
       ::sched_yield();
     }

@@ -8,6 +8,6 @@ namespace syncopate::mail {
 
 /// Lets the thread that waits do the engine's work, until `done` says so or for as long as the engine likes, at most until
 /// the deadline.
-using Help = std::function<void(const std::function<bool()>& done, TimePoint deadline)>;
+using ProgressFunction = std::function<void(const std::function<bool()>& done, TimePoint deadline)>;
 
 }  // namespace syncopate::mail
