@@ -14,7 +14,7 @@ enum class Algorithm {
   binary_blocks,  ///< collective/binary_blocks.hpp
   tree,           ///< collective/tree.hpp
   two_level,      ///< collective/two_level.hpp
-  mpi,            ///< transport/native_allreduce.hpp; never picked unasked
+  mpi,            ///< transport/transport.hpp; never picked unasked
 };
 
 /// As on the command line: "auto", "binary-blocks".

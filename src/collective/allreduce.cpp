@@ -16,7 +16,7 @@
 #include "collective/tree.hpp"
 #include "collective/two_level.hpp"
 #include "kernels/reduce.hpp"
-#include "transport/native_allreduce.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/errors.hpp"
 #include "base/ids.hpp"
-#include "base/long_wait.hpp"
 #include "base/time.hpp"
 #include "runtime/adaptive_limit.hpp"
 

@@ -13,7 +13,7 @@
 #include "scheme/local_progress.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/sync_schedule.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 

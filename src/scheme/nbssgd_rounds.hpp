@@ -15,7 +15,7 @@
 #include "scheme/round_book.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/signals.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 

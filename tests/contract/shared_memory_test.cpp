@@ -4,6 +4,8 @@
 // Method: segments, rings and nodes of this process, which maps what it shares a second time, as another
 //         process would; a child process that is killed while others hold its memory.
 
+#include "transport/shared_memory.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -19,10 +21,9 @@
 #include "collective/allgather.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
-#include "transport/shared_values.hpp"
 #include "transport/shm/arena.hpp"
-#include "transport/shm/duplex.hpp"
 #include "transport/shm/host_memory.hpp"
+#include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace syncopate::contract {

@@ -9,7 +9,7 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 #include "transport/tcp/frame_reader.hpp"
 #include "wire/frame.hpp"
 

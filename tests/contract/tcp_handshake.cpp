@@ -11,7 +11,7 @@
 #include "base/random.hpp"
 #include "tests/contract/log_capture.hpp"
 #include "tests/contract/raw_peer.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -196,7 +196,7 @@ TEST(TcpHandshake, NobodyTakesTheNumberOfAnother) {
     RawPeer stranger(where);
     return thrown_by<ConfigError>([&] { stranger.greet(hello); });
   };
-  EXPECT_THAT(refusal(one->address(), 2), HasSubstr("node 2 has been in contact"));
+  EXPECT_THAT(refusal(one->address(), 2), HasSubstr("node 2 has been connected"));
   EXPECT_THAT(refusal(two->address(), 1), HasSubstr("expected node 2 to dial node 1"));
   EXPECT_THAT(refusal(two->address(), 2), HasSubstr("expected node 2 to dial node 2"));
   EXPECT_THAT(refusal(coordinator->address(), 1), HasSubstr("expected node 0 to dial node 1"));

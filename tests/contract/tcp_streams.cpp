@@ -17,7 +17,7 @@
 #include "tests/contract/log_capture.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/raw_peer.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {

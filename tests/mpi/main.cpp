@@ -10,9 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/contract/transport_contract.hpp"
-#include "tests/contract/world_contract.hpp"
-#include "tests/mpi/home.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/mpi/mpi_cluster.hpp"
 
 namespace syncopate::contract {

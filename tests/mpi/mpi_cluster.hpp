@@ -48,4 +48,7 @@ class MpiCluster : public ContractCluster {
   std::exception_ptr error_;
 };
 
+/// That of this process, once `main` has started MPI.
+MpiHome& home();
+
 }  // namespace syncopate::contract

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/errors.hpp"
-#include "tests/mpi/home.hpp"
+#include "tests/mpi/mpi_cluster.hpp"
 #include "transport/mpi/packet.hpp"
-#include "transport/native_allreduce.hpp"
 #include "transport/steady_time.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "job/roles/processes.hpp"
-#include "transport/tcp/address.hpp"
+#include "transport/tcp/sockets.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -18,7 +18,6 @@
 
 #include "base/time.hpp"
 #include "transport/mpi/calls.hpp"
-#include "transport/mpi/engine_lock.hpp"
 #include "transport/mpi/packet.hpp"
 #include "transport/mpi/poll_backoff.hpp"
 

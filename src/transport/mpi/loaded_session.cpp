@@ -1,5 +1,6 @@
 #include "transport/mpi/loaded_session.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "base/machine.hpp"
+#include "transport/mpi/module_file.hpp"
 #include "transport/mpi/node.hpp"
 #include "transport/transport_registry.hpp"
 
@@ -24,6 +26,20 @@ std::vector<std::uint32_t> numbered(const std::vector<std::uint64_t>& names) {
     numbers.push_back(known.try_emplace(name, next).first->second);
   }
   return numbers;
+}
+
+/// Its symbols are everybody's: MPI loads parts of its own, which look for them there. It is never unloaded, since what
+/// MPI leaves behind at the end of a process lies in it.
+MakeCalls load(const ModuleFile& module, const std::string& chosen) {
+  const std::filesystem::path file = expect(module, chosen);
+  void* const loaded = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+  void* const make = loaded != nullptr ? ::dlsym(loaded, make_calls_name) : nullptr;
+  if (make == nullptr) {
+    throw ConfigError(
+        fmt::format("{} cannot be loaded: {}; is {} installed as it was when Syncopate was built?",
+                    file.string(), ::dlerror(), module.library));
+  }
+  return reinterpret_cast<MakeCalls>(make);
 }
 
 }  // namespace
@@ -109,6 +125,17 @@ void LoadedSession::abort(int status) {
   const auto lock = engine_.acquire_lock();
   engine_.calls().abort(status);
   throw InternalError("MPI_Abort has returned");
+}
+
+std::unique_ptr<Session> start(Library library, const SessionOptions& options) {
+  const ModuleFile module = module_file(library);
+  const MakeCalls make = load(module, options.modules);
+  try {
+    return std::make_unique<LoadedSession>([make] { return std::unique_ptr<Calls>(make()); },
+                                           options);
+  } catch (const InternalError& error) {
+    throw ConfigError(fmt::format("{} cannot be started: {}", module.library, error.what()));
+  }
 }
 
 }  // namespace syncopate::mpi

@@ -5,7 +5,7 @@
 
 namespace syncopate::mpi {
 
-void Sender::hand_over(QueuedMessage message) {
+void Sender::enqueue(QueuedMessage message) {
   if (refusing_ && !message.handle) {
     std::rethrow_exception(refusing_);
   }

@@ -43,7 +43,7 @@ class Sender {
   Sender(Engine& engine, Site here, Site there) : engine_(engine), here_(here), there_(there) {}
 
   /// Errors: what it was told to refuse with; letters with a handle are told so instead.
-  void hand_over(QueuedMessage message);
+  void enqueue(QueuedMessage message);
   /// The peer listens: letters may leave.
   void open() { is_open_ = true; }
   /// Lets leave what may; whether anything did.

@@ -10,6 +10,7 @@
 #include "transport/shared_memory.hpp"
 #include "transport/shm/arena.hpp"
 #include "transport/shm/segment.hpp"
+#include "wire/handshake.pb.h"
 
 namespace syncopate::shm {
 
@@ -69,5 +70,10 @@ class HostMemory final : public SharedMemory {
   std::map<NodeId, Lender> lenders_;
   std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
+
+/// A segment's address, as a handshake carries it.
+wire::SharedSegment announce(const SegmentAddress& address);
+
+SegmentAddress read(const wire::SharedSegment& segment);
 
 }  // namespace syncopate::shm

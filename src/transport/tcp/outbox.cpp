@@ -28,7 +28,7 @@ wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
 class Sending final : public Transfer {
  public:
   Sending(Outbox& outbox, Tag tag, std::span<const std::byte> payload) : outbox_(outbox) {
-    outbox_.hand_over({header_of(tag, payload.size()), {}, payload, &handle_});
+    outbox_.enqueue({header_of(tag, payload.size()), {}, payload, &handle_});
   }
   ~Sending() override { outbox_.await_release(handle_); }
   Sending(const Sending&) = delete;
@@ -51,10 +51,10 @@ std::unique_ptr<Transfer> Outbox::start_send(Tag tag, std::span<const std::byte>
 
 void Outbox::post(Tag tag, std::vector<std::byte> payload) {
   const std::span<const std::byte> view = payload;
-  hand_over({header_of(tag, payload.size()), std::move(payload), view, nullptr});
+  enqueue({header_of(tag, payload.size()), std::move(payload), view, nullptr});
 }
 
-void Outbox::hand_over(QueuedMessage message) {
+void Outbox::enqueue(QueuedMessage message) {
   const Lock lock(mutex_);
   const std::exception_ptr& obstacle = refusing_ ? refusing_ : broken_;
   if (obstacle) {

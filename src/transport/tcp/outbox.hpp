@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/mail/progress_function.hpp"
+#include "transport/mail/mailbox.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 #include "wire/frame.hpp"
@@ -80,7 +80,7 @@ class Outbox {
     std::size_t size() const { return header.size() + payload.size(); }
   };
 
-  void hand_over(QueuedMessage message);
+  void enqueue(QueuedMessage message);
   Progress write_some();
   void gather();
   void advance(std::size_t written);
