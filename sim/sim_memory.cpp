@@ -68,7 +68,7 @@ std::span<std::byte> SimMemory::allocate_for_good(std::size_t bytes) {
   return {host_->for_good.back().get(), bytes};
 }
 
-std::optional<std::uint64_t> SimMemory::place_of(std::span<const std::byte> bytes) const {
+std::optional<std::uint64_t> SimMemory::offset_of(std::span<const std::byte> bytes) const {
   const std::uint64_t place = address(bytes.data());
   const SimHost::Lent* const lent = lender_of(place, bytes.size());
   return lent != nullptr && lent->by == node_.id() ? std::optional(place) : std::nullopt;

@@ -237,7 +237,7 @@ void SimTransport::check_presence(NodeId peer) const {
 
 Traffic SimTransport::traffic() const {
   Traffic traffic = traffic_;
-  traffic.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
+  traffic.bytes_zero_copy = memory_ ? memory_->bytes_zero_copy() : 0;
   return traffic;
 }
 

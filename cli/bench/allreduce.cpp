@@ -13,7 +13,7 @@
 #include "collective/allreduce.hpp"
 #include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -3,32 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "frames travel in little-endian order");
-
 constexpr std::uint32_t magic = 0x5a4e5953;  // SYNZ
 
-struct Header {
-  std::uint32_t magic;
-  std::uint8_t codec;
-  std::uint8_t zero[3];
-  std::uint64_t values;
-};
-static_assert(sizeof(Header) == 16 && std::is_trivially_copyable_v<Header>);
-
-Header header_of(const Codec& codec, std::size_t values) {
-  return {magic, codec.spec().number, {}, values};
-}
+/// u32 magic, u8 kind of the codec, 3 zeros, u64 number of values.
+constexpr std::size_t header_bytes = 16;
 
 void check(const Codec& codec, std::span<const std::byte> frame, std::size_t values) {
   const std::size_t expected = frame_bytes(codec, values);
@@ -36,14 +24,17 @@ void check(const Codec& codec, std::span<const std::byte> frame, std::size_t val
     throw ProtocolError(fmt::format("expected {} bytes of {} compressed values, found {}", expected,
                                     values, frame.size()));
   }
-  const Header wanted = header_of(codec, values);
-  Header found{};
-  std::memcpy(&found, frame.data(), sizeof(found));
-  if (std::memcmp(&found, &wanted, sizeof(found)) != 0) {
-    throw ProtocolError(
-        fmt::format("expected a frame of {} values by codec {}, found one of {} values by codec {} "
-                    "(magic {:08x})",
-                    values, wanted.codec, found.values, found.codec, found.magic));
+  std::array<std::byte, header_bytes> wanted{};
+  write_frame_header(codec, values, wanted);
+  if (!std::ranges::equal(wanted, frame.first(header_bytes))) {
+    ByteReader reader(frame);
+    const auto found_magic = reader.take<std::uint32_t>();
+    const auto found_codec = reader.take<std::uint8_t>();
+    reader.skip(3);
+    throw ProtocolError(fmt::format(
+        "expected a frame of {} values by codec {}, found one of {} values by codec {} "
+        "(magic {:08x})",
+        values, codec.spec().number, reader.take<std::uint64_t>(), found_codec, found_magic));
   }
 }
 
@@ -51,7 +42,7 @@ void check(const Codec& codec, std::span<const std::byte> frame, std::size_t val
 
 std::vector<FrameBlock> blocks_of_frame(const Codec& codec, std::size_t values) {
   std::vector<FrameBlock> blocks;
-  std::size_t begin = sizeof(Header);
+  std::size_t begin = header_bytes;
   for (std::size_t first = 0; first < values; first += Codec::block_values) {
     const std::size_t count = std::min(Codec::block_values, values - first);
     const std::size_t bytes = codec.block_bytes(count);
@@ -63,13 +54,12 @@ std::vector<FrameBlock> blocks_of_frame(const Codec& codec, std::size_t values) 
 
 std::size_t frame_bytes(const Codec& codec, std::size_t values) {
   const std::size_t rest = values % Codec::block_values;
-  return sizeof(Header) + values / Codec::block_values * codec.block_bytes(Codec::block_values) +
+  return header_bytes + values / Codec::block_values * codec.block_bytes(Codec::block_values) +
          (rest > 0 ? codec.block_bytes(rest) : 0);
 }
 
 void write_frame_header(const Codec& codec, std::size_t values, std::span<std::byte> frame) {
-  const Header header = header_of(codec, values);
-  std::memcpy(frame.data(), &header, sizeof(header));
+  ByteWriter(frame).put(magic).put(codec.spec().number).put_zeros(3).put(std::uint64_t{values});
 }
 
 void encode_frame(Codec& codec, std::span<const float> values, std::span<std::byte> frame) {

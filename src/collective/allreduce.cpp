@@ -12,7 +12,7 @@
 #include "collective/ring.hpp"
 #include "collective/tree.hpp"
 #include "kernels/reduce.hpp"
-#include "transport/native_allreduce.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate {
 namespace {
@@ -46,7 +46,7 @@ NativeAllreduce& native_of(Group& group) {
 void native_allreduce(Group& group, std::span<float> values, float factor) {
   scale(values, factor);
   NativeAllreduce& native = native_of(group);
-  group.await([&](TimePoint until) { native.sum(values, until); },
+  group.await([&](TimePoint until) { native.allreduce(values, until); },
               {.operation = "allreduce", .missing = [&] { return others_of(group); }});
 }
 

@@ -73,7 +73,7 @@ std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   const std::span<std::byte> mine = control_block_in(memory, sizeof(ControlBlock));
   SetupInfo info{.ready = mine.empty() ? 0U : 1U};
   if (!mine.empty()) {
-    info.offset = *memory->place_of(mine);
+    info.offset = *memory->offset_of(mine);
   }
   const std::vector<SetupInfo> all = exchange(group, info);
   info.ready = all_ready(all) ? 1 : 0;
@@ -146,8 +146,9 @@ void SharedAllreduce::reduce_short(std::span<float> values, float factor) {
 
 void SharedAllreduce::reduce_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
-  arrive(
-      {.count = values.size(), .offset = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
+  arrive({.count = values.size(),
+          .offset = *memory_.offset_of(std::as_bytes(mine)),
+          .factor = factor});
   if (group_.losses() == nullptr) {
     write_to_all(mine);
     copy(mine, values);
@@ -187,7 +188,7 @@ void SharedAllreduce::copy_from_all(std::span<float> mine, std::span<float> valu
 
 /// The bytes that others read of this rank's values, and of its results.
 void SharedAllreduce::count_bytes(std::size_t bytes) {
-  memory_.handed_over(2 * bytes * (group_.size() - 1) / group_.size());
+  memory_.count_zero_copy(2 * bytes * (group_.size() - 1) / group_.size());
 }
 
 std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count) const {
@@ -203,7 +204,7 @@ void SharedAllreduce::count_segments(std::size_t count) {
 
 /// Values that the others can read: these, or a copy in shared memory.
 std::span<float> SharedAllreduce::shared(std::span<float> values) {
-  if (memory_.place_of(std::as_bytes(values))) {
+  if (memory_.offset_of(std::as_bytes(values))) {
     return values;
   }
   if (staging_values_ < values.size()) {

@@ -8,7 +8,6 @@
 
 #include "base/errors.hpp"
 #include "base/ids.hpp"
-#include "base/long_wait.hpp"
 #include "base/time.hpp"
 
 namespace syncopate {

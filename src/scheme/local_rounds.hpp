@@ -15,7 +15,7 @@
 #include "scheme/scheme.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 

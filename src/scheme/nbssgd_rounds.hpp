@@ -14,7 +14,7 @@
 #include "scheme/round_signals.hpp"
 #include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 

@@ -1,46 +1,46 @@
 #include "scheme/recovery.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
 #include <type_traits>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "results travel in little-endian order");
-
-/// A round as bytes of a message.
-struct SyncRoundBytes {
-  std::uint64_t round;
-  std::uint64_t samples;
-  double loss_sum;
-  std::int64_t paused_ns;
-  std::uint8_t stop;
-  std::uint8_t evaluate;
-  std::uint8_t checkpoint;
-  std::uint8_t unused[5];
-};
-static_assert(sizeof(SyncRoundBytes) == 40 && std::is_trivially_copyable_v<SyncRoundBytes>);
+/// As a result travels: u64 round, u64 samples, f64 loss sum, i64 pause in ns, 3 flags (stop,
+/// evaluate, checkpoint), 5 zeros.
+constexpr std::size_t sync_round_bytes = 40;
+using SyncRoundBytes = std::array<std::byte, sync_round_bytes>;
 
 SyncRoundBytes pack(const SyncRound& sync_round) {
-  return {sync_round.round.value,       sync_round.samples,
-          sync_round.loss_sum,          sync_round.paused.count(),
-          sync_round.agreed.stop,       sync_round.agreed.evaluate,
-          sync_round.agreed.checkpoint, {}};
+  SyncRoundBytes bytes{};
+  ByteWriter(bytes)
+      .put(sync_round.round.value)
+      .put(sync_round.samples)
+      .put(sync_round.loss_sum)
+      .put(std::int64_t{sync_round.paused.count()})
+      .put(sync_round.agreed.stop)
+      .put(sync_round.agreed.evaluate)
+      .put(sync_round.agreed.checkpoint)
+      .put_zeros(5);
+  return bytes;
 }
 
 SyncRound unpack(const SyncRoundBytes& bytes) {
-  return {.round = Round{bytes.round},
-          .samples = bytes.samples,
-          .loss_sum = bytes.loss_sum,
-          .paused = Duration(bytes.paused_ns),
-          .agreed = {.stop = bytes.stop != 0,
-                     .evaluate = bytes.evaluate != 0,
-                     .checkpoint = bytes.checkpoint != 0}};
+  ByteReader reader(bytes);
+  SyncRound sync_round;
+  sync_round.round = Round{reader.take<std::uint64_t>()};
+  sync_round.samples = reader.take<std::uint64_t>();
+  sync_round.loss_sum = reader.take<double>();
+  sync_round.paused = Duration(reader.take<std::int64_t>());
+  sync_round.agreed.stop = reader.take<bool>();
+  sync_round.agreed.evaluate = reader.take<bool>();
+  sync_round.agreed.checkpoint = reader.take<bool>();
+  return sync_round;
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ void Recovery::send_result(NodeId to) {
   const SyncRoundBytes sync_round = pack(result_round_);
   const Tag tag = group_.tag(tags::handover);
   Transport& transport = group_.transport();
-  send(transport, to, tag, std::as_bytes(std::span(&sync_round, 1)), group_.deadline());
+  send(transport, to, tag, sync_round, group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.model)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.buffers)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.control)), group_.deadline());
@@ -124,7 +124,7 @@ SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
         group_.transport().start_receive(group_.node(from), group_.tag(tags::handover), into);
     group_.await(*transfer, from, "handover");
   };
-  receive(std::as_writable_bytes(std::span(&sync_round, 1)));
+  receive(sync_round);
   receive(std::as_writable_bytes(values.model));
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));

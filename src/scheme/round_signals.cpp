@@ -3,24 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
 
+/// A signal travels as the number of its round, a u64.
+constexpr std::size_t signal_bytes = 8;
+
 Round unpack(const Message& message) {
-  Round round;
-  if (message.payload.size() != sizeof(round.value)) {
+  if (message.payload.size() != signal_bytes) {
     throw ProtocolError(fmt::format("expected a signal of {} bytes from node {}, found {}",
-                                    sizeof(round.value), message.from.value,
-                                    message.payload.size()));
+                                    signal_bytes, message.from.value, message.payload.size()));
   }
-  std::memcpy(&round.value, message.payload.data(), sizeof(round.value));
-  return round;
+  return Round{ByteReader(message.payload).take<std::uint64_t>()};
 }
 
 std::optional<Message> next(Transport& transport, TimePoint deadline) {
@@ -36,10 +36,10 @@ std::optional<Message> next(Transport& transport, TimePoint deadline) {
 }  // namespace
 
 void RoundSignals::broadcast(Round round) {
-  const auto bytes = std::as_bytes(std::span(&round.value, 1));
+  std::vector<std::byte> bytes(signal_bytes);
+  ByteWriter(bytes).put(round.value);
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
-    group_.transport().post(group_.node(group_.neighbour(step)), tags::round_ends,
-                            {bytes.begin(), bytes.end()});
+    group_.transport().post(group_.node(group_.neighbour(step)), tags::round_ends, bytes);
   }
 }
 

@@ -1,58 +1,50 @@
 #include "scheme/step_info_exchange.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <type_traits>
+#include <array>
 
+#include "base/bytes.hpp"
 #include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "infos travel in little-endian order");
+/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 4 flags (stop, evaluate,
+/// checkpoint, ready), 4 zeros, i64 duration in ns, f64 weight, f64 progress.
+constexpr std::size_t step_info_bytes = 56;
 
-/// A step info as it travels.
-struct StepInfoBytes {
-  std::uint64_t samples;
-  double loss_sum;
-  std::int64_t paused_ns;
-  std::uint8_t stop;
-  std::uint8_t evaluate;
-  std::uint8_t checkpoint;
-  std::uint8_t ready;
-  std::uint8_t unused[4];
-  std::int64_t took_ns;
-  double weight;
-  double progress;
-};
-static_assert(sizeof(StepInfoBytes) == 56 && std::is_trivially_copyable_v<StepInfoBytes>);
-
-StepInfoBytes pack(const StepInfo& info) {
-  return {info.samples,
-          info.loss_sum,
-          info.paused.count(),
-          info.requests.stop,
-          info.requests.evaluate,
-          info.requests.checkpoint,
-          info.ready,
-          {},
-          info.took.count(),
-          info.weight,
-          info.progress};
+std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
+  std::array<std::byte, step_info_bytes> bytes{};
+  ByteWriter(bytes)
+      .put(info.samples)
+      .put(info.loss_sum)
+      .put(std::int64_t{info.paused.count()})
+      .put(info.requests.stop)
+      .put(info.requests.evaluate)
+      .put(info.requests.checkpoint)
+      .put(info.ready)
+      .put_zeros(4)
+      .put(std::int64_t{info.took.count()})
+      .put(info.weight)
+      .put(info.progress);
+  return bytes;
 }
 
-StepInfo unpack(const StepInfoBytes& bytes) {
-  return {.samples = bytes.samples,
-          .loss_sum = bytes.loss_sum,
-          .paused = Duration(bytes.paused_ns),
-          .requests = {.stop = bytes.stop != 0,
-                       .evaluate = bytes.evaluate != 0,
-                       .checkpoint = bytes.checkpoint != 0},
-          .took = Duration(bytes.took_ns),
-          .ready = bytes.ready != 0,
-          .weight = bytes.weight,
-          .progress = bytes.progress};
+StepInfo unpack(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  StepInfo info;
+  info.samples = reader.take<std::uint64_t>();
+  info.loss_sum = reader.take<double>();
+  info.paused = Duration(reader.take<std::int64_t>());
+  info.requests.stop = reader.take<bool>();
+  info.requests.evaluate = reader.take<bool>();
+  info.requests.checkpoint = reader.take<bool>();
+  info.ready = reader.take<bool>();
+  reader.skip(4);
+  info.took = Duration(reader.take<std::int64_t>());
+  info.weight = reader.take<double>();
+  info.progress = reader.take<double>();
+  return info;
 }
 
 }  // namespace
@@ -66,12 +58,14 @@ StepInfo step_info_of(const StepFacts& facts) {
 }
 
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
-  const StepInfoBytes sent = pack(mine);
-  std::vector<StepInfoBytes> received(group.size());
+  std::vector<std::byte> received(group.size() * step_info_bytes);
   const TimePoint start = group.world().now();
-  allgather(group, std::as_bytes(std::span(&sent, 1)), std::as_writable_bytes(std::span(received)));
+  allgather(group, pack(mine), received);
   RoundInfo round_info;
-  std::transform(received.begin(), received.end(), std::back_inserter(round_info.infos), unpack);
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const auto each = std::span(received).subspan(rank * step_info_bytes, step_info_bytes);
+    round_info.infos.push_back(unpack(each));
+  }
   round_info.sync_round = combine_step_infos(round_info.infos);
   const Duration pause_of_others = round_info.sync_round.paused - mine.paused;
   round_info.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);

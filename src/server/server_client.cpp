@@ -112,13 +112,13 @@ Request ServerClient::request_for(std::size_t shard, const Work& work) const {
                   .weight = work.facts.weight};
   if (request.pull && shares_memory(shard)) {
     const SharedMemory& memory = *world_.transport().shared_memory();
-    request.pull_offset = memory.place_of(std::as_bytes(part_of(work.pull, shard)));
+    request.pull_offset = memory.offset_of(std::as_bytes(part_of(work.pull, shard)));
     if (request.push) {
-      request.push_offset = memory.place_of(std::as_bytes(part_of(work.push, shard)));
+      request.push_offset = memory.offset_of(std::as_bytes(part_of(work.push, shard)));
     }
   }
   if (request.push_offset) {
-    world_.transport().shared_memory()->handed_over(part_of(work.push, shard).size_bytes());
+    world_.transport().shared_memory()->count_zero_copy(part_of(work.push, shard).size_bytes());
   }
   return request;
 }

@@ -97,7 +97,7 @@ void WorkerConnection::return_memory() {
     if (slot_.out.data() != wanted_.data()) {
       std::copy(slot_.out.begin(), slot_.out.end(), wanted_.begin());
     }
-    world_.transport().shared_memory()->handed_over(wanted_.size_bytes());
+    world_.transport().shared_memory()->count_zero_copy(wanted_.size_bytes());
   }
   slot_.in = slot_.own_in;
   slot_.out = slot_.own_out;

@@ -294,7 +294,7 @@ wire::Heartbeat ServerRole::status(const std::string& phase) {
   status.set_session_seconds(to_seconds(now.training - start_.training));
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_handed_over);
+  status.set_bytes_handed_over(traffic.bytes_zero_copy);
   if (evaluator_) {
     status.set_evaluation_bytes(world_.transport().traffic_to(*evaluator_).bytes_sent);
   }

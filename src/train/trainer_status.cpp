@@ -63,7 +63,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_evaluation_bytes(evaluation_bytes());
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_handed_over);
+  status.set_bytes_handed_over(traffic.bytes_zero_copy);
   status.set_overruns(overruns_);
   status.set_bytes_received(scheme_.bytes_received());
   *status.mutable_staleness() = staleness_told_;

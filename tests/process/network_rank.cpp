@@ -20,7 +20,7 @@
 #include "cli/bench/timing.hpp"
 #include "collective/allreduce.hpp"
 #include "collective/basic_collectives.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace {
 

@@ -21,7 +21,7 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 namespace {

@@ -13,7 +13,7 @@
 #include "optim/shard_ranges.hpp"
 #include "server/server_client.hpp"
 #include "sim/simulation.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {

@@ -1,4 +1,4 @@
-#include "transport/mpi/pace.hpp"
+#include "transport/mpi/poll_backoff.hpp"
 
 #include <sched.h>
 
@@ -21,42 +21,42 @@ constexpr Duration longest_nap = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void Bell::ring() {
+void WakeupEvent::notify() {
   {
     const std::lock_guard lock(mutex_);
-    rung_ = true;
+    notified_ = true;
   }
   changed_.notify_all();
 }
 
-bool Bell::await(Duration limit) {
+bool WakeupEvent::await(Duration limit) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, to_steady(steady_now() + limit), [this] { return rung_; });
-  return std::exchange(rung_, false);
+  changed_.wait_until(lock, to_steady(steady_now() + limit), [this] { return notified_; });
+  return std::exchange(notified_, false);
 }
 
-bool Bell::has_rung() {
+bool WakeupEvent::take() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(rung_, false);
+  return std::exchange(notified_, false);
 }
 
-Pace::Pace(Bell& bell, bool alone) : bell_(bell), alone_(alone) {
+PollBackoff::PollBackoff(WakeupEvent& wakeup, bool alone) : wakeup_(wakeup), alone_(alone) {
   restart();
 }
 
-void Pace::restart() {
+void PollBackoff::restart() {
   quiet_since_ = steady_now();
   nap_ = first_nap;
 }
 
-void Pace::pause() {
+void PollBackoff::pause() {
   const Duration quiet = steady_now() - quiet_since_;
   if (alone_ && quiet < spinning) {
     return;
   }
   if (quiet < yielding) {
     ::sched_yield();
-  } else if (bell_.await(nap_)) {
+  } else if (wakeup_.await(nap_)) {
     restart();
   } else {
     nap_ = std::min(2 * nap_, longest_nap);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sched.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -7,26 +10,48 @@
 
 namespace syncopate::mpi {
 
-/// Wakes those who look now and then, before they would look again. Any thread, under any lock.
-class Bell {
+/// A mutex that one thread locks in a loop, and others now and then: those go first.
+class EngineLock {
  public:
-  void ring();
+  void lock() {
+    ++waiting_;
+    mutex_.lock();
+    --waiting_;
+  }
+  /// For the loop, which would be back before anyone else has woken.
+  void lock_after_others() {
+    while (waiting_ > 0) {
+      ::sched_yield();
+    }
+    mutex_.lock();
+  }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<int> waiting_ = 0;
+};
+
+/// Wakes those who look now and then, before they would look again. Any thread, under any lock.
+class WakeupEvent {
+ public:
+  void notify();
   /// Sleeps until it rings, at most so long. True where it has rung since it was last asked.
   bool await(Duration limit);
-  bool has_rung();
+  bool take();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool rung_ = false;
+  bool notified_ = false;
 };
 
 /// How often to look whether anything has moved: MPI wakes nobody. Awake for as long as an answer takes that is on
 /// its way, then with the core lent to others, then asleep for longer and longer.
-class Pace {
+class PollBackoff {
  public:
   /// `alone`: there are no more ranks on the host than cores.
-  Pace(Bell& bell, bool alone);
+  PollBackoff(WakeupEvent& wakeup, bool alone);
 
   /// Something has moved: more is likely to follow.
   void restart();
@@ -34,7 +59,7 @@ class Pace {
   void pause();
 
  private:
-  Bell& bell_;
+  WakeupEvent& wakeup_;
   const bool alone_;
   TimePoint quiet_since_;
   Duration nap_;

@@ -34,10 +34,10 @@ struct JoinOptions {
 /// Loss:     MPI ends the job where a process dies; a node that closes, or is given up, is lost to the others as with
 ///           any transport. MPI does not give a buffer back before both sides have moved what they began, a piece of
 ///           1 MiB: where a process hangs in the middle of one, `Transfer` waits until it goes on or the job is ended.
-class Endpoint {
+class Session {
  public:
   /// Leaves MPI. Blocks until all ranks do, so a rank that failed calls `abort` instead.
-  virtual ~Endpoint() = default;
+  virtual ~Session() = default;
 
   virtual std::uint32_t rank() const = 0;
   virtual std::uint32_t size() const = 0;
@@ -61,9 +61,9 @@ class Endpoint {
   [[noreturn]] virtual void abort(int status) = 0;
 };
 
-struct EndpointOptions {
+struct SessionOptions {
   std::uint32_t expected_size;  ///< ranks, by the launcher's environment
-  bool sums;                    ///< this rank takes part in `Transport::native_allreduce`
+  bool allreduce;               ///< this rank takes part in `Transport::native_allreduce`
   std::string
       modules{};  ///< the folder of the modules; empty: beside the program, or where it was installed
 };
@@ -75,6 +75,6 @@ bool is_built(Library library, const std::string& modules);
 ///
 /// Errors: ConfigError: there is no module of that library (it says what to install), it cannot be loaded, or the
 ///         library sees another number of ranks than the launcher started.
-std::unique_ptr<Endpoint> start(Library library, const EndpointOptions& options);
+std::unique_ptr<Session> start(Library library, const SessionOptions& options);
 
 }  // namespace syncopate::mpi

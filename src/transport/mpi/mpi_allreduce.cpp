@@ -1,4 +1,4 @@
-#include "transport/mpi/sums.hpp"
+#include "transport/mpi/mpi_allreduce.hpp"
 
 #include <algorithm>
 
@@ -10,12 +10,13 @@ constexpr std::size_t most_values = std::size_t{1} << 30;
 
 }  // namespace
 
-void Sums::sum(std::span<float> values, TimePoint deadline, const std::function<void()>& check) {
+void MpiAllreduce::run(std::span<float> values, TimePoint deadline,
+                       const std::function<void()>& check) {
   Calls::Request all_are_here;
   {
-    const auto turn = engine_.take_turn();
+    const auto lock = engine_.acquire_lock();
     if (!all_are_here_) {
-      all_are_here_ = engine_.calls().barrier(Calls::Ranks::summing);
+      all_are_here_ = engine_.calls().barrier(Calls::Ranks::reducing);
     }
     all_are_here = *all_are_here_;
   }
@@ -23,7 +24,7 @@ void Sums::sum(std::span<float> values, TimePoint deadline, const std::function<
   all_are_here_.reset();
   while (!values.empty()) {
     const auto part = values.first(std::min(values.size(), most_values));
-    engine_.calls().sum(part);
+    engine_.calls().allreduce(part);
     values = values.subspan(part.size());
   }
 }
