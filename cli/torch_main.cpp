@@ -20,9 +20,10 @@ int main(int argc, char** argv) {
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;
-            for (const std::string& name : torch_backend::network_names()) {
-              facts.push_back(torch_backend::network_facts(
-                  {.name = name, .input = command.input, .classes = command.classes}));
+            for (const NetworkSpec& network : all_networks()) {
+              facts.push_back(torch_backend::network_facts({.name = std::string(network.name),
+                                                            .input = command.input,
+                                                            .classes = command.classes}));
             }
             return facts;
           },

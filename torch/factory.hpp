@@ -12,8 +12,9 @@
 /// What the rest of Syncopate sees of libtorch: no header of it.
 namespace syncopate::torch_backend {
 
-struct NetworkSpec {
-  std::string name;  ///< `mlp`, `lenet5`, `resnet18-v1`
+/// A declared network over samples of one shape.
+struct NetworkSettings {
+  std::string name;  ///< one of `network_names()`
   SampleShape input = {};
   std::uint32_t classes = 10;
 };
@@ -37,10 +38,8 @@ struct NetworkFacts {
   std::uint64_t multiply_adds = 0;  ///< of a forward pass over one sample
 };
 
-/// The names of all networks, in the order in which help texts list them.
-std::vector<std::string> network_names();
 /// Errors: ConfigError, for an unknown name or an input that the network cannot take.
-NetworkFacts network_facts(const NetworkSpec& spec);
+NetworkFacts network_facts(const NetworkSettings& settings);
 
 std::vector<std::string> optimizer_names();
 /// The learning rate that people start with. Errors: ConfigError, for an unknown name.
@@ -57,7 +56,7 @@ void set_threads(std::uint32_t threads);
 
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.
 /// Errors: ConfigError.
-std::unique_ptr<Replica> make_replica(const NetworkSpec& network, const OptimizerSpec& optimizer,
-                                      const std::string& device);
+std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
+                                      const OptimizerSpec& optimizer, const std::string& device);
 
 }  // namespace syncopate::torch_backend

@@ -71,7 +71,7 @@ void tell_started(const FakeJob& job) {
   job.tell({{"event", "started"},
             {"run_dir", job.config.run_dir.string()},
             {"scheme", job.config.scheme},
-            {"network", job.config.network},
+            {"network", job.config.network->name},
             {"data", job.config.data},
             {"epochs", job.config.epochs},
             {"target_accuracy", nullptr},

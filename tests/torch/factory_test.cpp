@@ -12,6 +12,7 @@
 
 #include "base/errors.hpp"
 #include "job/spec/names.hpp"
+#include "job/spec/networks.hpp"
 #include "tests/torch/examples.hpp"
 
 namespace syncopate::torch_backend {
@@ -30,11 +31,10 @@ bool starts_with(const std::string& text, const std::string& beginning) {
 }
 
 TEST(Factory, AgreesWithTheNamesThatConfigurationsAreCheckedBy) {
-  const auto names = network_names();
-  ASSERT_EQ(names.size(), known_networks().size());
-  for (const std::string_view name : known_networks()) {
-    const NetworkFacts facts = network_facts({.name = std::string(name), .input = {1, 28, 28}});
-    EXPECT_EQ(has_batch_norm(name), facts.buffers > 0) << name;
+  for (const NetworkSpec& network : all_networks()) {
+    const std::string name(network.name);
+    const NetworkFacts facts = network_facts({.name = name, .input = {1, 28, 28}});
+    EXPECT_EQ(network.has_batch_norm, facts.buffers > 0) << name;
   }
   const auto optimizers = optimizer_names();
   EXPECT_EQ(std::set<std::string_view>(optimizers.begin(), optimizers.end()),
@@ -70,7 +70,7 @@ TEST(Factory, TakesTheDeviceThatItResolved) {
 }
 
 TEST(Factory, RefusesUnknownNames) {
-  const NetworkSpec network{.name = "lenet5", .input = {1, 28, 28}};
+  const NetworkSettings network{.name = "lenet5", .input = {1, 28, 28}};
   EXPECT_THROW(make_replica({.name = "none"}, {.name = "sgd"}, "cpu"), ConfigError);
   EXPECT_THROW(make_replica(network, {.name = "none"}, "cpu"), ConfigError);
   EXPECT_THROW(make_replica(network, {.name = "sgd"}, "none"), ConfigError);

@@ -13,7 +13,7 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
-#include "torch/models/registry.hpp"
+#include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -99,7 +99,7 @@ TEST(Optimizers, RefuseWhatMakesNoSense) {
 class EachOptimizer : public testing::TestWithParam<std::string> {};
 
 TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
-  const NetworkSpec spec{.name = "mlp", .input = {1, 28, 28}};
+  const NetworkSettings spec{.name = "mlp", .input = {1, 28, 28}};
   const OptimizerSpec rule = optimizer_named(GetParam());
   ModuleReplica replica(
       {.build = [&] { return build_network(spec); }, .make_optimizer = with_optimizer(rule)});

@@ -14,8 +14,10 @@
 namespace syncopate::cli {
 namespace {
 
-torch_backend::NetworkSpec network_of(const TrainConfig& config, const Dataset& dataset) {
-  return {.name = config.network, .input = dataset.train.shape, .classes = dataset.classes};
+torch_backend::NetworkSettings network_of(const TrainConfig& config, const Dataset& dataset) {
+  return {.name = std::string(config.network->name),
+          .input = dataset.train.shape,
+          .classes = dataset.classes};
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
 }
 
 bool evaluates_batch_norm(const TrainConfig& config) {
-  return has_batch_norm(config.network) && config.eval_every.unit != Every::Unit::never;
+  return config.network->has_batch_norm && config.eval_every.unit != Every::Unit::never;
 }
 
 constexpr std::string_view compressible =
@@ -385,7 +385,7 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   resolve_scheme(config, facts);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /
-                     fmt::format("{}-{}-{}", facts.time, config.scheme, config.network);
+                     fmt::format("{}-{}-{}", facts.time, config.scheme, config.network->name);
   }
   config.cluster = anchored(config.cluster);
   config.data_dir = anchored(config.data_dir);

@@ -11,6 +11,7 @@
 #include "config/option_values.hpp"
 #include "data/split.hpp"
 #include "job/spec/job_choices.hpp"
+#include "job/spec/networks.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -32,7 +33,7 @@ struct Every {
 struct TrainConfig {
   // What is trained
   std::string scheme = "ssgd";
-  std::string network = "lenet5";
+  const NetworkSpec* network = &network_named("lenet5");
   std::string data = "fashion-mnist";
   std::filesystem::path data_dir;  ///< empty: the dataset's default place
   std::string split = "iid";       ///< of the data over workers: iid, class, dirichlet:ALPHA

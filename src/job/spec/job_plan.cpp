@@ -214,7 +214,7 @@ std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
 
 std::string JobPlan::agreement(std::size_t parameters) const {
   return fmt::format("syncopate {}: {} of {} ({} float32 parameters) on {} by {} workers, seed {}",
-                     version, config_.scheme, config_.network, parameters, config_.data,
+                     version, config_.scheme, config_.network->name, parameters, config_.data,
                      config_.workers, config_.seed);
 }
 

@@ -7,7 +7,6 @@ namespace {
 
 using Name = std::string_view;
 
-constexpr std::array<Name, 3> networks{"mlp", "lenet5", "resnet18-v1"};
 constexpr std::array<Name, 7> optimizers{"sgd",  "momentum", "nesterov", "rmsprop",
                                          "adam", "adamw",    "adagrad"};
 constexpr std::array<Name, 2> splits{"iid", "class"};
@@ -15,16 +14,8 @@ constexpr std::array<Name, 5> compressions{"none", "bf16", "fp16", "int8", "oneb
 
 }  // namespace
 
-std::span<const Name> known_networks() {
-  return networks;
-}
-
 std::span<const Name> known_optimizers() {
   return optimizers;
-}
-
-bool has_batch_norm(Name network) {
-  return network == "resnet18-v1";
 }
 
 bool uses_momentum(Name optimizer) {

@@ -7,12 +7,8 @@
 /// The names that a configuration may use, for those who check one without libtorch at hand.
 namespace syncopate {
 
-/// The same names as `torch_backend::network_names()`.
-std::span<const std::string_view> known_networks();
 /// The same names as `torch_backend::optimizer_names()`.
 std::span<const std::string_view> known_optimizers();
-/// Whether `network` has BatchNorm, whose running statistics its buffers are.
-bool has_batch_norm(std::string_view network);
 /// Whether `optimizer` reads `TrainConfig::momentum`, `beta1` and `beta2`, `alpha`, `epsilon`.
 bool uses_momentum(std::string_view optimizer);
 bool uses_betas(std::string_view optimizer);

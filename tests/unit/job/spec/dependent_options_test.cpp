@@ -84,7 +84,7 @@ TEST(BatchNormTest, IsRefusedWhereItIsNotEvaluated) {
   TrainConfig config;
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }),
               HasSubstr("--batch-norm has no effect without a network with BatchNorm"));
-  config.network = "resnet18-v1";
+  config.network = &network_named("resnet18-v1");
   check_given(config, {"batch-norm"});
   config.eval_every = {};
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }), HasSubstr("no effect"));
