@@ -27,6 +27,6 @@ int main(int argc, char** argv) {
             }
             return facts;
           },
-      .usual_learning_rate = torch_backend::usual_learning_rate};
+      .usual_learning_rate = usual_learning_rate};
   return cli::run_cli(argc, argv, handlers);
 }

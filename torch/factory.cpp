@@ -54,7 +54,8 @@ void set_threads(std::uint32_t threads) {
 }
 
 std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
-                                      const OptimizerSpec& optimizer, const std::string& device) {
+                                      const OptimizerSettings& optimizer,
+                                      const std::string& device) {
   return std::make_unique<ModuleReplica>(ModuleReplica::Options{
       .build = [network] { return build_network(network); },
       .make_optimizer =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/batch.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
 
 /// What the rest of Syncopate sees of libtorch: no header of it.
@@ -19,13 +20,14 @@ struct NetworkSettings {
   std::uint32_t classes = 10;
 };
 
-struct OptimizerSpec {
-  std::string name;  ///< `sgd`, `momentum`, `nesterov`, `rmsprop`, `adam`, `adamw`, `adagrad`
+/// An optimizer and its hyperparameters. An optimizer ignores those that it does not read.
+struct OptimizerSettings {
+  Optimizer optimizer = Optimizer::momentum;
   double learning_rate = 0.05;
   double momentum = 0.9;
   double weight_decay = 0;
   double beta1 = 0.9;               ///< of adam and adamw
-  double beta2 = 0.999;             ///< likewise
+  double beta2 = 0.999;             ///< of adam and adamw
   double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon{};  ///< empty: libtorch's, 1e-8, with adagrad 1e-10
 };
@@ -41,10 +43,6 @@ struct NetworkFacts {
 /// Errors: ConfigError, for an unknown name or an input that the network cannot take.
 NetworkFacts network_facts(const NetworkSettings& settings);
 
-std::vector<std::string> optimizer_names();
-/// The learning rate that people start with. Errors: ConfigError, for an unknown name.
-double usual_learning_rate(const std::string& optimizer);
-
 /// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
 /// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.
 /// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
@@ -57,6 +55,7 @@ void set_threads(std::uint32_t threads);
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.
 /// Errors: ConfigError.
 std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
-                                      const OptimizerSpec& optimizer, const std::string& device);
+                                      const OptimizerSettings& optimizer,
+                                      const std::string& device);
 
 }  // namespace syncopate::torch_backend

@@ -35,6 +35,9 @@ enum class Which { both, train, test };
 /// What `--data` accepts, in the order in which help texts list it.
 std::span<const std::string> dataset_names();
 
+/// Whether a dataset is read from files, which `--data-dir` can name. Errors: ConfigError, for an unknown name.
+bool reads_files(const std::string& name);
+
 /// Loads a dataset by name: `fashion-mnist`, `mnist` or `synthetic`.
 ///
 /// `folder` holds the IDX files, gzipped or not (an unpacked one is preferred); empty means the

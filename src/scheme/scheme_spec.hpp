@@ -12,6 +12,7 @@
 #include "collective/group.hpp"
 #include "config/option_values.hpp"
 #include "optim/delay_compensation.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "pacer/pacer.hpp"
 #include "pacer/pacer_client.hpp"
 #include "scheme/averaging.hpp"
@@ -69,17 +70,17 @@ struct SchemeJob {
 struct SchemeDefaults {
   std::uint32_t workers = 1;
   OptionValues& options;
-  std::string& optimizer;     ///< of the workers
+  Optimizer& optimizer;       ///< of the workers
   bool has_momentum = false;  ///< likewise
   double momentum = 0;        ///< likewise
   bool skewed = false;        ///< the workers' parts of the data are not alike
-  /// By the optimizer's name; an empty function leaves learning rates open.
-  const std::function<double(const std::string&)>& usual_learning_rate;
+  /// An empty function leaves learning rates open.
+  const std::function<double(Optimizer)>& usual_learning_rate;
 };
 
 /// An optimizer of the server that is not the workers'.
 struct ServerOptimizer {
-  std::string name;
+  Optimizer optimizer = Optimizer::sgd;
   std::optional<double> learning_rate;
 };
 

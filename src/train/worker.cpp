@@ -8,7 +8,6 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "collective/allgather.hpp"
-#include "job/spec/names.hpp"
 #include "scheme/aggregate_option.hpp"
 #include "scheme/registry.hpp"
 #include "train/initial_state.hpp"
@@ -251,8 +250,8 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .replica = &replica_,
              .averaging = averaging(),
              .weight = options_.plan.push_weight(),
-             .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
-             .nesterov = config().optimizer == "nesterov",
+             .momentum = optimizer_spec(config().optimizer).reads_momentum ? config().momentum : 0,
+             .nesterov = optimizer_spec(config().optimizer).looks_ahead,
              .batch_size = batch_sizes[options_.rank.value],
              .batch_sizes = batch_sizes,
              // BatchNorm, which is what has buffers, needs two samples for a variance.

@@ -221,5 +221,5 @@ int main(int argc, char** argv) {
        .bench = [](const auto&) { return 0; },
        .doctor = {},
        .networks = [](const auto&) { return std::vector<torch_backend::NetworkFacts>{}; },
-       .usual_learning_rate = [](const std::string&) { return 0.1; }});
+       .usual_learning_rate = [](Optimizer) { return 0.1; }});
 }

@@ -54,9 +54,10 @@ TrainConfig toy_config(const fs::path& folder) {
 SimulatedJob toy_job(const TrainConfig& config, bool resume, const sim::NetworkProfile& network) {
   const Dataset& dataset = small_dataset();
   TrainConfig resolved = resolve_config(config, {});
-  const ToyReplica::Options toy{.features = dataset.train.shape.values(),
-                                .classes = dataset.classes,
-                                .momentum = resolved.optimizer == "sgd" ? 0 : resolved.momentum};
+  const ToyReplica::Options toy{
+      .features = dataset.train.shape.values(),
+      .classes = dataset.classes,
+      .momentum = resolved.optimizer == Optimizer::sgd ? 0 : resolved.momentum};
   if (!resume) {
     RunFolder(config.run_dir).create();
   }

@@ -35,7 +35,7 @@ std::string Job::device(Rank rank) const {
 std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
   torch_backend::set_threads(config().threads);
   return torch_backend::make_replica(network_of(config(), dataset_),
-                                     {.name = config().optimizer,
+                                     {.optimizer = config().optimizer,
                                       .learning_rate = config().learning_rate.value(),
                                       .momentum = config().momentum,
                                       .weight_decay = config().weight_decay,

@@ -1,15 +1,17 @@
 #include "job/spec/config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "base/errors.hpp"
-#include "job/spec/names.hpp"
+#include "data/dataset.hpp"
 #include "job/spec/split_defaults.hpp"
 #include "job/spec/worker_devices.hpp"
 #include "scheme/aggregate_option.hpp"
@@ -59,9 +61,10 @@ bool weighs_workers(const TrainConfig& config) {
 }
 
 /// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
-bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
+bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
   const auto of_server = server_policy_of(config).optimizer;
-  return uses(config.optimizer) || (of_server && uses(of_server->name));
+  return optimizer_spec(config.optimizer).*reads ||
+         (of_server && optimizer_spec(of_server->optimizer).*reads);
 }
 
 bool evaluates_batch_norm(const TrainConfig& config) {
@@ -72,42 +75,73 @@ constexpr std::string_view compressible =
     "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
     "downpour";
 
-/// Options that only some values of another option give a meaning to.
+/// "a, b or c"
+std::string alternatives(const std::vector<std::string_view>& names) {
+  const std::vector<std::string_view> first(names.begin(), names.end() - 1);
+  return first.empty() ? std::string(names.back())
+                       : fmt::format("{} or {}", fmt::join(first, ", "), names.back());
+}
+
+/// An option that has an effect only with some values of another option.
 struct Dependence {
   std::string_view option;
-  bool (*has_meaning)(const TrainConfig&);
-  std::string_view needs;
+  std::function<bool(const TrainConfig&)> has_effect;
+  std::string needs;
 };
 
-constexpr Dependence dependences[] = {
-    {"momentum", [](const TrainConfig& config) { return some_optimizer(config, uses_momentum); },
-     "--optimizer momentum or nesterov"},
-    {"beta1", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
-     "--optimizer adam or adamw"},
-    {"beta2", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
-     "--optimizer adam or adamw"},
-    {"alpha", [](const TrainConfig& config) { return some_optimizer(config, uses_alpha); },
-     "--optimizer rmsprop"},
-    {"epsilon", [](const TrainConfig& config) { return some_optimizer(config, uses_epsilon); },
-     "--optimizer rmsprop, adam, adamw or adagrad"},
-    {"batch-norm", evaluates_batch_norm,
-     "a network with BatchNorm (resnet18-v1), and evaluations of it"},
-    {"schedule-step",
-     [](const TrainConfig& config) { return config.schedule == ScheduleShape::step; },
-     "--schedule step"},
-    {"schedule-factor",
-     [](const TrainConfig& config) { return config.schedule != ScheduleShape::constant; },
-     "--schedule step or cosine"},
-    {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
-    {"server-process", [](const TrainConfig& config) { return has_server(config); },
-     "a scheme that has a server"},
-    {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
-    {"compress", may_compress, compressible},
-    {"compress-remote",
-     [](const TrainConfig& config) { return static_cast<bool>(config.compress); }, "--compress"},
-    {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
-     "--data fashion-mnist or mnist"},
-};
+Dependence read_by_optimizers(std::string_view option, bool OptimizerSpec::*reads) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, optimizer] : names_of(Optimizer{})) {
+    if (optimizer_spec(optimizer).*reads) {
+      names.push_back(name);
+    }
+  }
+  return {option, [reads](const TrainConfig& config) { return some_optimizer(config, reads); },
+          "--optimizer " + alternatives(names)};
+}
+
+std::vector<std::string_view> datasets_of_files() {
+  std::vector<std::string_view> names;
+  std::ranges::copy_if(dataset_names(), std::back_inserter(names), reads_files);
+  return names;
+}
+
+std::string networks_with_batch_norm() {
+  std::vector<std::string_view> names;
+  for (const NetworkSpec& network : all_networks()) {
+    if (network.has_batch_norm) {
+      names.push_back(network.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<Dependence> dependences() {
+  using Config = TrainConfig;
+  return {
+      read_by_optimizers("momentum", &OptimizerSpec::reads_momentum),
+      read_by_optimizers("beta1", &OptimizerSpec::reads_betas),
+      read_by_optimizers("beta2", &OptimizerSpec::reads_betas),
+      read_by_optimizers("alpha", &OptimizerSpec::reads_alpha),
+      read_by_optimizers("epsilon", &OptimizerSpec::reads_epsilon),
+      {"batch-norm", evaluates_batch_norm,
+       fmt::format("a network with BatchNorm ({}), and evaluations of it",
+                   networks_with_batch_norm())},
+      {"schedule-step", [](const Config& config) { return config.schedule == ScheduleShape::step; },
+       "--schedule step"},
+      {"schedule-factor",
+       [](const Config& config) { return config.schedule != ScheduleShape::constant; },
+       "--schedule step or cosine"},
+      {"time-scale", [](const Config& config) { return !config.cluster.empty(); }, "--cluster"},
+      {"server-process", has_server, "a scheme that has a server"},
+      {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
+      {"compress", may_compress, std::string(compressible)},
+      {"compress-remote", [](const Config& config) { return static_cast<bool>(config.compress); },
+       "--compress"},
+      {"data-dir", [](const Config& config) { return reads_files(config.data); },
+       "--data " + alternatives(datasets_of_files())},
+  };
+}
 
 /// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
 void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
@@ -170,7 +204,7 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
   SchemeDefaults defaults{.workers = config.workers,
                           .options = config.scheme_options,
                           .optimizer = config.optimizer,
-                          .has_momentum = uses_momentum(config.optimizer),
+                          .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
                           .momentum = config.momentum,
                           .skewed = parts_differ(config),
                           .usual_learning_rate = facts.usual_learning_rate};
@@ -352,8 +386,9 @@ void check_config(const TrainConfig& config) {
   if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
     throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
   }
-  if (config.optimizer == "nesterov" && config.momentum == 0) {
-    throw ConfigError("optimizer nesterov needs a momentum above 0; without one it is sgd");
+  if (optimizer_spec(config.optimizer).looks_ahead && config.momentum == 0) {
+    throw ConfigError(fmt::format("optimizer {} needs a momentum above 0; without one it is sgd",
+                                  name_of_value(config.optimizer)));
   }
   if (config.warm_up > config.epochs) {
     throw ConfigError(fmt::format("a warm-up of {} epochs does not fit into {} epochs of training",
@@ -367,8 +402,8 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
       check_has_effect(config, option);
     }
   }
-  for (const Dependence& dependence : dependences) {
-    if (given.contains(dependence.option) && !dependence.has_meaning(config)) {
+  for (const Dependence& dependence : dependences()) {
+    if (given.contains(dependence.option) && !dependence.has_effect(config)) {
       throw ConfigError(
           fmt::format("--{} has no effect without {}", dependence.option, dependence.needs));
     }

@@ -12,6 +12,7 @@
 #include "data/split.hpp"
 #include "job/spec/job_choices.hpp"
 #include "job/spec/networks.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -49,7 +50,7 @@ struct TrainConfig {
 
   // How
   std::uint32_t batch_size = 64;  ///< per worker and step
-  std::string optimizer = "momentum";
+  Optimizer optimizer = Optimizer::momentum;
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
   double momentum = 0.9;
   double beta1 = 0.9;             ///< of adam, adamw: smoothing of the mean
@@ -129,8 +130,8 @@ struct ConfigFacts {
   /// What a launcher such as mpirun has started, workers and servers together; empty: nothing yet.
   std::optional<std::uint32_t> ranks = {};
   bool mpi = false;  ///< the ranks were started so that they come together by MPI
-  /// By the optimizer's name; an empty function leaves the learning rate open.
-  std::function<double(const std::string&)> usual_learning_rate;
+  /// An empty function leaves the learning rate open.
+  std::function<double(Optimizer)> usual_learning_rate;
   std::string time;  ///< "20260131-235959": begins the name of a new run's folder
 };
 

@@ -191,7 +191,7 @@ ConsistencyOptions JobPlan::consistency() const {
 
 RuleSpec JobPlan::server_rule() const {
   const auto own = server_policy_of(config_).optimizer;
-  return {.name = own ? own->name : config_.optimizer,
+  return {.name = std::string(name_of_value(own ? own->optimizer : config_.optimizer)),
           .momentum = config_.momentum,
           .weight_decay = config_.weight_decay,
           .beta1 = config_.beta1,

@@ -121,7 +121,7 @@ class RunCliTest : public testing::Test {
                                                              .buffers = 0,
                                                              .multiply_adds = 416520}};
           },
-      .usual_learning_rate = [](const std::string&) { return 0.05; }};
+      .usual_learning_rate = [](Optimizer) { return 0.05; }};
 };
 
 TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {

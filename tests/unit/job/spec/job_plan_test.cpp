@@ -90,7 +90,7 @@ TEST(JobPlan, KnowsTheSpeedOfAnEmulatedDevice) {
 
 TEST(JobPlan, GivesAServerTheOptionsOfItsOptimizer) {
   TrainConfig config = config_of("asgd");
-  config.optimizer = "adam";
+  config.optimizer = Optimizer::adam;
   set(config, "server-optimizer", "rmsprop");
   config.momentum = 0.7;
   config.weight_decay = 0.01;

@@ -29,7 +29,7 @@ std::string refusal(Body body) {
 
 TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   const ConfigFacts facts{
-      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+      .devices = {}, .usual_learning_rate = [](Optimizer) { return 0.07; }, .time = "now"};
   TrainConfig config;
   config.workers = 4;
   config.scheme = "nbssgd";
@@ -46,7 +46,7 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
 
 TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
   const ConfigFacts facts{
-      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+      .devices = {}, .usual_learning_rate = [](Optimizer) { return 0.07; }, .time = "now"};
   TrainConfig config;
   config.workers = 4;
   config.scheme = "nbssgd";
