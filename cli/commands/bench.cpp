@@ -10,7 +10,7 @@
 #include "cli/bench/command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 #include "job/spec/networks.hpp"
 
 namespace syncopate::cli {

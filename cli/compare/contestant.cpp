@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/errors.hpp"
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/old_options.hpp"
 

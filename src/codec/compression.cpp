@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 #include "base/errors.hpp"
@@ -62,6 +63,12 @@ std::string to_string(const Compression& compression) {
   return std::string(std::find_if(names.begin(), names.end(), [&](const Named& named) {
                        return named.kind == compression.kind;
                      })->name);
+}
+
+std::vector<std::string_view> compression_names() {
+  std::vector<std::string_view> known;
+  std::ranges::transform(names, std::back_inserter(known), &Named::name);
+  return known;
 }
 
 bool is_topk(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace syncopate {
 
@@ -30,6 +31,9 @@ struct Compression {
 
 /// "topk:0.01", as `parse` reads it.
 std::string to_string(const Compression& compression);
+
+/// The names of compressions without a parameter, in the order of help texts.
+std::vector<std::string_view> compression_names();
 
 /// Whether `text` is "topk:" and a share that `Compression::parse` takes.
 bool is_topk(std::string_view text);

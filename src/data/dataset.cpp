@@ -10,8 +10,6 @@
 
 #include "base/errors.hpp"
 #include "data/idx.hpp"
-#include "data/refusal.hpp"
-#include "data/synthetic.hpp"
 
 namespace syncopate {
 namespace {

@@ -7,7 +7,7 @@
 #include "checkpoint/model_of_shards.hpp"
 #include "checkpoint/shard_messages.hpp"
 #include "checkpoint/snapshot_writer.hpp"
-#include "job/spec/schedule.hpp"
+#include "optim/schedule.hpp"
 #include "optim/shard_ranges.hpp"
 #include "report/counts.hpp"
 #include "server/consistency.hpp"

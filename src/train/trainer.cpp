@@ -67,7 +67,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       replica_(replica),
       scheme_(scheme),
       options_(std::move(options)),
-      schedule_(options_.config),
+      schedule_(schedule_of(options_.config)),
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
       begins_at_(position_at(options_, scheme.step_samples())),

@@ -260,7 +260,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .samples_done = progress_.samples,
              .outer_state = outer_state_,
              .learning_rate =
-                 [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
+                 [schedule = schedule_of(config()), per_epoch](std::uint64_t done) {
                    return schedule.rate(static_cast<double>(done) / per_epoch);
                  },
              .spare_core = has_spare_core(),

@@ -42,7 +42,7 @@ HOMES = {
     "spdlog/": ["base"],
     "CLI/": ["cli"],
     "zlib.h": ["data"],
-    "toml++/": ["config", "device", "job/spec"],
+    "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],

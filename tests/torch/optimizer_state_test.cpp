@@ -86,7 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, StateOf, testing::ValuesIn(rules()),
                          [](const auto& rule) { return rule.param.name; });
 
 ModuleReplica::Options with(const std::string& optimizer) {
-  return {.make_optimizer = with_optimizer(optimizer_named(optimizer))};
+  return {.make_optimizer =
+              with_optimizer(with_usual_rate(value_named<syncopate::Optimizer>(optimizer)))};
 }
 
 TEST(OptimizerStates, NameWhatTheyHold) {

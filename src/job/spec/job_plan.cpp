@@ -205,7 +205,7 @@ Schedule JobPlan::server_schedule() const {
   if (const auto own = server_policy_of(config_).optimizer) {
     config.learning_rate = own->learning_rate;
   }
-  return Schedule(config);
+  return schedule_of(config);
 }
 
 std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {

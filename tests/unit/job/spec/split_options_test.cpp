@@ -1,8 +1,6 @@
 // Goal:   what follows from a split of the data, and which options it makes meaningless or contradicts.
 // Method: examples of each rule, read from TOML.
 
-#include "job/spec/split_defaults.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,10 +64,10 @@ TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
 
 TEST(ResolveConfig, ReadsTheSplitOfOlderFiles) {
   const TrainConfig config = resolved("scheme = 'local-sgd'\nsplit_by_class = true\n");
-  EXPECT_EQ(config.split, "class");
+  EXPECT_EQ(to_string(config.split), "class");
   EXPECT_FALSE(config.split_by_class);
   EXPECT_EQ(value_of(config, "weights"), "data");
-  EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, "iid");
+  EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, Split{});
 }
 
 TEST(CheckConfig, RefusesASplitInTwoWays) {
