@@ -51,7 +51,7 @@ TEST(Suggestion, IsTheNearestNameOrNone) {
   const std::vector<std::string_view> names{"train", "bench", "doctor"};
   EXPECT_EQ(suggestion("trian", names), "; did you mean 'train'?");
   EXPECT_EQ(suggestion("tr", names), "; did you mean 'train'?");
-  EXPECT_EQ(suggestion("dcotr", names), "; did you mean 'doctor'?");
+  EXPECT_EQ(suggestion("docter", names), "; did you mean 'doctor'?");
   EXPECT_EQ(suggestion("zebra", names), "");
 }
 
