@@ -20,12 +20,13 @@ int main(int argc, char** argv) {
       .networks =
           [](const cli::NetworksCommand& command) {
             std::vector<torch_backend::NetworkFacts> facts;
-            for (const std::string& name : torch_backend::network_names()) {
-              facts.push_back(torch_backend::network_facts(
-                  {.name = name, .input = command.input, .classes = command.classes}));
+            for (const NetworkSpec& network : all_networks()) {
+              facts.push_back(torch_backend::network_facts({.name = std::string(network.name),
+                                                            .input = command.input,
+                                                            .classes = command.classes}));
             }
             return facts;
           },
-      .usual_learning_rate = torch_backend::usual_learning_rate};
+      .usual_learning_rate = usual_learning_rate};
   return cli::run_cli(argc, argv, handlers);
 }

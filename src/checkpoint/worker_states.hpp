@@ -10,7 +10,7 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "data/data_position.hpp"
+#include "data/batch.hpp"
 #include "optim/rule_state.hpp"
 #include "wire/control.pb.h"
 

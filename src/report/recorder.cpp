@@ -79,7 +79,7 @@ void Recorder::view_installed(const View& view) {
   options_.emit({{"event", "started"},
                  {"run_dir", options_.folder.root().string()},
                  {"scheme", options_.config.scheme},
-                 {"network", options_.config.network},
+                 {"network", options_.config.network->name},
                  {"data", options_.config.data},
                  {"epochs", options_.config.epochs},
                  {"target_accuracy", or_null(options_.config.target_accuracy)},

@@ -7,19 +7,16 @@
 namespace syncopate {
 namespace {
 
-std::string server_rule(const OptionValues& options) {
-  return std::string(name_of_value(options[option::server_optimizer]));
-}
-
 void resolve_server_rate(SchemeDefaults& defaults) {
   OptionValues& options = defaults.options;
   if (defaults.usual_learning_rate && !options[option::server_learning_rate]) {
-    options.set(option::server_learning_rate, defaults.usual_learning_rate(server_rule(options)));
+    options.set(option::server_learning_rate,
+                defaults.usual_learning_rate(options[option::server_optimizer]));
   }
 }
 
 ServerPolicy optimize_on_server(const OptionValues& options) {
-  return {.optimizer = ServerOptimizer{.name = server_rule(options),
+  return {.optimizer = ServerOptimizer{.optimizer = options[option::server_optimizer],
                                        .learning_rate = options[option::server_learning_rate]}};
 }
 

@@ -10,18 +10,6 @@
 
 namespace syncopate {
 
-/// The update rules of a server's optimizer.
-enum class ServerRule { sgd, momentum, nesterov, rmsprop, adam, adamw, adagrad };
-constexpr auto names_of(ServerRule) {
-  return std::to_array<Named<ServerRule>>({{"sgd", ServerRule::sgd},
-                                           {"momentum", ServerRule::momentum},
-                                           {"nesterov", ServerRule::nesterov},
-                                           {"rmsprop", ServerRule::rmsprop},
-                                           {"adam", ServerRule::adam},
-                                           {"adamw", ServerRule::adamw},
-                                           {"adagrad", ServerRule::adagrad}});
-}
-
 /// Downpour SGD (Dean et al. 2012, algorithm 7.1). The replica takes every step with its own
 /// optimizer. After `push_every` steps the worker pushes the sum of their gradients, to which the
 /// server applies its own update rule. After `fetch_every` steps the server's parameters replace
@@ -76,12 +64,12 @@ inline constexpr Option<std::uint32_t> fetch_every{.name = "fetch-every",
                                                    .initial = 4,
                                                    .limits = at_least_one};
 
-inline constexpr Option<ServerRule> server_optimizer{
+inline constexpr Option<Optimizer> server_optimizer{
     .name = "server-optimizer",
     .group = option_group::server,
     .value = "NAME",
     .help = "the rule of downpour's server; elsewhere it is --optimizer",
-    .initial = ServerRule::adagrad};
+    .initial = Optimizer::adagrad};
 
 inline constexpr Option<std::optional<double>> server_learning_rate{
     .name = "server-learning-rate",

@@ -26,9 +26,9 @@ void move_momentum_outside(SchemeDefaults& defaults) {
       !defaults.has_momentum || defaults.momentum == 0) {
     return;
   }
-  const std::string moved = std::exchange(defaults.optimizer, "sgd");
+  const Optimizer moved = std::exchange(defaults.optimizer, Optimizer::sgd);
   defaults.has_momentum = false;
-  options.set(option::outer_optimizer, value_named<OuterOptimizer>(moved));
+  options.set(option::outer_optimizer, value_named<OuterOptimizer>(name_of_value(moved)));
   options.set(option::outer_momentum, defaults.momentum);
   options.set(option::global_lr, options[option::global_lr].value_or(1));
 }

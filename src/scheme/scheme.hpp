@@ -10,7 +10,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "codec/error_feedback.hpp"
-#include "data/data_position.hpp"
+#include "data/batch.hpp"
 #include "scheme/replica.hpp"
 
 namespace syncopate {

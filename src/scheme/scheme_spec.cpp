@@ -1,13 +1,13 @@
 #include "scheme/scheme_spec.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
 #include "base/errors.hpp"
+#include "config/text.hpp"
 
 namespace syncopate {
 
@@ -20,15 +20,9 @@ namespace {
 std::vector<const SchemeSpec*> listed() {
   return {
 #define SCHEME(name) &name##_scheme(),
+#include "scheme/schemes.inc"
 #undef SCHEME
   };
-}
-
-/// "a, b or c"
-std::string enumerated(const std::vector<std::string_view>& names) {
-  const std::string last(names.back());
-  const std::vector<std::string_view> first(names.begin(), names.end() - 1);
-  return first.empty() ? last : fmt::format("{} or {}", fmt::join(first, ", "), last);
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ std::string schemes_with(std::string_view option) {
       names.push_back(scheme->name);
     }
   }
-  return enumerated(names);
+  return alternatives(names);
 }
 
 void count_asynchronous_updates(SchemeTraits& traits, const SchemeJob& job) {

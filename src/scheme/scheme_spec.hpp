@@ -12,6 +12,7 @@
 #include "collective/group.hpp"
 #include "config/option_values.hpp"
 #include "optim/delay_compensation.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "pacer/pacer.hpp"
 #include "pacer/pacer_client.hpp"
 #include "scheme/averaging.hpp"
@@ -78,17 +79,17 @@ struct SchemeJob {
 struct SchemeDefaults {
   std::uint32_t workers = 1;
   OptionValues& options;
-  std::string& optimizer;     ///< of the workers
+  Optimizer& optimizer;       ///< of the workers
   bool has_momentum = false;  ///< of the workers' optimizer
   double momentum = 0;        ///< of the workers' optimizer
   bool skewed = false;        ///< the workers' parts of the data differ
-  /// By the optimizer's name; an empty function leaves learning rates open.
-  const std::function<double(const std::string&)>& usual_learning_rate;
+  /// An empty function leaves learning rates open.
+  const std::function<double(Optimizer)>& usual_learning_rate;
 };
 
 /// The server's optimizer, where it differs from the workers'.
 struct ServerOptimizer {
-  std::string name;
+  Optimizer optimizer = Optimizer::sgd;
   std::optional<double> learning_rate;
 };
 

@@ -7,7 +7,7 @@
 #include "checkpoint/model_of_shards.hpp"
 #include "checkpoint/shard_messages.hpp"
 #include "checkpoint/snapshot_writer.hpp"
-#include "job/spec/schedule.hpp"
+#include "optim/schedule.hpp"
 #include "optim/shard_ranges.hpp"
 #include "report/counts.hpp"
 #include "server/consistency.hpp"
@@ -105,7 +105,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
                        SnapshotWriter::Options{.evaluator = evaluator_,
                                                .layout = options.layout,
                                                .folder = options.folder,
-                                               .network = config_.network});
+                                               .network = std::string(config_.network->name)});
   }
   if (options.resume_from && options.plan.server_keeps_model()) {
     restore();
@@ -174,7 +174,7 @@ ConsistencyOptions ServerRole::consistency_options() {
 
 void ServerRole::restore() {
   const Checkpoint checkpoint(read_file(*options_.resume_from), options_.resume_from->string(),
-                              config_.network);
+                              std::string(config_.network->name));
   start_ = checkpoint.progress();
   const std::vector<float> params = checkpoint.values(options_.layout.params);
   const auto mine = part(std::span(params), range(options_.layout.params));

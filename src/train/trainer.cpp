@@ -67,7 +67,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       replica_(replica),
       scheme_(scheme),
       options_(std::move(options)),
-      schedule_(options_.config),
+      schedule_(schedule_of(options_.config)),
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
       begins_at_(position_at(options_, scheme.step_samples())),
@@ -89,11 +89,12 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       asked_for_checkpoint_(asked_to_evaluate_) {
   replica_.on_forward_done([this] { times_.forward_done(); });
   if (options_.leads) {
-    snapshots_.emplace(world, link,
-                       SnapshotWriter::Options{.evaluator = options_.evaluator,
-                                               .layout = layout_of(replica),
-                                               .folder = options_.folder,
-                                               .network = options_.config.network});
+    snapshots_.emplace(
+        world, link,
+        SnapshotWriter::Options{.evaluator = options_.evaluator,
+                                .layout = layout_of(replica),
+                                .folder = options_.folder,
+                                .network = std::string(options_.config.network->name)});
   }
 }
 

@@ -8,7 +8,6 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "collective/basic_collectives.hpp"
-#include "job/spec/names.hpp"
 #include "pacer/pacer_control.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -253,8 +252,8 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .replica = &replica_,
              .averaging = averaging(),
              .weight = options_.plan.push_weight(),
-             .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
-             .nesterov = config().optimizer == "nesterov",
+             .momentum = optimizer_spec(config().optimizer).reads_momentum ? config().momentum : 0,
+             .nesterov = optimizer_spec(config().optimizer).looks_ahead,
              .batch_size = batch_sizes[options_.rank.value],
              .batch_sizes = batch_sizes,
              // BatchNorm, which is what has buffers, needs two samples for a variance.
@@ -263,7 +262,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .samples_done = progress_.samples,
              .outer_state = outer_state_,
              .learning_rate =
-                 [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
+                 [schedule = schedule_of(config()), per_epoch](std::uint64_t done) {
                    return schedule.rate(static_cast<double>(done) / per_epoch);
                  },
              .spare_core = has_spare_core(),

@@ -30,7 +30,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& compress,
   config.epochs = 30;
   // With momentum one that is too much for error feedback before momentum.
   config.learning_rate = optimizer == "sgd" ? 0.01 : 0.065;
-  config.optimizer = optimizer;
+  set(config, "optimizer", optimizer);
   set(config, "outer-momentum", 0.5);
   set(config, "server-optimizer", "sgd");  // of downpour
   set(config, "server-learning-rate", *config.learning_rate);

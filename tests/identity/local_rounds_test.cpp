@@ -87,7 +87,7 @@ TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
 /// times the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
 TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
   TrainConfig outside = one_step_a_round("diloco");
-  outside.optimizer = "sgd";
+  outside.optimizer = Optimizer::sgd;
   set(outside, "outer-optimizer", "momentum");
   set(outside, "global-lr", 1);
   TrainConfig inside = config_of("ssgd", "inside");
@@ -97,7 +97,7 @@ TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
 
 TEST(LocalRounds, TheOuterOptimizerIsResumed) {
   TrainConfig whole = config_of("diloco", "whole");
-  whole.optimizer = "sgd";
+  whole.optimizer = Optimizer::sgd;
   set(whole, "local-steps", 4);
   const std::vector<float> uninterrupted = trained(whole);
   TrainConfig cut = whole;

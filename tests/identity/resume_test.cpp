@@ -116,7 +116,7 @@ TEST(Resume, OfDriftCorrectionIsExact) {
   for (const std::string scheme : {"esync", "local-sgd"}) {
     SCOPED_TRACE(scheme);
     TrainConfig config = config_of(scheme, "split-" + scheme);
-    config.split = "class";
+    config.split = Split::parse("class");
     set(config, "local-steps", 4);
     config.epochs = 8;
     expect_resumes_exactly(config);

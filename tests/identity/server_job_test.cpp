@@ -69,9 +69,9 @@ TEST(ServerIdentity, ShardsMakeNoDifference) {
 
 TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
   TrainConfig sequential = alone(config_of("local", "local"));
-  sequential.optimizer = "sgd";
+  sequential.optimizer = Optimizer::sgd;
   TrainConfig config = alone(config_of("downpour", "downpour"));
-  config.optimizer = "sgd";
+  config.optimizer = Optimizer::sgd;
   set(config, "server-optimizer", "sgd");
   set(config, "server-learning-rate", *config.learning_rate);
   set(config, "push-every", 4);
@@ -81,10 +81,10 @@ TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
 
 TEST(ServerIdentity, DownpourOfEveryStepIsAsgd) {
   TrainConfig asgd = config_of("asgd", "asgd");
-  asgd.optimizer = "sgd";
+  asgd.optimizer = Optimizer::sgd;
   asgd.cluster = cluster_of(asgd.run_dir, unequal);
   TrainConfig downpour = config_of("downpour", "downpour");
-  downpour.optimizer = "sgd";
+  downpour.optimizer = Optimizer::sgd;
   set(downpour, "server-optimizer", "sgd");
   set(downpour, "server-learning-rate", *downpour.learning_rate);
   set(downpour, "push-every", 1);
@@ -107,9 +107,9 @@ TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {
 
 TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   TrainConfig ssgd = config_of("ssgd", "ssgd");
-  ssgd.optimizer = "sgd";
+  ssgd.optimizer = Optimizer::sgd;
   TrainConfig ssp = config_of("ssp", "ssp");
-  ssp.optimizer = "sgd";
+  ssp.optimizer = Optimizer::sgd;
   set(ssp, "slack", 0);
   ssp.learning_rate = *ssgd.learning_rate / ssp.workers;
   ssgd.batch_size = ssp.batch_size = 20;  // 600 samples in three parts of ten batches
@@ -127,7 +127,7 @@ TEST(ServerIdentity, APartialBatchCountsItsSamples) {
   const auto after = [](const std::string& scheme, std::uint64_t steps,
                         const std::string& weights) {
     TrainConfig config = config_of(scheme, "partial-" + scheme);
-    config.optimizer = "sgd";
+    config.optimizer = Optimizer::sgd;
     config.max_steps = steps;
     set(config, "weights", weights);
     if (scheme == "ssp") {
@@ -176,7 +176,7 @@ TEST(ServerIdentity, UnequalBatchesWeighTheSameInEveryTopology) {
                                const std::string& weights) {
     TrainConfig config = config_of(scheme, "weights-" + scheme + aggregate);
     config.cluster = cluster_of(config.run_dir, unequal_batches);
-    config.optimizer = "sgd";
+    config.optimizer = Optimizer::sgd;
     set(config, "weights", weights);
     set(config, "commit", "racy");
     set(config, "aggregate", aggregate);

@@ -39,7 +39,7 @@ constexpr const char* mixed_speeds =
 TrainConfig config_of(const std::string& scheme, const char* cluster, std::uint64_t seed = 1) {
   TrainConfig config = toy_config(fresh_folder("split-" + scheme));
   config.scheme = scheme;
-  config.split = "class";
+  config.split = Split::parse("class");
   config.seed = seed;
   config.cluster = cluster_of(config.run_dir, cluster);
   return config;
@@ -115,7 +115,7 @@ TEST(Split, ByClassEachDefaultIsTaken) {
 
 TEST(Split, ByDirichletTrains) {
   TrainConfig config = config_of("esync", unequal_speeds);
-  config.split = "dirichlet:0.3";
+  config.split = Split::parse("dirichlet:0.3");
   config.epochs = 20;
   EXPECT_GE(accuracy_of(config), 0.7);
 }
@@ -129,7 +129,7 @@ TEST(Split, EsyncOfOneStepARoundIsSsgd) {
 /// With equal parts, steps and batches every weight is a third.
 TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
   TrainConfig config = config_of("local-sgd", equal_speeds);
-  config.split = "iid";
+  config.split = Split::parse("iid");
   config.batch_size = 20;
   const std::vector<float> by_samples = trained(config);
   config.run_dir = fresh_folder("split-weights-data");

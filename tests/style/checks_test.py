@@ -11,6 +11,7 @@ import unittest
 
 import banned
 import commands
+import extensions
 import format as formatting
 import layers
 import lengths
@@ -62,6 +63,35 @@ class SchemeNames(Checks):
 
     def test_a_tree_without_schemes(self):
         self.assertEqual(self.found(scheme_names.check), ["src/scheme:1"])
+
+
+class Extensions(Checks):
+    TABLE = "| to add | new files | files that get lines |\n| --- | --- | --- |\n"
+    TOY = 'extension_test(toy_tests odd/odds.inc "ODD(toy)"\n               toy_odd.cpp toy_odd_test.cpp)\n'
+
+    def found_with(self, rows, toy=TOY):
+        self.write("src/odd/odds.inc", "ODD(first)\n")
+        self.write("src/odd/first.cpp", "")
+        self.write("docs/hacking.md", self.TABLE + rows)
+        self.write("tests/extension/CMakeLists.txt", toy)
+        return self.found(extensions.check)
+
+    def test_a_row_that_the_toy_keeps_to(self):
+        self.assertEqual(self.found_with("| an odd | `src/odd/*.cpp` | `src/odd/odds.inc` |\n"), [])
+
+    def test_a_toy_that_takes_other_files_than_its_row(self):
+        for row in ("| an odd | `src/odd/*.cpp` | none |\n", "| an even | none | `src/odd/odds.inc` |\n",
+                    "| an odd | none | `src/odd/odds.inc` |\n"):
+            self.assertEqual(self.found_with(row), ["tests/extension/CMakeLists.txt:1"], row)
+
+    def test_a_file_that_does_not_exist(self):
+        row = "| an odd | `src/even/*.cpp` | `src/odd/odds.inc` |\n"
+        self.assertEqual(self.found_with(row), ["docs/hacking.md:3"])
+
+    def test_a_page_without_the_table(self):
+        self.write("docs/hacking.md", "# Hacking\n")
+        self.write("tests/extension/CMakeLists.txt", "")
+        self.assertEqual(self.found(extensions.check), ["docs/hacking.md:1"])
 
 
 class Layers(Checks):

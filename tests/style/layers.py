@@ -42,7 +42,7 @@ HOMES = {
     "spdlog/": ["base"],
     "CLI/": ["cli"],
     "zlib.h": ["data"],
-    "toml++/": ["config", "device", "job/spec"],
+    "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],
@@ -101,8 +101,8 @@ def outside_include(path, name):
         if name.startswith(prefix) and folder_of(path) not in homes + ["tests", "bench"]:
             return f"<{name}> belongs in {' and '.join(homes)} alone"
     if folder_of(path) == "tests" and name.startswith(("torch/", "ATen/", "c10/")):
-        if path.parts[1] != "torch":
-            return f"<{name}> belongs in torch and tests/torch alone"
+        if path.parts[1] not in ("torch", "extension"):
+            return f"<{name}> belongs in torch, tests/torch and tests/extension alone"
     return None
 
 

@@ -26,7 +26,7 @@ std::unique_ptr<Replica> fresh_replica(const std::string& network) {
   torch_backend::set_threads(1);
   auto replica = torch_backend::make_replica(
       {.name = network, .input = shape, .classes = classes},
-      {.name = "momentum", .learning_rate = 0.05, .momentum = 0.9}, "cpu");
+      {.optimizer = Optimizer::momentum, .learning_rate = 0.05, .momentum = 0.9}, "cpu");
   replica->initialise(seed);
   return replica;
 }

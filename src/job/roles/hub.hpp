@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/roles/members.hpp"
-#include "job/spec/job_choices.hpp"
+#include "job/spec/config.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {

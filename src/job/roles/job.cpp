@@ -14,8 +14,10 @@
 namespace syncopate::cli {
 namespace {
 
-torch_backend::NetworkSpec network_of(const TrainConfig& config, const Dataset& dataset) {
-  return {.name = config.network, .input = dataset.train.shape, .classes = dataset.classes};
+torch_backend::NetworkSettings network_of(const TrainConfig& config, const Dataset& dataset) {
+  return {.name = std::string(config.network->name),
+          .input = dataset.train.shape,
+          .classes = dataset.classes};
 }
 
 }  // namespace
@@ -33,7 +35,7 @@ std::string Job::device(Rank rank) const {
 std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
   torch_backend::set_threads(config().threads);
   return torch_backend::make_replica(network_of(config(), dataset_),
-                                     {.name = config().optimizer,
+                                     {.optimizer = config().optimizer,
                                       .learning_rate = config().learning_rate.value(),
                                       .momentum = config().momentum,
                                       .weight_decay = config().weight_decay,

@@ -1,8 +1,6 @@
 // Goal:   what follows from a split of the data, and which options it makes meaningless or contradicts.
 // Method: examples of each rule, read from TOML.
 
-#include "job/spec/split_defaults.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +27,7 @@ TrainConfig resolved(const std::string& toml) {
   TrainConfig config = parse_config(toml, "job.toml");
   config.workers = 4;
   return resolve_config(config, {.devices = {},
-                                 .usual_learning_rate = [](const std::string&) { return 0.05; },
+                                 .usual_learning_rate = [](Optimizer) { return 0.05; },
                                  .time = "20260131-235959"});
 }
 
@@ -39,19 +37,19 @@ TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
   EXPECT_EQ(value_of(esync, "drift-correction"), "scaffold");
   EXPECT_EQ(value_of(esync, "local-rate"), "round");
   EXPECT_EQ(value_of(esync, "overlap"), "off");
-  EXPECT_EQ(esync.optimizer, "sgd");  // whose momentum is one over rounds
+  EXPECT_EQ(esync.optimizer, Optimizer::sgd);  // whose momentum is one over rounds
   EXPECT_EQ(value_of(esync, "outer-optimizer"), "momentum");
   EXPECT_EQ(value_of(esync, "outer-momentum"), "0.8");
   EXPECT_EQ(value_of(esync, "global-lr"), "1");
   EXPECT_EQ(esync.learning_rate, 0.05);
   const TrainConfig adam = resolved("scheme = 'esync'\nsplit = 'class'\noptimizer = 'adam'\n");
-  EXPECT_EQ(adam.optimizer, "adam");
+  EXPECT_EQ(adam.optimizer, Optimizer::adam);
   EXPECT_EQ(value_of(adam, "outer-optimizer"), "sgd");
   const TrainConfig inside =
       resolved("scheme = 'esync'\nsplit = 'class'\nouter_optimizer = 'sgd'\n");
-  EXPECT_EQ(inside.optimizer, "momentum");
+  EXPECT_EQ(inside.optimizer, Optimizer::momentum);
   const TrainConfig ssgd = resolved("split = 'class'\n");
-  EXPECT_EQ(ssgd.optimizer, "momentum");
+  EXPECT_EQ(ssgd.optimizer, Optimizer::momentum);
   EXPECT_EQ(value_of(ssgd, "weights"), "data");
   EXPECT_THAT(to_toml(ssgd), testing::Not(testing::HasSubstr("drift_correction")));
   EXPECT_EQ(value_of(ssgd, "overlap"), "auto");
@@ -66,10 +64,10 @@ TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
 
 TEST(ResolveConfig, ReadsTheSplitOfOlderFiles) {
   const TrainConfig config = resolved("scheme = 'local-sgd'\nsplit_by_class = true\n");
-  EXPECT_EQ(config.split, "class");
+  EXPECT_EQ(to_string(config.split), "class");
   EXPECT_FALSE(config.split_by_class);
   EXPECT_EQ(value_of(config, "weights"), "data");
-  EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, "iid");
+  EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, Split{});
 }
 
 TEST(CheckConfig, RefusesASplitInTwoWays) {

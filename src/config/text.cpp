@@ -1,18 +1,18 @@
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 namespace syncopate {
 namespace {
 
 using Name = std::string_view;
 
-/// Levenshtein's distance: insertions, deletions and replacements that turn one word into the other.
+/// Insertions, deletions and replacements that turn one word into the other (Levenshtein 1966).
 std::size_t edit_distance(Name from, Name to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -27,7 +27,7 @@ std::size_t edit_distance(Name from, Name to) {
   return row.back();
 }
 
-/// Whether one exchange of neighbouring letters turns one word into the other: "trian", "train".
+/// Whether a swap of two neighbouring letters turns one word into the other: "trian", "train".
 bool differ_by_a_swap(Name word, Name candidate) {
   if (word.size() != candidate.size()) {
     return false;
@@ -37,19 +37,43 @@ bool differ_by_a_swap(Name word, Name candidate) {
          std::equal(mine + 2, word.end(), theirs + 2);
 }
 
-/// How unlike two words are; a swap, or a word that begins the other, is as near as a single slip.
-std::size_t unlikeness(Name word, Name candidate) {
+/// The distance of two words. A swap, or a word that begins the other, counts as one edit.
+std::size_t distance_between(Name word, Name candidate) {
   const bool begins = !word.empty() && (candidate.starts_with(word) || word.starts_with(candidate));
   return begins || differ_by_a_swap(word, candidate) ? 1 : edit_distance(word, candidate);
 }
 
 }  // namespace
 
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(' ');
+  const auto last = text.find_last_not_of(' ');
+  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+}
+
+std::vector<std::string_view> entries_of(std::string_view list) {
+  std::vector<std::string_view> entries;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = list.find(',', begin);
+    entries.push_back(list.substr(begin, end - begin));
+    if (end == std::string_view::npos) {
+      return entries;
+    }
+    begin = end + 1;
+  }
+}
+
+std::string alternatives(std::span<const Name> names) {
+  const auto first = names.first(names.size() - 1);
+  return first.empty() ? std::string(names.back())
+                       : fmt::format("{} or {}", fmt::join(first, ", "), names.back());
+}
+
 Name nearest_name(Name word, std::span<const Name> candidates) {
   std::size_t nearest_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   Name nearest;
   for (const Name candidate : candidates) {
-    const std::size_t distance = unlikeness(word, candidate);
+    const std::size_t distance = distance_between(word, candidate);
     if (distance < nearest_distance) {
       nearest_distance = distance;
       nearest = candidate;

@@ -1,37 +1,30 @@
 // Goal: learning rates follow the formulas of the header, and nonsense is refused by its option.
 // Method: closed values at the ends, the middle and just beside every corner.
 
-#include "job/spec/schedule.hpp"
+#include "optim/schedule.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
 #include "base/errors.hpp"
-#include "tests/support/config_options.hpp"
 
 namespace syncopate {
 namespace {
 
-TrainConfig config_of(const std::string& schedule) {
-  TrainConfig config;
-  set(config, "schedule", schedule);
-  config.learning_rate = 0.8;
-  config.epochs = 10;
-  config.schedule_step = 3;
-  config.schedule_factor = 0.5;
-  return config;
+Schedule::Options options_of(ScheduleShape shape) {
+  return {.shape = shape, .learning_rate = 0.8, .epochs = 10, .step_epochs = 3, .factor = 0.5};
 }
 
 TEST(Schedule, ConstantStaysAsItIs) {
-  const Schedule schedule(config_of("constant"));
+  const Schedule schedule(options_of(ScheduleShape::constant));
   for (const double epoch : {0.0, 0.5, 9.99, 10.0, 25.0}) {
     EXPECT_DOUBLE_EQ(schedule.rate(epoch), 0.8);
   }
 }
 
 TEST(Schedule, StepDropsAtWholeMultiples) {
-  const Schedule schedule(config_of("step"));
+  const Schedule schedule(options_of(ScheduleShape::step));
   EXPECT_DOUBLE_EQ(schedule.rate(0), 0.8);
   EXPECT_DOUBLE_EQ(schedule.rate(2.999), 0.8);
   EXPECT_DOUBLE_EQ(schedule.rate(3), 0.4);
@@ -41,7 +34,7 @@ TEST(Schedule, StepDropsAtWholeMultiples) {
 }
 
 TEST(Schedule, CosineFallsToItsLastRate) {
-  const Schedule schedule(config_of("cosine"));
+  const Schedule schedule(options_of(ScheduleShape::cosine));
   EXPECT_DOUBLE_EQ(schedule.rate(0), 0.8);
   EXPECT_NEAR(schedule.rate(2.5), 0.4 + 0.4 * (1 + std::sqrt(0.5)) / 2, 1e-12);
   EXPECT_NEAR(schedule.rate(5), 0.6, 1e-12);
@@ -51,16 +44,16 @@ TEST(Schedule, CosineFallsToItsLastRate) {
 }
 
 TEST(Schedule, WarmUpRisesLinearlyAndDelaysTheRest) {
-  auto config = config_of("step");
-  config.warm_up = 2;
-  const Schedule step(config);
+  auto options = options_of(ScheduleShape::step);
+  options.warm_up = 2;
+  const Schedule step(options);
   EXPECT_DOUBLE_EQ(step.rate(0), 0);
   EXPECT_DOUBLE_EQ(step.rate(0.5), 0.2);
   EXPECT_DOUBLE_EQ(step.rate(2), 0.8);
   EXPECT_DOUBLE_EQ(step.rate(4.999), 0.8);
   EXPECT_DOUBLE_EQ(step.rate(5), 0.4);
-  set(config, "schedule", "cosine");
-  const Schedule cosine(config);
+  options.shape = ScheduleShape::cosine;
+  const Schedule cosine(options);
   EXPECT_DOUBLE_EQ(cosine.rate(1), 0.4);
   EXPECT_DOUBLE_EQ(cosine.rate(2), 0.8);
   EXPECT_NEAR(cosine.rate(6), 0.6, 1e-12);
@@ -68,25 +61,25 @@ TEST(Schedule, WarmUpRisesLinearlyAndDelaysTheRest) {
 }
 
 TEST(Schedule, MayBeWarmUpAlone) {
-  auto config = config_of("cosine");
-  config.warm_up = config.epochs;
-  EXPECT_DOUBLE_EQ(Schedule(config).rate(5), 0.4);
-  EXPECT_DOUBLE_EQ(Schedule(config).rate(10), 0.4);
+  auto options = options_of(ScheduleShape::cosine);
+  options.warm_up = options.epochs;
+  EXPECT_DOUBLE_EQ(Schedule(options).rate(5), 0.4);
+  EXPECT_DOUBLE_EQ(Schedule(options).rate(10), 0.4);
 }
 
 TEST(Schedule, TakesEveryKnownName) {
   for (const auto& [name, shape] : names_of(ScheduleShape{})) {
-    EXPECT_DOUBLE_EQ(Schedule(config_of(std::string(name))).rate(0), 0.8) << name;
+    EXPECT_DOUBLE_EQ(Schedule(options_of(shape)).rate(0), 0.8) << name;
   }
 }
 
-/// What a configuration is refused with after `change` was made to it.
+/// The error of a schedule whose options `change` has changed.
 template <class Change>
-std::string refusal(const std::string& schedule, Change change) {
-  auto config = config_of(schedule);
-  change(config);
+std::string refusal(ScheduleShape shape, Change change) {
+  auto options = options_of(shape);
+  change(options);
   try {
-    const Schedule refused(config);
+    const Schedule refused(options);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -97,34 +90,29 @@ TEST(Schedule, RefusesNonsenseByItsOption) {
   using testing::StartsWith;
   const double nan = std::nan("");
   for (const double rate : {0.0, -1.0, nan, HUGE_VAL}) {
-    EXPECT_THAT(refusal("constant", [&](auto& config) { config.learning_rate = rate; }),
-                StartsWith("--learning-rate"));
+    EXPECT_THAT(
+        refusal(ScheduleShape::constant, [&](auto& options) { options.learning_rate = rate; }),
+        StartsWith("--learning-rate"));
   }
   for (const double epochs : {0.0, nan}) {
-    EXPECT_THAT(refusal("constant", [&](auto& config) { config.epochs = epochs; }),
+    EXPECT_THAT(refusal(ScheduleShape::constant, [&](auto& options) { options.epochs = epochs; }),
                 StartsWith("--epochs"));
   }
   for (const double warm_up : {-1.0, 10.5, nan}) {
-    EXPECT_THAT(refusal("constant", [&](auto& config) { config.warm_up = warm_up; }),
+    EXPECT_THAT(refusal(ScheduleShape::constant, [&](auto& options) { options.warm_up = warm_up; }),
                 StartsWith("--warm-up"));
   }
   for (const double step : {0.0, -1.0, nan}) {
-    EXPECT_THAT(refusal("step", [&](auto& config) { config.schedule_step = step; }),
+    EXPECT_THAT(refusal(ScheduleShape::step, [&](auto& options) { options.step_epochs = step; }),
                 StartsWith("--schedule-step"));
   }
   for (const double factor : {0.0, -0.5, 1.5, nan}) {
-    EXPECT_THAT(refusal("step", [&](auto& config) { config.schedule_factor = factor; }),
+    EXPECT_THAT(refusal(ScheduleShape::step, [&](auto& options) { options.factor = factor; }),
                 StartsWith("--schedule-factor"));
   }
-  EXPECT_THAT(refusal("cosine", [](auto& config) { config.schedule_factor = 2; }),
+  EXPECT_THAT(refusal(ScheduleShape::cosine, [](auto& options) { options.factor = 2; }),
               StartsWith("--schedule-factor"));
-  EXPECT_EQ(refusal("cosine", [](auto& config) { config.schedule_factor = 0; }), "");
-}
-
-TEST(Schedule, NeedsAResolvedRate) {
-  auto config = config_of("constant");
-  config.learning_rate.reset();
-  EXPECT_THROW(Schedule{config}, InternalError);
+  EXPECT_EQ(refusal(ScheduleShape::cosine, [](auto& options) { options.factor = 0; }), "");
 }
 
 }  // namespace
