@@ -64,10 +64,10 @@ void train(const Orders& orders, World& world, Group& group) {
   torch_backend::set_threads(1);
   const auto replica = torch_backend::make_replica(
       {.name = orders.network, .input = batch.shape, .classes = cli::random_batch_classes},
-      {.name = "momentum", .learning_rate = 0.01}, "cpu");
+      {.optimizer = Optimizer::momentum, .learning_rate = 0.01}, "cpu");
   replica->initialise(1);
-  Ssgd ssgd(group,
-            {.averaging = {.compression = orders.compression, .buckets = BucketSums::Options{}}});
+  Ssgd ssgd(group, {.averaging = {.compression = orders.compression,
+                                  .buckets = BucketReducer::Options{}}});
   for (int step = 0; step < warm_up_steps; ++step) {
     take_step(ssgd, *replica, batch);
   }

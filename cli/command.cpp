@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/errors.hpp"
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -44,7 +44,7 @@ struct Handlers {
   std::function<int(const DoctorCommand&)> doctor;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
   /// By the optimizer's name; empty where no libtorch is at hand, which leaves the rate open.
-  std::function<double(const std::string&)> usual_learning_rate;
+  std::function<double(Optimizer)> usual_learning_rate;
 };
 
 /// Parses the command line, does what it says, and gives the exit status (`job/launch/exit_status.hpp`).

@@ -2,33 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "cli/command.hpp"
+#include "config/option_groups.hpp"
+#include "config/text.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* how_they_meet = "How they meet";
-
-/// All of `text` as a number, or nothing.
-template <class Number>
-std::optional<Number> number_in(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && rest == end ? std::optional(number) : std::nullopt;
-}
+const std::string rendezvous(option_group::rendezvous);
 
 }  // namespace
 
 void add_gather_limit(CLI::App& app, Duration usual) {
   add_value(app, "gather-limit", "SECONDS",
             fmt::format("give up when the job is not complete by then [{:.0f}]", to_seconds(usual)))
-      ->group(how_they_meet);
+      ->group(rendezvous);
 }
 
 Duration gather_limit_of(const CLI::App& app, Duration usual) {
@@ -47,7 +39,7 @@ Duration gather_limit_of(const CLI::App& app, Duration usual) {
 
 void add_secret(CLI::App& app) {
   add_value(app, "secret", "FILE", "what only the nodes of this job know [nothing]")
-      ->group(how_they_meet);
+      ->group(rendezvous);
 }
 
 std::string secret_of(const CLI::App& app) {
@@ -66,7 +58,7 @@ std::string secret_of(const CLI::App& app) {
 
 void add_index(CLI::App& app, const std::string& role) {
   add_value(app, "index", "N", fmt::format("be {} N [the next that is free]", role))
-      ->group(how_they_meet);
+      ->group(rendezvous);
 }
 
 std::optional<std::uint32_t> index_of(const CLI::App& app) {

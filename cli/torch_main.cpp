@@ -16,9 +16,9 @@ OpenView view_of(const JobRequest& request, bool json) {
 
 std::vector<torch_backend::NetworkFacts> networks(const cli::NetworksCommand& command) {
   std::vector<torch_backend::NetworkFacts> facts;
-  for (const std::string& name : torch_backend::network_names()) {
+  for (const NetworkSpec& network : all_networks()) {
     facts.push_back(torch_backend::network_facts(
-        {.name = name, .input = command.input, .classes = command.classes}));
+        {.name = std::string(network.name), .input = command.input, .classes = command.classes}));
   }
   return facts;
 }
@@ -41,6 +41,6 @@ int main(int argc, char** argv) {
       .bench = cli::bench_here,
       .doctor = cli::doctor_here,
       .networks = networks,
-      .usual_learning_rate = torch_backend::usual_learning_rate};
+      .usual_learning_rate = usual_learning_rate};
   return cli::run_cli(argc, argv, handlers);
 }

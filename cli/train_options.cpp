@@ -8,12 +8,12 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
+#include "config/option_groups.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/torch_program.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
-#include "job/spec/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -53,11 +53,11 @@ void add_old_options(CLI::App& app) {
   }
 }
 
-constexpr const char* sources = "Where the configuration comes from";
+const std::string configuration(option_group::configuration);
 
 void add_config_option(CLI::App& app) {
   add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
-      ->group(sources);
+      ->group(configuration);
 }
 
 /// Whether a comparison decides about a field, run by run.
@@ -128,7 +128,7 @@ void add_train_options(CLI::App& app) {
   add_old_options(app);
   add_config_option(app);
   add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
-      ->group(sources);
+      ->group(configuration);
   add_output_options(app, Says::events);
 }
 
@@ -173,8 +173,7 @@ TrainConfig common_config_of(const CLI::App& app) {
 
 void add_expectations(CLI::App& app) {
   for (const Field& field : train_fields()) {
-    add_option(app, field, "")
-        ->group(is_of_the_machine(field) ? "This machine's own" : "What the job is expected to be");
+    add_option(app, field, "");
   }
 }
 
@@ -192,13 +191,14 @@ GivenOptions given_options(const CLI::App& app) {
 }
 
 void add_output_options(CLI::App& app, Says what) {
-  constexpr const char* said = "What is said";
+  const std::string logging(option_group::logging);
   const bool shows_job = what == Says::events;
   add_switch(app, "quiet", shows_job ? "warnings and the final table only" : "warnings only")
-      ->group(said);
-  add_switch(app, "verbose", "more, the settings of the numeric libraries included")->group(said);
+      ->group(logging);
+  add_switch(app, "verbose", "more, the settings of the numeric libraries included")
+      ->group(logging);
   if (shows_job) {
-    add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(said);
+    add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(logging);
   }
 }
 

@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "job/spec/networks.hpp"
 #include "torch/device.hpp"
-#include "torch/models/registry.hpp"
 #include "torch/module_replica.hpp"
 #include "torch/multiply_adds.hpp"
+#include "torch/network.hpp"
 #include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {
@@ -31,20 +32,13 @@ void keep_freed_memory() {
 
 }  // namespace
 
-std::vector<std::string> network_names() {
-  std::vector<std::string> names;
-  for (const RegisteredNetwork& network : registered_networks()) names.emplace_back(network.name);
-  return names;
-}
-
-NetworkFacts network_facts(const NetworkSpec& spec) {
-  const RegisteredNetwork& registered = registered_network(spec.name);
-  const Network network = build_network(spec);
-  return {.name = spec.name,
-          .summary = registered.summary,
+NetworkFacts network_facts(const NetworkSettings& settings) {
+  const Network network = build_network(settings);
+  return {.name = settings.name,
+          .summary = std::string(network_named(settings.name).summary),
           .parameters = values_in(trained_tensors(*network.module)),
           .buffers = values_in(untrained_tensors(*network.module)),
-          .multiply_adds = multiply_adds(network, spec.input)};
+          .multiply_adds = multiply_adds(network, settings.input)};
 }
 
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index) {
@@ -59,7 +53,8 @@ void set_threads(std::uint32_t threads) {
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
 }
 
-std::unique_ptr<Replica> make_replica(const NetworkSpec& network, const OptimizerSpec& optimizer,
+std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
+                                      const OptimizerSettings& optimizer,
                                       const std::string& device) {
   return std::make_unique<ModuleReplica>(ModuleReplica::Options{
       .build = [network] { return build_network(network); },

@@ -7,24 +7,27 @@
 #include <vector>
 
 #include "data/batch.hpp"
+#include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
 
 /// What the rest of Syncopate sees of libtorch: no header of it.
 namespace syncopate::torch_backend {
 
-struct NetworkSpec {
-  std::string name;  ///< `mlp`, `lenet5`, `resnet18-v1`
+/// A declared network over samples of one shape.
+struct NetworkSettings {
+  std::string name;  ///< one of `network_names()`
   SampleShape input = {};
   std::uint32_t classes = 10;
 };
 
-struct OptimizerSpec {
-  std::string name;  ///< `sgd`, `momentum`, `nesterov`, `rmsprop`, `adam`, `adamw`, `adagrad`
+/// An optimizer and its hyperparameters. An optimizer ignores those that it does not read.
+struct OptimizerSettings {
+  Optimizer optimizer = Optimizer::momentum;
   double learning_rate = 0.05;
   double momentum = 0.9;
   double weight_decay = 0;
   double beta1 = 0.9;               ///< of adam and adamw
-  double beta2 = 0.999;             ///< likewise
+  double beta2 = 0.999;             ///< of adam and adamw
   double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon{};  ///< empty: libtorch's, 1e-8, with adagrad 1e-10
 };
@@ -37,14 +40,8 @@ struct NetworkFacts {
   std::uint64_t multiply_adds = 0;  ///< of a forward pass over one sample
 };
 
-/// The names of all networks, in the order in which help texts list them.
-std::vector<std::string> network_names();
 /// Errors: ConfigError, for an unknown name or an input that the network cannot take.
-NetworkFacts network_facts(const NetworkSpec& spec);
-
-std::vector<std::string> optimizer_names();
-/// The learning rate that people start with. Errors: ConfigError, for an unknown name.
-double usual_learning_rate(const std::string& optimizer);
+NetworkFacts network_facts(const NetworkSettings& settings);
 
 /// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
 /// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.
@@ -57,7 +54,8 @@ void set_threads(std::uint32_t threads);
 
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.
 /// Errors: ConfigError.
-std::unique_ptr<Replica> make_replica(const NetworkSpec& network, const OptimizerSpec& optimizer,
+std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
+                                      const OptimizerSettings& optimizer,
                                       const std::string& device);
 
 }  // namespace syncopate::torch_backend

@@ -14,7 +14,7 @@
 #include "torch/optimizer_state.hpp"
 #include "torch/seeded_draws.hpp"
 #include "torch/statistics_mode.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

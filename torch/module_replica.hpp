@@ -55,7 +55,7 @@ class ModuleReplica final : public Replica {
   /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
   /// device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
-  bool tells_gradients() const override { return options_.device.is_cpu(); }
+  bool reports_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
   /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;

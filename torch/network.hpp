@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
+
+#include "torch/factory.hpp"
 
 namespace syncopate::torch_backend {
 
@@ -25,5 +28,8 @@ Network network_of(std::shared_ptr<Module> module) {
   Module* const callee = module.get();
   return {std::move(module), [callee](const torch::Tensor& x) { return callee->forward(x); }};
 }
+
+/// Builds a declared network. Errors: ConfigError, for an unknown name or an input that the network cannot take.
+Network build_network(const NetworkSettings& settings);
 
 }  // namespace syncopate::torch_backend

@@ -9,7 +9,7 @@
 
 #include "cli/bench/bench_processes.hpp"
 #include "cli/bench/bench_report.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
 
@@ -39,7 +39,7 @@ using ProcessBody = std::function<void(std::uint32_t index, Teller& teller)>;
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body);
 
 /// What one of the ranks does that a launcher of MPI started. Only the first one tells.
-using RankBody = std::function<void(mpi::Endpoint& endpoint, Teller& teller)>;
+using RankBody = std::function<void(mpi::Session& session, Teller& teller)>;
 
 /// Runs this process's part of a benchmark that has a rank for each name; the first one prints what they found. Gives
 /// the exit status. Where a rank fails, it says why in one line and ends them all.

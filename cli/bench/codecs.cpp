@@ -13,7 +13,7 @@
 #include "cli/bench/bench_processes.hpp"
 #include "cli/bench/benchmarks.hpp"
 #include "cli/bench/timing.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -8,12 +8,12 @@
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "job/launch/environment.hpp"
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -37,7 +37,7 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
                     .workers = command.workers,
                     .rule = {.name = "sgd"},
                     .learning_rate = [](std::uint64_t) { return 1e-6; },
-                    .hands = hands_at_hand()});
+                    .hands = default_thread_count()});
   const auto consistency = make_consistency(store, {});
   ParameterServer server(node.world, store, *consistency,
                          {.workers = cast.workers, .servers = cast.servers});

@@ -5,8 +5,7 @@
 #include <span>
 
 #include "cli/bench/bench_report.hpp"
-#include "collective/allgather.hpp"
-#include "collective/broadcast.hpp"
+#include "collective/basic_collectives.hpp"
 #include "job/launch/environment.hpp"
 #include "transport/steady_time.hpp"
 

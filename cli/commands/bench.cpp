@@ -10,8 +10,8 @@
 #include "cli/bench/bench_command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
-#include "config/suggestion.hpp"
-#include "job/spec/names.hpp"
+#include "config/text.hpp"
+#include "job/spec/networks.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -196,7 +196,7 @@ BenchCommand command_of(const CLI::App& app) {
         value_of("--batch-size", [&] { return number_of(*text, 1, 65'536); }));
   }
   if (const auto name = given(app, "--network")) {
-    command.network = value_of("--network", [&] { return choice_of(*name, known_networks()); });
+    command.network = value_of("--network", [&] { return choice_of(*name, network_names()); });
   }
   const auto sizes = given(app, "--bytes").value_or(std::string(kind.bytes));
   if (!sizes.empty()) {

@@ -1,6 +1,7 @@
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
+#include "config/option_groups.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -18,7 +19,7 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand("coordinator",
                                       "Begin a job whose workers and servers are started by hand.");
   add_value(*app, "listen", "HOST:PORT", "where the others join; port 0 takes a free one")
-      ->group("How they meet");
+      ->group(std::string(option_group::rendezvous));
   add_secret(*app);
   add_gather_limit(*app, patient_gather_limit);
   add_train_options(*app);

@@ -3,6 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
+#include "config/option_groups.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -38,7 +39,7 @@ JoinRequest request_of(const CLI::App& app, Role role) {
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   CLI::App* app = root.add_subcommand(noun(role), description_of(role));
   add_value(*app, "join", "HOST:PORT", "where the job's coordinator listens")
-      ->group("How they meet");
+      ->group(std::string(option_group::rendezvous));
   add_secret(*app);
   add_index(*app, noun(role));
   add_gather_limit(*app, patient_gather_limit);

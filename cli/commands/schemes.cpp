@@ -5,7 +5,7 @@
 #include "cli/command.hpp"
 #include "cli/view/table.hpp"
 #include "job/launch/exit_status.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -17,7 +17,6 @@
 #include "cli/view/terminal.hpp"
 #include "data/dataset.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/spec/names.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -239,7 +238,7 @@ Provenance Comparison::provenance() const {
                   "what counts was run in {} time, {} seeds",
                   tried_in, plan_.grid_seed(), counted, plan_.seeds)
             : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
-  if (has_batch_norm(plan_.common.network)) {
+  if (plan_.common.network->has_batch_norm) {
     worlds += fmt::format("; evaluated with {} statistics of BatchNorm",
                           name_of_value(plan_.common.batch_norm));
   }

@@ -7,9 +7,8 @@
 #include <set>
 
 #include "base/errors.hpp"
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 #include "job/spec/config_fields.hpp"
-#include "job/spec/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {

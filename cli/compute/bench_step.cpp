@@ -61,7 +61,7 @@ Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
   torch_backend::set_threads(threads);
   ready.replica = torch_backend::make_replica(
       {.name = setting.network, .input = ready.batch.shape, .classes = random_batch_classes},
-      {.name = "momentum", .learning_rate = 0.01}, setting.device);
+      {.optimizer = Optimizer::momentum, .learning_rate = 0.01}, setting.device);
   ready.replica->initialise(1);
   train(*ready.replica, ready.batch, {.rounds = warm_up_steps});
   return ready;

@@ -6,7 +6,7 @@
 
 #include "base/time.hpp"
 #include "job/launch/launcher.hpp"
-#include "job/spec/job_choices.hpp"
+#include "job/spec/config.hpp"
 
 namespace syncopate::cli {
 

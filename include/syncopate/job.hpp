@@ -21,7 +21,7 @@ struct JobSpec {
   /// Workers that are threads of this process; empty: all. Others join by `Job::join`.
   std::optional<std::uint32_t> local_workers = {};
   /// Options of `syncopate train`, by their names: {"epochs", "3"}, {"batch-size", "32"}.
-  /// `learning-rate` is 0.01 unless given; the job sets it in the program's optimizer.
+  /// The job sets `learning-rate` in the program's optimizer, whose own rate has no effect.
   std::map<std::string, std::string> options = {};
 };
 

@@ -3,9 +3,10 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ids.hpp"
-#include "base/long_wait.hpp"
+#include "base/time.hpp"
 
 namespace syncopate {
 
@@ -44,6 +45,15 @@ class PeerLost : public Error {
 class TimedOut : public Error {
  public:
   using Error::Error;
+};
+
+/// A wait of a member for others, as it is reported.
+struct LongWait {
+  std::vector<Rank> ranks;  ///< of the job, that have not come; empty: no worker is waited for
+  std::string operation;    ///< "allgather"
+  Duration waited{};
+  Duration usual{};  ///< of such waits
+  Duration limit{};  ///< the least that one may take where no worker computes
 };
 
 /// A wait for other members took longer than its limit.

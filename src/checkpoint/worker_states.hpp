@@ -10,8 +10,8 @@
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
-#include "data/data_position.hpp"
-#include "optim/optimizer_state.hpp"
+#include "data/batch.hpp"
+#include "optim/rule_state.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {

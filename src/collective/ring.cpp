@@ -24,8 +24,8 @@ class RingPass {
     for (std::uint32_t step = 1; step < group_.size(); ++step) {
       reduce(step);
     }
-    // Gathering writes over what reducing sent. The sums on their way are another matter: to wait
-    // for them here would be to wait for a neighbour that waits in the same place.
+    // Gathering writes over the values that reducing sent. It does not wait for the sends of
+    // results: the neighbour that receives them waits at the same line.
     reducing_.finish();
     gather();
     gathering_.finish();
@@ -40,7 +40,8 @@ class RingPass {
     return values_.subspan(begin, end - begin);
   }
 
-  /// Adds this rank's own values to the chunk that comes, and passes it on; complete, from the last step.
+  /// Adds this rank's own values to the chunk that arrives, and passes it on. After the last step
+  /// it is complete.
   void reduce(std::uint32_t step) {
     const bool complete = step + 1 == group_.size();
     receive_and_add(group_, left_, chunk_behind(step), factor_,
@@ -50,7 +51,7 @@ class RingPass {
                     }});
   }
 
-  /// Receives the sums of all other chunks into their places, and passes on all but the last.
+  /// Receives the results of all other chunks, and passes on all but the last.
   void gather() {
     Receives receives(group_);
     for (std::uint32_t step = 0; step + 1 < group_.size(); ++step) {

@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <optional>
 #include <type_traits>
 
 #include "base/errors.hpp"
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 
 namespace syncopate {
 namespace {
@@ -92,16 +90,8 @@ OptionValue checked_text(const OptionSpec& option, const OptionValue& value) {
   return value;
 }
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole_text = end == text.data() + text.size();
-  return error == std::errc() && whole_text ? std::optional(number) : std::nullopt;
-}
-
-/// The most special value that a text can be read as.
-OptionValue most_special(std::string_view text) {
+/// The value of the narrowest type that `text` can be read as.
+OptionValue narrowest_value(std::string_view text) {
   if (text == "true" || text == "false") {
     return text == "true";
   }
@@ -144,7 +134,7 @@ OptionValue checked(const OptionSpec& option, const OptionValue& value) {
 
 OptionValue value_in(const OptionSpec& option, std::string_view text) {
   return checked(option,
-                 is_text(option.type) ? OptionValue(std::string(text)) : most_special(text));
+                 is_text(option.type) ? OptionValue(std::string(text)) : narrowest_value(text));
 }
 
 std::string to_text(const OptionValue& value) {

@@ -2,16 +2,20 @@
 
 #include <string_view>
 
-/// The groups of the help text, in its order.
+/// The groups of help texts, in their order.
 namespace syncopate::option_group {
 
-inline constexpr std::string_view model_and_data = "What is trained";
-inline constexpr std::string_view workers = "By whom";
-inline constexpr std::string_view optimization = "How";
-inline constexpr std::string_view synchronization = "How replicas meet";
-inline constexpr std::string_view server = "What a parameter server does";
-inline constexpr std::string_view stopping = "Until when";
-inline constexpr std::string_view outputs = "What is kept";
-inline constexpr std::string_view failures = "When to give up";
+inline constexpr std::string_view model_and_data = "Model and data";
+inline constexpr std::string_view workers = "Workers and devices";
+inline constexpr std::string_view optimization = "Optimization";
+inline constexpr std::string_view synchronization = "Synchronization";
+inline constexpr std::string_view server = "Parameter server";
+inline constexpr std::string_view compression = "Compression";
+inline constexpr std::string_view stopping = "Stopping";
+inline constexpr std::string_view outputs = "Outputs";
+inline constexpr std::string_view failures = "Failure handling";
+inline constexpr std::string_view configuration = "Configuration";
+inline constexpr std::string_view logging = "Logging";
+inline constexpr std::string_view rendezvous = "Rendezvous";
 
 }  // namespace syncopate::option_group

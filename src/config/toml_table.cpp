@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "config/text.hpp"
 
 namespace syncopate {
 namespace {
@@ -17,26 +17,6 @@ std::string type_name(const toml::node& node) {
   std::ostringstream name;
   name << node.type();
   return name.str();
-}
-
-/// Insertions, deletions and replacements that turn one word into the other (Levenshtein 1966).
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-std::string_view nearest(std::string_view word, std::initializer_list<std::string_view> choices) {
-  return *std::ranges::min_element(
-      choices, {}, [&](std::string_view choice) { return edit_distance(word, choice); });
 }
 
 std::string in_words(Interval allowed) {
@@ -53,17 +33,58 @@ std::string location(const std::string& file, const toml::source_region& where) 
                      std::max<toml::source_index>(1, where.begin.column));
 }
 
+/// Empty for an array, a table or a date.
+OptionValue value_of(const toml::node& node) {
+  OptionValue value;
+  node.visit([&](const auto& typed) {
+    if constexpr (toml::is_boolean<decltype(typed)> || toml::is_integer<decltype(typed)> ||
+                  toml::is_floating_point<decltype(typed)> || toml::is_string<decltype(typed)>) {
+      value = typed.get();
+    }
+  });
+  return value;
+}
+
 }  // namespace
 
-TomlTable::TomlTable(std::string file, const toml::table& table, std::string what)
-    : file_(std::move(file)), table_(&table), what_(std::move(what)) {}
+TomlTable TomlTable::read(const std::filesystem::path& path, std::string title) {
+  return parse(read_file(path), path.string(), std::move(title));
+}
+
+TomlTable TomlTable::parse(std::string_view text, std::string source, std::string title) {
+  try {
+    TomlTable table;
+    table.document_ = std::make_shared<const toml::table>(toml::parse(text, source));
+    table.table_ = table.document_.get();
+    table.file_ = std::move(source);
+    table.title_ = std::move(title);
+    return table;
+  } catch (const toml::parse_error& error) {
+    throw ConfigError(fmt::format("{}: {}", location(source, error.source()), error.description()));
+  }
+}
+
+TomlTable::TomlTable(const TomlTable& parent, const toml::table& table, std::string title)
+    : file_(parent.file_), document_(parent.document_), table_(&table), title_(std::move(title)) {}
 
 void TomlTable::allow(std::initializer_list<std::string_view> keys) const {
   for (const auto& [key, node] : *table_) {
     if (std::ranges::find(keys, key.str()) == keys.end()) {
-      throw ConfigError(fmt::format("{}: unknown key '{}' in {}; did you mean '{}'?",
-                                    location(file_, key.source()), key.str(), what_,
-                                    nearest(key.str(), keys)));
+      refuse_key(key, keys);
+    }
+  }
+}
+
+void TomlTable::for_each(const SetValue& set, std::span<const std::string_view> known) const {
+  for (const auto& [key, node] : *table_) {
+    bool taken = false;
+    try {
+      taken = set(key.str(), value_of(node));
+    } catch (const ConfigError& error) {
+      refuse_at(node.source(), fmt::format("{}: {}", key.str(), error.what()));
+    }
+    if (!taken) {
+      refuse_key(key, known);
     }
   }
 }
@@ -89,7 +110,7 @@ std::optional<double> TomlTable::number(std::string_view key, Interval allowed) 
   }
   const double number = *node->value<double>();
   if (!contains(allowed, number)) {
-    refuse_at(*node,
+    refuse_at(node->source(),
               fmt::format("{}: expected a number {}, found {}", key, in_words(allowed), number));
   }
   return number;
@@ -105,8 +126,9 @@ std::optional<std::uint32_t> TomlTable::whole(std::string_view key, Interval all
   }
   const auto number = *node->value<std::int64_t>();
   if (!contains(allowed, static_cast<double>(number))) {
-    refuse_at(*node, fmt::format("{}: expected a whole number from {:.0f} to {:.0f}, found {}", key,
-                                 allowed.least, allowed.most, number));
+    refuse_at(node->source(),
+              fmt::format("{}: expected a whole number from {:.0f} to {:.0f}, found {}", key,
+                          allowed.least, allowed.most, number));
   }
   return static_cast<std::uint32_t>(number);
 }
@@ -114,7 +136,7 @@ std::optional<std::uint32_t> TomlTable::whole(std::string_view key, Interval all
 double TomlTable::needed_number(std::string_view key, Interval allowed) const {
   const auto found = number(key, allowed);
   if (!found) {
-    refuse(fmt::format("expected {} in {}, found none", key, what_));
+    refuse(fmt::format("expected {} in {}, found none", key, title_));
   }
   return *found;
 }
@@ -127,7 +149,7 @@ std::optional<TomlTable> TomlTable::table(std::string_view key) const {
   if (!node->is_table()) {
     refuse_type(key, *node, fmt::format("a table, [{}]", key));
   }
-  return TomlTable(file_, *node->as_table(), fmt::format("[{}]", key));
+  return TomlTable(*this, *node->as_table(), fmt::format("[{}]", key));
 }
 
 std::vector<TomlTable> TomlTable::tables(std::string_view key) const {
@@ -144,31 +166,38 @@ std::vector<TomlTable> TomlTable::tables(std::string_view key) const {
     if (!element.is_table()) {
       refuse_type(key, element, expected);
     }
-    found.emplace_back(file_, *element.as_table(), fmt::format("[[{}]]", key));
+    found.push_back(TomlTable(*this, *element.as_table(), fmt::format("[[{}]]", key)));
   }
   return found;
 }
 
 void TomlTable::refuse(std::string_view message) const {
-  refuse_at(*table_, message);
+  refuse_at(table_->source(), message);
 }
 
-void TomlTable::refuse_at(const toml::node& node, std::string_view message) const {
-  throw ConfigError(fmt::format("{}: {}", location(file_, node.source()), message));
+void TomlTable::refuse_at(const toml::source_region& where, std::string_view message) const {
+  throw ConfigError(fmt::format("{}: {}", location(file_, where), message));
+}
+
+void TomlTable::refuse_key(const toml::key& key, std::span<const std::string_view> known) const {
+  refuse_at(key.source(),
+            fmt::format("unknown key '{}'{}{}", key.str(), title_.empty() ? "" : " in " + title_,
+                        suggestion(key.str(), known)));
 }
 
 void TomlTable::refuse_type(std::string_view key, const toml::node& found,
                             std::string_view expected) const {
-  refuse_at(found, fmt::format("{}: expected {}, found {}", key, expected, type_name(found)));
+  refuse_at(found.source(),
+            fmt::format("{}: expected {}, found {}", key, expected, type_name(found)));
 }
 
-toml::table parse_toml(const std::filesystem::path& path) {
-  try {
-    return toml::parse(read_file(path), path.string());
-  } catch (const toml::parse_error& error) {
-    throw ConfigError(
-        fmt::format("{}: {}", location(path.string(), error.source()), error.description()));
+std::string to_toml(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    std::ostringstream quoted;
+    quoted << toml::value<std::string>(*text);
+    return quoted.str();
   }
+  return to_text(value);
 }
 
 }  // namespace syncopate

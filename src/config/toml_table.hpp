@@ -4,11 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "config/option.hpp"
 
 namespace syncopate {
 
@@ -24,16 +29,25 @@ struct Interval {
 /// empty result; a value of another type, or out of range, is refused.
 class TomlTable {
  public:
-  /// `what` names the table in messages: "[[devices]]". `table` must outlive this.
-  TomlTable(std::string file, const toml::table& table, std::string what);
+  /// Reads a file. `title` names its table in messages: "a cluster file"; it may be empty.
+  /// Errors: ConfigError, when the file is not TOML; DataError, when it cannot be read.
+  static TomlTable read(const std::filesystem::path& path, std::string title);
+  /// Reads a text. `source` stands for the file in messages. Errors: ConfigError, when the text is not TOML.
+  static TomlTable parse(std::string_view text, std::string source, std::string title);
 
   /// Refuses every key but `keys`, and suggests the nearest of them.
   void allow(std::initializer_list<std::string_view> keys) const;
 
+  /// Passes each key and its value to `set`, in the order of keys. The value of an array, a table or a date is
+  /// empty. A ConfigError of `set` gets the position of the value. Where `set` returns false, the key is refused,
+  /// and the nearest of `known` is suggested.
+  using SetValue = std::function<bool(std::string_view key, const OptionValue& value)>;
+  void for_each(const SetValue& set, std::span<const std::string_view> known) const;
+
   std::optional<std::string> text(std::string_view key) const;
   std::optional<double> number(std::string_view key, Interval allowed) const;
   std::optional<std::uint32_t> whole(std::string_view key, Interval allowed) const;
-  /// A number that must be there.
+  /// A number that must be present.
   double needed_number(std::string_view key, Interval allowed) const;
 
   std::optional<TomlTable> table(std::string_view key) const;
@@ -43,17 +57,21 @@ class TomlTable {
   [[noreturn]] void refuse(std::string_view message) const;
 
  private:
-  [[noreturn]] void refuse_at(const toml::node& node, std::string_view message) const;
+  TomlTable() = default;
+  TomlTable(const TomlTable& parent, const toml::table& table, std::string title);
+
+  [[noreturn]] void refuse_at(const toml::source_region& where, std::string_view message) const;
+  [[noreturn]] void refuse_key(const toml::key& key, std::span<const std::string_view> known) const;
   [[noreturn]] void refuse_type(std::string_view key, const toml::node& found,
                                 std::string_view expected) const;
 
   std::string file_;
-  const toml::table* table_;
-  std::string what_;
+  std::shared_ptr<const toml::table> document_;  ///< owned by all tables of the document
+  const toml::table* table_ = nullptr;
+  std::string title_;
 };
 
-/// Parses a file. Errors: ConfigError, `file:line:column: …`, when it is not TOML; DataError, when
-/// it cannot be read.
-toml::table parse_toml(const std::filesystem::path& path);
+/// A value as `TomlTable` reads it back.
+std::string to_toml(const OptionValue& value);
 
 }  // namespace syncopate

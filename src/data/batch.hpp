@@ -25,4 +25,12 @@ struct Batch {
   std::size_t samples() const { return labels.size(); }
 };
 
+/// The position of a worker in its part of the training data.
+struct DataPosition {
+  std::uint64_t batch = 0;  ///< finished mini-batches
+  std::uint64_t taken = 0;  ///< samples taken from the next mini-batch
+
+  friend bool operator==(const DataPosition&, const DataPosition&) = default;
+};
+
 }  // namespace syncopate

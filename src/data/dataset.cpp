@@ -1,46 +1,69 @@
 #include "data/dataset.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <system_error>
 
 #include "base/errors.hpp"
 #include "data/idx.hpp"
-#include "data/refusal.hpp"
-#include "data/synthetic.hpp"
 
 namespace syncopate {
 namespace {
 
-const std::array<std::string, 3> names{"fashion-mnist", "mnist", "synthetic"};
-
 /// A dataset of four IDX files as they are distributed.
 struct IdxDataset {
+  std::string name;
   std::uint32_t classes;
   SampleShape shape;
   float mean;
   float standard_deviation;
   const char* default_folder;  ///< empty where no Debian package holds the files
-  const char* remedy;          ///< when they are not there
+  const char* remedy;          ///< when the files are missing
 };
 
-constexpr IdxDataset fashion_mnist{10,
-                                   {1, 28, 28},
-                                   0.2860F,
-                                   0.3530F,
-                                   "/usr/share/datasets/fashion-mnist",
-                                   "install Debian's package dataset-fashion-mnist, or pass the "
-                                   "folder of its files as --data-dir"};
+const IdxDataset idx_datasets[] = {
+    {.name = "fashion-mnist",
+     .classes = 10,
+     .shape = {1, 28, 28},
+     .mean = 0.2860F,
+     .standard_deviation = 0.3530F,
+     .default_folder = "/usr/share/datasets/fashion-mnist",
+     .remedy = "install Debian's package dataset-fashion-mnist, or pass the folder of its files as "
+               "--data-dir"},
+    {.name = "mnist",
+     .classes = 10,
+     .shape = {1, 28, 28},
+     .mean = 0.1307F,
+     .standard_deviation = 0.3081F,
+     .default_folder = "",
+     .remedy = "no Debian package holds MNIST: fetch its four files and pass their folder as "
+               "--data-dir"}};
 
-constexpr IdxDataset mnist{
-    10,
-    {1, 28, 28},
-    0.1307F,
-    0.3081F,
-    "",
-    "no Debian package holds MNIST: fetch its four files and pass their folder as --data-dir"};
+const std::string synthetic = "synthetic";
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  std::ranges::transform(idx_datasets, std::back_inserter(names), &IdxDataset::name);
+  names.push_back(synthetic);
+  return names;
+}
+
+/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown name.
+const IdxDataset* files_of(const std::string& name) {
+  const auto* const found = std::ranges::find(idx_datasets, name, &IdxDataset::name);
+  if (found != std::end(idx_datasets)) {
+    return found;
+  }
+  if (name == synthetic) {
+    return nullptr;
+  }
+  throw ConfigError(
+      fmt::format("unknown dataset '{}': expected one of {}", name, fmt::join(all_names(), ", ")));
+}
 
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& file,
                                 const char* remedy) {
@@ -93,14 +116,13 @@ ImageSet load_set(const IdxDataset& kind, const std::filesystem::path& folder,
   return {kind.shape, std::move(images.values), std::move(labels.values)};
 }
 
-Dataset load_idx_dataset(const std::string& name, const IdxDataset& kind,
-                         const std::filesystem::path& chosen, Which which) {
+Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& chosen, Which which) {
   const std::filesystem::path folder = chosen.empty() ? kind.default_folder : chosen;
   if (folder.empty()) {
-    throw DataError(fmt::format("{}: expected a folder, found none; {}", name, kind.remedy));
+    throw DataError(fmt::format("{}: expected a folder, found none; {}", kind.name, kind.remedy));
   }
   const ImageSet none{kind.shape, {}, {}};
-  return {name,
+  return {kind.name,
           kind.classes,
           kind.mean,
           kind.standard_deviation,
@@ -121,21 +143,17 @@ std::array<float, 256> normalisation(const Dataset& dataset) {
 }  // namespace
 
 std::span<const std::string> dataset_names() {
+  static const std::vector<std::string> names = all_names();
   return names;
 }
 
+bool reads_files(const std::string& name) {
+  return files_of(name) != nullptr;
+}
+
 Dataset load_dataset(const std::string& name, const std::filesystem::path& folder, Which which) {
-  if (name == "fashion-mnist") {
-    return load_idx_dataset(name, fashion_mnist, folder, which);
-  }
-  if (name == "mnist") {
-    return load_idx_dataset(name, mnist, folder, which);
-  }
-  if (name == "synthetic") {
-    return make_synthetic(which);
-  }
-  throw ConfigError(
-      fmt::format("unknown dataset '{}': expected one of {}", name, fmt::join(names, ", ")));
+  const IdxDataset* const files = files_of(name);
+  return files == nullptr ? make_synthetic(which) : load_idx_dataset(*files, folder, which);
 }
 
 void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,

@@ -11,7 +11,7 @@
 #include <span>
 #include <system_error>
 
-#include "data/refusal.hpp"
+#include "base/errors.hpp"
 
 namespace syncopate {
 namespace {
@@ -145,6 +145,11 @@ void read_values(ByteSource& source, std::uint64_t count, std::vector<std::uint8
 }
 
 }  // namespace
+
+void refuse(const std::filesystem::path& path, const Refusal& why) {
+  throw DataError(fmt::format("{}: expected {}, found {}; {}", path.string(), why.expected,
+                              why.found, why.remedy));
+}
 
 IdxArray read_idx(const std::filesystem::path& path, std::uint32_t dimensions) {
   ByteSource source(path);

@@ -2,9 +2,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace syncopate {
+
+/// Why a data file is refused.
+struct Refusal {
+  std::string expected;
+  std::string found;
+  std::string remedy;
+};
+
+inline constexpr const char* fetch_again = "the file is damaged: fetch it again";
+
+/// Throws the DataError that names the file and says why, on one line.
+[[noreturn]] void refuse(const std::filesystem::path& path, const Refusal& why);
 
 /// An array of bytes with its dimensions, outermost first.
 struct IdxArray {

@@ -87,7 +87,7 @@ void Partition::expect_least(const Parts& parts) const {
       throw ConfigError(fmt::format(
           "split {} leaves worker {} {} samples, fewer than a mini-batch of {}{}; use fewer "
           "workers, smaller batches or {}",
-          options_.split.to_string(), rank, parts[rank].size(), least_of(rank),
+          to_string(options_.split), rank, parts[rank].size(), least_of(rank),
           drawn ? fmt::format(", in the last of {} draws", draws_at_most) : "",
           drawn ? "a larger alpha" : "another split"));
     }

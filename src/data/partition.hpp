@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "data/skewed_parts.hpp"
 #include "data/split.hpp"
 
 namespace syncopate {

@@ -1,10 +1,9 @@
-#include "data/synthetic.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/random.hpp"
+#include "data/dataset.hpp"
 
 namespace syncopate {
 namespace {

@@ -1,10 +1,7 @@
 #include "device/cluster_file.hpp"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
-#include "base/errors.hpp"
-#include "base/file.hpp"
 #include "config/toml_table.hpp"
 
 namespace syncopate {
@@ -61,8 +58,10 @@ LinkProfile read_link(const TomlTable& table) {
   return link;
 }
 
-ClusterFile read(const std::filesystem::path& path, const toml::table& root) {
-  const TomlTable table(path.string(), root, "a cluster file");
+}  // namespace
+
+ClusterFile read_cluster_file(const std::filesystem::path& path) {
+  const TomlTable table = TomlTable::read(path, "a cluster file");
   table.allow({"name", "batch_samples", "devices", "pauses", "link"});
   ClusterFile cluster;
   cluster.name = table.text("name").value_or(path.stem().string());
@@ -80,12 +79,6 @@ ClusterFile read(const std::filesystem::path& path, const toml::table& root) {
     cluster.link = read_link(*link);
   }
   return cluster;
-}
-
-}  // namespace
-
-ClusterFile read_cluster_file(const std::filesystem::path& path) {
-  return read(path, parse_toml(path));
 }
 
 }  // namespace syncopate

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "membership/coordinator.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
 namespace syncopate {
 namespace {
 
-constexpr Duration time_to_explain = std::chrono::seconds(3);
-constexpr Duration farewell = std::chrono::seconds(10);
-constexpr Duration time_to_judge = std::chrono::seconds(60);
+constexpr Duration abort_limit = std::chrono::seconds(3);
+constexpr Duration closing_limit = std::chrono::seconds(10);
+constexpr Duration answer_limit = std::chrono::seconds(60);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -54,14 +53,14 @@ void decline(World& world, const std::exception& why) {
   wire::ToCoordinator message;
   *message.mutable_abort() = to_abort(why);
   post_to_coordinator(world.transport(), message);
-  world.transport().close(world.now() + farewell);
+  world.transport().close(world.now() + closing_limit);
 }
 
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       changed_(world.make_event()),
-      beat_now_(world.make_event()),
+      heartbeat_now_(world.make_event()),
       stop_asked_(world.make_event()) {
   options_.join.set_address(world.transport().address());
 }
@@ -73,9 +72,9 @@ MemberLink::~MemberLink() {
 const View& MemberLink::join() {
   wire::ToCoordinator message;
   *message.mutable_join() = options_.join;
-  tell(message);
-  ear_ = world_.spawn("control", [this] { listen(); });
-  heart_ = world_.spawn("heartbeat", [this] { beat(); });
+  send(message);
+  receive_loop_ = world_.spawn("control", [this] { receive(); });
+  heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
   wait_until([this] { return received_view_.has_value(); });
   view_ = *received_view_;
   for (const Member& member : view_.members) {
@@ -119,7 +118,7 @@ bool MemberLink::sleep_unless_stopped(TimePoint when) {
 void MemberLink::report_complete() {
   wire::ToCoordinator message;
   message.mutable_complete();
-  tell(message);
+  send(message);
 }
 
 std::optional<double> MemberLink::speed_share() const {
@@ -167,7 +166,7 @@ std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
   wire::ToCoordinator message;
   *message.mutable_arrived() = arrived;
   message.mutable_arrived()->set_barrier(++barriers_);
-  tell(message);
+  send(message);
   return barriers_;
 }
 
@@ -185,39 +184,13 @@ void MemberLink::wait_until(const std::function<bool()>& ready) {
 void MemberLink::report(const wire::Evaluation& evaluation) {
   wire::ToCoordinator message;
   *message.mutable_evaluation() = evaluation;
-  tell(message);
+  send(message);
 }
 
 void MemberLink::report(const wire::Checkpoint& checkpoint) {
   wire::ToCoordinator message;
   *message.mutable_checkpoint() = checkpoint;
-  tell(message);
-}
-
-void MemberLink::report(const StepReport& report) {
-  wire::ToCoordinator message;
-  wire::Stepped& stepped = *message.mutable_stepped();
-  stepped.set_round(report.round);
-  stepped.set_steps(report.steps);
-  stepped.set_samples(report.samples);
-  stepped.set_seconds(to_seconds(report.took));
-  stepped.set_meets(report.meets);
-  stepped.set_communicated_seconds(to_seconds(report.communicated));
-  tell(message);
-}
-
-PaceOrder MemberLink::order() const {
-  const std::scoped_lock lock(mutex_);
-  return order_;
-}
-
-/// Orders come in the order in which they were given; one without a meeting leaves the last in force.
-void MemberLink::follow(const wire::Pace& pace) {
-  order_.step_samples = pace.step_samples();
-  if (pace.meet_after() > 0) {
-    order_.round = pace.round();
-    order_.meet_after = pace.meet_after();
-  }
+  send(message);
 }
 
 std::vector<Rank> MemberLink::lost() const {
@@ -240,13 +213,13 @@ Duration MemberLink::report_wait(const LongWait& wait) {
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
-  tell(message);
-  report->answered->wait(world_.now() + time_to_judge);
+  send(message);
+  report->answered->wait(world_.now() + answer_limit);
   const std::scoped_lock lock(mutex_);
   unanswered_.erase(missing.wait());
   if (!report->more) {
     throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
-                               to_seconds(time_to_judge), missing.operation()));
+                               to_seconds(answer_limit), missing.operation()));
   }
   return *report->more;
 }
@@ -288,10 +261,9 @@ void MemberLink::fail(const std::exception& error) {
   // Who was lost, and why, the coordinator finds out by itself.
   if (!dynamic_cast<const PeerLost*>(&error)) {
     *message.mutable_abort() = to_abort(error);
-    tell(message);
+    send(message);
   }
-  world_.sleep_for(
-      time_to_explain);  // the answer cancels the node, and so ends this with its error
+  world_.sleep_for(abort_limit);  // the answer cancels the node, and so ends this with its error
   std::rethrow_exception(original);
 }
 
@@ -302,8 +274,8 @@ void MemberLink::leave(const wire::Leave& leave) {
   }
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
-  tell(message);
-  world_.transport().close(world_.now() + farewell);
+  send(message);
+  world_.transport().close(world_.now() + closing_limit);
   end_tasks();
 }
 
@@ -312,14 +284,14 @@ void MemberLink::end_tasks() {
     const std::scoped_lock lock(mutex_);
     leaving_ = true;
   }
-  if (heart_ || ear_) {
+  if (heartbeat_task_ || receive_loop_) {
     world_.cancel(std::make_exception_ptr(Cancelled("this member has left its job")));
   }
-  heart_.reset();
-  ear_.reset();
+  heartbeat_task_.reset();
+  receive_loop_.reset();
 }
 
-void MemberLink::beat() {
+void MemberLink::send_heartbeats() {
   try {
     for (;;) {
       wire::ToCoordinator message;
@@ -328,8 +300,8 @@ void MemberLink::beat() {
         *message.mutable_heartbeat() = status_;
       }
       message.mutable_heartbeat()->set_progress(progress_);
-      tell(message);
-      beat_now_->wait(world_.now() + options_.heartbeat_every);
+      send(message);
+      heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }
   } catch (const Error&) {
     // The node was cancelled: `listen` or `end_tasks` did it and told why.
@@ -337,7 +309,7 @@ void MemberLink::beat() {
   }
 }
 
-void MemberLink::listen() {
+void MemberLink::receive() {
   try {
     for (;;) {
       const Message message =
@@ -372,7 +344,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     switch (message.body_case()) {
       case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
       case wire::FromCoordinator::kReleased: pass(message.released()); break;
-      case wire::FromCoordinator::kPace: follow(message.pace()); break;
+      case wire::FromCoordinator::kPace: dispatch(message); break;
       case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
       case wire::FromCoordinator::kStop:
         stop_reason_ = message.stop().reason();
@@ -396,10 +368,22 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   }
   changed_->notify();
   if (message.released().restarts()) {
-    beat_now_->notify();  // from here on as in a run that is resumed
+    heartbeat_now_->notify();  // from here on as in a run that is resumed
   }
   if (message.has_stop()) {
     stop_asked_->notify();
+  }
+}
+
+void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {
+  const std::scoped_lock lock(mutex_);
+  handlers_[kind] = std::move(handler);
+}
+
+void MemberLink::dispatch(const wire::FromCoordinator& message) const {
+  const auto handler = handlers_.find(message.body_case());
+  if (handler != handlers_.end() && handler->second) {
+    handler->second(message);
   }
 }
 
@@ -412,7 +396,7 @@ void MemberLink::pass(const wire::Released& released) {
   }
 }
 
-void MemberLink::tell(const wire::ToCoordinator& message) {
+void MemberLink::send(const wire::ToCoordinator& message) {
   post_to_coordinator(world_.transport(), message);
 }
 

@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "pacer/pacer_client.hpp"
-#include "runtime/failure_listener.hpp"
-#include "runtime/view.hpp"
+#include "runtime/control_link.hpp"
+#include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
 
@@ -37,7 +36,7 @@ void decline(World& world, const std::exception& why);
 /// why, so that no task of it waits any longer.
 ///
 /// Thread: one owner; the background tasks are its own.
-class MemberLink : public PacerClient, public FailureListener, public WaitArbiter {
+class MemberLink : public ControlLink, public FailureListener, public WaitArbiter {
  public:
   struct Options {
     wire::Join join;  ///< its address is filled in
@@ -90,8 +89,8 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);
 
-  void report(const StepReport& report) override;
-  PaceOrder order() const override;
+  void send(const wire::ToCoordinator& message) override;
+  void on(wire::FromCoordinator::BodyCase kind, Handler handler) override;
 
   std::vector<Rank> lost() const override;
   void finished() override;
@@ -114,15 +113,14 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
     std::optional<Duration> more{};
   };
 
-  void beat();
-  void listen();
+  void send_heartbeats();
+  void receive();
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& gone);
-  void follow(const wire::Pace& pace);
+  void dispatch(const wire::FromCoordinator& message) const;
   void pass(const wire::Released& released);
   void extend(const wire::MoreTime& answer);
   void end_job(const std::exception_ptr& why);
-  void tell(const wire::ToCoordinator& message);
   std::uint64_t arrive(const wire::Arrived& arrived = {});
   void end_tasks();
   /// Blocks until `ready`, which is asked under the mutex.
@@ -135,12 +133,12 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   std::atomic<std::uint64_t> progress_ = 0;
 
   mutable std::mutex mutex_;  // guards the members below
+  std::map<wire::FromCoordinator::BodyCase, Handler> handlers_;
   wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
   bool complete_ = false;
   std::optional<double> speed_share_;
-  PaceOrder order_;
   bool introduced_ = false;             ///< the transport knows the members of the view
   std::vector<wire::Dropped> dropped_;  ///< all of them
   std::size_t taken_ = 0;               ///< of these, by `take_dropped`
@@ -152,11 +150,11 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   bool leaving_ = false;
   std::exception_ptr ended_;  ///< why the job did
 
-  std::unique_ptr<Event> changed_;   // something arrived for the owner
-  std::unique_ptr<Event> beat_now_;  // ends the pause between heartbeats
+  std::unique_ptr<Event> changed_;        // something arrived for the owner
+  std::unique_ptr<Event> heartbeat_now_;  // ends the pause between heartbeats
   std::unique_ptr<Event> stop_asked_;
-  std::unique_ptr<Task> heart_;
-  std::unique_ptr<Task> ear_;
+  std::unique_ptr<Task> heartbeat_task_;
+  std::unique_ptr<Task> receive_loop_;
 };
 
 }  // namespace syncopate

@@ -17,12 +17,12 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
-std::string cannot_join(const Places::Wish& wish, const std::string& objection) {
-  return fmt::format("{} cannot join: {}", wish.who(), objection);
+std::string cannot_join(const JobSlots::SlotRequest& request, const std::string& objection) {
+  return fmt::format("{} cannot join: {}", request.describe(), objection);
 }
 
 template <class Message>
-Places::Wish wish_of(const Message& message, std::optional<std::uint32_t> index) {
+JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint32_t> index) {
   return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
 }
 
@@ -40,10 +40,10 @@ Membership::Membership(Options options, TimePoint now)
     : options_(std::move(options)),
       started_(now),
       reminded_(now),
-      places_({.workers = options_.workers,
-               .servers = options_.servers,
-               .evaluators = options_.evaluators}),
-      judge_(options_.waits) {}
+      slots_({.workers = options_.workers,
+              .servers = options_.servers,
+              .evaluators = options_.evaluators}),
+      wait_policy_(options_.waits) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
   if (ended_ || refused_.contains(node)) {
@@ -56,31 +56,31 @@ Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
     return {AnswerEnquiry{node, join->second.index()}};
   }
   const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
-  const Places::Wish wish = wish_of(enquiry, index);
+  const JobSlots::SlotRequest request = request_of(enquiry, index);
   const std::optional<std::string> late = view_ ? std::optional(too_late) : std::nullopt;
-  const auto objection = late ? late : places_.objection_to(node, wish);
+  const auto objection = late ? late : slots_.objection_to(node, request);
   if (objection) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(request, *objection));
   }
-  return {AnswerEnquiry{node, places_.take(node, wish)}};
+  return {AnswerEnquiry{node, slots_.take(node, request)}};
 }
 
 Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
   if (ended_ || refused_.contains(node)) {
     return {};
   }
-  const Places::Wish wish = wish_of(join, join.index());
+  const JobSlots::SlotRequest request = request_of(join, join.index());
   if (const auto objection = objection_to(node, join)) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(request, *objection));
   }
-  places_.take(node, wish);
-  places_.fill(node);
+  slots_.take(node, request);
+  slots_.fill(node);
   joins_.emplace(node, join);
   lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
   if (join.role() == wire::ROLE_WORKER) {
-    judge_.joined(node, now);
+    wait_policy_.joined(node, now);
   }
-  if (!places_.all_filled()) {
+  if (!slots_.all_filled()) {
     return {};
   }
   install_view();
@@ -94,7 +94,7 @@ std::optional<std::string> Membership::objection_to(NodeId node, const wire::Joi
   if (joins_.contains(node)) {
     return "it has joined before";
   }
-  if (const auto objection = places_.objection_to(node, wish_of(join, join.index()))) {
+  if (const auto objection = slots_.objection_to(node, request_of(join, join.index()))) {
     return objection;
   }
   if (!options_.agreement.empty() && join.agreement() != options_.agreement) {
@@ -104,7 +104,7 @@ std::optional<std::string> Membership::objection_to(NodeId node, const wire::Joi
   for (const auto& [other_node, other] : joins_) {
     if (other.agreement() != join.agreement()) {
       return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
-                         place_name(other.role(), other.index()), other.agreement());
+                         slot_name(other.role(), other.index()), other.agreement());
     }
   }
   return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<std::string> Membership::objection_to(NodeId node, const wire::Joi
 Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason) {
   refused_.insert(node);
   if (!joins_.contains(node)) {
-    places_.give_back(node);
+    slots_.give_back(node);
   }
   return {RefuseJoin{node, abort_of(kind, reason, node)}};
 }
@@ -149,7 +149,7 @@ Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimeP
     life->second.silence.observed(now - life->second.last_heard);
     life->second.last_heard = now;
     life->second.last = heartbeat;
-    judge_.heard(node, heartbeat, now);
+    wait_policy_.on_heartbeat(node, heartbeat, now);
   }
   return {};
 }
@@ -193,11 +193,12 @@ Decisions Membership::missing(NodeId reporter, const wire::Missing& report, Time
   if (ended_ || !is_present(reporter)) {
     return {};
   }
-  const WaitJudge::Verdict verdict = judge_.judge({.from = reporter,
-                                                   .awaited = nodes_of(report),
-                                                   .waited = from_seconds(report.waited_seconds()),
-                                                   .limit = from_seconds(report.limit_seconds())},
-                                                  now);
+  const WaitPolicy::Verdict verdict =
+      wait_policy_.decide({.from = reporter,
+                           .awaited = nodes_of(report),
+                           .waited = from_seconds(report.waited_seconds()),
+                           .limit = from_seconds(report.limit_seconds())},
+                          now);
   if (verdict.more) {
     return {ExtendWait{reporter, report.wait(), *verdict.more}};
   }
@@ -232,7 +233,7 @@ std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
 
 /// Where workers do not synchronize with each other, one that is missing without a sign of hanging may be innocent:
 /// the server waits for it, too.
-Decisions Membership::go_on_or_end_without(const WaitJudge::Verdict& verdict,
+Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
                                            const std::string& reason) {
   const std::vector<NodeId>& missing = verdict.missing;
   if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
@@ -264,7 +265,7 @@ Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
 
 Decisions Membership::lost(NodeId node, TimePoint now) {
   if (!joins_.contains(node)) {
-    places_.give_back(node);
+    slots_.give_back(node);
   }
   return go_on_or_end(wire::Abort::KIND_PEER_LOST,
                       fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
@@ -311,7 +312,7 @@ Decisions Membership::left(NodeId node) {
 
 Decisions Membership::go_on_without(NodeId node, Standing standing) {
   lives_.at(node).standing = standing;
-  judge_.gone(node);
+  wait_policy_.gone(node);
   if (!view_) {
     return {};
   }
@@ -345,13 +346,13 @@ Decisions Membership::gathering_passed(TimePoint now) {
   if (now - started_ > options_.gathering) {
     return end(wire::Abort::KIND_TIMED_OUT,
                fmt::format("after {:.0f} s there is still no sign of {}",
-                           to_seconds(options_.gathering), places_.absent()));
+                           to_seconds(options_.gathering), slots_.absent()));
   }
   if (now - reminded_ < options_.remind_every) {
     return {};
   }
   reminded_ = now;
-  return {NameAbsent{places_.absent()}};
+  return {ReportAbsent{slots_.absent()}};
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
@@ -371,7 +372,7 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
   const std::string sign = fmt::format(
       "last heard {:.1f} s ago, in {} of step {}", to_seconds(now - life->second.last_heard),
       last.phase().empty() ? "start-up" : last.phase(), last.step());
-  const StepWatch* const watch = judge_.watch(node);
+  const StepWatch* const watch = wait_policy_.watch(node);
   if (watch == nullptr || !watch->hangs(now)) {
     return sign;
   }
@@ -380,7 +381,7 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 }
 
 std::string Membership::name_of(NodeId node) const {
-  const std::string name = places_.who_is(node);
+  const std::string name = slots_.holder_name(node);
   return name.empty() ? fmt::format("node {}", node.value) : name;
 }
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "membership/places.hpp"
-#include "membership/wait_judge.hpp"
-#include "runtime/adaptive_limit.hpp"
-#include "runtime/view.hpp"
+#include "membership/job_slots.hpp"
+#include "membership/wait_policy.hpp"
+#include "runtime/job_view.hpp"
+#include "runtime/waits.hpp"
 
 namespace syncopate {
 
@@ -27,7 +27,7 @@ struct RefuseJoin {
   wire::Abort abort;
 };
 /// These have not joined yet.
-struct NameAbsent {
+struct ReportAbsent {
   std::string names;
 };
 /// Everyone expected is here: this is the view.
@@ -56,7 +56,7 @@ struct EndJob {
 /// Every member has done its work and left, or was dropped.
 struct JobDone {};
 
-using Decision = std::variant<AnswerEnquiry, RefuseJoin, NameAbsent, InstallView, ReleaseBarrier,
+using Decision = std::variant<AnswerEnquiry, RefuseJoin, ReportAbsent, InstallView, ReleaseBarrier,
                               DropWorker, ExtendWait, EndJob, JobDone>;
 using Decisions = std::vector<Decision>;
 
@@ -64,7 +64,7 @@ using Decisions = std::vector<Decision>;
 ///
 /// Events with their times go in, decisions come out. A job gathers until every expected member has
 /// joined, works until every one has left, and ends early at the first of: a member lost or silent, a
-/// reported wait for workers that are missing (`WaitJudge`), a member's own failure. A node whose join
+/// reported wait for workers that are missing (`WaitPolicy`), a member's own failure. A node whose join
 /// contradicts the job is refused, and the job gathers on.
 ///
 /// A job that spares workers goes on without one that is lost, silent or failed, once the first
@@ -87,9 +87,9 @@ class Membership {
     /// What all members must agree upon; empty: what the first that joins brings.
     std::string agreement = {};
     Duration gathering = std::chrono::seconds(60);     ///< from the start until all have joined
-    Duration remind_every = std::chrono::seconds(10);  ///< between two NameAbsent
+    Duration remind_every = std::chrono::seconds(10);  ///< between two ReportAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
-    WaitJudge::Options waits{};  ///< how long workers are waited for
+    WaitPolicy::Options waits{};  ///< how long workers are waited for
 
     /// Whether the job may go on without this worker.
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
@@ -118,7 +118,7 @@ class Membership {
 
   /// Null until everyone has joined.
   const View* view() const { return view_ ? &*view_ : nullptr; }
-  /// All joins so far, for those who judge them.
+  /// All joins so far, for those who policy them.
   const std::map<NodeId, wire::Join>& joins() const { return joins_; }
   /// Whether the node has joined and neither left nor been dropped.
   bool is_present(NodeId node) const;
@@ -139,7 +139,7 @@ class Membership {
   Decisions gathering_passed(TimePoint now);
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
-  Decisions go_on_or_end_without(const WaitJudge::Verdict& verdict, const std::string& reason);
+  Decisions go_on_or_end_without(const WaitPolicy::Verdict& verdict, const std::string& reason);
   std::string reason_of(NodeId reporter, const wire::Missing& report,
                         const std::vector<NodeId>& missing, TimePoint now) const;
   Decisions go_on_or_end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit);
@@ -157,10 +157,10 @@ class Membership {
   Options options_;
   TimePoint started_;
   TimePoint reminded_;
-  Places places_;
+  JobSlots slots_;
   std::map<NodeId, wire::Join> joins_;
   std::map<NodeId, Life> lives_;
-  WaitJudge judge_;
+  WaitPolicy wait_policy_;
   std::set<NodeId> refused_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;

@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "optim/optimizer_state.hpp"
-#include "optim/rule_memory.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 

@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "kernels/optimizer_steps.hpp"
-#include "optim/rule_memory.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 

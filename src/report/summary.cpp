@@ -189,7 +189,7 @@ Json make_summary(const RunResult& result) {
                              : static_cast<double>(job.session_samples());
   const Scoreboard& scoreboard = result.scoreboard;
   return {{"scheme", result.config.scheme},
-          {"network", result.config.network},
+          {"network", result.config.network->name},
           {"data", result.config.data},
           {"seed", result.config.seed},
           {"virtual_time", result.config.virtual_time},

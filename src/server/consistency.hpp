@@ -15,22 +15,22 @@ namespace syncopate {
 /// When what workers push enters a shard's model, and when they are answered. One for each kind of
 /// scheme; drives the store, decides by pure rules, and knows no socket.
 ///
-/// A worker asks once and waits for its answer before it asks again. What it pushed lies in its desk.
+/// A worker asks once and waits for its answer before it asks again. What it pushed lies in its slot.
 class Consistency {
  public:
   virtual ~Consistency() = default;
 
-  /// A worker has asked; with `push` its desk holds what it pushed, with `pull` it wants values.
-  /// Returns the workers to answer now, it or others; the desk of each that pulls holds its values.
-  virtual std::vector<Rank> asked(Rank worker, bool push, bool pull) = 0;
+  /// A worker has asked; with `push` its slot holds what it pushed, with `pull` it wants values.
+  /// Returns the workers to answer now, it or others; the slot of each that pulls holds its values.
+  virtual std::vector<Rank> on_request(Rank worker, bool push, bool pull) = 0;
   /// A worker has left or died. Returns the workers that need wait no longer.
-  virtual std::vector<Rank> gone(Rank worker) = 0;
+  virtual std::vector<Rank> on_gone(Rank worker) = 0;
   /// Whose gradients make up `step`: told by shard 0 to the others.
-  virtual std::vector<Rank> told(std::uint64_t step, std::span<const Rank> workers);
+  virtual std::vector<Rank> on_admitted(std::uint64_t step, std::span<const Rank> workers);
   /// Whom a worker that was not answered waits for.
   virtual std::vector<Rank> waited_for(Rank /*worker*/) const { return {}; }
   /// A job goes on from the state that was loaded into the store.
-  virtual void resumed() {}
+  virtual void on_resumed() {}
 };
 
 struct ConsistencyOptions {
@@ -39,7 +39,7 @@ struct ConsistencyOptions {
     bounded,  ///< applied as they come, answered within a bound on staleness: ssp
     backup,   ///< a step closes with the first so many gradients of it: backup
     elastic,  ///< parameters instead of gradients, drawn towards each other: easgd
-    sums,     ///< the sum of all that was pushed, to everyone: ssgd
+    reduce,   ///< the sum of all that was pushed, to everyone: ssgd
   };
 
   Kind kind = Kind::at_once;
@@ -48,7 +48,7 @@ struct ConsistencyOptions {
   float moving_rate = 0;             ///< of elastic: α
   bool first_shard = true;           ///< decides for all shards where one has to
   /// Tells the other shards whose gradients make up a step.
-  std::function<void(std::uint64_t step, const std::vector<Rank>& workers)> tell = {};
+  std::function<void(std::uint64_t step, const std::vector<Rank>& workers)> notify_shards = {};
 };
 
 /// `store` must outlive what is made.

@@ -36,8 +36,8 @@ struct Request {
   double loss_sum = 0;        ///< over those samples
   float weight = 1;           ///< of a gradient, relative to that of a batch of the mean size
   /// Where in the worker's shared memory the push is, and where the answer goes: then neither travels.
-  std::optional<std::uint64_t> push_place{};
-  std::optional<std::uint64_t> pull_place{};
+  std::optional<std::uint64_t> push_offset{};
+  std::optional<std::uint64_t> pull_offset{};
   std::vector<Rank> ranks{};  ///< of a verdict
 
   friend bool operator==(const Request&, const Request&) = default;

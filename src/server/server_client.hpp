@@ -9,8 +9,8 @@
 #include "codec/error_feedback.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
+#include "server/last_sent_copy.hpp"
 #include "server/messages.hpp"
-#include "server/shadow.hpp"
 #include "server/shard_store.hpp"
 
 namespace syncopate {
@@ -77,9 +77,9 @@ class ServerClient {
 
   template <class Value>
   std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
-  void ask(NodeId shard, const Request& request);
+  void send(NodeId shard, const Request& request);
   Request request_for(std::size_t shard, const Work& work) const;
-  bool lends_memory(std::size_t shard) const;
+  bool shares_memory(std::size_t shard) const;
   Transfers begin_pull(std::span<float> into, const std::vector<Request>& requests);
   std::span<std::byte> expected(std::size_t shard, std::span<float> part);
   void take_pulled(std::span<float> into, const std::vector<Request>& requests);
@@ -100,7 +100,7 @@ class ServerClient {
   std::vector<bool> reaches_memory_;                 ///< each shard, this worker's
   std::optional<ErrorFeedback> feedback_;            ///< of pushes; empty where they travel whole
   std::vector<std::vector<std::byte>> push_frames_;  ///< by shard
-  std::vector<Shadow> shadows_;                      ///< likewise
+  std::vector<LastSentCopy> copies_;                 ///< likewise
   Reply last_{};
   bool owes_answers_ = false;  ///< to a push alone
   Duration held_{};            ///< of the exchange under way

@@ -12,7 +12,7 @@
 #include "base/ids.hpp"
 #include "kernels/thread_pool.hpp"
 #include "optim/delay_compensation.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 #include "optim/update_rule.hpp"
 
 namespace syncopate {
@@ -27,7 +27,7 @@ struct PushFacts {
 };
 
 /// A shard and one worker: what they exchange, and what the shard knows of the worker.
-struct Desk {
+struct WorkerSlot {
   std::span<float> in;             ///< what the worker pushed last
   std::span<float> out;            ///< what it is sent
   std::vector<float> own_in;       ///< where these are, unless the worker lends memory of its own
@@ -48,7 +48,7 @@ struct ShardState {
   OptimizerState rest;         ///< the rule's state, counts, and what each worker is known by
 };
 
-/// One shard's range of the model, the rule that updates it, and a desk for each worker.
+/// One shard's range of the model, the rule that updates it, and a slot for each worker.
 ///
 /// Updates are applied whole and one after the other, so that what a worker is sent was the model at
 /// one moment. The shard counts them: its version.
@@ -64,7 +64,7 @@ class ShardStore {
     /// The learning rate after so many samples of the job.
     std::function<double(std::uint64_t samples)> learning_rate;
     std::optional<DelayCompensation::Options> compensation{};
-    std::uint32_t hands = 1;  ///< threads for an update, if it is a long one
+    std::uint32_t threads = 1;  ///< threads for an update, if it is a long one
     /// Of the job: once they are complete, what is pushed is dropped.
     std::uint64_t samples_to_train = std::numeric_limits<std::uint64_t>::max();
   };
@@ -76,8 +76,8 @@ class ShardStore {
   std::uint64_t samples() const { return samples_; }
   double loss_sum() const { return loss_sum_; }
   std::span<const float> params() const { return params_; }
-  std::uint32_t workers() const { return static_cast<std::uint32_t>(desks_.size()); }
-  Desk& desk(Rank worker) { return desks_[worker.value]; }
+  std::uint32_t workers() const { return static_cast<std::uint32_t>(slots_.size()); }
+  WorkerSlot& slot(Rank worker) { return slots_[worker.value]; }
   /// Whether what a worker was sent last is needed again, as what its next gradient is computed at.
   bool keeps_answers() const { return compensation_.has_value(); }
 
@@ -87,23 +87,23 @@ class ShardStore {
   /// Whether the samples of the job are complete: a push is then dropped, and changes nothing.
   bool is_complete() const { return samples_ >= samples_to_train_; }
 
-  /// One update with the gradient in the worker's desk; with `answer`, writes the new parameters to
-  /// the desk on the way, while they are at hand. A push without samples changes nothing.
+  /// One update with the gradient in the worker's slot; with `answer`, writes the new parameters to
+  /// the slot on the way, while they are at hand. A push without samples changes nothing.
   void apply(Rank worker, bool answer);
   /// One update with Σ weight_i g_i / Σ weight_i over the gradients in the desks of `workers` that have
   /// samples; counted, even if none of them has any.
   void apply_mean(std::span<const Rank> workers);
-  /// EASGD: moves the parameters in the worker's desk and the shard's towards each other by `rate`
+  /// EASGD: moves the parameters in the worker's slot and the shard's towards each other by `rate`
   /// (Zhang et al. 2015, equations 5 and 6).
   void exchange(Rank worker, float rate);
-  /// Writes Σ weight_i · in_i over all desks, added in the order of ranks, to every desk. The shard's
+  /// Writes Σ weight_i · in_i over all desks, added in the order of ranks, to every slot. The shard's
   /// own parameters have no part in it.
-  void sum();
-  /// Writes the parameters to a worker's desk.
+  void reduce();
+  /// Writes the parameters to a worker's slot.
   void read(Rank worker);
 
-  /// Notes down what a worker says of the push that is in its desk.
-  void take_facts(Rank worker, const PushFacts& facts);
+  /// Notes down what a worker says of the push that is in its slot.
+  void record_push(Rank worker, const PushFacts& facts);
   /// Σ n_i b_i / Σ n_i over the buffers of all workers, n_i the samples of all pushes of worker i.
   std::vector<float> mean_buffers() const;
 
@@ -114,15 +114,15 @@ class ShardStore {
  private:
   void step_with_mean(std::span<const Rank> workers, double total_weight);
   void for_each_block(const std::function<void(std::size_t first, std::size_t count)>& visit);
-  bool drops(Desk& desk);
-  void count(Desk& desk);
-  void sent(Desk& desk);
+  bool drops(WorkerSlot& slot);
+  void count(WorkerSlot& slot);
+  void sent(WorkerSlot& slot);
 
   std::vector<float> params_;
   std::unique_ptr<UpdateRule> rule_;
   std::function<double(std::uint64_t)> learning_rate_;
   std::optional<DelayCompensation> compensation_;
-  std::vector<Desk> desks_;  ///< by rank
+  std::vector<WorkerSlot> slots_;  ///< by rank
   std::uint64_t samples_to_train_;
   std::uint64_t version_ = 0;
   std::uint64_t samples_ = 0;

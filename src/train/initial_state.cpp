@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
-#include "collective/broadcast.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/ring.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"
@@ -30,7 +30,7 @@ std::string bytes_of(Group& group, const TrainConfig& config,
     return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
   }
   std::string bytes = read_file(checkpoint);
-  const Checkpoint whole(bytes, checkpoint.string(), config.network);
+  const Checkpoint whole(bytes, checkpoint.string(), std::string(config.network->name));
   for (std::uint32_t rank = 1; rank < group.size(); ++rank) {
     const std::string part = whole.without_others(Rank{rank});
     const auto view = std::as_bytes(std::span(part));
@@ -86,7 +86,8 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
 
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint) {
-  const Checkpoint whole(bytes_of(group, config, checkpoint), checkpoint.string(), config.network);
+  const Checkpoint whole(bytes_of(group, config, checkpoint), checkpoint.string(),
+                         std::string(config.network->name));
   load_checkpoint(whole, replica);
   Restored restored{.progress = whole.progress(),
                     .outer_state = whole.state(LocalRounds::state_of_outer),

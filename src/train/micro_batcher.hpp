@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/data_position.hpp"
+#include "data/batch.hpp"
 #include "train/loader.hpp"
 
 namespace syncopate {

@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "kernels/finite.hpp"
+#include "kernels/reduce.hpp"
 #include "report/counts.hpp"
 
 namespace syncopate {
@@ -67,7 +67,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       replica_(replica),
       scheme_(scheme),
       options_(std::move(options)),
-      schedule_(options_.config),
+      schedule_(schedule_of(options_.config)),
       evaluations_(options_.config.eval_every, steps_per_epoch(options_)),
       checkpoints_(options_.config.checkpoint_every, steps_per_epoch(options_)),
       begins_at_(position_at(options_, scheme.step_samples())),
@@ -89,11 +89,12 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       asked_for_checkpoint_(asked_to_evaluate_) {
   replica_.on_forward_done([this] { times_.forward_done(); });
   if (options_.leads) {
-    snapshots_.emplace(world, link,
-                       SnapshotWriter::Options{.evaluator = options_.evaluator,
-                                               .layout = layout_of(replica),
-                                               .folder = options_.folder,
-                                               .network = options_.config.network});
+    snapshots_.emplace(
+        world, link,
+        SnapshotWriter::Options{.evaluator = options_.evaluator,
+                                .layout = layout_of(replica),
+                                .folder = options_.folder,
+                                .network = std::string(options_.config.network->name)});
   }
 }
 
@@ -119,7 +120,7 @@ void Trainer::finish() {
   if (link_.job_is_complete()) {
     cancelled_ += scheme_.discard_pending();
   } else {
-    scheme_.hand_in(replica_);
+    scheme_.flush_pending(replica_);
   }
   if (options_.gathers_at_the_end) {
     enter("waiting for the others");
@@ -178,8 +179,8 @@ void Trainer::one_step() {
   machine_begun_ = clock_.now();
   begun_ = next_step_begins(outcome.spent, computed);
   times_.end_step(computed);
-  if (outcome.meeting) {
-    act_on(*outcome.meeting, pass.learning_rate);
+  if (outcome.sync_round) {
+    act_on(*outcome.sync_round, pass.learning_rate);
   }
   if (alone()) {  // nobody else has to agree, and what the meeting told may be the end
     done_ = requested.stop || reached_the_end();
@@ -383,14 +384,14 @@ void Trainer::tell_aggregate() {
   }
 }
 
-void Trainer::act_on(const Meeting& meeting, double learning_rate) {
+void Trainer::act_on(const SyncRound& meeting, double learning_rate) {
   clock_.take_off(meeting.paused);
   begun_ -= meeting.paused;
   machine_begun_ -= meeting.paused;
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
-  const OwnPart own = meeting.own.value_or(pending_);
+  const OwnContribution own = meeting.own.value_or(pending_);
   pending_ = {.steps = 0, .samples = meeting.own_since};
   estimate_.synchronized(meeting.samples, meeting.own_since);
   progress_.training = clock_.now();

@@ -7,10 +7,10 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "collective/allgather.hpp"
-#include "job/spec/names.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "collective/basic_collectives.hpp"
+#include "pacer/pacer_control.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
 #include "train/trainer.hpp"
 
@@ -96,7 +96,8 @@ void warn_of_small_batches(const JobPlan& plan) {
 /// A worker's model, and where it meets others, before its first step.
 class WorkerSetup {
  public:
-  WorkerSetup(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+  WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
+              const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
   /// What a checkpoint says of this worker's loop, and of the pacer.
@@ -131,11 +132,11 @@ class WorkerSetup {
   Progress progress_;
 };
 
-WorkerSetup::WorkerSetup(World& world, MemberLink& link, Replica& replica,
+WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
                          const WorkerOptions& options)
     : options_(options),
       replica_(replica),
-      pacer_(link),
+      pacer_(pacer),
       workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
     server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
@@ -218,7 +219,7 @@ void WorkerSetup::begin_in_shared_memory() {
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
   const auto resumed = loop();
-  shared_->leave_position(
+  shared_->store_position(
       options_.rank, {.step = progress_.step,
                       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {
@@ -251,8 +252,8 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .replica = &replica_,
              .averaging = averaging(),
              .weight = options_.plan.push_weight(),
-             .momentum = uses_momentum(config().optimizer) ? config().momentum : 0,
-             .nesterov = config().optimizer == "nesterov",
+             .momentum = optimizer_spec(config().optimizer).reads_momentum ? config().momentum : 0,
+             .nesterov = optimizer_spec(config().optimizer).looks_ahead,
              .batch_size = batch_sizes[options_.rank.value],
              .batch_sizes = batch_sizes,
              // BatchNorm, which is what has buffers, needs two samples for a variance.
@@ -261,7 +262,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .samples_done = progress_.samples,
              .outer_state = outer_state_,
              .learning_rate =
-                 [schedule = Schedule(config()), per_epoch](std::uint64_t done) {
+                 [schedule = schedule_of(config()), per_epoch](std::uint64_t done) {
                    return schedule.rate(static_cast<double>(done) / per_epoch);
                  },
              .spare_core = has_spare_core(),
@@ -271,9 +272,10 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
+  PacerLink pacer(link);
   const View& view = link.join();
   try {
-    WorkerSetup setup(world, link, replica, options);
+    WorkerSetup setup(world, link, pacer, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
     if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
       warn_of_small_batches(options.plan);

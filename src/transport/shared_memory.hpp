@@ -42,7 +42,7 @@ class SharedMemory {
   virtual std::span<std::byte> allocate_for_good(std::size_t bytes) = 0;
 
   /// Where `bytes` are, if they were allocated here.
-  virtual std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const = 0;
+  virtual std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const = 0;
 
   /// Memory of `peer`, which this node reaches; valid as long as this object. Errors: ProtocolError,
   /// for a place that is not in that node's memory.
@@ -56,10 +56,43 @@ class SharedMemory {
   virtual void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) = 0;
 
   /// Counts bytes of this node that others read where they are, and bytes that it wrote to others.
-  virtual void handed_over(std::uint64_t bytes) = 0;
+  virtual void count_zero_copy(std::uint64_t bytes) = 0;
 
   /// Sets a word of which this node is the writer, and wakes those who wait for it.
   virtual void set(SharedWord& word, std::uint32_t value) = 0;
+};
+
+/// `count` floats, zero: in memory that the other nodes of the host reach, where there is some, so that
+/// to sum them or to hand them over copies nothing. Errors: DataError, with the size needed.
+inline std::shared_ptr<float> make_values(SharedMemory* memory, std::size_t count) {
+  if (memory == nullptr) {
+    const auto own = std::make_shared<float[]>(count);
+    return {own, own.get()};
+  }
+  std::shared_ptr<std::byte> bytes = memory->allocate(count * sizeof(float));
+  auto* const values = reinterpret_cast<float*>(bytes.get());
+  return {std::move(bytes), values};
+}
+
+/// Values of `make_values` whose number is told later. `memory` may be null, and outlives this.
+class SharedValues {
+ public:
+  explicit SharedValues(SharedMemory* memory) : memory_(memory) {}
+
+  /// Room for `count` values; where there was for as many, they stay. Errors: as `make_values`.
+  void resize(std::size_t count) {
+    if (count != all_.size()) {
+      values_ = make_values(memory_, count);
+      all_ = {values_.get(), count};
+    }
+  }
+
+  std::span<float> all() const { return all_; }
+
+ private:
+  SharedMemory* memory_;
+  std::shared_ptr<float> values_;
+  std::span<float> all_;
 };
 
 }  // namespace syncopate

@@ -50,7 +50,7 @@ class Transfer {
 struct Traffic {
   std::uint64_t bytes_sent = 0;  ///< headers included, counted when handed to the transport
   std::uint64_t messages_sent = 0;
-  std::uint64_t bytes_handed_over = 0;  ///< in shared memory, without a message
+  std::uint64_t bytes_zero_copy = 0;  ///< in shared memory, without a message
 };
 
 /// Tagged messages between the numbered nodes of one job.
@@ -126,5 +126,26 @@ inline void receive_into(Transport& transport, NodeId from, Tag tag, std::span<s
                          TimePoint deadline) {
   transport.start_receive(from, tag, into)->wait(deadline);
 }
+
+/// Sums that the library below a transport makes itself: an MPI knows its network.
+///
+/// Takes part: every node that has one, all of them in every sum, in the same order.
+/// Invariant:  that all have the same bits is the library's promise, which MPI advises its makers to keep and
+///             Open MPI and MPICH do.
+/// Thread:     one sum at a time.
+class NativeAllreduce {
+ public:
+  virtual ~NativeAllreduce() = default;
+
+  /// How many nodes take part.
+  virtual std::uint32_t size() const = 0;
+
+  /// Replaces `values` by their sum over all who take part. Shape: as long on every node.
+  ///
+  /// Errors: TimedOut, where not all have come: `values` are untouched, and it may be called again; what the transport
+  ///         was cancelled with, which nobody can sum after. From the moment at which all have come it goes on to its
+  ///         end, or to that of the job.
+  virtual void allreduce(std::span<float> values, TimePoint deadline) = 0;
+};
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -36,5 +38,27 @@ class ContractCluster {
 };
 
 using MakeCluster = std::unique_ptr<ContractCluster> (*)();
+
+/// What `Transport` promises. A backend plugs itself in with
+///
+///     INSTANTIATE_TEST_SUITE_P(Tcp, TransportContract, testing::Values(make_tcp_cluster));
+class TransportContract : public testing::TestWithParam<MakeCluster> {
+ protected:
+  /// Runs two nodes, each with a body of its own.
+  void run_pair(const Body& zero, const Body& one) {
+    cluster->run(2,
+                 [&](World& world) { (world.transport().self().value == 0 ? zero : one)(world); });
+  }
+
+  std::unique_ptr<ContractCluster> cluster = GetParam()();
+};
+
+/// What `World` promises. A backend plugs itself in with
+///
+///     INSTANTIATE_TEST_SUITE_P(Real, WorldContract, testing::Values(make_tcp_cluster));
+class WorldContract : public testing::TestWithParam<MakeCluster> {
+ protected:
+  std::unique_ptr<ContractCluster> cluster = GetParam()();
+};
 
 }  // namespace syncopate::contract

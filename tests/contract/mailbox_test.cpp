@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -4,6 +4,8 @@
 // Method: segments, rings and nodes of this process, which maps what it shares a second time, as another
 //         process would; a child process that is killed while others hold its memory.
 
+#include "transport/shared_memory.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -16,13 +18,12 @@
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "base/random.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
-#include "transport/shared_values.hpp"
 #include "transport/shm/arena.hpp"
-#include "transport/shm/duplex.hpp"
 #include "transport/shm/host_memory.hpp"
+#include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace syncopate::contract {
@@ -186,9 +187,9 @@ TEST(HostMemory, IsReachedByPlace) {
   ASSERT_TRUE(other.reaches(NodeId{1}));
   EXPECT_FALSE(other.reaches(NodeId{2}));
   const auto memory = one.allocate(10'000);
-  const auto place = one.place_of({memory.get(), 10'000});
+  const auto place = one.offset_of({memory.get(), 10'000});
   ASSERT_TRUE(place);
-  EXPECT_EQ(other.place_of({memory.get(), 10'000}), std::nullopt);
+  EXPECT_EQ(other.offset_of({memory.get(), 10'000}), std::nullopt);
   memory.get()[9'999] = std::byte{5};
   EXPECT_EQ(other.at(NodeId{1}, *place, 10'000)[9'999], std::byte{5});
   EXPECT_THROW(other.at(NodeId{1}, *place, std::size_t{1} << 60), ProtocolError);
@@ -220,10 +221,10 @@ TEST(HostMemory, WakesAWaiterAndGivesUpOnTheLost) {
 }
 
 TEST(TcpSharedMemory, IsLentByNobodyWhereTheHubLendsNone) {
-  for (const bool hub_lends : {true, false}) {
-    const auto hub = make_hub({}, hub_lends);
-    const auto node = join_hub(hub->address());
-    EXPECT_EQ(node->shared_memory() != nullptr, hub_lends);
+  for (const bool coordinator_shares : {true, false}) {
+    const auto coordinator = make_coordinator({}, coordinator_shares);
+    const auto node = join_coordinator(coordinator->address());
+    EXPECT_EQ(node->shared_memory() != nullptr, coordinator_shares);
   }
 }
 

@@ -42,8 +42,8 @@ class TcpDriver : public testing::Test {
   /// Does something on this thread while it helps, and helps on for as long as that lasts at most.
   void while_helping(const std::function<void()>& work) {
     for (int looks = 0; looks < 2;) {
-      looks = 0;  // the first look is before this thread begins to help
-      driver_.help(
+      looks = 0;  // the first look is before this thread begins to run handlers
+      driver_.make_progress(
           [&] {
             if (++looks == 2) {
               work();
@@ -85,7 +85,7 @@ TEST_F(TcpDriver, RunsThemOnTheThreadThatWaits) {
 TEST_F(TcpDriver, TakesTheWorkBackWhenNobodyWaits) {
   const std::thread::id own = thread_of_next_handler();
   int looks = 0;
-  driver_.help([&] { return ++looks > 3; }, no_deadline);
+  driver_.make_progress([&] { return ++looks > 3; }, no_deadline);
   EXPECT_EQ(thread_of_next_handler(), own);
 }
 
@@ -93,7 +93,7 @@ TEST_F(TcpDriver, LetsOneHelpAtATime) {
   int looks_of_the_second = 0;
   while_helping([&] {
     std::thread second(
-        [&] { driver_.help([&] { return ++looks_of_the_second, false; }, no_deadline); });
+        [&] { driver_.make_progress([&] { return ++looks_of_the_second, false; }, no_deadline); });
     second.join();
   });
   EXPECT_EQ(looks_of_the_second, 1);
@@ -102,9 +102,9 @@ TEST_F(TcpDriver, LetsOneHelpAtATime) {
 TEST_F(TcpDriver, HelpsUntilTheDeadlineAndNotForLong) {
   int looks = 0;
   const auto never = [&] { return ++looks, false; };
-  driver_.help(never, steady_now());
+  driver_.make_progress(never, steady_now());
   EXPECT_EQ(looks, 1);
-  driver_.help(never, no_deadline);
+  driver_.make_progress(never, no_deadline);
   EXPECT_GT(looks, 1);
 }
 
@@ -130,7 +130,7 @@ TEST_F(TcpDriver, RunsEveryHandlerOnceWhileHelpersComeAndGo) {
           ran = true;
         });
         while (!ran) {
-          driver_.help([&] { return ran.load(); }, no_deadline);
+          driver_.make_progress([&] { return ran.load(); }, no_deadline);
         }
       }
     });

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/errors.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/transport_contract.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "base/random.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/transport_contract.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -2,8 +2,6 @@
 // Method: one or two nodes whose tasks meet through events; each test compares what was seen, in
 //         which order, and which error came out. Times are compared with the world's own clock only.
 
-#include "tests/contract/world_contract.hpp"
-
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -11,6 +9,7 @@
 #include <mutex>
 
 #include "base/errors.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
 
 namespace syncopate::contract {

@@ -1,14 +1,15 @@
-// Goal: a scheme is one file and one line: everything that is made from the declarations of schemes knows a scheme that is
-//       added so.
-// Method: the registry is compiled with a list that has one line more (tests/CMakeLists.txt). The scheme's option is
-//         given in every way that there is; jobs of the scheme run in the simulator.
+// Goal: a scheme is one file and one line: everything that is made from the declarations of schemes
+//       knows a scheme that is added so.
+// Method: the registry is compiled with a list that has one line more (tests/CMakeLists.txt). The
+//         scheme's option is given in every way that there is; jobs of the scheme run in the
+//         simulator.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
 #include "job/spec/config_file.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 

@@ -1,7 +1,7 @@
-// Goal:   the parameter server's schemes are what schemes that are known to be right say where they
-//         coincide; a server's state resumes exactly; a job goes on without a worker that died.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints: bit
-//         for bit where both sides add in the same order, else to 1e-5 relative.
+// Goal:   the schemes with a parameter server equal schemes that are known to be right, where they
+//         coincide; a server's state resumes exactly; a job continues without a worker that died.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints:
+//         bit for bit where both sides add in the same order, otherwise to 1e-5 relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ TEST(ServerIdentity, AsgdOfOneWorkerIsSequential) {
   EXPECT_EQ(trained(alone(config_of("asgd", "asgd"))), sequential);
 }
 
-/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its last status, here none.
+/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its
+/// last status, here none.
 TEST(ServerIdentity, TheLossOfAJobThatEndsBeforeAnyStatusIsTold) {
   const auto loss_of = [](const std::string& scheme) {
     TrainConfig config = alone(config_of(scheme, scheme));
@@ -68,9 +69,9 @@ TEST(ServerIdentity, ShardsMakeNoDifference) {
 
 TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
   TrainConfig sequential = alone(config_of("local", "local"));
-  sequential.optimizer = "sgd";
+  sequential.optimizer = Optimizer::sgd;
   TrainConfig config = alone(config_of("downpour", "downpour"));
-  config.optimizer = "sgd";
+  config.optimizer = Optimizer::sgd;
   set(config, "server-optimizer", "sgd");
   set(config, "server-learning-rate", *config.learning_rate);
   set(config, "push-every", 4);
@@ -80,10 +81,10 @@ TEST(ServerIdentity, DownpourOfOneWorkerIsSequential) {
 
 TEST(ServerIdentity, DownpourOfEveryStepIsAsgd) {
   TrainConfig asgd = config_of("asgd", "asgd");
-  asgd.optimizer = "sgd";
+  asgd.optimizer = Optimizer::sgd;
   asgd.cluster = cluster_of(asgd.run_dir, unequal);
   TrainConfig downpour = config_of("downpour", "downpour");
-  downpour.optimizer = "sgd";
+  downpour.optimizer = Optimizer::sgd;
   set(downpour, "server-optimizer", "sgd");
   set(downpour, "server-learning-rate", *downpour.learning_rate);
   set(downpour, "push-every", 1);
@@ -106,9 +107,9 @@ TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {
 
 TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   TrainConfig ssgd = config_of("ssgd", "ssgd");
-  ssgd.optimizer = "sgd";
+  ssgd.optimizer = Optimizer::sgd;
   TrainConfig ssp = config_of("ssp", "ssp");
-  ssp.optimizer = "sgd";
+  ssp.optimizer = Optimizer::sgd;
   set(ssp, "slack", 0);
   ssp.learning_rate = *ssgd.learning_rate / ssp.workers;
   ssgd.batch_size = ssp.batch_size = 20;  // 600 samples in three parts of ten batches
@@ -119,13 +120,14 @@ TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
 }
 
-/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of ssgd, but in
-/// ssp's sum half the steps that whole batches make. With uniform weights it is a whole one.
+/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of
+/// ssgd, but in ssp's sum half the steps that whole batches make. With uniform weights it is a
+/// whole one.
 TEST(ServerIdentity, APartialBatchCountsItsSamples) {
   const auto after = [](const std::string& scheme, std::uint64_t steps,
                         const std::string& weights) {
     TrainConfig config = config_of(scheme, "partial-" + scheme);
-    config.optimizer = "sgd";
+    config.optimizer = Optimizer::sgd;
     config.max_steps = steps;
     set(config, "weights", weights);
     if (scheme == "ssp") {
@@ -153,7 +155,7 @@ constexpr const char* unequal_batches =
     "\"c\"\nseconds_per_batch = "
     "1.0\nbatch_size = 32\n";
 
-/// What weights a worker's gradient has in a mean by a server, it has in one by an allreduce.
+/// A worker's gradient has the same weight in a mean on a server as in one by allreduce.
 TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   for (const std::string weights : {"samples", "uniform"}) {
     TrainConfig ssgd = config_of("ssgd", "ssgd-weights");
@@ -167,14 +169,14 @@ TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   }
 }
 
-/// After a first step of each worker, which all begin with the same model: whoever keeps it, it moves by the sum of
-/// the gradients, each by its weight.
-TEST(ServerIdentity, UnequalBatchesWeighTheSameWhoeverKeepsTheModel) {
+/// Each worker takes one step from the same model. Whether a server or shared memory keeps the
+/// model, it moves by the weighted sum of the gradients.
+TEST(ServerIdentity, UnequalBatchesWeighTheSameInEveryTopology) {
   const auto after_a_step = [](const std::string& scheme, const std::string& aggregate,
                                const std::string& weights) {
     TrainConfig config = config_of(scheme, "weights-" + scheme + aggregate);
     config.cluster = cluster_of(config.run_dir, unequal_batches);
-    config.optimizer = "sgd";
+    config.optimizer = Optimizer::sgd;
     set(config, "weights", weights);
     set(config, "commit", "racy");
     set(config, "aggregate", aggregate);

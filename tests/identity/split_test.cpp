@@ -1,7 +1,9 @@
-// Goal:   on data that differ by worker, rounds of local steps learn what every worker holds, the slow
-//         ones included, nearly as well as ssgd after equal samples; where nothing differs they are ssgd.
-// Method: whole jobs of logistic regression in the simulator on data split by class or by a Dirichlet
-//         draw, five seeds, beside ssgd on the same cluster; identities to 1e-5 relative.
+// Goal:   on data that differ by worker, rounds of local steps learn the data of every worker,
+//         including the slow ones, nearly as well as ssgd after equal samples; on equal data they
+//         are ssgd.
+// Method: whole jobs of logistic regression in the simulator on data split by class or by a
+//         Dirichlet draw, five seeds, beside ssgd on the same cluster; identities to 1e-5
+//         relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +39,7 @@ constexpr const char* mixed_speeds =
 TrainConfig config_of(const std::string& scheme, const char* cluster, std::uint64_t seed = 1) {
   TrainConfig config = toy_config(fresh_folder("split-" + scheme));
   config.scheme = scheme;
-  config.split = "class";
+  config.split = Split::parse("class");
   config.seed = seed;
   config.cluster = cluster_of(config.run_dir, cluster);
   return config;
@@ -70,7 +72,8 @@ TEST(Split, ByClassEsyncIsAsGoodAsSsgdAfterEqualSamples) {
   EXPECT_GE(sum / 5, -0.04);  // of 200 test samples
 }
 
-/// The defaults beside what suits shuffled data: weights by samples, local momentum, overlap.
+/// The defaults, compared with settings for shuffled data: weights by samples, local momentum,
+/// overlap.
 TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   double sum = 0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -89,8 +92,8 @@ TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   EXPECT_GE(sum / 3, 0.03);
 }
 
-/// Each of the defaults is at work: without it another model is trained. In whole batches the fast devices take three
-/// steps a round.
+/// Each of the defaults is at work: without it another model is trained. In whole batches the fast
+/// devices take three steps a round.
 TEST(Split, ByClassEachDefaultIsTaken) {
   TrainConfig config = config_of("esync", mixed_speeds);
   set(config, "pacing", "paper");
@@ -112,7 +115,7 @@ TEST(Split, ByClassEachDefaultIsTaken) {
 
 TEST(Split, ByDirichletTrains) {
   TrainConfig config = config_of("esync", unequal_speeds);
-  config.split = "dirichlet:0.3";
+  config.split = Split::parse("dirichlet:0.3");
   config.epochs = 20;
   EXPECT_GE(accuracy_of(config), 0.7);
 }
@@ -126,7 +129,7 @@ TEST(Split, EsyncOfOneStepARoundIsSsgd) {
 /// With equal parts, steps and batches every weight is a third.
 TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
   TrainConfig config = config_of("local-sgd", equal_speeds);
-  config.split = "iid";
+  config.split = Split::parse("iid");
   config.batch_size = 20;
   const std::vector<float> by_samples = trained(config);
   config.run_dir = fresh_folder("split-weights-data");
@@ -134,7 +137,7 @@ TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
   EXPECT_LE(relative_distance(trained(config), by_samples), 1e-5);
 }
 
-/// Parts of 240, 180 and 180 samples: nobody runs dry before the others.
+/// Parts of 240, 180 and 180 samples: no worker uses up its part before the others.
 TEST(Split, EveryStepOfSsgdHasAWholeBatchOfEveryWorker) {
   SimulatedJob job = toy_job(config_of("ssgd", equal_speeds));
   job.run();

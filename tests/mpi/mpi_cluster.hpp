@@ -11,13 +11,13 @@
 
 #include "runtime/real_world.hpp"
 #include "tests/contract/contract_cluster.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::contract {
 
 /// What lasts from test to test: MPI starts once in a process.
 struct MpiHome {
-  std::unique_ptr<mpi::Endpoint> endpoint;
+  std::unique_ptr<mpi::Session> session;
   std::vector<std::uint32_t> joined;  ///< how many nodes of each rank have joined so far
 };
 
@@ -36,7 +36,7 @@ class MpiCluster : public ContractCluster {
   void introduce_all();
   void run_node(World& world, const Body& body);
   std::uint32_t rank_of(std::size_t node) const;
-  bool is_here(std::size_t node) const { return rank_of(node) == home_.endpoint->rank(); }
+  bool is_here(std::size_t node) const { return rank_of(node) == home_.session->rank(); }
   void meet();
 
   MpiHome& home_;
@@ -47,5 +47,8 @@ class MpiCluster : public ContractCluster {
   std::set<NodeId> killed_;
   std::exception_ptr error_;
 };
+
+/// That of this process, once `main` has started MPI.
+MpiHome& home();
 
 }  // namespace syncopate::contract

@@ -72,7 +72,7 @@ void tell_started(const FakeJob& job) {
   job.tell({{"event", "started"},
             {"run_dir", job.config.run_dir.string()},
             {"scheme", job.config.scheme},
-            {"network", job.config.network},
+            {"network", job.config.network->name},
             {"data", job.config.data},
             {"epochs", job.config.epochs},
             {"target_accuracy", nullptr},
@@ -224,5 +224,5 @@ int main(int argc, char** argv) {
        .bench = [](const auto&) { return 0; },
        .doctor = {},
        .networks = [](const auto&) { return std::vector<torch_backend::NetworkFacts>{}; },
-       .usual_learning_rate = [](const std::string&) { return 0.1; }});
+       .usual_learning_rate = [](Optimizer) { return 0.1; }});
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A folder includes only folders below it, and each outside library has one home.
+"""A folder includes only folders below it, each outside library has one home, and headers stand alone.
 
 The order is that of the architecture page: what stands low knows nothing of what stands on it.
 """
@@ -13,7 +13,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
        "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
 
 # Folders that stand side by side: none of them includes another.
-BESIDE_EACH_OTHER = [{"collective", "server", "membership"}, {"collective", "server", "pacer"}]
+BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # The leaf folders of job/ above the training code, low to high.
 JOB = ["job/members", "job/launch", "job/host", "job/front", "job/roles"]
@@ -67,7 +67,7 @@ HOMES = {
     "spdlog/": ["base"],
     "CLI/": ["cli", "cli/commands"],
     "zlib.h": ["data"],
-    "toml++/": ["config", "device", "job/spec"],
+    "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],
@@ -127,14 +127,29 @@ def outside_include(path, name):
         if name.startswith(prefix) and folder_of(path) not in homes + ["tests", "bench"]:
             return f"<{name}> belongs in {' and '.join(homes)} alone"
     if folder_of(path) == "tests" and name.startswith(("torch/", "ATen/", "c10/")):
-        if path.parts[1] != "torch":
-            return f"<{name}> belongs in torch and tests/torch alone"
+        if path.parts[1] not in ("torch", "extension"):
+            return f"<{name}> belongs in torch, tests/torch and tests/extension alone"
+    return None
+
+
+def own_header_first(root, path, text):
+    """Complaint about a source that does not include its own header before all others, or None.
+
+    A header is then compiled with nothing before it, so it includes what it needs. Headers without a
+    source are compiled by themselves (CMakeLists.txt).
+    """
+    header = path.with_suffix(".hpp")
+    first = _INCLUDE.search(text)
+    if path.suffix == ".cpp" and (root / header).is_file() and (not first or not header.as_posix().endswith(first[2])):
+        return f'include "{header.as_posix().removeprefix("src/")}" first'
     return None
 
 
 def check(root):
     for path in source.files(root, source.CPP):
         text = source.read(root, path)
+        if complaint := own_header_first(root, path, text):
+            yield f"{path}:1: {complaint}"
         for match in _INCLUDE.finditer(text):
             quote, name = match.groups()
             complaint = own_include(root, path, name) if quote == '"' else outside_include(path, name)

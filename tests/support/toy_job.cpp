@@ -12,6 +12,13 @@ namespace syncopate {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// A name for what `LogisticReplica` trains, which no configuration file can ask for.
+constexpr NetworkSpec toy_network{.name = "toy"};
+
+}  // namespace
+
 fs::path fresh_folder(const std::string& name) {
   const fs::path folder = fs::path(testing::TempDir()) / ("syncopate-job-" + name);
   fs::remove_all(folder);
@@ -34,7 +41,7 @@ const Dataset& small_dataset() {
 
 TrainConfig toy_config(const fs::path& folder) {
   TrainConfig config;
-  config.network = "toy";
+  config.network = &toy_network;
   config.data = "synthetic";
   config.workers = 3;
   config.batch_size = 16;
@@ -47,9 +54,10 @@ TrainConfig toy_config(const fs::path& folder) {
 SimulatedJob toy_job(const TrainConfig& config, bool resume, const sim::NetworkProfile& network) {
   const Dataset& dataset = small_dataset();
   TrainConfig resolved = resolve_config(config, {});
-  const ToyReplica::Options toy{.features = dataset.train.shape.values(),
-                                .classes = dataset.classes,
-                                .momentum = resolved.optimizer == "sgd" ? 0 : resolved.momentum};
+  const ToyReplica::Options toy{
+      .features = dataset.train.shape.values(),
+      .classes = dataset.classes,
+      .momentum = resolved.optimizer == Optimizer::sgd ? 0 : resolved.momentum};
   if (!resume) {
     RunFolder(config.run_dir).create();
   }

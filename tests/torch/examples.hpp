@@ -55,14 +55,14 @@ struct Tiny : torch::nn::Module {
   torch::nn::Linear fc;
 };
 
-inline ModuleReplica::MakeOptimizer with_optimizer(OptimizerSpec spec) {
+inline ModuleReplica::MakeOptimizer with_optimizer(OptimizerSettings spec) {
   return [spec = std::move(spec)](std::vector<torch::Tensor> parameters) {
     return make_optimizer(spec, std::move(parameters));
   };
 }
 
-inline OptimizerSpec optimizer_named(const std::string& name) {
-  return {.name = name, .learning_rate = usual_learning_rate(name)};
+inline OptimizerSettings with_usual_rate(Optimizer optimizer) {
+  return {.optimizer = optimizer, .learning_rate = usual_learning_rate(optimizer)};
 }
 
 /// A replica of a module, and the module, which a replica shows to nobody.
@@ -77,7 +77,8 @@ struct Watched {
       if (!module) module = built;
       return network_of(built);
     };
-    if (!options.make_optimizer) options.make_optimizer = with_optimizer({.name = "momentum"});
+    if (!options.make_optimizer)
+      options.make_optimizer = with_optimizer({.optimizer = Optimizer::momentum});
     return options;
   }
 

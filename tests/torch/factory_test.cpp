@@ -8,10 +8,8 @@
 #include <torch/cuda.h>
 #include <torch/version.h>
 
-#include <set>
-
 #include "base/errors.hpp"
-#include "job/spec/names.hpp"
+#include "job/spec/networks.hpp"
 #include "tests/torch/examples.hpp"
 
 namespace syncopate::torch_backend {
@@ -29,16 +27,12 @@ bool starts_with(const std::string& text, const std::string& beginning) {
   return text.rfind(beginning, 0) == 0;
 }
 
-TEST(Factory, AgreesWithTheNamesThatConfigurationsAreCheckedBy) {
-  const auto names = network_names();
-  ASSERT_EQ(names.size(), known_networks().size());
-  for (const std::string_view name : known_networks()) {
-    const NetworkFacts facts = network_facts({.name = std::string(name), .input = {1, 28, 28}});
-    EXPECT_EQ(has_batch_norm(name), facts.buffers > 0) << name;
+TEST(Factory, BuildsTheNetworksThatAreDeclared) {
+  for (const NetworkSpec& network : all_networks()) {
+    const std::string name(network.name);
+    const NetworkFacts facts = network_facts({.name = name, .input = {1, 28, 28}});
+    EXPECT_EQ(network.has_batch_norm, facts.buffers > 0) << name;
   }
-  const auto optimizers = optimizer_names();
-  EXPECT_EQ(std::set<std::string_view>(optimizers.begin(), optimizers.end()),
-            std::set<std::string_view>(known_optimizers().begin(), known_optimizers().end()));
 }
 
 TEST(Factory, FindsDevices) {
@@ -64,16 +58,15 @@ TEST(Factory, FindsDevices) {
 }
 
 TEST(Factory, TakesTheDeviceThatItResolved) {
-  const auto replica = make_replica({.name = "lenet5", .input = {1, 28, 28}}, {.name = "adam"},
-                                    resolve_device("auto", 0));
+  const auto replica = make_replica({.name = "lenet5", .input = {1, 28, 28}},
+                                    {.optimizer = Optimizer::adam}, resolve_device("auto", 0));
   EXPECT_EQ(replica->view(Part::params).size(), 61706U);
 }
 
 TEST(Factory, RefusesUnknownNames) {
-  const NetworkSpec network{.name = "lenet5", .input = {1, 28, 28}};
-  EXPECT_THROW(make_replica({.name = "none"}, {.name = "sgd"}, "cpu"), ConfigError);
-  EXPECT_THROW(make_replica(network, {.name = "none"}, "cpu"), ConfigError);
-  EXPECT_THROW(make_replica(network, {.name = "sgd"}, "none"), ConfigError);
+  const NetworkSettings network{.name = "lenet5", .input = {1, 28, 28}};
+  EXPECT_THROW(make_replica({.name = "none"}, {.optimizer = Optimizer::sgd}, "cpu"), ConfigError);
+  EXPECT_THROW(make_replica(network, {.optimizer = Optimizer::sgd}, "none"), ConfigError);
 }
 
 TEST(Factory, HoldsTheProcessToItsThreads) {

@@ -26,7 +26,7 @@ std::unique_ptr<Replica> fresh_replica(const std::string& network) {
   torch_backend::set_threads(1);
   auto replica = torch_backend::make_replica(
       {.name = network, .input = shape, .classes = classes},
-      {.name = "momentum", .learning_rate = 0.05, .momentum = 0.9}, "cpu");
+      {.optimizer = Optimizer::momentum, .learning_rate = 0.05, .momentum = 0.9}, "cpu");
   replica->initialise(seed);
   return replica;
 }
@@ -71,7 +71,7 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
 
 std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
                                             int steps, Part part,
-                                            std::optional<BucketSums::Options> buckets = {}) {
+                                            std::optional<BucketReducer::Options> buckets = {}) {
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
     const auto replica = fresh_replica(network);

@@ -2,14 +2,16 @@
 // Method: parameters and multiply-adds computed by hand, layer by layer; outputs by shape; inputs
 //         that a network cannot take.
 
+#include "job/spec/networks.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/conv.h>
 
 #include "base/errors.hpp"
 #include "torch/factory.hpp"
-#include "torch/models/registry.hpp"
 #include "torch/multiply_adds.hpp"
+#include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -21,7 +23,8 @@ constexpr SampleShape colour{3, 32, 32};
 
 TEST(Networks, AreListed) {
   EXPECT_THAT(network_names(), ElementsAre("mlp", "lenet5", "resnet18-v1"));
-  for (const std::string& name : network_names()) {
+  for (const std::string_view listed : network_names()) {
+    const std::string name(listed);
     const NetworkFacts facts = network_facts({.name = name, .input = fashion});
     EXPECT_EQ(facts.name, name);
     EXPECT_FALSE(facts.summary.empty());
@@ -69,7 +72,8 @@ TEST(Networks, HaveThePublishedFiguresForImagenet) {
 }
 
 TEST(Networks, GiveOneOutputPerClass) {
-  for (const std::string& name : network_names()) {
+  for (const std::string_view listed : network_names()) {
+    const std::string name(listed);
     const Network network = build_network({.name = name, .input = colour, .classes = 7});
     EXPECT_THAT(network.forward(torch::zeros({2, 3, 32, 32})).sizes().vec(), ElementsAre(2, 7))
         << name;
@@ -77,7 +81,8 @@ TEST(Networks, GiveOneOutputPerClass) {
 }
 
 TEST(Networks, LeaveTheirInputAlone) {
-  for (const std::string& name : network_names()) {
+  for (const std::string_view listed : network_names()) {
+    const std::string name(listed);
     for (const auto [channels, height, width] : {fashion, colour}) {
       const Network network = build_network({.name = name, .input = {channels, height, width}});
       const torch::Tensor images = torch::randn({2, channels, height, width});
@@ -88,7 +93,7 @@ TEST(Networks, LeaveTheirInputAlone) {
   }
 }
 
-std::string refusal(const NetworkSpec& spec) {
+std::string refusal(const NetworkSettings& spec) {
   try {
     network_facts(spec);
   } catch (const ConfigError& error) {

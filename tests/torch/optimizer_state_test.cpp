@@ -36,8 +36,8 @@ ModuleReplica::MakeOptimizer with_options(Options options) {
 std::vector<Rule> rules() {
   namespace optim = torch::optim;
   std::vector<Rule> rules;
-  for (const std::string& name : optimizer_names()) {
-    rules.push_back({name, with_optimizer(optimizer_named(name))});
+  for (const auto& [name, optimizer] : names_of(syncopate::Optimizer{})) {
+    rules.push_back({std::string(name), with_optimizer(with_usual_rate(optimizer))});
   }
   rules.push_back({"amsgrad", with_options<optim::Adam>(optim::AdamOptions(0.01).amsgrad(true))});
   rules.push_back(
@@ -86,7 +86,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, StateOf, testing::ValuesIn(rules()),
                          [](const auto& rule) { return rule.param.name; });
 
 ModuleReplica::Options with(const std::string& optimizer) {
-  return {.make_optimizer = with_optimizer(optimizer_named(optimizer))};
+  return {.make_optimizer =
+              with_optimizer(with_usual_rate(value_named<syncopate::Optimizer>(optimizer)))};
 }
 
 TEST(OptimizerStates, NameWhatTheyHold) {

@@ -13,7 +13,7 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
-#include "torch/models/registry.hpp"
+#include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using testing::ElementsAre;
 
 /// One parameter after each of two steps from 1 with the gradients 0.5 and 0.25.
-std::pair<double, double> two_steps(const OptimizerSpec& spec) {
+std::pair<double, double> two_steps(const OptimizerSettings& spec) {
   torch::Tensor value = torch::ones({1}, torch::requires_grad());
   const auto optimizer = make_optimizer(spec, {value});
   std::vector<double> values;
@@ -33,47 +33,50 @@ std::pair<double, double> two_steps(const OptimizerSpec& spec) {
   return {values[0], values[1]};
 }
 
-void expect_two_steps(const OptimizerSpec& spec, double first, double second) {
-  SCOPED_TRACE(spec.name);
+void expect_two_steps(const OptimizerSettings& spec, double first, double second) {
+  SCOPED_TRACE(name_of_value(spec.optimizer));
   const auto [found_first, found_second] = two_steps(spec);
   EXPECT_NEAR(found_first, first, 1e-6);
   EXPECT_NEAR(found_second, second, 1e-6);
 }
 
 TEST(Optimizers, FollowTheirRules) {
-  expect_two_steps({.name = "sgd", .learning_rate = 0.1}, 0.95, 0.925);
-  expect_two_steps({.name = "momentum", .learning_rate = 0.1}, 0.95, 0.95 - 0.1 * (0.45 + 0.25));
+  expect_two_steps({.optimizer = Optimizer::sgd, .learning_rate = 0.1}, 0.95, 0.925);
+  expect_two_steps({.optimizer = Optimizer::momentum, .learning_rate = 0.1}, 0.95,
+                   0.95 - 0.1 * (0.45 + 0.25));
   const double nesterov = 1 - 0.1 * (0.5 + 0.9 * 0.5);
-  expect_two_steps({.name = "nesterov", .learning_rate = 0.1}, nesterov,
+  expect_two_steps({.optimizer = Optimizer::nesterov, .learning_rate = 0.1}, nesterov,
                    nesterov - 0.1 * (0.25 + 0.9 * 0.7));
   const double square = 0.01 * 0.25;
   expect_two_steps(
-      {.name = "rmsprop", .learning_rate = 0.1}, 1 - 0.1 * 0.5 / std::sqrt(square),
+      {.optimizer = Optimizer::rmsprop, .learning_rate = 0.1}, 1 - 0.1 * 0.5 / std::sqrt(square),
       1 - 0.1 * 0.5 / std::sqrt(square) - 0.1 * 0.25 / std::sqrt(0.99 * square + 0.01 * 0.0625));
-  expect_two_steps({.name = "adagrad", .learning_rate = 0.1}, 0.9,
+  expect_two_steps({.optimizer = Optimizer::adagrad, .learning_rate = 0.1}, 0.9,
                    0.9 - 0.1 * 0.25 / std::sqrt(0.25 + 0.0625));
   const double mean = (0.9 * 0.05 + 0.1 * 0.25) / (1 - 0.81);
   const double variance = (0.999 * 0.00025 + 0.001 * 0.0625) / (1 - 0.998001);
-  expect_two_steps({.name = "adam", .learning_rate = 0.1}, 0.9,
+  expect_two_steps({.optimizer = Optimizer::adam, .learning_rate = 0.1}, 0.9,
                    0.9 - 0.1 * mean / std::sqrt(variance));
 }
 
 TEST(Optimizers, DecayWeights) {
-  expect_two_steps({.name = "sgd", .learning_rate = 0.1, .weight_decay = 0.1}, 1 - 0.1 * 0.6,
-                   0.94 - 0.1 * (0.25 + 0.094));
-  EXPECT_NEAR(two_steps({.name = "adam", .learning_rate = 0.1, .weight_decay = 0.1}).first, 0.9,
-              1e-6);
-  EXPECT_NEAR(two_steps({.name = "adamw", .learning_rate = 0.1, .weight_decay = 0.1}).first,
-              1 * (1 - 0.01) - 0.1, 1e-6);
+  expect_two_steps({.optimizer = Optimizer::sgd, .learning_rate = 0.1, .weight_decay = 0.1},
+                   1 - 0.1 * 0.6, 0.94 - 0.1 * (0.25 + 0.094));
+  EXPECT_NEAR(
+      two_steps({.optimizer = Optimizer::adam, .learning_rate = 0.1, .weight_decay = 0.1}).first,
+      0.9, 1e-6);
+  EXPECT_NEAR(
+      two_steps({.optimizer = Optimizer::adamw, .learning_rate = 0.1, .weight_decay = 0.1}).first,
+      1 * (1 - 0.01) - 0.1, 1e-6);
 }
 
 TEST(Optimizers, AreListed) {
-  EXPECT_THAT(optimizer_names(),
+  EXPECT_THAT(OptionTraits<Optimizer>::choices(),
               ElementsAre("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "adagrad"));
-  EXPECT_EQ(usual_learning_rate("adam"), 0.001);
+  EXPECT_EQ(usual_learning_rate(Optimizer::adam), 0.001);
 }
 
-std::string refusal(const OptimizerSpec& spec) {
+std::string refusal(const OptimizerSettings& spec) {
   try {
     make_optimizer(spec, {torch::ones({1})});
   } catch (const ConfigError& error) {
@@ -83,24 +86,21 @@ std::string refusal(const OptimizerSpec& spec) {
 }
 
 TEST(Optimizers, RefuseWhatMakesNoSense) {
-  EXPECT_EQ(refusal({.name = "sdg"}),
-            "unknown optimizer \"sdg\": expected one of sgd, momentum, nesterov, rmsprop, adam, "
-            "adamw, adagrad");
-  EXPECT_EQ(refusal({.name = "sgd", .learning_rate = -1}),
+  EXPECT_EQ(refusal({.optimizer = Optimizer::sgd, .learning_rate = -1}),
             "learning rate -1 of optimizer sgd: expected a number from 0 to below inf");
-  EXPECT_EQ(refusal({.name = "adam", .learning_rate = std::nan("")}),
+  EXPECT_EQ(refusal({.optimizer = Optimizer::adam, .learning_rate = std::nan("")}),
             "learning rate nan of optimizer adam: expected a number from 0 to below inf");
-  EXPECT_EQ(refusal({.name = "momentum", .momentum = 1}),
+  EXPECT_EQ(refusal({.optimizer = Optimizer::momentum, .momentum = 1}),
             "momentum 1 of optimizer momentum: expected a number from 0 to below 1");
-  EXPECT_EQ(refusal({.name = "nesterov", .momentum = 0}),
+  EXPECT_EQ(refusal({.optimizer = Optimizer::nesterov, .momentum = 0}),
             "optimizer nesterov with momentum 0: expected more, or optimizer sgd");
 }
 
-class EachOptimizer : public testing::TestWithParam<std::string> {};
+class EachOptimizer : public testing::TestWithParam<Named<Optimizer>> {};
 
 TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
-  const NetworkSpec spec{.name = "mlp", .input = {1, 28, 28}};
-  const OptimizerSpec rule = optimizer_named(GetParam());
+  const NetworkSettings spec{.name = "mlp", .input = {1, 28, 28}};
+  const OptimizerSettings rule = with_usual_rate(GetParam().value);
   ModuleReplica replica(
       {.build = [&] { return build_network(spec); }, .make_optimizer = with_optimizer(rule)});
   replica.initialise(1);
@@ -125,7 +125,7 @@ TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
 }
 
 TEST_P(EachOptimizer, StandsStillAtALearningRateOf0) {
-  Watched<Tiny> watched({.make_optimizer = with_optimizer(optimizer_named(GetParam()))});
+  Watched<Tiny> watched({.make_optimizer = with_optimizer(with_usual_rate(GetParam().value))});
   const std::vector<float> before = values_of(watched.replica, Part::params);
   watched.replica.set_learning_rate(0);
   watched.replica.backward(tiny_batch(1));
@@ -136,8 +136,8 @@ TEST_P(EachOptimizer, StandsStillAtALearningRateOf0) {
   EXPECT_NE(values_of(watched.replica, Part::params), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Names, EachOptimizer, testing::ValuesIn(optimizer_names()),
-                         [](const auto& name) { return name.param; });
+INSTANTIATE_TEST_SUITE_P(Names, EachOptimizer, testing::ValuesIn(names_of(Optimizer{})),
+                         [](const auto& name) { return std::string(name.param.name); });
 
 }  // namespace
 }  // namespace syncopate::torch_backend

@@ -15,8 +15,8 @@ namespace {
 
 std::vector<float> parameters_after_two_steps() {
   const SampleShape shape{1, 28, 28};
-  const auto replica =
-      make_replica({.name = "resnet18-v1", .input = shape}, {.name = "momentum"}, "cpu");
+  const auto replica = make_replica({.name = "resnet18-v1", .input = shape},
+                                    {.optimizer = Optimizer::momentum}, "cpu");
   replica->initialise(1);
   for (const std::uint64_t seed : {1, 2}) {
     replica->backward(random_batch(seed, shape, 2));

@@ -81,6 +81,7 @@ class EachRule : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(EachRule, DoesWhatLibtorchDoes) {
   const std::string name(GetParam());
+  const auto same = value_named<Optimizer>(name);
   for (const double decay : {0.0, 0.05}) {
     const std::uint64_t seed = 40;
     SCOPED_TRACE(fmt::format("seed {} decay {}", seed, decay));
@@ -88,7 +89,7 @@ TEST_P(EachRule, DoesWhatLibtorchDoes) {
     std::vector<float> values = first_values(random);
     torch::Tensor tensor = tensor_of(values).requires_grad_();
     const auto rule = make_update_rule({.name = name, .weight_decay = decay}, count);
-    const auto optimizer = make_optimizer({.name = name, .weight_decay = decay}, {tensor});
+    const auto optimizer = make_optimizer({.optimizer = same, .weight_decay = decay}, {tensor});
     for (int step = 0; step < steps; ++step) {
       const double rate = 0.002 / (1 + 0.01 * step);
       const std::vector<float> gradient = random_gradient(random);
@@ -105,15 +106,20 @@ TEST_P(EachRule, DoesWhatLibtorchDoes) {
 /// With hyperparameters other than libtorch's own.
 TEST_P(EachRule, DoesWhatLibtorchDoesWithOtherHyperparameters) {
   const std::string name(GetParam());
+  const auto same = value_named<Optimizer>(name);
   Random random(42);
   std::vector<float> values = first_values(random);
   torch::Tensor tensor = tensor_of(values).requires_grad_();
   const auto rule = make_update_rule(
       {.name = name, .momentum = 0.8, .beta1 = 0.7, .beta2 = 0.9, .alpha = 0.8, .epsilon = 0.01},
       count);
-  const auto optimizer = make_optimizer(
-      {.name = name, .momentum = 0.8, .beta1 = 0.7, .beta2 = 0.9, .alpha = 0.8, .epsilon = 0.01},
-      {tensor});
+  const auto optimizer = make_optimizer({.optimizer = same,
+                                         .momentum = 0.8,
+                                         .beta1 = 0.7,
+                                         .beta2 = 0.9,
+                                         .alpha = 0.8,
+                                         .epsilon = 0.01},
+                                        {tensor});
   const auto usual = make_update_rule({.name = name, .momentum = 0.8}, count);
   std::vector<float> values_by_usual = values;
   for (int step = 0; step < steps; ++step) {
@@ -131,9 +137,10 @@ TEST_P(EachRule, DoesWhatLibtorchDoesWithOtherHyperparameters) {
 
 TEST_P(EachRule, TakesOverFromLibtorch) {
   const std::string name(GetParam());
+  const auto same = value_named<Optimizer>(name);
   Random random(41);
   const torch::Tensor tensor = tensor_of(first_values(random)).requires_grad_();
-  const auto optimizer = make_optimizer({.name = name, .learning_rate = 0.01}, {tensor});
+  const auto optimizer = make_optimizer({.optimizer = same, .learning_rate = 0.01}, {tensor});
   const auto rule = make_update_rule({.name = name}, count);
   rule->load(state_of(*optimizer));
   tensor.mutable_grad() = tensor_of(random_gradient(random));

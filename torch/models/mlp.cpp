@@ -1,6 +1,6 @@
-#include "torch/models/mlp.hpp"
-
 #include <torch/nn/modules/linear.h>
+
+#include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -23,6 +23,7 @@ struct Mlp : torch::nn::Module {
 
 }  // namespace
 
+/// A multilayer perceptron: inputs of any shape, 256 and 128 hidden units with ReLU, classes.
 Network make_mlp(const SampleShape& input, std::uint32_t classes) {
   return network_of(std::make_shared<Mlp>(static_cast<std::int64_t>(input.values()), classes));
 }

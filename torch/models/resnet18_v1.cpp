@@ -1,11 +1,11 @@
-#include "torch/models/resnet18_v1.hpp"
-
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
+
+#include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -74,6 +74,10 @@ struct Resnet18 : torch::nn::Module {
 
 }  // namespace
 
+/// ResNet-18 in its first version (He et al. 2015, arXiv:1512.03385): 7×7 stem, four stages of two
+/// basic blocks, ReLU after the addition, a projection (option B) where the shape changes.
+/// 11,175,370 parameters for one channel and 10 classes. Takes images of any size; to train on
+/// batches of one sample they must be larger than 32×32, because BatchNorm needs two values a channel.
 Network make_resnet18_v1(const SampleShape& input, std::uint32_t classes) {
   return network_of(std::make_shared<Resnet18>(input.channels, classes));
 }

@@ -13,7 +13,7 @@
 #include "job/host/join.hpp"
 #include "job/launch/run_claim.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate {
 namespace {
@@ -57,18 +57,18 @@ namespace {
 class StartedJob final : public Job::Member {
  public:
   StartedJob(const JobSpec& spec, ModelAndData what)
-      : claim_(request_of(spec)),
+      : claim_(request_of(spec, what.name)),
         site_(claim_.request().config, std::move(what), std::nullopt),
         local_workers_(std::min(spec.local_workers.value_or(spec.workers), spec.workers)),
         members_(local_members(site_, local_workers_)) {
     token = unguessable_token();
-    const bool shared = site_.config().transport != TransportKind::tcp;
-    auto transport = TcpTransport::listen({.token = token, .shared_memory = shared});
+    const TransportKind kind = site_.config().transport;
+    auto transport = listen_over(kind == TransportKind::tcp ? "tcp" : "shm", {.token = token});
     address = transport->address();
     world_.emplace(std::move(transport));
-    in_process_.emplace(
-        *world_, CoordinatorEndpoint{.address = address, .token = token, .shared_memory = shared},
-        members_);
+    in_process_.emplace(*world_,
+                        CoordinatorEndpoint{.address = address, .token = token, .transport = kind},
+                        members_);
     coordinator_ = world_->spawn("coordinator", [this] { coordinate(); });
     claim_.keep();
   }

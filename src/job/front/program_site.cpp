@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/suggestion.hpp"
+#include "config/text.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
@@ -13,9 +13,7 @@
 namespace syncopate {
 namespace {
 
-constexpr double usual_learning_rate = 0.01;
-
-TrainConfig renamed(TrainConfig config, const std::string& network, const std::string& data) {
+TrainConfig renamed(TrainConfig config, const NetworkSpec* network, const std::string& data) {
   config.network = network;
   config.data = data;
   return config;
@@ -55,14 +53,26 @@ void check_runs_in_program(const TrainConfig& config) {
 
 ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
                          std::optional<std::filesystem::path> resume_from)
-    : HostSite(renamed(config, what.name, what.dataset.name), std::move(what.dataset),
+    : ProgramSite(config, what, std::move(resume_from), own_network(what.name)) {}
+
+ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
+                         std::optional<std::filesystem::path> resume_from,
+                         std::shared_ptr<const OwnNetwork> own)
+    : HostSite(renamed(config, &own->spec, what.dataset.name), std::move(what.dataset),
                std::move(resume_from)),
       make_replica_(std::move(what.make_replica)),
+      own_(std::move(own)),
       network_(config.network),
       data_(config.data) {
   const auto replica = make_replica_();
   parameters_ = replica->view(Part::params).size();
   share_memory(replica->view(Part::buffers).size());
+}
+
+std::shared_ptr<const ProgramSite::OwnNetwork> ProgramSite::own_network(const std::string& name) {
+  const auto own = std::make_shared<OwnNetwork>(OwnNetwork{.name = name, .spec = {.name = {}}});
+  own->spec.name = own->name;
+  return own;
 }
 
 std::unique_ptr<Replica> ProgramSite::make_replica(Role, Rank) const {
@@ -81,17 +91,20 @@ std::string ProgramSite::device(Role, Rank) const {
   return "the program's";
 }
 
-JobRequest request_of(const JobSpec& spec) {
+JobRequest request_of(const JobSpec& spec, const std::string& name) {
   TrainConfig config = config_of(spec);
   check_runs_in_program(config);
-  ConfigFacts facts{.devices = {},
-                    .usual_learning_rate = [](const std::string&) { return usual_learning_rate; },
-                    .time = time_for_a_name()};
+  ConfigFacts facts{
+      .devices = {}, .usual_learning_rate = usual_learning_rate, .time = time_for_a_name()};
   if (!config.cluster.empty()) {
     const ClusterFile cluster = read_cluster_file(config.cluster);
     facts.devices = static_cast<std::uint32_t>(cluster.devices.size());
   }
   const bool named_run_dir = !config.run_dir.empty();
+  if (!named_run_dir) {
+    config.run_dir =
+        std::filesystem::path("runs") / fmt::format("{}-{}-{}", facts.time, config.scheme, name);
+  }
   return {.config = resolve_config(std::move(config), facts), .named_run_dir = named_run_dir};
 }
 

@@ -25,17 +25,30 @@ class ProgramSite final : public HostSite {
   wire::JobDescription described() const;
 
  private:
+  /// A network of the program, which no list of built-in networks contains.
+  struct OwnNetwork {
+    std::string name;
+    NetworkSpec spec;
+  };
+
+  ProgramSite(const TrainConfig& config, ModelAndData what,
+              std::optional<std::filesystem::path> resume_from,
+              std::shared_ptr<const OwnNetwork> own);
+  static std::shared_ptr<const OwnNetwork> own_network(const std::string& name);
+
   std::string device(Role role, Rank index) const override;
   std::uint64_t parameters() const override { return parameters_; }
 
   MakeReplica make_replica_;
-  std::string network_;  ///< as in the constructor's `config`
-  std::string data_;     ///< as in the constructor's `config`
+  std::shared_ptr<const OwnNetwork> own_;  ///< the configuration points to it
+  const NetworkSpec* network_;             ///< as in the constructor's `config`
+  std::string data_;                       ///< as in the constructor's `config`
   std::uint64_t parameters_ = 0;
 };
 
 /// The configuration for a spec, resolved and with a run folder that is not made yet.
 /// Errors: ConfigError.
-JobRequest request_of(const JobSpec& spec);
+/// `name`: that of the model, for the run folder.
+JobRequest request_of(const JobSpec& spec, const std::string& name);
 
 }  // namespace syncopate

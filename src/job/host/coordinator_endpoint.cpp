@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "job/launch/exit_status.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate {
 namespace {
@@ -13,22 +13,23 @@ int warn_of(const std::exception& error) {
   return status_of(error);
 }
 
+/// Processes that no launcher of MPI has started try shared memory first.
+std::string_view transport_of(TransportKind kind) {
+  return name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind);
+}
+
 }  // namespace
 
 std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int listener) {
-  if (endpoint.mpi != nullptr) {
-    return endpoint.mpi->listen({.token = endpoint.token, .shared_memory = endpoint.shared_memory});
-  }
-  return TcpTransport::listen(
-      {.token = endpoint.token, .descriptor = listener, .shared_memory = endpoint.shared_memory});
+  return listen_over(
+      transport_of(endpoint.transport),
+      {.token = endpoint.token, .descriptor = listener, .session = endpoint.session});
 }
 
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
-  if (endpoint.mpi != nullptr) {
-    return endpoint.mpi->join({.token = endpoint.token, .shared_memory = endpoint.shared_memory});
-  }
-  return TcpTransport::join(
-      {.hub = endpoint.address, .token = endpoint.token, .shared_memory = endpoint.shared_memory});
+  return join_over(
+      transport_of(endpoint.transport),
+      {.token = endpoint.token, .coordinator = endpoint.address, .session = endpoint.session});
 }
 
 int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member) {

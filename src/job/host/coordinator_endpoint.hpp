@@ -5,7 +5,8 @@
 #include <string>
 
 #include "job/members/members.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "job/spec/config.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate {
 
@@ -13,8 +14,8 @@ namespace syncopate {
 struct CoordinatorEndpoint {
   std::string address;  ///< of a socket; empty for ranks of MPI, which reach rank 0
   std::string token;
-  bool shared_memory = true;  ///< between nodes of one host
-  mpi::Endpoint* mpi = nullptr;
+  TransportKind transport = TransportKind::shm;
+  mpi::Session* session = nullptr;  ///< of transport mpi
 };
 
 /// The transport of node 0. `listener`: a listening socket to own, of an endpoint with an address.

@@ -54,7 +54,7 @@ std::uint32_t HostSite::cores() const {
 }
 
 std::uint32_t HostSite::server_threads() const {
-  return hands_at_hand();
+  return default_thread_count();
 }
 
 wire::Join HostSite::introduction(Role role, Rank index, Replica& replica) const {

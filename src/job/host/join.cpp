@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate {
 namespace {
@@ -18,6 +18,9 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// After this time the user reads that the coordinator does not listen yet.
 constexpr Milliseconds time_to_notice{1000};
+
+/// Does without shared memory where the coordinator does.
+constexpr std::string_view first_choice = "shm";
 
 wire::Enquire enquiry_of(const JoinRequest& request) {
   wire::Enquire enquiry;
@@ -55,18 +58,18 @@ std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
 
 std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
   const auto limit = std::chrono::ceil<Milliseconds>(request.gather_limit);
-  TcpTransport::JoinOptions options{
-      .hub = request.address, .token = request.token, .timeout = limit};
+  TransportOptions options{
+      .token = request.token, .coordinator = request.address, .timeout = limit};
   if (limit > time_to_notice) {
     options.timeout = time_to_notice;
     try {
-      return TcpTransport::join(options);
+      return join_over(first_choice, options);
     } catch (const TimedOut&) {
       log::info("waiting for the coordinator at {}", request.address);
       options.timeout = limit - time_to_notice;
     }
   }
-  return TcpTransport::join(options);
+  return join_over(first_choice, options);
 }
 
 JoinedMember::JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request)

@@ -11,7 +11,7 @@
 #include "job/launch/launcher.hpp"
 #include "job/spec/config.hpp"
 #include "job/spec/config_fields.hpp"
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 
 namespace syncopate {
 

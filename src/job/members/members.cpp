@@ -6,6 +6,7 @@
 
 #include "base/errors.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "pacer/pacer_control.hpp"
 #include "train/evaluator.hpp"
 #include "train/server_role.hpp"
 #include "train/worker.hpp"
@@ -157,10 +158,12 @@ void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetu
                             .interrupted = setup.interrupted});
   try {
     setup.before_gathering();
-    Coordinator coordinator(world, recorder,
-                            {.membership = setup.membership,
-                             .pacing = site.plan().pacing(checkpoint ? round_of(*checkpoint) : 0),
-                             .description = setup.description});
+    Coordinator coordinator(
+        world, recorder,
+        {.membership = setup.membership,
+         .pacing = make_pacer_service(world, recorder,
+                                      site.plan().pacing(checkpoint ? round_of(*checkpoint) : 0)),
+         .description = setup.description});
     coordinator.run();
     recorder.finish();
   } catch (const std::exception& error) {

@@ -70,14 +70,17 @@ std::vector<std::unique_ptr<RoleRunner>> members_of_rank_zero(const TrainingJob&
 }
 
 int coordinate_over_mpi(const TrainingJob& job, const JobRequest& request, int events,
-                        mpi::Endpoint& endpoint) {
+                        mpi::Session& session) {
   const Launch& launch = *request.launch;
   return coordinate(job, {.events = events,
-                          .endpoint = {.address = {}, .token = {}, .mpi = &endpoint},
+                          .endpoint = {.address = {},
+                                       .token = {},
+                                       .transport = TransportKind::mpi,
+                                       .session = &session},
                           .gather_limit = request.gather_limit,
                           .by_hand = true,
                           .note = fmt::format("{} ranks of {}, started by {}", launch.size,
-                                              endpoint.library(), launch.launcher),
+                                              session.library(), launch.launcher),
                           .in_process = [&job] { return members_of_rank_zero(job); }});
 }
 
@@ -86,8 +89,8 @@ int coordinate_over_mpi(const TrainingJob& job, const JobRequest& request, int e
 Child leading_rank(const TrainingJob& job, const JobRequest& request, Descriptor events) {
   const int descriptor = events.get();
   Child child{.name = "rank 0", .body = [&job, &request, descriptor] {
-                return run_as_mpi_rank(request, [&](mpi::Endpoint& endpoint) {
-                  return coordinate_over_mpi(job, request, descriptor, endpoint);
+                return run_as_mpi_rank(request, [&](mpi::Session& session) {
+                  return coordinate_over_mpi(job, request, descriptor, session);
                 });
               }};
   child.alone.push_back(std::move(events));
@@ -106,10 +109,9 @@ int lead(const JobRequest& wanted, const OpenView& open_view) {
                        open_view);
   }
   ListeningSocket listener = listen_on_loopback();
-  const CoordinatorEndpoint endpoint{
-      .address = listener.address,
-      .token = unguessable_token(),
-      .shared_memory = request.config.transport != TransportKind::tcp};
+  const CoordinatorEndpoint endpoint{.address = listener.address,
+                                     .token = unguessable_token(),
+                                     .transport = request.config.transport};
   Rendezvous rendezvous(request.launch->job);
   rendezvous.publish({.address = endpoint.address, .token = endpoint.token});
   return run_claimed(claim,
@@ -145,8 +147,11 @@ int follow(const JobRequest& request) {
   JoinRequest join = joining(request);
   if (request.config.transport == TransportKind::mpi) {
     log::set_up("", join.verbosity);
-    return run_as_mpi_rank(request, [&](mpi::Endpoint& endpoint) {
-      return join_job_over(connect({.address = {}, .token = {}, .mpi = &endpoint}), join);
+    return run_as_mpi_rank(request, [&](mpi::Session& session) {
+      return join_job_over(
+          connect(
+              {.address = {}, .token = {}, .transport = TransportKind::mpi, .session = &session}),
+          join);
     });
   }
   const Rendezvous::Place place = Rendezvous(request.launch->job).await(request.gather_limit);

@@ -4,7 +4,7 @@
 
 #include "base/errors.hpp"
 #include "job/launch/exit_status.hpp"
-#include "scheme/aggregate_option.hpp"
+#include "scheme/scheme_options.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate {
@@ -19,7 +19,7 @@ RankRole role_of_rank(std::uint32_t rank, std::uint32_t servers) {
   return rank < servers ? RankRole{Role::server, rank} : RankRole{Role::worker, rank - servers};
 }
 
-int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Endpoint&)>& body) {
+int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Session&)>& body) {
   const TrainConfig& config = request.config;
   const RankRole own = role_of_rank(request.launch->rank, config.servers);
   const bool sums =
@@ -28,17 +28,17 @@ int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Endp
 }
 
 int run_as_mpi_rank(const Launch& launch, bool sums,
-                    const std::function<int(mpi::Endpoint&)>& body) {
-  const auto endpoint =
-      mpi::start(launch.mpi.value(),
-                 {.expected_size = launch.size, .sums = sums, .modules = chosen_mpi_modules()});
+                    const std::function<int(mpi::Session&)>& body) {
+  const auto session = mpi::start(
+      launch.mpi.value(),
+      {.expected_size = launch.size, .allreduce = sums, .modules = chosen_mpi_modules()});
   int status = exit_status::success;
   try {
-    status = body(*endpoint);
-    endpoint->barrier(steady_now() + farewell);
+    status = body(*session);
+    session->barrier(steady_now() + farewell);
   } catch (const std::exception& error) {
     print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
-    endpoint->abort(status_of(error));
+    session->abort(status_of(error));
   }
   return status;
 }

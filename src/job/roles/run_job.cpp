@@ -15,7 +15,7 @@
 #include "job/launch/exit_status.hpp"
 #include "job/roles/processes.hpp"
 #include "job/roles/training_job.hpp"
-#include "transport/tcp/address.hpp"
+#include "transport/tcp/sockets.hpp"
 
 namespace syncopate {
 namespace {
@@ -29,7 +29,7 @@ std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Durat
   ListeningSocket listener = listen_on_loopback();
   const CoordinatorEndpoint endpoint{.address = listener.address,
                                      .token = unguessable_token(),
-                                     .shared_memory = job.config().transport != TransportKind::tcp};
+                                     .transport = job.config().transport};
   processes.push_back(coordinator_process(
       job, std::move(listener), std::move(events),
       {.endpoint = endpoint, .gather_limit = gather_limit, .in_process = servers_in_process(job)}));
@@ -92,9 +92,8 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
         "`syncopate train`");
   }
   ListeningSocket listener = listen_at(wanted.address);
-  const CoordinatorEndpoint endpoint{.address = listener.address,
-                                     .token = wanted.token,
-                                     .shared_memory = config.transport != TransportKind::tcp};
+  const CoordinatorEndpoint endpoint{
+      .address = listener.address, .token = wanted.token, .transport = config.transport};
   RunClaim claim(wanted.job);
   const JobRequest& request = claim.request();
   const TrainingJob job(request.config, checkpoint_of(request));

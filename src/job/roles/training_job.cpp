@@ -14,8 +14,9 @@ namespace {
 
 torch_backend::NetworkFacts network_facts(const HostSite& job) {
   const Dataset& dataset = job.dataset();
-  return torch_backend::network_facts(
-      {.name = job.config().network, .input = dataset.train.shape, .classes = dataset.classes});
+  return torch_backend::network_facts({.name = std::string(job.config().network->name),
+                                       .input = dataset.train.shape,
+                                       .classes = dataset.classes});
 }
 
 }  // namespace
@@ -35,17 +36,18 @@ std::string TrainingJob::device(Role role, Rank index) const {
 std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const {
   const TrainConfig& job = config();
   torch_backend::set_threads(job.threads);
-  return torch_backend::make_replica(
-      {.name = job.network, .input = dataset().train.shape, .classes = dataset().classes},
-      {.name = job.optimizer,
-       .learning_rate = job.learning_rate.value(),
-       .momentum = job.momentum,
-       .weight_decay = job.weight_decay,
-       .beta1 = job.beta1,
-       .beta2 = job.beta2,
-       .alpha = job.alpha,
-       .epsilon = job.epsilon},
-      device(role, index));
+  return torch_backend::make_replica({.name = std::string(job.network->name),
+                                      .input = dataset().train.shape,
+                                      .classes = dataset().classes},
+                                     {.optimizer = job.optimizer,
+                                      .learning_rate = job.learning_rate.value(),
+                                      .momentum = job.momentum,
+                                      .weight_decay = job.weight_decay,
+                                      .beta1 = job.beta1,
+                                      .beta2 = job.beta2,
+                                      .alpha = job.alpha,
+                                      .epsilon = job.epsilon},
+                                     device(role, index));
 }
 
 void TrainingJob::share_memory() {

@@ -2,27 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
-#include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "base/errors.hpp"
-#include "job/spec/names.hpp"
-#include "job/spec/split_defaults.hpp"
-#include "job/spec/worker_devices.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "config/text.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  const auto last = text.find_last_not_of(' ');
-  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
-}
 
 std::optional<Every::Unit> unit_of(std::string_view name) {
   if (name == "step" || name == "steps") {
@@ -50,215 +38,6 @@ Aggregate aggregate_of(const TrainConfig& config) {
   return config.scheme_options[option::aggregate];
 }
 
-bool chooses_aggregate(const TrainConfig& config) {
-  return find_option(scheme_named(config.scheme), option::aggregate.name) != nullptr;
-}
-
-bool weighs_workers(const TrainConfig& config) {
-  return traits_of(config).weighs_workers;
-}
-
-/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
-bool some_optimizer(const TrainConfig& config, bool (*uses)(std::string_view)) {
-  const auto of_server = server_policy_of(config).optimizer;
-  return uses(config.optimizer) || (of_server && uses(of_server->name));
-}
-
-bool evaluates_batch_norm(const TrainConfig& config) {
-  return has_batch_norm(config.network) && config.eval_every.unit != Every::Unit::never;
-}
-
-constexpr std::string_view compressible =
-    "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
-    "downpour";
-
-/// Options that only some values of another option give a meaning to.
-struct Dependence {
-  std::string_view option;
-  bool (*has_meaning)(const TrainConfig&);
-  std::string_view needs;
-};
-
-constexpr Dependence dependences[] = {
-    {"momentum", [](const TrainConfig& config) { return some_optimizer(config, uses_momentum); },
-     "--optimizer momentum or nesterov"},
-    {"beta1", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
-     "--optimizer adam or adamw"},
-    {"beta2", [](const TrainConfig& config) { return some_optimizer(config, uses_betas); },
-     "--optimizer adam or adamw"},
-    {"alpha", [](const TrainConfig& config) { return some_optimizer(config, uses_alpha); },
-     "--optimizer rmsprop"},
-    {"epsilon", [](const TrainConfig& config) { return some_optimizer(config, uses_epsilon); },
-     "--optimizer rmsprop, adam, adamw or adagrad"},
-    {"batch-norm", evaluates_batch_norm,
-     "a network with BatchNorm (resnet18-v1), and evaluations of it"},
-    {"schedule-step",
-     [](const TrainConfig& config) { return config.schedule == ScheduleShape::step; },
-     "--schedule step"},
-    {"schedule-factor",
-     [](const TrainConfig& config) { return config.schedule != ScheduleShape::constant; },
-     "--schedule step or cosine"},
-    {"time-scale", [](const TrainConfig& config) { return !config.cluster.empty(); }, "--cluster"},
-    {"server-process", [](const TrainConfig& config) { return has_server(config); },
-     "a scheme that has a server"},
-    {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
-    {"compress", may_compress, compressible},
-    {"compress-remote",
-     [](const TrainConfig& config) { return static_cast<bool>(config.compress); }, "--compress"},
-    {"data-dir", [](const TrainConfig& config) { return config.data != "synthetic"; },
-     "--data fashion-mnist or mnist"},
-};
-
-/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
-void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
-  const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
-  const bool has_effect = declared != nullptr && (declared->has_effect == nullptr ||
-                                                  declared->has_effect(config.scheme_options));
-  if (!has_effect) {
-    throw ConfigError(fmt::format("--{} has no effect without --scheme {}{}", option.name,
-                                  schemes_with(option.name),
-                                  (declared ? *declared : option).needs));
-  }
-}
-
-/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
-void check_compression(const TrainConfig& config) {
-  if (!config.compress) {
-    return;
-  }
-  if (!may_compress(config)) {
-    throw ConfigError(
-        fmt::format("compress {} needs a scheme whose workers send gradients or deltas: {}; found "
-                    "scheme {}; leave out compress",
-                    to_string(config.compress), compressible, config.scheme));
-  }
-  if (averages_workers(config) && aggregate_of(config) != Aggregate::automatic) {
-    throw ConfigError(fmt::format(
-        "compress {} adds up in a way of its own, found aggregate {}; leave one of them out",
-        to_string(config.compress), name_of_value(aggregate_of(config))));
-  }
-}
-
-std::string_view advice_on_servers(const TrainConfig& config) {
-  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
-}
-
-std::uint32_t resolve_servers(const TrainConfig& config) {
-  if (has_server(config)) {
-    return std::max<std::uint32_t>(1, config.servers);
-  }
-  if (config.servers > 0) {
-    throw ConfigError(fmt::format("scheme {} has no parameter server; leave out servers{}",
-                                  config.scheme, advice_on_servers(config)));
-  }
-  return 0;
-}
-
-void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
-  if (facts.usual_learning_rate && !config.learning_rate) {
-    const double usual = facts.usual_learning_rate(config.optimizer);
-    config.learning_rate = usual / traits_of(config).rate_divisor;
-  }
-}
-
-/// The scheme fills what its own options leave open.
-void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
-  const SchemeSpec& scheme = scheme_named(config.scheme);
-  if (scheme.resolve == nullptr) {
-    return;
-  }
-  SchemeDefaults defaults{.workers = config.workers,
-                          .options = config.scheme_options,
-                          .optimizer = config.optimizer,
-                          .has_momentum = uses_momentum(config.optimizer),
-                          .momentum = config.momentum,
-                          .skewed = parts_differ(config),
-                          .usual_learning_rate = facts.usual_learning_rate};
-  scheme.resolve(defaults);
-}
-
-/// "5 ranks, 1 of them a server"
-std::string told(std::uint32_t ranks, std::uint32_t servers) {
-  return servers == 0 ? fmt::format("{} ranks", ranks)
-                      : fmt::format("{} ranks, {} of them {}", ranks, servers,
-                                    servers == 1 ? "a server" : "servers");
-}
-
-/// How many workers there can be, which others than the user have settled: the cluster file, or who has
-/// started this process. Empty where nobody has.
-std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
-  if (!facts.ranks) {
-    return facts.devices;
-  }
-  if (*facts.ranks <= config.servers) {
-    throw ConfigError(fmt::format("{} were started, which leaves none for a worker; start more",
-                                  told(*facts.ranks, config.servers)));
-  }
-  const std::uint32_t workers = *facts.ranks - config.servers;
-  if (facts.devices && *facts.devices != workers) {
-    throw ConfigError(fmt::format("{} were started, but {} has {} devices; start {}",
-                                  told(*facts.ranks, config.servers), config.cluster.string(),
-                                  *facts.devices, *facts.devices + config.servers));
-  }
-  return workers;
-}
-
-/// Servers are settled already.
-std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
-  const auto settled = settled_workers(config, facts);
-  if (!settled) {
-    return config.workers == 0 ? 1 : config.workers;
-  }
-  if (config.workers != 0 && config.workers != *settled) {
-    throw ConfigError(
-        facts.ranks
-            ? fmt::format("{} workers do not fit {}; leave out workers", config.workers,
-                          told(*facts.ranks, config.servers))
-            : fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
-                          config.workers, config.cluster.string(), *facts.devices));
-  }
-  return *settled;
-}
-
-/// Errors: ConfigError, where workers cannot reduce in the way that is asked for.
-void check_aggregate(const TrainConfig& config) {
-  if (!averages_workers(config)) {
-    return;
-  }
-  const Aggregate aggregate = aggregate_of(config);
-  if (aggregate == Aggregate::butterfly && !std::has_single_bit(config.workers)) {
-    throw ConfigError(
-        fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
-                    "binary-blocks, which takes any number, or auto",
-                    config.workers));
-  }
-  if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
-    throw ConfigError(
-        "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
-  }
-  if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
-    throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
-                                  name_of_value(config.transport)));
-  }
-}
-
-/// Errors: ConfigError, for MPI where nobody has started ranks that would come together.
-void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
-  if (config.transport == TransportKind::automatic) {
-    config.transport = facts.mpi ? TransportKind::mpi : TransportKind::shm;
-  }
-  if (config.transport == TransportKind::mpi && !facts.mpi) {
-    throw ConfigError(
-        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
-        "--mpi=pmix "
-        "or --mpi=pmi2");
-  }
-}
-
-std::filesystem::path anchored(const std::filesystem::path& path) {
-  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
-}
-
 }  // namespace
 
 Every Every::parse(std::string_view text) {
@@ -266,15 +45,12 @@ Every Every::parse(std::string_view text) {
   if (period == "never") {
     return {};
   }
-  Every every;
-  const auto [end, error] =
-      std::from_chars(period.data(), period.data() + period.size(), every.amount);
-  const std::string_view rest(end, static_cast<std::size_t>(period.data() + period.size() - end));
-  const auto unit = unit_of(trimmed(rest));
-  if (error != std::errc() || !unit || !std::isfinite(every.amount) || every.amount <= 0) {
+  const auto amount = leading_number<double>(period);
+  const auto unit = amount ? unit_of(trimmed(amount->rest)) : std::nullopt;
+  if (!unit || !std::isfinite(amount->number) || amount->number <= 0) {
     refuse_period(text);
   }
-  every.unit = *unit;
+  const Every every{.unit = *unit, .amount = amount->number};
   if (every.unit == Unit::steps && every.amount != std::floor(every.amount)) {
     throw ConfigError(fmt::format("expected a whole number of steps, found '{}'", text));
   }
@@ -292,8 +68,7 @@ std::string Every::to_string() const {
 }
 
 Split split_of(const TrainConfig& config) {
-  return config.split_by_class ? Split{.kind = Split::Kind::by_class}
-                               : Split::named(config.split).value_or(Split{});
+  return config.split_by_class ? Split{.kind = Split::Kind::by_class} : config.split;
 }
 
 bool parts_differ(const TrainConfig& config) {
@@ -335,62 +110,16 @@ ServerPolicy server_policy_of(const TrainConfig& config) {
   return scheme.server_policy ? scheme.server_policy(config.scheme_options) : ServerPolicy{};
 }
 
-void check_config(const TrainConfig& config) {
-  const SchemeSpec& scheme = scheme_named(config.scheme);
-  if (scheme.check != nullptr) {
-    scheme.check(job_of(config));
+Schedule schedule_of(const TrainConfig& config) {
+  if (!config.learning_rate) {
+    throw InternalError("a schedule was made before the learning rate was resolved");
   }
-  if (config.virtual_time && config.cluster.empty()) {
-    throw ConfigError(
-        "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
-        "--cluster");
-  }
-  check_devices(config);
-  check_split(config);
-  check_aggregate(config);
-  check_compression(config);
-  if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
-    throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
-  }
-  if (config.optimizer == "nesterov" && config.momentum == 0) {
-    throw ConfigError("optimizer nesterov needs a momentum above 0; without one it is sgd");
-  }
-  if (config.warm_up > config.epochs) {
-    throw ConfigError(fmt::format("a warm-up of {} epochs does not fit into {} epochs of training",
-                                  config.warm_up, config.epochs));
-  }
-}
-
-void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
-  for (const OptionSpec& option : scheme_options()) {
-    if (given.contains(option.name)) {
-      check_has_effect(config, option);
-    }
-  }
-  for (const Dependence& dependence : dependences) {
-    if (given.contains(dependence.option) && !dependence.has_meaning(config)) {
-      throw ConfigError(
-          fmt::format("--{} has no effect without {}", dependence.option, dependence.needs));
-    }
-  }
-}
-
-TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
-  check_split(config);
-  resolve_transport(config, facts);
-  config.servers = resolve_servers(config);
-  config.workers = resolve_workers(config, facts);
-  resolve_split(config);
-  resolve_learning_rate(config, facts);
-  resolve_scheme(config, facts);
-  if (config.run_dir.empty()) {
-    config.run_dir = std::filesystem::path("runs") /
-                     fmt::format("{}-{}-{}", facts.time, config.scheme, config.network);
-  }
-  config.cluster = anchored(config.cluster);
-  config.data_dir = anchored(config.data_dir);
-  check_config(config);
-  return config;
+  return Schedule({.shape = config.schedule,
+                   .learning_rate = *config.learning_rate,
+                   .epochs = config.epochs,
+                   .warm_up = config.warm_up,
+                   .step_epochs = config.schedule_step,
+                   .factor = config.schedule_factor});
 }
 
 }  // namespace syncopate

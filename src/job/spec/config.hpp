@@ -8,9 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "codec/codec.hpp"
 #include "config/option_values.hpp"
 #include "data/split.hpp"
-#include "job/spec/job_choices.hpp"
+#include "job/spec/networks.hpp"
+#include "optim/optimizer_spec.hpp"
+#include "optim/schedule.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -27,18 +30,73 @@ struct Every {
   friend bool operator==(const Every&, const Every&) = default;
 };
 
+/// The initial parameters.
+enum class Init {
+  broadcast,    ///< all replicas start with the parameters of rank 0
+  independent,  ///< each replica draws its own; all start with the sum over √P, whose variance is that of one draw
+};
+constexpr auto names_of(Init) {
+  return std::to_array<Named<Init>>(
+      {{"broadcast", Init::broadcast}, {"independent", Init::independent}});
+}
+
+/// The transport of messages between nodes.
+enum class TransportKind {
+  automatic,
+#define TRANSPORT(name) name,
+#include "transport/transports.inc"
+#undef TRANSPORT
+};
+constexpr auto names_of(TransportKind) {
+  return std::to_array<Named<TransportKind>>({
+      {"auto", TransportKind::automatic},
+#define TRANSPORT(name) {#name, TransportKind::name},
+#include "transport/transports.inc"
+#undef TRANSPORT
+  });
+}
+
+/// Where the shards of a parameter server run.
+enum class ServerProcess {
+  own,     ///< each in a process of its own
+  shared,  ///< in the coordinator's process
+};
+constexpr auto names_of(ServerProcess) {
+  return std::to_array<Named<ServerProcess>>(
+      {{"own", ServerProcess::own}, {"shared", ServerProcess::shared}});
+}
+
+/// The statistics of BatchNorm that an evaluation reads.
+enum class BatchNormStatistics {
+  running,     ///< the running statistics of the replica
+  recomputed,  ///< recomputed over training samples
+};
+constexpr auto names_of(BatchNormStatistics) {
+  return std::to_array<Named<BatchNormStatistics>>(
+      {{"running", BatchNormStatistics::running}, {"recomputed", BatchNormStatistics::recomputed}});
+}
+
+/// The reaction to a gradient that is not finite.
+enum class NanPolicy {
+  stop,  ///< the job ends
+  skip,  ///< the worker drops the batch
+};
+constexpr auto names_of(NanPolicy) {
+  return std::to_array<Named<NanPolicy>>({{"stop", NanPolicy::stop}, {"skip", NanPolicy::skip}});
+}
+
 /// Everything that decides what a training job computes. Written to a run's folder as `config.toml`,
 /// from which the same job runs again.
 struct TrainConfig {
-  // What is trained
+  // Model and data
   std::string scheme = "ssgd";
-  std::string network = "lenet5";
+  const NetworkSpec* network = &network_named("lenet5");
   std::string data = "fashion-mnist";
-  std::filesystem::path data_dir;  ///< empty: the dataset's default place
-  std::string split = "iid";       ///< of the data over workers: iid, class, dirichlet:ALPHA
+  std::filesystem::path data_dir;  ///< empty: the dataset's default folder
+  Split split;                     ///< of the data over workers
   bool split_by_class = false;     ///< another spelling of split class
 
-  // By whom
+  // Workers and devices
   std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1
   std::filesystem::path cluster;  ///< empty: real devices
   double time_scale = 1;          ///< stretches the times of the cluster's profiles
@@ -46,13 +104,13 @@ struct TrainConfig {
   std::string device = "auto";    ///< auto, cpu, cuda, cuda:N; or one for each worker: cuda:0,cpu
   std::uint32_t threads = 1;      ///< per worker
 
-  // How
+  // Optimization
   std::uint32_t batch_size = 64;  ///< per worker and step
-  std::string optimizer = "momentum";
+  Optimizer optimizer = Optimizer::momentum;
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
   double momentum = 0.9;
   double beta1 = 0.9;             ///< of adam, adamw: smoothing of the mean
-  double beta2 = 0.999;           ///< likewise, of the mean square
+  double beta2 = 0.999;           ///< of adam, adamw: smoothing of the mean square
   double alpha = 0.99;            ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon;  ///< of the adaptive optimizers; empty: 1e-8, of adagrad 1e-10
   double weight_decay = 0;
@@ -64,78 +122,80 @@ struct TrainConfig {
   std::optional<Weights> weights;  ///< of workers in a mean; empty until resolved
   std::uint64_t seed = 1;
 
-  // How replicas meet
+  // Synchronization
   TransportKind transport = TransportKind::automatic;
-  Compression compress;          ///< of what travels
-  bool compress_remote = false;  ///< only between hosts
-  OptionValues scheme_options;   ///< those that schemes declare (`SchemeSpec`)
+  OptionValues scheme_options;  ///< the options that schemes declare (`SchemeSpec`)
 
-  // What a parameter server does
+  // Compression
+  Compression compress;          ///< of gradients and deltas
+  bool compress_remote = false;  ///< compress only between hosts
+
+  // Parameter server
   std::uint32_t servers = 0;  ///< shards; 0: one where the scheme has a server
   ServerProcess server_process = ServerProcess::own;
 
-  // Until when
+  // Stopping
   double epochs = 5;
   std::optional<std::uint64_t> max_steps;
   std::optional<double> max_time;         ///< seconds of training clock
   std::optional<double> target_accuracy;  ///< in (0, 1]
 
-  // What is kept
+  // Outputs
   Every eval_every{Every::Unit::epochs, 1};
   BatchNormStatistics batch_norm = BatchNormStatistics::running;  ///< of evaluations
   Every checkpoint_every{Every::Unit::epochs, 1};
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
-  // When to give up
-  double wait_limit = 60;  ///< seconds: the least that a wait for another node may take
+  // Failure handling
+  double wait_limit = 60;  ///< seconds: the least time limit of a wait for another node
   NanPolicy on_nan = NanPolicy::stop;
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
-/// How the data is divided among workers.
+/// The split of the data that both of its options ask for.
 Split split_of(const TrainConfig& config);
-/// Whether the workers' parts of the data are not alike.
+/// True where the workers' parts of the data differ in their distribution.
 bool parts_differ(const TrainConfig& config);
-/// What the configuration's scheme asks of the job, as its options say.
+/// The traits of the configuration's scheme under its options.
 SchemeTraits traits_of(const TrainConfig& config);
-/// Whether the pacer says when workers synchronize.
+/// True where the pacer decides when workers synchronize.
 bool is_paced(const TrainConfig& config);
-/// Whether workers take a mean over all of them.
+/// True where workers take a mean over all of them.
 bool averages_workers(const TrainConfig& config);
-/// Whether a job has a parameter server.
+/// True where the job has a parameter server.
 bool has_server(const TrainConfig& config);
-/// Whether that server keeps the model, and does not only reduce.
+/// True where a parameter server holds the model, and does not only reduce.
 bool server_keeps_model(const TrainConfig& config);
-/// Whether what travels between its workers may be compressed.
+/// True where workers send values that a codec may compress.
 bool may_compress(const TrainConfig& config);
-/// What a server that keeps the model does with pushes.
+/// The policy of a server that holds the model.
 ServerPolicy server_policy_of(const TrainConfig& config);
-/// Whether its workers have to be on one host, started together.
+/// True where all workers must run on one host, and start together.
 bool meets_in_shared_memory(const TrainConfig& config);
+/// The schedule of the workers' learning rate. Errors: ConfigError; InternalError, before the rate is resolved.
+Schedule schedule_of(const TrainConfig& config);
 
-/// Refuses fields that contradict each other. Each field by itself was checked when it was set
-/// (`job/spec/config_fields.hpp`). Errors: ConfigError.
+/// Refuses options that contradict each other. `set_field` has checked each option by itself. Errors: ConfigError.
 void check_config(const TrainConfig& config);
 
-/// Refuses options given by hand that would have no effect, such as `momentum` with `adam`.
-/// `given` holds names as on the command line. Errors: ConfigError.
+/// Refuses given options without an effect, such as `momentum` with `adam`. `given` holds names as on the command
+/// line. Errors: ConfigError.
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given);
 
-/// What a configuration is completed from.
+/// The facts that `resolve_config` completes a configuration from.
 struct ConfigFacts {
   std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
-  /// What a launcher such as mpirun has started, workers and servers together; empty: nothing yet.
+  /// The processes that a launcher such as mpirun has started, workers and servers together; empty: none yet.
   std::optional<std::uint32_t> ranks = {};
-  bool mpi = false;  ///< the ranks were started so that they come together by MPI
-  /// By the optimizer's name; an empty function leaves the learning rate open.
-  std::function<double(const std::string&)> usual_learning_rate;
-  std::string time;  ///< "20260131-235959": begins the name of a new run's folder
+  bool mpi = false;  ///< the ranks can connect by MPI
+  /// An empty function leaves the learning rate open.
+  std::function<double(Optimizer)> usual_learning_rate;
+  std::string time;  ///< "20260131-235959": the beginning of a new run folder's name
 };
 
-/// Fills what was left open: workers, servers, rates, run folder; and makes the paths of data and
-/// cluster absolute, so that the result means the same anywhere on this machine. The result passes
-/// `check_config`. Errors: ConfigError.
+/// Fills open options: workers, servers, rates, run folder. Makes the paths of data and cluster absolute, so that
+/// the result means the same in any folder of this machine. The result passes `check_config`. Errors: ConfigError.
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts);
 
 }  // namespace syncopate

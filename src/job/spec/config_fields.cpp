@@ -1,16 +1,21 @@
 // Length: one table, with an entry for each option of `train`.
 #include "job/spec/config_fields.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 
-#include "codec/compression.hpp"
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "codec/codec.hpp"
 #include "config/option_groups.hpp"
 #include "data/dataset.hpp"
-#include "job/spec/names.hpp"
 #include "job/spec/worker_devices.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 
@@ -23,6 +28,15 @@ struct OptionTraits<Compression> {
   static Compression read(const OptionValue& value) {
     return Compression::parse(std::get<std::string>(value));
   }
+};
+
+/// As `Split::parse` reads it.
+template <>
+struct OptionTraits<Split> {
+  static constexpr OptionType type = OptionType::text;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const Split& value) { return to_string(value); }
+  static Split read(const OptionValue& value) { return Split::parse(std::get<std::string>(value)); }
 };
 
 /// As `Every::parse` reads it.
@@ -38,11 +52,6 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 using Config = TrainConfig;
-
-template <std::span<const std::string_view> (*names)()>
-Names listed() {
-  return {names().begin(), names().end()};
-}
 
 Names scheme_names() {
   Names names;
@@ -60,11 +69,6 @@ Names device_names() {
   return {"auto", "cpu", "cuda"};
 }
 
-bool is_dirichlet(std::string_view name) {
-  const auto split = Split::named(name);
-  return split && split->kind == Split::Kind::dirichlet;
-}
-
 template <class T>
 Field field(T Config::*member, OptionSpec spec) {
   if constexpr (requires { OptionTraits<T>::choices; }) {
@@ -77,45 +81,43 @@ Field field(T Config::*member, OptionSpec spec) {
           [member](const Config& config) { return OptionTraits<T>::written(config.*member); },
           [member](Config& config, const OptionValue& value) {
             config.*member = OptionTraits<T>::read(value);
-          }};
+          },
+          /*of_scheme=*/false};
 }
 
 std::vector<Field> model_and_data_fields() {
-  return {
-      field(&Config::scheme, {.name = "scheme",
-                              .group = option_group::model_and_data,
-                              .value = "NAME",
-                              .help = "how the replicas are kept together",
-                              .choices = scheme_names}),
-      field(&Config::network, {.name = "network",
-                               .group = option_group::model_and_data,
-                               .value = "NAME",
-                               .help = "the model",
-                               .choices = listed<known_networks>}),
-      field(&Config::data, {.name = "data",
-                            .group = option_group::model_and_data,
-                            .value = "NAME",
-                            .help = "the dataset",
-                            .choices = data_names}),
-      field(&Config::data_dir, {.name = "data-dir",
+  return {field(&Config::scheme, {.name = "scheme",
+                                  .group = option_group::model_and_data,
+                                  .value = "NAME",
+                                  .help = "the distributed training scheme",
+                                  .choices = scheme_names}),
+          field(&Config::network, {.name = "network",
+                                   .group = option_group::model_and_data,
+                                   .value = "NAME",
+                                   .help = "the model"}),
+          field(&Config::data, {.name = "data",
                                 .group = option_group::model_and_data,
-                                .value = "FOLDER",
-                                .help = "where its files are",
-                                .when_unset = "the place of Debian's package",
-                                .resumable = true}),
-      field(&Config::split,
-            {.name = "split",
-             .group = option_group::model_and_data,
-             .value = "dirichlet:ALPHA",
-             .help = "of the data over workers: iid: a shuffle each epoch; class: whole classes; "
-                     "dirichlet: "
-                     "each class in drawn proportions, the less alike the smaller ALPHA",
-             .choices = listed<known_splits>,
-             .also = is_dirichlet}),
-      field(&Config::split_by_class, {.name = "split-by-class",
-                                      .group = option_group::model_and_data,
-                                      .value = "",
-                                      .help = "another spelling of --split class"})};
+                                .value = "NAME",
+                                .help = "the dataset",
+                                .choices = data_names}),
+          field(&Config::data_dir, {.name = "data-dir",
+                                    .group = option_group::model_and_data,
+                                    .value = "FOLDER",
+                                    .help = "the folder of the dataset's files",
+                                    .when_unset = "the folder of Debian's package",
+                                    .resumable = true}),
+          field(&Config::split, {.name = "split",
+                                 .group = option_group::model_and_data,
+                                 .value = "dirichlet:ALPHA",
+                                 .help = "how workers divide the data; iid: shuffled each epoch; "
+                                         "class: whole classes per worker; dirichlet: each class "
+                                         "in random proportions, more uneven with a smaller ALPHA",
+                                 .choices = split_names,
+                                 .also = is_dirichlet}),
+          field(&Config::split_by_class, {.name = "split-by-class",
+                                          .group = option_group::model_and_data,
+                                          .value = "",
+                                          .help = "the same as --split class"})};
 }
 
 std::vector<Field> workers_fields() {
@@ -123,7 +125,7 @@ std::vector<Field> workers_fields() {
       field(&Config::workers, {.name = "workers",
                                .group = option_group::workers,
                                .value = "N",
-                               .help = "processes that train, one device each",
+                               .help = "number of worker processes, one device each",
                                .when_unset = "the cluster's devices, else 1"}),
       field(&Config::cluster, {.name = "cluster",
                                .group = option_group::workers,
@@ -133,23 +135,23 @@ std::vector<Field> workers_fields() {
       field(&Config::time_scale, {.name = "time-scale",
                                   .group = option_group::workers,
                                   .value = "X",
-                                  .help = "stretch the times of the cluster file by X",
+                                  .help = "multiply the times of the cluster file by X",
                                   .limits = positive}),
       field(&Config::virtual_time, {.name = "virtual-time",
                                     .group = option_group::workers,
                                     .value = "",
                                     .help = "simulate the cluster: real gradients under a virtual "
-                                            "clock, as fast as they compute"}),
+                                            "clock, as fast as this machine computes"}),
       field(&Config::device, {.name = "device",
                               .group = option_group::workers,
                               .value = "cuda:N, a list by rank (cuda:0,cpu)",
-                              .help = "what computes; cuda: each worker its own",
+                              .help = "the device of each worker; cuda: one CUDA device per worker",
                               .choices = device_names,
                               .also = is_device_list}),
       field(&Config::threads, {.name = "threads",
                                .group = option_group::workers,
                                .value = "N",
-                               .help = "threads per worker",
+                               .help = "CPU threads per worker",
                                .limits = {.least = 1, .most = 1024}})};
 }
 
@@ -158,53 +160,52 @@ std::vector<Field> optimizer_fields() {
       field(&Config::batch_size, {.name = "batch-size",
                                   .group = option_group::optimization,
                                   .value = "SAMPLES",
-                                  .help = "mini-batch of one worker's step",
+                                  .help = "samples per worker and step",
                                   .limits = at_least_one}),
       field(&Config::optimizer, {.name = "optimizer",
                                  .group = option_group::optimization,
                                  .value = "NAME",
-                                 .help = "the rule of a step, on each worker or on the server",
-                                 .choices = listed<known_optimizers>}),
+                                 .help = "the optimizer of the workers, or of the parameter server "
+                                         "where it holds the model"}),
       field(&Config::learning_rate, {.name = "learning-rate",
                                      .group = option_group::optimization,
                                      .value = "X",
-                                     .help = "before any schedule",
+                                     .help = "learning rate, which the schedule scales",
                                      .limits = positive,
-                                     .when_unset = "that of optimizer and scheme"}),
-      field(&Config::momentum, {.name = "momentum",
-                                .group = option_group::optimization,
-                                .value = "X",
-                                .help = "of the optimizers momentum and nesterov",
-                                .limits = below_one}),
-      field(&Config::beta1,
-            {.name = "beta1",
+                                     .when_unset = "by optimizer and scheme"}),
+      field(&Config::momentum,
+            {.name = "momentum",
              .group = option_group::optimization,
              .value = "X",
-             .help = "of the optimizers adam and adamw: smoothing of the mean gradient",
+             .help = "momentum coefficient of the optimizers momentum and nesterov",
              .limits = below_one}),
+      field(&Config::beta1, {.name = "beta1",
+                             .group = option_group::optimization,
+                             .value = "X",
+                             .help = "decay of the mean gradient in the optimizers adam and adamw",
+                             .limits = below_one}),
       field(&Config::beta2,
             {.name = "beta2",
              .group = option_group::optimization,
              .value = "X",
-             .help = "of the optimizers adam and adamw: smoothing of the mean square gradient",
+             .help = "decay of the mean squared gradient in the optimizers adam and adamw",
              .limits = below_one}),
-      field(&Config::alpha,
-            {.name = "alpha",
-             .group = option_group::optimization,
-             .value = "X",
-             .help = "of the optimizer rmsprop: smoothing of the mean square gradient",
-             .limits = below_one}),
-      field(&Config::epsilon,
-            {.name = "epsilon",
-             .group = option_group::optimization,
-             .value = "X",
-             .help = "of the optimizers rmsprop, adam, adamw and adagrad: added to the denominator",
-             .limits = positive,
-             .when_unset = "1e-8; 1e-10 with adagrad"}),
+      field(&Config::alpha, {.name = "alpha",
+                             .group = option_group::optimization,
+                             .value = "X",
+                             .help = "decay of the mean squared gradient in the optimizer rmsprop",
+                             .limits = below_one}),
+      field(&Config::epsilon, {.name = "epsilon",
+                               .group = option_group::optimization,
+                               .value = "X",
+                               .help = "constant added to the denominator in the optimizers "
+                                       "rmsprop, adam, adamw and adagrad",
+                               .limits = positive,
+                               .when_unset = "1e-8; 1e-10 with adagrad"}),
       field(&Config::weight_decay, {.name = "weight-decay",
                                     .group = option_group::optimization,
                                     .value = "X",
-                                    .help = "L2 penalty; decoupled with adamw"})};
+                                    .help = "L2 penalty; adamw decays the weights directly"})};
 }
 
 std::vector<Field> schedule_and_start_fields() {
@@ -212,37 +213,47 @@ std::vector<Field> schedule_and_start_fields() {
       field(&Config::schedule, {.name = "schedule",
                                 .group = option_group::optimization,
                                 .value = "NAME",
-                                .help = "how the learning rate moves"}),
+                                .help = "learning-rate schedule"}),
       field(&Config::schedule_step, {.name = "schedule-step",
                                      .group = option_group::optimization,
                                      .value = "EPOCHS",
-                                     .help = "between two drops of schedule step",
+                                     .help = "epochs between two drops of --schedule step",
                                      .limits = positive}),
-      field(&Config::schedule_factor, {.name = "schedule-factor",
-                                       .group = option_group::optimization,
-                                       .value = "X",
-                                       .help = "of one drop of step; of the whole fall of cosine",
-                                       .limits = {.most = 1}}),
+      field(
+          &Config::schedule_factor,
+          {.name = "schedule-factor",
+           .group = option_group::optimization,
+           .value = "X",
+           .help = "factor of each drop with --schedule step; final factor with --schedule cosine",
+           .limits = {.most = 1}}),
       field(&Config::warm_up, {.name = "warm-up",
                                .group = option_group::optimization,
                                .value = "EPOCHS",
-                               .help = "raise the rate from nothing, before the schedule"}),
-      field(&Config::init, {.name = "init",
-                            .group = option_group::optimization,
-                            .value = "NAME",
-                            .help = "first parameters: one draw for all, or the sum of all draws "
-                                    "over the root of workers"}),
-      field(&Config::weights, {.name = "weights",
-                               .group = option_group::optimization,
-                               .value = "NAME",
-                               .help = "of workers in a mean: samples trained on, uniform, or "
-                                       "share of the data; auto: data "
-                                       "with a split other than iid, else samples",
-                               .when_unset = "auto"}),
+                               .help = "epochs of linear warm-up from 0, before the schedule"}),
+      field(&Config::init,
+            {.name = "init",
+             .group = option_group::optimization,
+             .value = "NAME",
+             .help = "initial parameters: broadcast those of worker 0, or sum independent draws "
+                     "over the square root of the number of workers"}),
+      field(&Config::weights,
+            {.name = "weights",
+             .group = option_group::optimization,
+             .value = "NAME",
+             .help = "weight of a worker in a mean: samples trained on, uniform, or share of the "
+                     "data; auto: data with a split other than iid, else samples",
+             .when_unset = "auto"}),
       field(&Config::seed, {.name = "seed",
                             .group = option_group::optimization,
                             .value = "N",
-                            .help = "of every random choice"})};
+                            .help = "seed of all random choices"})};
+}
+
+std::string_view help_of_compress() {
+  static const std::string help =
+      fmt::format("compression of gradients and deltas in messages, with error feedback; {}",
+                  compression_help());
+  return help;
 }
 
 std::vector<Field> synchronization_fields() {
@@ -251,110 +262,111 @@ std::vector<Field> synchronization_fields() {
             {.name = "transport",
              .group = option_group::synchronization,
              .value = "NAME",
-             .help = "shm: shared memory between nodes of one host, sockets to others; tcp: "
-                     "sockets alone; "
-                     "mpi: as shm, with MPI to others; auto: mpi under an MPI's mpirun, else shm"}),
-      field(
-          &Config::compress,
-          {.name = "compress",
-           .group = option_group::synchronization,
-           .value = "topk:RATIO",
-           .help =
-               "what gradients and deltas become while they travel, with error feedback; topk: the "
-               "greatest, RATIO of them in (0, 1]",
-           .choices = listed<known_compressions>,
-           .also = is_topk}),
+             .help =
+                 "shm: shared memory on one host, sockets between hosts; tcp: sockets only; mpi: "
+                 "shared memory on one host, MPI between hosts; auto: mpi under mpirun, else shm"}),
+      field(&Config::compress, {.name = "compress",
+                                .group = option_group::compression,
+                                .value = parametrised_compressions(),
+                                .help = help_of_compress(),
+                                .choices = compression_names,
+                                .also = is_parametrised_compression}),
       field(&Config::compress_remote,
             {.name = "compress-remote",
-             .group = option_group::synchronization,
+             .group = option_group::compression,
              .value = "",
-             .help = "compress only between hosts, each of which adds up by itself first"})};
+             .help = "compress only between hosts; each host reduces its own values first"})};
 }
 
 std::vector<Field> server_fields() {
   return {field(&Config::servers, {.name = "servers",
                                    .group = option_group::server,
                                    .value = "N",
-                                   .help = "shards of the parameter server",
+                                   .help = "number of parameter-server shards",
                                    .when_unset = "1 where the scheme has a server"}),
           field(&Config::server_process,
                 {.name = "server-process",
                  .group = option_group::server,
                  .value = "NAME",
-                 .help = "where shards run: each in its own process, or in the coordinator's"})};
+                 .help = "process of the shards: one each, or the coordinator's"})};
 }
 
 std::vector<Field> stopping_fields() {
-  return {field(&Config::epochs, {.name = "epochs",
-                                  .group = option_group::stopping,
-                                  .value = "X",
-                                  .help = "passes over the training set",
-                                  .limits = positive,
-                                  .resumable = true}),
-          field(&Config::max_steps, {.name = "max-steps",
-                                     .group = option_group::stopping,
-                                     .value = "N",
-                                     .help = "end after this many steps of a worker",
-                                     .limits = at_least_one,
-                                     .when_unset = "no limit",
-                                     .resumable = true}),
-          field(&Config::max_time, {.name = "max-time",
-                                    .group = option_group::stopping,
-                                    .value = "SECONDS",
-                                    .help = "end after this much training clock",
-                                    .limits = positive,
-                                    .when_unset = "no limit",
-                                    .resumable = true}),
-          field(&Config::target_accuracy,
-                {.name = "target-accuracy",
-                 .group = option_group::stopping,
-                 .value = "X",
-                 .help = "end when two evaluations in a row reach this, in (0, 1]",
-                 .limits = fraction,
-                 .when_unset = "none",
-                 .resumable = true})};
+  return {
+      field(&Config::epochs, {.name = "epochs",
+                              .group = option_group::stopping,
+                              .value = "X",
+                              .help = "passes over the training set",
+                              .limits = positive,
+                              .resumable = true}),
+      field(&Config::max_steps, {.name = "max-steps",
+                                 .group = option_group::stopping,
+                                 .value = "N",
+                                 .help = "end the job after N steps of a worker",
+                                 .limits = at_least_one,
+                                 .when_unset = "no limit",
+                                 .resumable = true}),
+      field(&Config::max_time, {.name = "max-time",
+                                .group = option_group::stopping,
+                                .value = "SECONDS",
+                                .help = "end the job after this training time",
+                                .limits = positive,
+                                .when_unset = "no limit",
+                                .resumable = true}),
+      field(&Config::target_accuracy,
+            {.name = "target-accuracy",
+             .group = option_group::stopping,
+             .value = "X",
+             .help = "end the job when two consecutive evaluations reach this accuracy, in (0, 1]",
+             .limits = fraction,
+             .when_unset = "none",
+             .resumable = true})};
 }
 
 std::vector<Field> outputs_fields() {
   return {
-      field(&Config::eval_every, {.name = "eval-every",
-                                  .group = option_group::outputs,
-                                  .value = "PERIOD",
-                                  .help = "test the model: 200steps, 0.5epochs, 10s or never",
-                                  .resumable = true}),
-      field(&Config::batch_norm, {.name = "batch-norm",
-                                  .group = option_group::outputs,
-                                  .value = "NAME",
-                                  .help = "statistics of BatchNorm in evaluations: as saved, or "
-                                          "recomputed over training samples",
-                                  .resumable = true}),
-      field(&Config::checkpoint_every, {.name = "checkpoint-every",
-                                        .group = option_group::outputs,
-                                        .value = "PERIOD",
-                                        .help = "keep the model, from which --resume goes on",
-                                        .resumable = true}),
+      field(&Config::eval_every,
+            {.name = "eval-every",
+             .group = option_group::outputs,
+             .value = "PERIOD",
+             .help = "period of evaluations: 200steps, 0.5epochs, 10s or never",
+             .resumable = true}),
+      field(
+          &Config::batch_norm,
+          {.name = "batch-norm",
+           .group = option_group::outputs,
+           .value = "NAME",
+           .help =
+               "BatchNorm statistics in evaluations: running, or recomputed over training samples",
+           .resumable = true}),
+      field(&Config::checkpoint_every,
+            {.name = "checkpoint-every",
+             .group = option_group::outputs,
+             .value = "PERIOD",
+             .help = "period of checkpoints, from which --resume continues",
+             .resumable = true}),
       field(&Config::run_dir, {.name = "run-dir",
                                .group = option_group::outputs,
                                .value = "FOLDER",
-                               .help = "a new folder for everything about this run",
+                               .help = "new folder for all files of this run",
                                .when_unset = "runs/<time>-<scheme>-<network>"})};
 }
 
 std::vector<Field> failures_fields() {
-  return {field(&Config::wait_limit, {.name = "wait-limit",
-                                      .group = option_group::failures,
-                                      .value = "SECONDS",
-                                      .help = "the least that a wait for another node may take; a "
-                                              "worker that computes gets 20 times "
-                                              "the longest of its steps, too",
-                                      .limits = positive,
-                                      .resumable = true}),
-          field(&Config::on_nan,
-                {.name = "on-nan",
-                 .group = option_group::failures,
-                 .value = "NAME",
-                 .help = "where a gradient is not finite: end the job, or leave the batch out",
-                 .resumable = true})};
+  return {
+      field(&Config::wait_limit, {.name = "wait-limit",
+                                  .group = option_group::failures,
+                                  .value = "SECONDS",
+                                  .help = "minimum time limit of a wait for another node; a worker "
+                                          "that computes also gets 20 times its longest step",
+                                  .limits = positive,
+                                  .resumable = true}),
+      field(&Config::on_nan,
+            {.name = "on-nan",
+             .group = option_group::failures,
+             .value = "NAME",
+             .help = "reaction to a gradient that is not finite: end the job, or drop the batch",
+             .resumable = true})};
 }
 
 /// In the order of help texts.
@@ -372,7 +384,8 @@ Field field_of_scheme(const OptionSpec& option) {
   return {option, [option](const Config& config) { return config.scheme_options.get(option); },
           [option](Config& config, const OptionValue& value) {
             config.scheme_options.set(option, value);
-          }};
+          },
+          /*of_scheme=*/true};
 }
 
 /// The options of schemes come after those of every job in their group.
@@ -386,6 +399,19 @@ std::vector<Field> all_fields() {
   }
   return fields;
 }
+
+/// A value of an option under its earlier name, and the option and value that replace it.
+struct OldValue {
+  std::string_view name;
+  std::string_view value;
+  std::string_view new_name;
+  std::string_view new_value;
+};
+
+constexpr std::array old_values{OldValue{"through", "allreduce", "aggregate", "auto"},
+                                OldValue{"through", "server", "aggregate", "server"}};
+
+constexpr std::array<std::string_view, 1> old_names{"through"};
 
 }  // namespace
 
@@ -411,6 +437,25 @@ void set_field(const Field& field, TrainConfig& config, const OptionValue& value
 
 void set_field_from_text(const Field& field, TrainConfig& config, std::string_view text) {
   field.set(config, value_in(field, text));
+}
+
+std::span<const std::string_view> old_option_names() {
+  return old_names;
+}
+
+std::optional<std::string_view> set_old_option(TrainConfig& config, std::string_view name,
+                                               std::string_view text) {
+  if (std::ranges::find(old_names, name) == old_names.end()) {
+    return std::nullopt;
+  }
+  for (const OldValue& old : old_values) {
+    if (old.name == name && old.value == text) {
+      log::warn("{} {} is now {} {}", name, text, old.new_name, old.new_value);
+      set_field_from_text(*find_field(old.new_name), config, old.new_value);
+      return old.new_name;
+    }
+  }
+  throw ConfigError(fmt::format("expected one of allreduce, server, found '{}'", text));
 }
 
 }  // namespace syncopate

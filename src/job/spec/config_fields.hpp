@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -9,13 +10,14 @@
 
 namespace syncopate {
 
-/// An option of `train`, and where a configuration holds it.
+/// An option of `train`, and how a configuration holds its value.
 struct Field : OptionSpec {
   std::function<OptionValue(const TrainConfig&)> get;
-  std::function<void(TrainConfig&, const OptionValue&)> set;  ///< of a value that was `checked`
+  std::function<void(TrainConfig&, const OptionValue&)> set;  ///< takes a value that was `checked`
+  bool of_scheme = false;                                     ///< a scheme declares this option
 };
 
-/// All options, those of schemes included, in the order of help texts and configuration files.
+/// All options, including those of schemes, in the order of help texts and configuration files.
 std::span<const Field> train_fields();
 
 /// The field of this name on the command line, or null.
@@ -23,10 +25,18 @@ const Field* find_field(std::string_view name);
 
 OptionValue get_field(const Field& field, const TrainConfig& config);
 
-/// Sets a field; "auto" leaves open what may be left open. Errors: as `checked`.
+/// Sets a field. "auto" leaves open a field that may be open. Errors: as `checked`.
 void set_field(const Field& field, TrainConfig& config, const OptionValue& value);
 
-/// Sets a field from the text that the command line has for it. Errors: as `checked`.
+/// Sets a field from its text on the command line. Errors: as `checked`.
 void set_field_from_text(const Field& field, TrainConfig& config, std::string_view text);
+
+/// Earlier names of options, which still work.
+std::span<const std::string_view> old_option_names();
+
+/// Sets the option that an earlier name stands for, and logs a warning with its present name. Returns this name;
+/// empty for a name that never existed. Errors: ConfigError, for a value that the earlier option did not have.
+std::optional<std::string_view> set_old_option(TrainConfig& config, std::string_view name,
+                                               std::string_view text);
 
 }  // namespace syncopate

@@ -10,7 +10,7 @@
 #include "base/errors.hpp"
 #include "base/version.hpp"
 #include "scheme/balance.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 
@@ -186,12 +186,12 @@ bool JobPlan::workers_regroup() const {
 
 ConsistencyOptions JobPlan::consistency() const {
   return server_keeps_model() ? server_policy_of(config_).consistency
-                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::sums};
+                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::reduce};
 }
 
 RuleSpec JobPlan::server_rule() const {
   const auto own = server_policy_of(config_).optimizer;
-  return {.name = own ? own->name : config_.optimizer,
+  return {.name = std::string(name_of_value(own ? own->optimizer : config_.optimizer)),
           .momentum = config_.momentum,
           .weight_decay = config_.weight_decay,
           .beta1 = config_.beta1,
@@ -205,7 +205,7 @@ Schedule JobPlan::server_schedule() const {
   if (const auto own = server_policy_of(config_).optimizer) {
     config.learning_rate = own->learning_rate;
   }
-  return Schedule(config);
+  return schedule_of(config);
 }
 
 std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
@@ -214,7 +214,7 @@ std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
 
 std::string JobPlan::agreement(std::size_t parameters) const {
   return fmt::format("syncopate {}: {} of {} ({} float32 parameters) on {} by {} workers, seed {}",
-                     version, config_.scheme, config_.network, parameters, config_.data,
+                     version, config_.scheme, config_.network->name, parameters, config_.data,
                      config_.workers, config_.seed);
 }
 

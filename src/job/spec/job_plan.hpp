@@ -9,12 +9,12 @@
 #include "data/dataset.hpp"
 #include "device/cluster_file.hpp"
 #include "job/spec/config.hpp"
-#include "job/spec/schedule.hpp"
 #include "membership/membership.hpp"
 #include "optim/delay_compensation.hpp"
+#include "optim/schedule.hpp"
 #include "optim/update_rule.hpp"
 #include "pacer/pacer.hpp"
-#include "scheme/push_weight.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "server/consistency.hpp"
 
 namespace syncopate {

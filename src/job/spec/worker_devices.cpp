@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "config/text.hpp"
 
 namespace syncopate {
 namespace {
@@ -22,18 +23,6 @@ bool is_device(std::string_view name) {
   return !number.empty() && number.size() <= 3 &&
          std::all_of(number.begin(), number.end(),
                      [](unsigned char letter) { return std::isdigit(letter) != 0; });
-}
-
-std::vector<std::string_view> entries_of(std::string_view list) {
-  std::vector<std::string_view> entries;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = list.find(',', begin);
-    entries.push_back(list.substr(begin, end - begin));
-    if (end == std::string_view::npos) {
-      return entries;
-    }
-    begin = end + 1;
-  }
 }
 
 }  // namespace

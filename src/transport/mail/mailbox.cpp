@@ -61,8 +61,11 @@ class Receiving final : public Transfer {
   std::shared_ptr<Waiter> waiter_;
 };
 
-Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help)
-    : unclaimed_limit_(unclaimed_limit), resume_(std::move(resume)), help_(std::move(help)) {}
+Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
+                 ProgressFunction progress)
+    : unclaimed_limit_(unclaimed_limit),
+      resume_(std::move(resume)),
+      progress_(std::move(progress)) {}
 
 std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span<std::byte> into) {
   auto waiter = std::make_shared<Waiter>();
@@ -121,13 +124,13 @@ void Mailbox::await(Waiter& waiter, TimePoint deadline) {
 
 /// False at the deadline.
 bool Mailbox::wait_for_release(Waiter& waiter, Lock& lock, TimePoint deadline) {
-  if (help_ && !waiter.is_released()) {
+  if (progress_ && !waiter.is_released()) {
     lock.unlock();
     const auto released = [&] {
       const Lock looking(mutex_);
       return waiter.is_released();
     };
-    help_(released, deadline);
+    progress_(released, deadline);
     lock.lock();
   }
   return waiter.changed.wait_until(lock, to_steady(deadline), [&] { return waiter.is_released(); });

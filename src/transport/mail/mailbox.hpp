@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,11 +15,39 @@
 #include <string>
 #include <vector>
 
-#include "transport/mail/help.hpp"
-#include "transport/mail/waiter.hpp"
+#include "base/time.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::mail {
+
+/// Lets the thread that waits do the engine's work, until `done` says so or for as long as the engine likes, at most until
+/// the deadline.
+using ProgressFunction = std::function<void(const std::function<bool()>& done, TimePoint deadline)>;
+
+/// A receive under way. Owned by the thread that receives and, while its message is arriving, by
+/// the arrival. Guarded by the mutex of its mailbox.
+struct Waiter {
+  enum class State {
+    waiting,   ///< in line
+    arriving,  ///< a message is being read into `buffer`
+    done,      ///< `error`, or the message is there
+  };
+
+  std::optional<NodeId> from;  ///< empty: from anyone
+  Tag tag;
+  std::optional<std::span<std::byte>> buffer;  ///< lent by the caller; empty: fills `message`
+  Message message{};
+  State state = State::waiting;
+  bool borrowed = false;  ///< the engine is writing into `buffer` at this moment
+  std::exception_ptr error{};
+  std::condition_variable changed{};
+
+  bool could_take(NodeId sender, Tag under) const {
+    return tag == under && (!from || *from == sender);
+  }
+  /// Whether the buffer is the caller's again.
+  bool is_released() const { return state == State::done && !borrowed; }
+};
 
 /// A message of which the header has come and the payload is coming. Used by the engine alone.
 struct Arrival {
@@ -45,7 +74,8 @@ class Mailbox {
  public:
   /// `resume` is called, from any thread, when a peer that `may_read` held back may go on; `help`, where the engine
   /// can be helped, by each thread that is about to wait.
-  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help = {});
+  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
+          ProgressFunction progress = {});
 
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into);
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
@@ -92,7 +122,7 @@ class Mailbox {
 
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
-  const Help help_;
+  const ProgressFunction progress_;
 
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began

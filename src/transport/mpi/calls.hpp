@@ -26,7 +26,7 @@ class Calls {
   };
   /// Communicators that keep packets from being taken for pieces of large messages.
   enum class Channel { packets, pieces };
-  enum class Ranks { all, summing };
+  enum class Ranks { all, reducing };
 
   virtual ~Calls() = default;
 
@@ -39,8 +39,8 @@ class Calls {
 
   /// Collective and blocking, for the start: a number of each rank.
   virtual void gather(std::uint64_t mine, std::span<std::uint64_t> all) = 0;
-  /// Likewise: makes the group `Ranks::summing` of those who say so; the number of its ranks.
-  virtual std::uint32_t form_summing(bool takes_part) = 0;
+  /// Likewise: makes the group `Ranks::reducing` of those who say so; the number of its ranks.
+  virtual std::uint32_t form_reducing_group(bool takes_part) = 0;
 
   virtual Request send(Channel channel, std::uint32_t to, std::uint32_t tag,
                        std::span<const std::byte> bytes) = 0;
@@ -53,9 +53,9 @@ class Calls {
   /// Asks a receive to end that nothing has arrived for; `test` says how it ended.
   virtual void cancel(Request& request) = 0;
 
-  /// Blocks until all of `Ranks::summing` have the sum, in place. As long on every rank; at most 2³⁰. Any thread, beside
-  /// all other calls: MPI's blocking sums are faster than those that it lets one test for.
-  virtual void sum(std::span<float> values) = 0;
+  /// Blocks until all of `Ranks::reducing` have the sum, in place. As long on every rank; at most 2³⁰. Any thread, beside
+  /// all other calls: MPI's blocking allreduce are faster than those that it lets one test for.
+  virtual void allreduce(std::span<float> values) = 0;
 
   virtual void finalize() = 0;
   virtual void abort(int status) noexcept = 0;

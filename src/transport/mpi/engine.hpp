@@ -18,9 +18,8 @@
 
 #include "base/time.hpp"
 #include "transport/mpi/calls.hpp"
-#include "transport/mpi/pace.hpp"
 #include "transport/mpi/packet.hpp"
-#include "transport/mpi/turn.hpp"
+#include "transport/mpi/poll_backoff.hpp"
 
 namespace syncopate::mpi {
 
@@ -32,10 +31,10 @@ struct Operation {
 };
 using OperationHandle = std::shared_ptr<Operation>;
 
-/// A node of this process, as the engine knows it. Called with the turn.
-class Party {
+/// A node of this process, as the engine knows it. Called with the engine lock.
+class LocalEndpoint {
  public:
-  virtual ~Party() = default;
+  virtual ~LocalEndpoint() = default;
   virtual void arrived(const Site& from, const PacketHead& head,
                        std::span<const std::byte> payload) = 0;
   /// Does what can be done now; whether that was anything.
@@ -48,10 +47,10 @@ class Party {
 ///
 /// Threads: whoever has the turn may call; MPI hears one thread at a time, and never a call that blocks. The engine's
 ///          own thread, which starts and ends MPI, looks after everything that nobody waits for in a loop of his
-///          own. Nobody sleeps with the turn but in `changed`.
+///          own. Nobody sleeps with the engine lock but in `changed`.
 class Engine {
  public:
-  using Lock = std::unique_lock<Turn>;
+  using Lock = std::unique_lock<EngineLock>;
 
   /// Errors: what `make` throws.
   explicit Engine(const std::function<std::unique_ptr<Calls>()>& make);
@@ -60,23 +59,23 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Lock take_turn() { return Lock(turn_); }
+  Lock acquire_lock() { return Lock(lock_); }
   Calls& calls() { return *calls_; }
-  /// Told where something that was waited for has come, to be waited for with the turn.
+  /// Told where something that was waited for has come, to be waited for with the engine lock.
   std::condition_variable_any& changed() { return changed_; }
 
   /// Looks soon. Any thread, under any lock.
-  void nudge() { bell_.ring(); }
+  void wake() { wakeup_.notify(); }
   /// More ranks share this host than it has cores.
-  void be_crowded() { alone_ = false; }
+  void share_cores() { alone_ = false; }
 
   /// Blocks, without the turn, until a collective operation is done; `check` throws where that is in vain.
   /// Errors: TimedOut, and the operation goes on.
   void await(Calls::Request request, TimePoint deadline, const std::function<void()>& check = {});
 
-  // With the turn.
+  // With the engine lock.
   bool has_failed() const { return failed_ != nullptr; }
-  std::uint16_t add(Party& party, bool is_hub);
+  std::uint16_t add(LocalEndpoint& endpoint, bool is_coordinator);
   void remove(std::uint16_t slot);
   void send(const Site& to, const PacketHead& head, std::span<const std::byte> payload = {});
   OperationHandle send_piece(std::uint32_t to, std::uint32_t transfer,
@@ -89,7 +88,7 @@ class Engine {
   std::uint32_t next_transfer();
 
  private:
-  struct Stranger {
+  struct UnmatchedSender {
     Site from;
     PacketHead head;
     std::vector<std::byte> payload;
@@ -110,18 +109,18 @@ class Engine {
   OperationHandle keep(Operation operation);
   void fail(const std::exception_ptr& why);
 
-  Turn turn_;
+  EngineLock lock_;
   std::condition_variable_any changed_;
-  Bell bell_;
+  WakeupEvent wakeup_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> alone_ = true;
 
-  // With the turn.
+  // With the engine lock.
   std::unique_ptr<Calls> calls_;
-  std::map<std::uint16_t, Party*> parties_;
+  std::map<std::uint16_t, LocalEndpoint*> endpoints_;
   std::uint16_t slots_ = 0;  ///< the greatest that was given away
-  bool hub_was_here_ = false;
-  std::vector<Stranger> early_;  ///< who says hello to a hub that is not here yet
+  bool coordinator_was_here_ = false;
+  std::vector<UnmatchedSender> early_;  ///< who says hello to a hub that is not here yet
   std::uint32_t transfers_ = 0;
   std::vector<OperationHandle> operations_;
   /// Packets are awaited in a ring, since those of one sender come in the order of the receives.

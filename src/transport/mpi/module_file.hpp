@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::mpi {
 

@@ -44,7 +44,7 @@ void Receiver::take(const Packet& packet) {
   const std::span<std::byte> place = mailbox_.borrow(arrival);
   std::copy_n(packet.payload.begin(), std::min(place.size(), packet.payload.size()), place.begin());
   mailbox_.give_back(arrival, packet.payload.size());
-  taken_ += sizeof(PacketHead) + packet.payload.size();
+  taken_ += packet_head_bytes + packet.payload.size();
   if (taken_ >= small_window / 4) {
     say(PacketKind::credit, 0, std::exchange(taken_, 0));
   }

@@ -18,7 +18,7 @@ namespace syncopate::mpi {
 /// Packets wait in line until the mailbox may take them. The pieces of a large message go straight to its place; they
 /// are asked for, some ahead, when it is first in line.
 ///
-/// Thread:    with the turn.
+/// Thread:    with the engine lock.
 /// Invariant: what is asked for has a receive that waits for it.
 class Receiver {
  public:

@@ -16,7 +16,7 @@ namespace syncopate::mpi {
 ///           says it at once; who hears one before it has said its own answers with it. By what has left of unfinished
 ///           messages, as a goodbye tells, both withdraw what MPI will not fill, and nothing else.
 ///
-/// Thread:   with the turn.
+/// Thread:   with the engine lock.
 class Stream {
  public:
   struct Ends {
@@ -36,7 +36,7 @@ class Stream {
   const Site& there() const { return ends_.there; }
   Sender& sender() { return sender_; }
   const Sender& sender() const { return sender_; }
-  bool is_in_contact() const { return in_contact_; }
+  bool is_open() const { return open_; }
   /// Null, where it is not lost.
   std::exception_ptr lost_by() const { return lost_by_; }
 
@@ -52,13 +52,15 @@ class Stream {
   void lose(const std::exception_ptr& why);
 
   /// Whether both sides have said goodbye, or have never met.
-  bool has_ended() const { return !in_contact_ || (said_goodbye_ && heard_goodbye_); }
-  /// Whether MPI has nothing of this stream any more.
+  bool has_ended() const { return !open_ || (sent_goodbye_ && received_goodbye_); }
+  /// Whether everything that was sent has left.
+  bool has_sent_all() const { return sender_.is_empty(); }
+  /// Whether MPI holds no buffer of this stream any more.
   bool is_released() const { return sender_.is_empty() && receiver_.is_released(); }
 
  private:
-  void say_goodbye();
-  void hear_goodbye(std::span<const std::byte> payload);
+  void send_goodbye();
+  void receive_goodbye(std::span<const std::byte> payload);
   std::exception_ptr loss(const std::string& reason) const;
 
   Engine& engine_;
@@ -66,9 +68,9 @@ class Stream {
   const Ends ends_;
   Sender sender_;
   Receiver receiver_;
-  bool in_contact_ = false;
-  bool said_goodbye_ = false;
-  bool heard_goodbye_ = false;
+  bool open_ = false;
+  bool sent_goodbye_ = false;
+  bool received_goodbye_ = false;
   std::exception_ptr lost_by_;
 };
 

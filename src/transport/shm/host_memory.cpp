@@ -129,7 +129,7 @@ std::size_t HostMemory::take(std::size_t bytes) {
   return *begin;
 }
 
-std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> bytes) const {
+std::optional<std::uint64_t> HostMemory::offset_of(std::span<const std::byte> bytes) const {
   const std::span<const std::byte> all = own_->segment.bytes();
   const bool inside = bytes.data() >= all.data() && bytes.data() < all.data() + all.size();
   return inside ? std::optional(static_cast<std::uint64_t>(bytes.data() - all.data()))
@@ -183,6 +183,23 @@ void HostMemory::set(SharedWord& word, std::uint32_t value) {
   if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
     futex(word.value, FUTEX_WAKE, INT_MAX, nullptr);
   }
+}
+
+wire::SharedSegment announce(const SegmentAddress& address) {
+  wire::SharedSegment out;
+  out.set_machine(address.machine);
+  out.set_pid(address.pid);
+  out.set_file(address.descriptor);
+  out.set_secret_begin(address.secret[0]);
+  out.set_secret_end(address.secret[1]);
+  return out;
+}
+
+SegmentAddress read(const wire::SharedSegment& segment) {
+  return {.machine = segment.machine(),
+          .pid = segment.pid(),
+          .descriptor = segment.file(),
+          .secret = {segment.secret_begin(), segment.secret_end()}};
 }
 
 }  // namespace syncopate::shm

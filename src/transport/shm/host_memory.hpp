@@ -10,6 +10,7 @@
 #include "transport/shared_memory.hpp"
 #include "transport/shm/arena.hpp"
 #include "transport/shm/segment.hpp"
+#include "wire/handshake.pb.h"
 
 namespace syncopate::shm {
 
@@ -34,12 +35,12 @@ class HostMemory final : public SharedMemory {
   bool reaches(NodeId peer) override;
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
   std::span<std::byte> allocate_for_good(std::size_t bytes) override;
-  std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
+  std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const override;
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
-  void handed_over(std::uint64_t bytes) override { handed_over_ += bytes; }
-  std::uint64_t bytes_handed_over() const { return handed_over_; }
+  void count_zero_copy(std::uint64_t bytes) override { zero_copy_ += bytes; }
+  std::uint64_t bytes_zero_copy() const { return zero_copy_; }
 
  private:
   /// What allocations hold on to, so that they outlive this.
@@ -62,12 +63,17 @@ class HostMemory final : public SharedMemory {
   void check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const;
 
   const Check check_;
-  std::atomic<std::uint64_t> handed_over_ = 0;
+  std::atomic<std::uint64_t> zero_copy_ = 0;
   const std::shared_ptr<Own> own_;
 
   std::mutex mutex_;
   std::map<NodeId, Lender> lenders_;
   std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
+
+/// A segment's address, as a handshake carries it.
+wire::SharedSegment announce(const SegmentAddress& address);
+
+SegmentAddress read(const wire::SharedSegment& segment);
 
 }  // namespace syncopate::shm

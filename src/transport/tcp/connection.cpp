@@ -91,7 +91,7 @@ void Connection::ready() {
     return;
   }
   if (stream_.has_rings()) {
-    stream_.hear_bell();
+    stream_.take_wakeups();
     if (blocked_) {
       flush();
     }
@@ -104,7 +104,7 @@ void Connection::read() {
     return;
   }
   for (int turn = 0; turn < reads_in_a_row; ++turn) {
-    if (!reader_.is_filling_lent_buffer() && !mailbox_.may_read(options_.peer)) {
+    if (!reader_.is_filling_borrowed_buffer() && !mailbox_.may_read(options_.peer)) {
       return hold_back();
     }
     asio::error_code error;
@@ -143,7 +143,7 @@ void Connection::await_more() {
 
 /// Nothing more is read for now; what is to be written goes on.
 void Connection::hold_back() {
-  if (stream_.has_rings() && !stream_.bell_is_gone()) {
+  if (stream_.has_rings() && !stream_.wakeups_have_ended()) {
     await_more();
   }
 }

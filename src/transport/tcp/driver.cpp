@@ -33,7 +33,7 @@ void Driver::run() {
   pthread_setname_np(pthread_self(), "tcp");
   Lock lock(mutex_);
   do {
-    while (helped_ || steady_now() < stays_away_until_) {
+    while (visited_ || steady_now() < stays_away_until_) {
       changed_.wait_for(lock, absence);
     }
     run_alone(lock);
@@ -52,17 +52,17 @@ void Driver::run_alone(Lock& lock) {
   changed_.notify_all();
 }
 
-void Driver::help(const std::function<bool()>& done, TimePoint deadline) {
-  if (done() || !begin_to_help()) {
+void Driver::make_progress(const std::function<bool()>& done, TimePoint deadline) {
+  if (done() || !begin_progress()) {
     return;
   }
   run_until(done, std::min(deadline, steady_now() + patience));
-  end_to_help();
+  end_progress();
 }
 
-bool Driver::begin_to_help() {
+bool Driver::begin_progress() {
   Lock lock(mutex_);
-  if (std::exchange(helped_, true)) {
+  if (std::exchange(visited_, true)) {
     return false;
   }
   if (alone_) {
@@ -90,9 +90,9 @@ void Driver::run_until(const std::function<bool()>& done, TimePoint end) {
   }
 }
 
-void Driver::end_to_help() {
+void Driver::end_progress() {
   const Lock lock(mutex_);
-  helped_ = false;
+  visited_ = false;
   stays_away_until_ = steady_now() + absence;
 }
 

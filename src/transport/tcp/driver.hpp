@@ -16,7 +16,7 @@ namespace syncopate::tcp {
 ///
 /// One thread runs handlers at a time, and each sees what those before it did: to handlers it is one thread, "the engine".
 ///
-/// Threads: `help` from any; `start` and `join` from the owner's.
+/// Threads: `make_progress` from any; `start` and `join` from the owner's.
 class Driver {
  public:
   /// Told of what a handler throws. Handlers go on.
@@ -32,15 +32,15 @@ class Driver {
   /// Runs handlers until `done` says so, but not for long: soon it is better to be woken. At once over where another thread
   /// helps. The thread of its own stays away meanwhile, and a little longer, since who waited once will wait again.
   /// The caller holds no lock that a handler takes, and `done` may take some.
-  void help(const std::function<bool()>& done, TimePoint deadline);
+  void make_progress(const std::function<bool()>& done, TimePoint deadline);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void run();
   void run_alone(Lock& lock);
-  bool begin_to_help();
-  void end_to_help();
+  bool begin_progress();
+  void end_progress();
   void run_until(const std::function<bool()>& done, TimePoint end);
   template <class Work>
   void guarded(const Work& work);
@@ -50,9 +50,9 @@ class Driver {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool alone_ = false;   ///< the thread of its own runs handlers
-  bool called_ = false;  ///< it was stopped to make room
-  bool helped_ = false;  ///< another one runs them
+  bool alone_ = false;    ///< the thread of its own runs handlers
+  bool called_ = false;   ///< it was stopped to make room
+  bool visited_ = false;  ///< another one runs them
   TimePoint stays_away_until_{};
 
   std::thread thread_;

@@ -31,7 +31,7 @@ class FrameReader {
   /// Whether a message is half read.
   bool is_in_message() const { return arrival_.has_value(); }
   /// Whether a message is half read into the buffer of someone who waits for the rest.
-  bool is_filling_lent_buffer() const { return arrival_ && arrival_->waiter; }
+  bool is_filling_borrowed_buffer() const { return arrival_ && arrival_->waiter; }
 
  private:
   std::size_t buffered() const { return end_ - begin_; }

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/mail/help.hpp"
+#include "transport/mail/mailbox.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 #include "wire/frame.hpp"
@@ -31,9 +31,9 @@ class Outbox {
  public:
   /// What the outbox asks of its owner, from any thread. None of the first two may call back at once.
   struct Engine {
-    std::function<void()> flush;  ///< call `write` until it is idle
-    std::function<void()> cut;    ///< break the stream, in which a message will stay unfinished
-    mail::Help help;              ///< called without a lock
+    std::function<void()> flush;      ///< call `write` until it is idle
+    std::function<void()> cut;        ///< break the stream, in which a message will stay unfinished
+    mail::ProgressFunction progress;  ///< called without a lock
   };
 
   enum class Progress {
@@ -67,41 +67,41 @@ class Outbox {
   friend class Sending;
 
   /// What a send under way is told.
-  struct Loan {
+  struct SendHandle {
     bool done = false;
     std::exception_ptr error{};
   };
-  struct Letter {
+  struct QueuedMessage {
     wire::FrameHeaderBytes header;
     std::vector<std::byte> owned;        ///< the payload, where it was posted
     std::span<const std::byte> payload;  ///< in `owned`, or lent
-    Loan* loan = nullptr;                ///< where it is lent
+    SendHandle* handle = nullptr;        ///< where it is lent
 
     std::size_t size() const { return header.size() + payload.size(); }
   };
 
-  void hand_over(Letter letter);
+  void enqueue(QueuedMessage message);
   Progress write_some();
   void gather();
   void advance(std::size_t written);
-  void settle(Letter& letter, const std::exception_ptr& error);
+  void settle(QueuedMessage& message, const std::exception_ptr& error);
   void break_off(const std::exception_ptr& why);
-  void await(Loan& loan, TimePoint deadline);
-  bool is_done(const Loan& loan) const;
-  void await_release(Loan& loan);
+  void await(SendHandle& handle, TimePoint deadline);
+  bool is_done(const SendHandle& handle) const;
+  void await_release(SendHandle& handle);
 
   const NodeId to_;
   const Engine engine_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Letter> letters_;
-  std::size_t written_ = 0;  ///< bytes of the front letter that have left
+  std::deque<QueuedMessage> queue_;
+  std::size_t written_ = 0;  ///< bytes of the front message that have left
   std::vector<asio::const_buffer> buffers_;
   Stream* stream_ = nullptr;
   bool flushing_ = false;        ///< the engine has been asked to write
-  std::exception_ptr broken_;    ///< no letter will leave any more
-  std::exception_ptr refusing_;  ///< no letter is taken any more
+  std::exception_ptr broken_;    ///< no message will leave any more
+  std::exception_ptr refusing_;  ///< no message is taken any more
   Traffic traffic_;
 };
 

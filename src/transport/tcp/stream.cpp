@@ -44,7 +44,7 @@ std::size_t Stream::write_to_ring(std::span<const asio::const_buffer> buffers) {
     }
   }
   if (written > 0 && ring.must_wake_reader()) {
-    ring_bell();
+    wake_peer();
   }
   return written;
 }
@@ -58,7 +58,7 @@ std::size_t Stream::read_some(const Space& space, bool rest_is_coming, asio::err
   if (read() || (rest_is_coming && !ended_ && shm::spin(read, spinning))) {
     return bytes;
   }
-  hear_bell();  // before the last look: who ended the stream had written before
+  take_wakeups();  // before the last look: who ended the stream had written before
   while (!read()) {
     if (ended_ || rings_->incoming().await_bytes()) {
       error = ended_ ? ended_ : asio::error_code(asio::error::would_block);
@@ -79,12 +79,12 @@ std::size_t Stream::read_from_ring(const Space& space) {
     }
   }
   if (bytes > 0 && ring.must_wake_writer()) {
-    ring_bell();
+    wake_peer();
   }
   return bytes;
 }
 
-void Stream::hear_bell() {
+void Stream::take_wakeups() {
   std::array<std::byte, 256> rung;
   while (!ended_) {
     asio::error_code error;
@@ -98,7 +98,7 @@ void Stream::hear_bell() {
 
 /// A bell that cannot be rung is that of a peer that is gone, or has been rung so often that it wakes in
 /// any case.
-void Stream::ring_bell() {
+void Stream::wake_peer() {
   ::send(socket_.native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "transport/shm/duplex.hpp"
+#include "transport/shm/ring.hpp"
 #include "transport/tcp/sockets.hpp"
 
 namespace syncopate::tcp {
@@ -35,14 +35,14 @@ class Stream {
 
   /// With rings: takes the bytes of the bell from the socket. What it ends with, `read_some` tells when
   /// the ring is empty.
-  void hear_bell();
+  void take_wakeups();
   /// Whether the bell will ring no more.
-  bool bell_is_gone() const { return static_cast<bool>(ended_); }
+  bool wakeups_have_ended() const { return static_cast<bool>(ended_); }
 
  private:
   std::size_t write_to_ring(std::span<const asio::const_buffer> buffers);
   std::size_t read_from_ring(const Space& space);
-  void ring_bell();
+  void wake_peer();
 
   Socket socket_;
   std::unique_ptr<shm::Duplex> rings_;

@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-/// Transport over TCP. Node 0, the hub, listens; the others join it and are numbered 1, 2, 3… in the
+/// Transport over TCP. Node 0, the coordinator, listens; the others join it and are numbered 1, 2, 3… in the
 /// order in which they come. Of two introduced nodes the one with the greater number dials.
 ///
 /// Threads:  one thread of its own does what sockets need; a small message is written to its socket
@@ -49,10 +49,10 @@ class TcpTransport : public Transport {
   };
 
   struct JoinOptions {
-    std::string hub;                            ///< HOST:PORT of node 0
-    std::string token;                          ///< as the hub has it
+    std::string coordinator;                    ///< HOST:PORT of node 0
+    std::string token;                          ///< as the coordinator has it
     std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
-    std::chrono::milliseconds timeout{10'000};  ///< for the hub to appear and to answer
+    std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
     bool shared_memory = true;                  ///< where both sides are on one host
     bool unencrypted = false;                   ///< beyond loopback; for networks that are trusted
     Limits limits{};
@@ -62,10 +62,10 @@ class TcpTransport : public Transport {
   /// not a listening socket.
   static std::unique_ptr<TcpTransport> listen(const ListenOptions& options);
 
-  /// A node with the number that the hub gives it. Tries again while nobody listens at the hub's
+  /// A node with the number that the coordinator gives it. Tries again while nobody listens at the hub's
   /// address.
   ///
-  /// Errors: TimedOut; ConfigError: the hub refuses, with its reason, or an address is not loopback;
+  /// Errors: TimedOut; ConfigError: the coordinator refuses, with its reason, or an address is not loopback;
   ///         ProtocolError: another version, or not a Syncopate node.
   static std::unique_ptr<TcpTransport> join(const JoinOptions& options);
 };

@@ -120,7 +120,7 @@ class RunCliTest : public testing::Test {
                                                              .buffers = 0,
                                                              .multiply_adds = 416520}};
           },
-      .usual_learning_rate = [](const std::string&) { return 0.05; }};
+      .usual_learning_rate = [](Optimizer) { return 0.05; }};
 };
 
 TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
@@ -234,10 +234,10 @@ TEST_F(RunCliTest, TakesTheLastOfTwo) {
 }
 
 TEST_F(RunCliTest, TurnsASwitchOnAndOff) {
-  EXPECT_EQ(train({"--split-by-class"}).split, "class");
+  EXPECT_EQ(train({"--split-by-class"}).split, Split::parse("class"));
   const std::string path = file("job.toml", "split_by_class = true\n");
-  EXPECT_EQ(train({"--config", path}).split, "class");
-  EXPECT_EQ(train({"--config", path, "--split-by-class=false"}).split, "iid");
+  EXPECT_EQ(train({"--config", path}).split, Split::parse("class"));
+  EXPECT_EQ(train({"--config", path, "--split-by-class=false"}).split, Split{});
 }
 
 TEST_F(RunCliTest, TakesWorkersFromTheCluster) {

@@ -13,7 +13,7 @@ namespace {
 
 TrainConfig job() {
   TrainConfig config;
-  config.network = "mlp";
+  config.network = &network_named("mlp");
   config.learning_rate = 0.05;
   config.data_dir = "/data/there";
   config.cluster = "/clusters/mixed.toml";

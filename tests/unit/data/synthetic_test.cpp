@@ -2,13 +2,13 @@
 //       worth watching.
 // Method: load it twice and in parts; classify its test set by the nearest class mean.
 
-#include "data/synthetic.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "data/dataset.hpp"
 
 namespace syncopate {
 namespace {

@@ -26,20 +26,16 @@ using testing::IsEmpty;
 class Notes : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, absences;
-  std::vector<Pace> paces;
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
   void awaiting(const std::string& absent) override { absences.push_back(absent); }
   void view_installed(const View&) override {}
-  void heard(const Member&, const wire::Heartbeat&) override {}
+  void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
   void evaluated(const wire::Evaluation&) override {}
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
-  void paced(const PacerState&) override {}
-  void pace_decided(const Pace& pace, Duration) override { paces.push_back(pace); }
-  void stepped(Rank, const StepReport&) override {}
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
@@ -131,7 +127,7 @@ TEST_F(CoordinatorTest, RefusesOnBothSidesAndGathersOn) {
     }
   });
   simulation_.run();
-  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its place is taken by pid 0 on sim");
+  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its slot is taken by pid 0 on sim");
   EXPECT_THAT(notes_.refusals, ElementsAre(told));
 }
 

@@ -74,7 +74,7 @@ TEST(Membership, RefusesATakenPlaceAndGathersOn) {
   membership.joined(NodeId{1}, worker(1), start);
   const Decisions decisions = membership.joined(NodeId{2}, worker(1), start);
   EXPECT_EQ(refusal_of(decisions),
-            "worker 1 (pid 101 on host) cannot join: its place is taken by pid 101 on host");
+            "worker 1 (pid 101 on host) cannot join: its slot is taken by pid 101 on host");
   EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).node, NodeId{2});
   EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).abort.kind(), wire::Abort::KIND_CONFIG);
   membership.joined(NodeId{3}, evaluator(), start);
@@ -160,7 +160,7 @@ TEST(Membership, TellsNowAndThenWhoIsAbsent) {
   membership.enquired(NodeId{1}, enquiry());
   const Decisions decisions = membership.time_passed(at(5));
   ASSERT_EQ(decisions.size(), 1U);
-  EXPECT_EQ(std::get<NameAbsent>(decisions[0]).names,
+  EXPECT_EQ(std::get<ReportAbsent>(decisions[0]).names,
             "worker 0, server 0, server 1, the evaluator");
   EXPECT_TRUE(membership.time_passed(at(9.9)).empty());
 }

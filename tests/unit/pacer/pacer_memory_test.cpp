@@ -26,7 +26,7 @@ class Devices {
       const FirstPace first = first_pace(options.rule, size);
       devices_.push_back({.sample_seconds = 0.001 * std::exp(4 * random_.uniform()),
                           .samples = first.step_samples,
-                          .meet_after = first.meet_after.value_or(0)});
+                          .sync_after = first.sync_after.value_or(0)});
     }
     for (Device& device : devices_) {
       begin_step(device, 0s);
@@ -41,7 +41,7 @@ class Devices {
     }
   }
 
-  /// All begin the next round now, which is the moment 0 from here on, and are told `paces`.
+  /// All begin the next round now, which is the moment 0 from here on, and receive `paces`.
   void restart(const Paces& paces) {
     for (Device& device : devices_) {
       begin_step(device, 0s);
@@ -53,7 +53,7 @@ class Devices {
   struct Device {
     double sample_seconds;
     std::uint32_t samples;  ///< of a step
-    std::uint64_t meet_after;
+    std::uint64_t sync_after;
     std::uint64_t round = 1;
     std::uint64_t steps = 0;
     Duration took{};
@@ -79,17 +79,17 @@ class Devices {
   template <class Hear>
   void step(Device& device, const Hear& hear) {
     ++device.steps;
-    const bool meets = device.meet_after > 0 && device.steps >= device.meet_after;
+    const bool synchronizes = device.sync_after > 0 && device.steps >= device.sync_after;
     const StepReport report{.round = device.round,
                             .steps = device.steps,
                             .samples = device.samples,
                             .took = device.took,
-                            .meets = meets};
+                            .synchronizes = synchronizes};
     const auto rank = static_cast<std::uint32_t>(&device - devices_.data());
     const Duration now = device.ends;
-    if (meets) {
+    if (synchronizes) {
       ++device.round;
-      device.steps = device.meet_after = 0;
+      device.steps = device.sync_after = 0;
     }
     for (const Pace& pace : hear(Rank{rank}, report, now)) {
       obey(pace);
@@ -100,8 +100,8 @@ class Devices {
   void obey(const Pace& pace) {
     Device& device = devices_[pace.worker.value];
     device.samples = pace.step_samples;
-    if (pace.meet_after && pace.round == device.round) {
-      device.meet_after = *pace.meet_after;
+    if (pace.sync_after && pace.round == device.round) {
+      device.sync_after = *pace.sync_after;
     }
   }
 
@@ -113,7 +113,7 @@ std::string in_words(const Paces& paces) {
   std::string words;
   for (const Pace& pace : paces) {
     words += fmt::format("{}: round {} after {}, {} samples, {}; ", pace.worker.value, pace.round,
-                         pace.meet_after.value_or(0), pace.step_samples, words_for(pace.reason));
+                         pace.sync_after.value_or(0), pace.step_samples, words_for(pace.reason));
   }
   return words;
 }

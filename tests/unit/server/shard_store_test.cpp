@@ -22,8 +22,8 @@ ShardStore::Options two_workers() {
 }
 
 void push(ShardStore& store, Rank worker, const PushFacts& facts, float buffer) {
-  store.desk(worker).buffers = {buffer};
-  store.take_facts(worker, facts);
+  store.slot(worker).buffers = {buffer};
+  store.record_push(worker, facts);
   store.apply(worker, /*answer=*/false);
 }
 

@@ -11,7 +11,6 @@
 #include "base/random.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
-#include "job/spec/names.hpp"
 #include "tests/support/config_options.hpp"
 
 namespace syncopate {
@@ -234,7 +233,7 @@ TEST(CheckConfigTest, RefusesContradictions) {
   config.virtual_time = true;
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("name one by --cluster"));
   config = {};
-  config.optimizer = "nesterov";
+  config.optimizer = Optimizer::nesterov;
   config.momentum = 0;
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("needs a momentum above 0"));
   config = {};
@@ -246,7 +245,7 @@ TEST(CheckConfigTest, RefusesContradictions) {
 
 TEST(CheckGivenTest, RefusesOptionsWithoutEffect) {
   TrainConfig config;
-  config.optimizer = "adam";
+  config.optimizer = Optimizer::adam;
   EXPECT_NO_THROW(check_given(config, {"optimizer"}));
   EXPECT_EQ(refusal([&] {
               check_given(config, {"optimizer", "momentum"});
@@ -304,9 +303,7 @@ TEST(Config, ReadsWhatToCompressBy) {
 
 ConfigFacts facts(std::optional<std::uint32_t> devices) {
   return {
-      .devices = devices,
-      .usual_learning_rate = [](const std::string& name) { return name == "adam" ? 0.001 : 0.05; },
-      .time = "20260131-235959"};
+      .devices = devices, .usual_learning_rate = usual_learning_rate, .time = "20260131-235959"};
 }
 
 TEST(ResolveConfigTest, FillsWhatWasLeftOpen) {
@@ -371,7 +368,7 @@ TEST(ResolveConfig, RanksAreThoseOfTheCluster) {
 
 TEST(ResolveConfig, StepsAreSmallerWhereEachGradientIsOne) {
   const ConfigFacts facts{
-      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+      .devices = {}, .usual_learning_rate = [](Optimizer) { return 0.07; }, .time = "now"};
   TrainConfig config;
   config.workers = 4;
   config.scheme = "asgd";

@@ -7,7 +7,6 @@
 
 #include "base/errors.hpp"
 #include "job/spec/config_fields.hpp"
-#include "job/spec/names.hpp"
 #include "job/spec/worker_devices.hpp"
 #include "tests/support/config_options.hpp"
 
@@ -57,13 +56,13 @@ TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
   const auto refused = [](const char* option, const char* optimizer, const char* server_optimizer) {
     TrainConfig config;
     config.scheme = "downpour";
-    config.optimizer = optimizer;
+    set(config, "optimizer", optimizer);
     set(config, "server-optimizer", server_optimizer);
     return refusal([&] { check_given(config, {option}); }) != "no ConfigError";
   };
   const auto read_by = [&](const char* option) {
     std::vector<std::string> names;
-    for (const std::string_view name : known_optimizers()) {
+    for (const auto& [name, value] : names_of(Optimizer{})) {
       const std::string optimizer(name);
       if (!refused(option, optimizer.c_str(), "sgd")) {
         names.push_back(optimizer);
@@ -84,7 +83,7 @@ TEST(BatchNormTest, IsRefusedWhereItIsNotEvaluated) {
   TrainConfig config;
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }),
               HasSubstr("--batch-norm has no effect without a network with BatchNorm"));
-  config.network = "resnet18-v1";
+  config.network = &network_named("resnet18-v1");
   check_given(config, {"batch-norm"});
   config.eval_every = {};
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }), HasSubstr("no effect"));

@@ -90,7 +90,7 @@ TEST(JobPlan, KnowsTheSpeedOfAnEmulatedDevice) {
 
 TEST(JobPlan, GivesAServerTheOptionsOfItsOptimizer) {
   TrainConfig config = config_of("asgd");
-  config.optimizer = "adam";
+  config.optimizer = Optimizer::adam;
   set(config, "server-optimizer", "rmsprop");
   config.momentum = 0.7;
   config.weight_decay = 0.01;
@@ -122,10 +122,10 @@ TEST(JobPlan, GivesThePacerTheMarginThatIsAskedFor) {
 TEST(JobPlan, KnowsAWorkersShareOfTheData) {
   const ImageSet train{.shape = {}, .pixels = {}, .labels = {0, 0, 0, 0, 0, 0, 1, 1, 2, 2}};
   TrainConfig config = config_of("esync");
-  config.split = "class";
+  config.split = Split::parse("class");
   EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{0}), 0.6);
   EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{1}), 0.4);
-  config.split = "iid";
+  config.split = Split::parse("iid");
   EXPECT_DOUBLE_EQ(JobPlan(config).data_share(train, Rank{0}), 0.5);
 }
 

@@ -2,14 +2,15 @@
 //       effect; those that have another name now keep working.
 // Method: configurations by hand; closed values and the words of refusals.
 
+#include "scheme/scheme_options.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "collective/algorithm.hpp"
+#include "collective/cost_model.hpp"
+#include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
-#include "job/spec/old_options.hpp"
-#include "scheme/aggregate_option.hpp"
 #include "tests/support/config_options.hpp"
 
 namespace syncopate {
@@ -29,7 +30,7 @@ std::string refusal(Body body) {
 
 TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   const ConfigFacts facts{
-      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+      .devices = {}, .usual_learning_rate = [](Optimizer) { return 0.07; }, .time = "now"};
   TrainConfig config;
   config.workers = 4;
   config.scheme = "nbssgd";
@@ -46,7 +47,7 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
 
 TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
   const ConfigFacts facts{
-      .devices = {}, .usual_learning_rate = [](const std::string&) { return 0.07; }, .time = "now"};
+      .devices = {}, .usual_learning_rate = [](Optimizer) { return 0.07; }, .time = "now"};
   TrainConfig config;
   config.workers = 4;
   config.scheme = "nbssgd";

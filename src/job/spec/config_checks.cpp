@@ -1,0 +1,350 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "config/text.hpp"
+#include "data/dataset.hpp"
+#include "job/spec/config.hpp"
+#include "job/spec/worker_devices.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
+
+namespace syncopate {
+namespace {
+
+SchemeJob job_of(const TrainConfig& config) {
+  return {.workers = config.workers, .options = config.scheme_options};
+}
+
+Aggregate aggregate_of(const TrainConfig& config) {
+  return config.scheme_options[option::aggregate];
+}
+
+bool chooses_aggregate(const TrainConfig& config) {
+  return find_option(scheme_named(config.scheme), option::aggregate.name) != nullptr;
+}
+
+bool weighs_workers(const TrainConfig& config) {
+  return traits_of(config).weighs_workers;
+}
+
+/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
+bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
+  const auto of_server = server_policy_of(config).optimizer;
+  return optimizer_spec(config.optimizer).*reads ||
+         (of_server && optimizer_spec(of_server->optimizer).*reads);
+}
+
+bool evaluates_batch_norm(const TrainConfig& config) {
+  return config.network->has_batch_norm && config.eval_every.unit != Every::Unit::never;
+}
+
+constexpr std::string_view compressible =
+    "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
+    "downpour";
+
+/// An option that has an effect only with some values of another option.
+struct Dependence {
+  std::string_view option;
+  std::function<bool(const TrainConfig&)> has_effect;
+  std::string needs;
+};
+
+Dependence read_by_optimizers(std::string_view option, bool OptimizerSpec::*reads) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, optimizer] : names_of(Optimizer{})) {
+    if (optimizer_spec(optimizer).*reads) {
+      names.push_back(name);
+    }
+  }
+  return {option, [reads](const TrainConfig& config) { return some_optimizer(config, reads); },
+          "--optimizer " + alternatives(names)};
+}
+
+std::vector<std::string_view> datasets_of_files() {
+  std::vector<std::string_view> names;
+  std::ranges::copy_if(dataset_names(), std::back_inserter(names), reads_files);
+  return names;
+}
+
+std::string networks_with_batch_norm() {
+  std::vector<std::string_view> names;
+  for (const NetworkSpec& network : all_networks()) {
+    if (network.has_batch_norm) {
+      names.push_back(network.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<Dependence> dependences() {
+  using Config = TrainConfig;
+  return {
+      read_by_optimizers("momentum", &OptimizerSpec::reads_momentum),
+      read_by_optimizers("beta1", &OptimizerSpec::reads_betas),
+      read_by_optimizers("beta2", &OptimizerSpec::reads_betas),
+      read_by_optimizers("alpha", &OptimizerSpec::reads_alpha),
+      read_by_optimizers("epsilon", &OptimizerSpec::reads_epsilon),
+      {"batch-norm", evaluates_batch_norm,
+       fmt::format("a network with BatchNorm ({}), and evaluations of it",
+                   networks_with_batch_norm())},
+      {"schedule-step", [](const Config& config) { return config.schedule == ScheduleShape::step; },
+       "--schedule step"},
+      {"schedule-factor",
+       [](const Config& config) { return config.schedule != ScheduleShape::constant; },
+       "--schedule step or cosine"},
+      {"time-scale", [](const Config& config) { return !config.cluster.empty(); }, "--cluster"},
+      {"server-process", has_server, "a scheme that has a server"},
+      {"weights", weighs_workers, "a scheme that weighs workers, which local and easgd do not"},
+      {"compress", may_compress, std::string(compressible)},
+      {"compress-remote", [](const Config& config) { return static_cast<bool>(config.compress); },
+       "--compress"},
+      {"data-dir", [](const Config& config) { return reads_files(config.data); },
+       "--data " + alternatives(datasets_of_files())},
+  };
+}
+
+/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
+void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
+  const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
+  const bool has_effect = declared != nullptr && (declared->has_effect == nullptr ||
+                                                  declared->has_effect(config.scheme_options));
+  if (!has_effect) {
+    throw ConfigError(fmt::format("--{} has no effect without --scheme {}{}", option.name,
+                                  schemes_with(option.name),
+                                  (declared ? *declared : option).needs));
+  }
+}
+
+/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
+void check_compression(const TrainConfig& config) {
+  if (!config.compress) {
+    return;
+  }
+  if (!may_compress(config)) {
+    throw ConfigError(
+        fmt::format("compress {} needs a scheme whose workers send gradients or deltas: {}; found "
+                    "scheme {}; leave out compress",
+                    to_string(config.compress), compressible, config.scheme));
+  }
+  if (averages_workers(config) && aggregate_of(config) != Aggregate::automatic) {
+    throw ConfigError(fmt::format(
+        "compress {} adds up in a way of its own, found aggregate {}; leave one of them out",
+        to_string(config.compress), name_of_value(aggregate_of(config))));
+  }
+}
+
+std::string_view advice_on_servers(const TrainConfig& config) {
+  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
+}
+
+std::uint32_t resolve_servers(const TrainConfig& config) {
+  if (has_server(config)) {
+    return std::max<std::uint32_t>(1, config.servers);
+  }
+  if (config.servers > 0) {
+    throw ConfigError(fmt::format("scheme {} has no parameter server; leave out servers{}",
+                                  config.scheme, advice_on_servers(config)));
+  }
+  return 0;
+}
+
+void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
+  if (facts.usual_learning_rate && !config.learning_rate) {
+    const double usual = facts.usual_learning_rate(config.optimizer);
+    config.learning_rate = usual / traits_of(config).rate_divisor;
+  }
+}
+
+/// The scheme fills what its own options leave open.
+void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  if (scheme.resolve == nullptr) {
+    return;
+  }
+  SchemeDefaults defaults{.workers = config.workers,
+                          .options = config.scheme_options,
+                          .optimizer = config.optimizer,
+                          .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
+                          .momentum = config.momentum,
+                          .skewed = parts_differ(config),
+                          .usual_learning_rate = facts.usual_learning_rate};
+  scheme.resolve(defaults);
+}
+
+/// "5 ranks, 1 of them a server"
+std::string told(std::uint32_t ranks, std::uint32_t servers) {
+  return servers == 0 ? fmt::format("{} ranks", ranks)
+                      : fmt::format("{} ranks, {} of them {}", ranks, servers,
+                                    servers == 1 ? "a server" : "servers");
+}
+
+/// How many workers there can be, which others than the user have settled: the cluster file, or who has
+/// started this process. Empty where nobody has.
+std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
+  if (!facts.ranks) {
+    return facts.devices;
+  }
+  if (*facts.ranks <= config.servers) {
+    throw ConfigError(fmt::format("{} were started, which leaves none for a worker; start more",
+                                  told(*facts.ranks, config.servers)));
+  }
+  const std::uint32_t workers = *facts.ranks - config.servers;
+  if (facts.devices && *facts.devices != workers) {
+    throw ConfigError(fmt::format("{} were started, but {} has {} devices; start {}",
+                                  told(*facts.ranks, config.servers), config.cluster.string(),
+                                  *facts.devices, *facts.devices + config.servers));
+  }
+  return workers;
+}
+
+/// Servers are settled already.
+std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
+  const auto settled = settled_workers(config, facts);
+  if (!settled) {
+    return config.workers == 0 ? 1 : config.workers;
+  }
+  if (config.workers != 0 && config.workers != *settled) {
+    throw ConfigError(
+        facts.ranks
+            ? fmt::format("{} workers do not fit {}; leave out workers", config.workers,
+                          told(*facts.ranks, config.servers))
+            : fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
+                          config.workers, config.cluster.string(), *facts.devices));
+  }
+  return *settled;
+}
+
+/// Errors: ConfigError, where workers cannot reduce in the way that is asked for.
+void check_aggregate(const TrainConfig& config) {
+  if (!averages_workers(config)) {
+    return;
+  }
+  const Aggregate aggregate = aggregate_of(config);
+  if (aggregate == Aggregate::butterfly && !std::has_single_bit(config.workers)) {
+    throw ConfigError(
+        fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
+                    "binary-blocks, which takes any number, or auto",
+                    config.workers));
+  }
+  if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
+    throw ConfigError(
+        "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
+  }
+  if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
+    throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
+                                  name_of_value(config.transport)));
+  }
+}
+
+/// Errors: ConfigError, for MPI where nobody has started ranks that would come together.
+void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
+  if (config.transport == TransportKind::automatic) {
+    config.transport = facts.mpi ? TransportKind::mpi : TransportKind::shm;
+  }
+  if (config.transport == TransportKind::mpi && !facts.mpi) {
+    throw ConfigError(
+        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
+        "--mpi=pmix "
+        "or --mpi=pmi2");
+  }
+}
+
+/// Fills what follows from the split of the data, once the number of workers is known: where parts differ, a worker
+/// has the weight of its share of the data.
+void resolve_split(TrainConfig& config) {
+  config.split = split_of(config);
+  config.split_by_class = false;
+  if (!config.weights) {
+    const bool by_data = parts_differ(config) && averages_workers(config);
+    config.weights = by_data ? Weights::data : Weights::samples;
+  }
+}
+
+/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not read.
+void check_split(const TrainConfig& config) {
+  if (config.split_by_class && config.split.kind == Split::Kind::dirichlet) {
+    throw ConfigError(fmt::format(
+        "split {} contradicts split-by-class, which is split class; leave one of them out",
+        to_string(config.split)));
+  }
+  if (config.weights == Weights::data && !averages_workers(config)) {
+    throw ConfigError(fmt::format(
+        "weights data needs a scheme that takes a mean over all workers: ssgd, local-sgd, diloco, "
+        "esync or nbssgd without commit racy; found scheme {}; choose weights samples or uniform",
+        config.scheme));
+  }
+}
+
+std::filesystem::path anchored(const std::filesystem::path& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
+}
+
+}  // namespace
+
+void check_config(const TrainConfig& config) {
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  if (scheme.check != nullptr) {
+    scheme.check(job_of(config));
+  }
+  if (config.virtual_time && config.cluster.empty()) {
+    throw ConfigError(
+        "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
+        "--cluster");
+  }
+  check_devices(config);
+  check_split(config);
+  check_aggregate(config);
+  check_compression(config);
+  if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
+    throw ConfigError("a target accuracy needs evaluations, but eval-every is never");
+  }
+  if (optimizer_spec(config.optimizer).looks_ahead && config.momentum == 0) {
+    throw ConfigError(fmt::format("optimizer {} needs a momentum above 0; without one it is sgd",
+                                  name_of_value(config.optimizer)));
+  }
+  if (config.warm_up > config.epochs) {
+    throw ConfigError(fmt::format("a warm-up of {} epochs does not fit into {} epochs of training",
+                                  config.warm_up, config.epochs));
+  }
+}
+
+void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
+  for (const OptionSpec& option : scheme_options()) {
+    if (given.contains(option.name)) {
+      check_has_effect(config, option);
+    }
+  }
+  for (const Dependence& dependence : dependences()) {
+    if (given.contains(dependence.option) && !dependence.has_effect(config)) {
+      throw ConfigError(
+          fmt::format("--{} has no effect without {}", dependence.option, dependence.needs));
+    }
+  }
+}
+
+TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
+  check_split(config);
+  resolve_transport(config, facts);
+  config.servers = resolve_servers(config);
+  config.workers = resolve_workers(config, facts);
+  resolve_split(config);
+  resolve_learning_rate(config, facts);
+  resolve_scheme(config, facts);
+  if (config.run_dir.empty()) {
+    config.run_dir = std::filesystem::path("runs") /
+                     fmt::format("{}-{}-{}", facts.time, config.scheme, config.network->name);
+  }
+  config.cluster = anchored(config.cluster);
+  config.data_dir = anchored(config.data_dir);
+  check_config(config);
+  return config;
+}
+
+}  // namespace syncopate

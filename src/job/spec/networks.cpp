@@ -1,0 +1,41 @@
+#include "job/spec/networks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr NetworkSpec networks[] = {
+#define NETWORK(id, title, ...) {.name = title, __VA_ARGS__},
+#include "job/spec/networks.inc"
+#undef NETWORK
+};
+
+}  // namespace
+
+std::span<const NetworkSpec> all_networks() {
+  return networks;
+}
+
+const NetworkSpec& network_named(std::string_view name) {
+  const auto* const found = std::ranges::find(networks, name, &NetworkSpec::name);
+  if (found != std::end(networks)) {
+    return *found;
+  }
+  throw ConfigError(fmt::format("unknown network \"{}\": expected one of {}", name,
+                                fmt::join(network_names(), ", ")));
+}
+
+std::vector<std::string_view> network_names() {
+  std::vector<std::string_view> names;
+  std::ranges::transform(networks, std::back_inserter(names), &NetworkSpec::name);
+  return names;
+}
+
+}  // namespace syncopate

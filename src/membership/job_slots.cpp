@@ -1,0 +1,115 @@
+#include "membership/job_slots.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "runtime/job_view.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr std::array roles{wire::ROLE_WORKER, wire::ROLE_SERVER, wire::ROLE_EVALUATOR};
+
+const char* noun(wire::Role role) {
+  return role == wire::ROLE_WORKER ? "worker" : role == wire::ROLE_SERVER ? "server" : "evaluator";
+}
+
+std::string count_of(std::uint32_t count, wire::Role role) {
+  return fmt::format("{} {}{}", count, noun(role), count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string slot_name(wire::Role role, std::uint32_t index) {
+  return name_of(role_from_wire(role), Rank{index});
+}
+
+std::string JobSlots::SlotRequest::describe() const {
+  const std::string name = index ? slot_name(role, *index) : fmt::format("another {}", noun(role));
+  return fmt::format("{} (pid {} on {})", name, pid, host);
+}
+
+std::optional<std::string> JobSlots::objection_to(NodeId node, const SlotRequest& request) const {
+  role_from_wire(request.role);  // refuses an unknown one
+  const std::uint32_t room = room_for(request.role);
+  if (!request.index) {
+    return next_free(node, request.role) < room
+               ? std::nullopt
+               : std::optional(fmt::format("this job has room for {}, and every slot is taken",
+                                           count_of(room, request.role)));
+  }
+  if (*request.index >= room) {
+    return fmt::format("this job has room for {}", count_of(room, request.role));
+  }
+  const Holder* holder = holder_of(request.role, *request.index);
+  const auto own = holders_.find(node);
+  if (holder == nullptr || (own != holders_.end() && &own->second == holder)) {
+    return std::nullopt;
+  }
+  return fmt::format("its slot is taken by pid {} on {}", holder->place.pid, holder->place.host);
+}
+
+std::uint32_t JobSlots::take(NodeId node, const SlotRequest& request) {
+  const std::uint32_t index = request.index ? *request.index : next_free(node, request.role);
+  Holder& holder = holders_[node] = {.place = request};
+  holder.place.index = index;
+  return index;
+}
+
+std::string JobSlots::holder_name(NodeId node) const {
+  const auto holder = holders_.find(node);
+  return holder == holders_.end() ? "" : holder->second.place.describe();
+}
+
+bool JobSlots::all_filled() const {
+  const auto filled = std::count_if(holders_.begin(), holders_.end(),
+                                    [](const auto& entry) { return entry.second.joined; });
+  return filled == std::int64_t{options_.workers} + options_.servers + options_.evaluators;
+}
+
+std::string JobSlots::absent() const {
+  std::vector<std::string> names;
+  for (const wire::Role role : roles) {
+    for (std::uint32_t index = 0; index < room_for(role); ++index) {
+      const Holder* holder = holder_of(role, index);
+      if (holder == nullptr || !holder->joined) {
+        names.push_back(slot_name(role, index));
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::uint32_t JobSlots::room_for(wire::Role role) const {
+  switch (role) {
+    case wire::ROLE_WORKER: return options_.workers;
+    case wire::ROLE_SERVER: return options_.servers;
+    case wire::ROLE_EVALUATOR: return options_.evaluators;
+    default: return 0;
+  }
+}
+
+const JobSlots::Holder* JobSlots::holder_of(wire::Role role, std::uint32_t index) const {
+  const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const auto& entry) {
+    return entry.second.place.role == role && entry.second.place.index == index;
+  });
+  return found == holders_.end() ? nullptr : &found->second;
+}
+
+std::uint32_t JobSlots::next_free(NodeId node, wire::Role role) const {
+  const auto own = holders_.find(node);
+  if (own != holders_.end() && own->second.place.role == role) {
+    return *own->second.place.index;
+  }
+  std::uint32_t index = 0;
+  while (index < room_for(role) && holder_of(role, index) != nullptr) {
+    ++index;
+  }
+  return index;
+}
+
+}  // namespace syncopate

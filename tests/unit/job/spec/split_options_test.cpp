@@ -1,0 +1,107 @@
+// Goal:   what follows from a split of the data, and which options it makes meaningless or contradicts.
+// Method: examples of each rule, read from TOML.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "job/spec/config_file.hpp"
+#include "tests/support/config_options.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Action>
+std::string refusal(Action action) {
+  try {
+    action();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no ConfigError";
+}
+
+TrainConfig resolved(const std::string& toml) {
+  TrainConfig config = parse_config(toml, "job.toml");
+  config.workers = 4;
+  return resolve_config(config, {.devices = {},
+                                 .usual_learning_rate = [](Optimizer) { return 0.05; },
+                                 .time = "20260131-235959"});
+}
+
+TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
+  const TrainConfig esync = resolved("scheme = 'esync'\nsplit = 'dirichlet:0.3'\nmomentum = 0.8\n");
+  EXPECT_EQ(value_of(esync, "weights"), "data");
+  EXPECT_EQ(value_of(esync, "drift-correction"), "scaffold");
+  EXPECT_EQ(value_of(esync, "local-rate"), "round");
+  EXPECT_EQ(value_of(esync, "overlap"), "off");
+  EXPECT_EQ(esync.optimizer, Optimizer::sgd);  // whose momentum is one over rounds
+  EXPECT_EQ(value_of(esync, "outer-optimizer"), "momentum");
+  EXPECT_EQ(value_of(esync, "outer-momentum"), "0.8");
+  EXPECT_EQ(value_of(esync, "global-lr"), "1");
+  EXPECT_EQ(esync.learning_rate, 0.05);
+  const TrainConfig adam = resolved("scheme = 'esync'\nsplit = 'class'\noptimizer = 'adam'\n");
+  EXPECT_EQ(adam.optimizer, Optimizer::adam);
+  EXPECT_EQ(value_of(adam, "outer-optimizer"), "sgd");
+  const TrainConfig inside =
+      resolved("scheme = 'esync'\nsplit = 'class'\nouter_optimizer = 'sgd'\n");
+  EXPECT_EQ(inside.optimizer, Optimizer::momentum);
+  const TrainConfig ssgd = resolved("split = 'class'\n");
+  EXPECT_EQ(ssgd.optimizer, Optimizer::momentum);
+  EXPECT_EQ(value_of(ssgd, "weights"), "data");
+  EXPECT_THAT(to_toml(ssgd), testing::Not(testing::HasSubstr("drift_correction")));
+  EXPECT_EQ(value_of(ssgd, "overlap"), "auto");
+  EXPECT_EQ(value_of(resolved("scheme = 'asgd'\nsplit = 'class'\n"), "weights"), "samples");
+  const TrainConfig iid = resolved("scheme = 'esync'\n");
+  EXPECT_EQ(value_of(iid, "weights"), "samples");
+  EXPECT_EQ(value_of(iid, "drift-correction"), "none");
+  EXPECT_EQ(value_of(iid, "local-rate"), "step");
+  EXPECT_EQ(value_of(iid, "overlap"), "auto");
+  EXPECT_EQ(value_of(resolved("split = 'class'\nweights = 'uniform'\n"), "weights"), "uniform");
+}
+
+TEST(ResolveConfig, ReadsTheSplitOfOlderFiles) {
+  const TrainConfig config = resolved("scheme = 'local-sgd'\nsplit_by_class = true\n");
+  EXPECT_EQ(to_string(config.split), "class");
+  EXPECT_FALSE(config.split_by_class);
+  EXPECT_EQ(value_of(config, "weights"), "data");
+  EXPECT_EQ(resolved("split_by_class = false\nweights = 'samples'\n").split, Split{});
+}
+
+TEST(CheckConfig, RefusesASplitInTwoWays) {
+  EXPECT_EQ(refusal([] { resolved("split_by_class = true\nsplit = 'dirichlet:2'\n"); }),
+            "split dirichlet:2 contradicts split-by-class, which is split class; leave one of them "
+            "out");
+  EXPECT_NO_THROW(resolved("split_by_class = true\nsplit = 'class'\n"));
+  EXPECT_THAT(refusal([] { parse_config("split = 'dirichlet:0'\n", "job.toml"); }),
+              HasSubstr("one of iid, class, dirichlet:ALPHA, found 'dirichlet:0'"));
+}
+
+TEST(CheckConfig, WeightsByDataNeedAMeanOverAllWorkers) {
+  for (const std::string scheme : {"asgd", "easgd", "hogwild", "backup"}) {
+    EXPECT_THAT(refusal([&] { resolved("scheme = '" + scheme + "'\nweights = 'data'\n"); }),
+                AllOf(HasSubstr("weights data needs a scheme that takes a mean"),
+                      HasSubstr("found scheme " + scheme)));
+  }
+}
+
+TEST(CheckGiven, WeightsHaveAnEffectWhereWorkersAreWeighed) {
+  TrainConfig config;
+  for (const std::string scheme : {"easgd", "local"}) {
+    config.scheme = scheme;
+    EXPECT_EQ(refusal([&] { check_given(config, {"weights"}); }),
+              "--weights has no effect without a scheme that weighs workers, which local and easgd "
+              "do not");
+  }
+  for (const std::string scheme : {"ssgd", "asgd", "backup", "downpour", "hogwild", "nbssgd"}) {
+    config.scheme = scheme;
+    EXPECT_NO_THROW(check_given(config, {"weights"}));
+  }
+  EXPECT_THROW(check_given(config, {"drift-correction"}), ConfigError);
+  EXPECT_THROW(check_given(config, {"local-rate"}), ConfigError);
+}
+
+}  // namespace
+}  // namespace syncopate
