@@ -9,8 +9,8 @@
 #include "base/errors.hpp"
 #include "collective/binary_blocks.hpp"
 #include "collective/measure_links.hpp"
-#include "collective/ring.hpp"
-#include "collective/tree.hpp"
+#include "collective/ring_allreduce.hpp"
+#include "collective/tree_allreduce.hpp"
 #include "kernels/reduce.hpp"
 #include "transport/native_allreduce.hpp"
 
