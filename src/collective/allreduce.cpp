@@ -86,7 +86,8 @@ Allreduce::Allreduce(Group& group, const Options& options)
       planned_in_(group.generation()) {
   if (options.compression) {
     using Commits = CompressedAllreduce::Commits;
-    compressed_.emplace(options.compression, group.losses() ? Commits::when_told : Commits::at_once,
+    compressed_.emplace(options.compression,
+                        group.failures() ? Commits::deferred : Commits::immediate,
                         options.momentum);
   }
 }

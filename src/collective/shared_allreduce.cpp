@@ -148,7 +148,7 @@ void SharedAllreduce::reduce_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
   arrive(
       {.count = values.size(), .offset = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
-  if (group_.losses() == nullptr) {
+  if (group_.failures() == nullptr) {
     write_to_all(mine);
     copy(mine, values);
   } else {

@@ -46,7 +46,7 @@ Meeting unpack(const MeetingBytes& bytes) {
 }  // namespace
 
 Recovery::Recovery(Group& group)
-    : group_(group), losses_(*group.losses()), rounds_({.floor = Duration::zero()}) {}
+    : group_(group), losses_(*group.failures()), rounds_({.floor = Duration::zero()}) {}
 
 bool Recovery::survives(const std::function<void()>& work) {
   std::exception_ptr error;

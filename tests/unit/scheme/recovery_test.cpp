@@ -68,7 +68,7 @@ Got hold_meetings(World& world, Known& known, Rank self, Algorithm algorithm) {
     }
   }
   ToldAtOnce losses(world, known, self);
-  Group group(world, {.members = nodes, .self = self, .losses = &losses});
+  Group group(world, {.members = nodes, .self = self, .failures = &losses});
   Averaging averaging(group, {.algorithm = algorithm});
   Got got;
   for (std::uint64_t round = 1; round <= rounds; ++round) {
