@@ -22,7 +22,7 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
                        .arbiter = &link,
-                       .losses = options.plan.workers_regroup() ? &link : nullptr,
+                       .failures = options.plan.workers_regroup() ? &link : nullptr,
                        .hosts = link.view().hosts(Role::worker)});
 }
 

@@ -1,4 +1,4 @@
-#include "collective/ring.hpp"
+#include "collective/ring_allreduce.hpp"
 
 #include "collective/segments.hpp"
 #include "kernels/reduce.hpp"

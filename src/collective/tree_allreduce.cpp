@@ -1,4 +1,4 @@
-#include "collective/tree.hpp"
+#include "collective/tree_allreduce.hpp"
 
 #include <algorithm>
 #include <bit>
