@@ -77,7 +77,7 @@ class Group {
   void await(Transfer& receive, Rank from, const char* operation = "allreduce");
   /// The same of any wait. `missing`: the ranks in the job that have not come.
   void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
-  static constexpr Duration glance = Waits::glance;
+  static constexpr Duration glance = Waits::poll_every;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }

@@ -35,34 +35,34 @@ std::string JobSlots::SlotRequest::describe() const {
 
 std::optional<std::string> JobSlots::objection_to(NodeId node, const SlotRequest& request) const {
   role_from_wire(request.role);  // refuses an unknown one
-  const std::uint32_t room = room_for(request.role);
+  const std::uint32_t slots = slots_of(request.role);
   if (!request.index) {
-    return next_free(node, request.role) < room
+    return next_free(node, request.role) < slots
                ? std::nullopt
                : std::optional(fmt::format("this job has room for {}, and every slot is taken",
-                                           count_of(room, request.role)));
+                                           count_of(slots, request.role)));
   }
-  if (*request.index >= room) {
-    return fmt::format("this job has room for {}", count_of(room, request.role));
+  if (*request.index >= slots) {
+    return fmt::format("this job has room for {}", count_of(slots, request.role));
   }
   const Holder* holder = holder_of(request.role, *request.index);
   const auto own = holders_.find(node);
   if (holder == nullptr || (own != holders_.end() && &own->second == holder)) {
     return std::nullopt;
   }
-  return fmt::format("its slot is taken by pid {} on {}", holder->place.pid, holder->place.host);
+  return fmt::format("its slot is taken by pid {} on {}", holder->slot.pid, holder->slot.host);
 }
 
 std::uint32_t JobSlots::take(NodeId node, const SlotRequest& request) {
   const std::uint32_t index = request.index ? *request.index : next_free(node, request.role);
-  Holder& holder = holders_[node] = {.place = request};
-  holder.place.index = index;
+  Holder& holder = holders_[node] = {.slot = request};
+  holder.slot.index = index;
   return index;
 }
 
 std::string JobSlots::holder_name(NodeId node) const {
   const auto holder = holders_.find(node);
-  return holder == holders_.end() ? "" : holder->second.place.describe();
+  return holder == holders_.end() ? "" : holder->second.slot.describe();
 }
 
 bool JobSlots::all_filled() const {
@@ -74,7 +74,7 @@ bool JobSlots::all_filled() const {
 std::string JobSlots::absent() const {
   std::vector<std::string> names;
   for (const wire::Role role : roles) {
-    for (std::uint32_t index = 0; index < room_for(role); ++index) {
+    for (std::uint32_t index = 0; index < slots_of(role); ++index) {
       const Holder* holder = holder_of(role, index);
       if (holder == nullptr || !holder->joined) {
         names.push_back(slot_name(role, index));
@@ -84,7 +84,7 @@ std::string JobSlots::absent() const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::uint32_t JobSlots::room_for(wire::Role role) const {
+std::uint32_t JobSlots::slots_of(wire::Role role) const {
   switch (role) {
     case wire::ROLE_WORKER: return options_.workers;
     case wire::ROLE_SERVER: return options_.servers;
@@ -95,18 +95,18 @@ std::uint32_t JobSlots::room_for(wire::Role role) const {
 
 const JobSlots::Holder* JobSlots::holder_of(wire::Role role, std::uint32_t index) const {
   const auto found = std::find_if(holders_.begin(), holders_.end(), [&](const auto& entry) {
-    return entry.second.place.role == role && entry.second.place.index == index;
+    return entry.second.slot.role == role && entry.second.slot.index == index;
   });
   return found == holders_.end() ? nullptr : &found->second;
 }
 
 std::uint32_t JobSlots::next_free(NodeId node, wire::Role role) const {
   const auto own = holders_.find(node);
-  if (own != holders_.end() && own->second.place.role == role) {
-    return *own->second.place.index;
+  if (own != holders_.end() && own->second.slot.role == role) {
+    return *own->second.slot.index;
   }
   std::uint32_t index = 0;
-  while (index < room_for(role) && holder_of(role, index) != nullptr) {
+  while (index < slots_of(role) && holder_of(role, index) != nullptr) {
     ++index;
   }
   return index;

@@ -13,9 +13,9 @@ namespace syncopate {
 /// "worker 2", "server 0", "the evaluator". Errors: ProtocolError, for an unknown role.
 std::string slot_name(wire::Role role, std::uint32_t index);
 
-/// The places of a job, so many of each role, and who holds them: a pure state machine.
+/// The slots of a job, a number of each role, and the nodes that hold them: a pure state machine.
 ///
-/// Invariant: a place is held by one node at most, and a node holds one place at most.
+/// Invariant: one node at most holds a slot, and a node holds one slot at most.
 class JobSlots {
  public:
   struct Options {
@@ -24,7 +24,7 @@ class JobSlots {
     std::uint32_t evaluators = 1;
   };
 
-  /// What a node asks for: a place by its index, or the next free one of the role.
+  /// A node's request: a slot by its index, or the next free one of the role.
   struct SlotRequest {
     wire::Role role = wire::ROLE_UNKNOWN;
     std::optional<std::uint32_t> index;
@@ -37,32 +37,32 @@ class JobSlots {
 
   explicit JobSlots(Options options) : options_(options) {}
 
-  /// Why `node` cannot have what it asks for, or empty. What it holds already, it may ask for again.
+  /// Why `node` cannot have the slot, or empty. A node may request the slot that it holds.
   /// Errors: ProtocolError, for an unknown role.
   std::optional<std::string> objection_to(NodeId node, const SlotRequest& request) const;
-  /// Gives a place, to which there was no objection, in exchange for any that the node holds.
+  /// Gives the node a slot, to which there was no objection, in exchange for the one that it holds.
   std::uint32_t take(NodeId node, const SlotRequest& request);
-  /// The node needs its place no more.
+  /// Frees the slot of the node, if it holds one.
   void give_back(NodeId node) { holders_.erase(node); }
 
-  /// "worker 2 (pid 4711 on c3)", or empty for a node without a place.
+  /// "worker 2 (pid 4711 on c3)", or empty for a node without a slot.
   std::string holder_name(NodeId node) const;
 
-  /// The node has joined the job in its place.
+  /// The node has joined the job in its slot.
   void fill(NodeId node) { holders_.at(node).joined = true; }
   bool all_filled() const;
-  /// Those who have not joined: "worker 1, the evaluator".
+  /// The slots whose nodes have not joined: "worker 1, the evaluator".
   std::string absent() const;
 
  private:
   struct Holder {
-    SlotRequest place;  ///< with its index
+    SlotRequest slot;  ///< with its index
     bool joined = false;
   };
 
-  std::uint32_t room_for(wire::Role role) const;
+  std::uint32_t slots_of(wire::Role role) const;
   const Holder* holder_of(wire::Role role, std::uint32_t index) const;
-  /// The place that the node holds, else the first that nobody does; at most the room.
+  /// The slot that the node holds, else the first free one; at most the number of slots.
   std::uint32_t next_free(NodeId node, wire::Role role) const;
 
   Options options_;

@@ -26,7 +26,7 @@ JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint
   return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
 }
 
-/// Failures that no other worker is spared.
+/// Failures that every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
   return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
          kind == wire::Abort::KIND_NOT_FINITE;
@@ -43,6 +43,7 @@ Membership::Membership(Options options, TimePoint now)
       slots_({.workers = options_.workers,
               .servers = options_.servers,
               .evaluators = options_.evaluators}),
+      liveness_(options_.silence),
       wait_policy_(options_.waits) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
@@ -76,7 +77,7 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   slots_.take(node, request);
   slots_.fill(node);
   joins_.emplace(node, join);
-  lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
+  liveness_.joined(node, now);
   if (join.role() == wire::ROLE_WORKER) {
     wait_policy_.joined(node, now);
   }
@@ -138,20 +139,9 @@ void Membership::install_view() {
   view_ = std::move(view);
 }
 
-bool Membership::is_present(NodeId node) const {
-  const auto life = lives_.find(node);
-  return life != lives_.end() && life->second.standing == Standing::present;
-}
-
-Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
-  const auto life = lives_.find(node);
-  if (life != lives_.end()) {
-    life->second.silence.observed(now - life->second.last_heard);
-    life->second.last_heard = now;
-    life->second.last = heartbeat;
-    wait_policy_.on_heartbeat(node, heartbeat, now);
-  }
-  return {};
+void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
+  liveness_.on_heartbeat(node, heartbeat, now);
+  wait_policy_.on_heartbeat(node, heartbeat, now);
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
@@ -168,7 +158,7 @@ Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
   return {ReleaseBarrier{barrier}};
 }
 
-/// Releases the barriers at which none but those who are gone were missing.
+/// Releases the barriers at which only workers that are gone were missing.
 Decisions Membership::release_complete() {
   Decisions decisions;
   for (auto barrier = barriers_.begin(); barrier != barriers_.end();) {
@@ -231,8 +221,8 @@ std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
                      report.usual_seconds(), signs.empty() ? "" : " for ", fmt::join(signs, "; "));
 }
 
-/// Where workers do not synchronize with each other, one that is missing without a sign of hanging may be innocent:
-/// the server waits for it, too.
+/// If workers do not synchronize with each other, a missing worker that does not hang may be
+/// innocent: it may wait for the server itself.
 Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
                                            const std::string& reason) {
   const std::vector<NodeId>& missing = verdict.missing;
@@ -271,7 +261,7 @@ Decisions Membership::lost(NodeId node, TimePoint now) {
                       fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
 }
 
-/// What the loss of a member means; that of one who has left already means nothing.
+/// Decides about the loss of a member. The loss of one that has left already has no effect.
 Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& reason,
                                    NodeId culprit) {
   if (ended_ || !is_present(culprit)) {
@@ -287,11 +277,11 @@ bool Membership::may_drop(NodeId node) const {
   }
   const auto workers = view_->workers();
   return std::any_of(workers.begin(), workers.end(), [&](const Member& other) {
-    return other.node != node && lives_.at(other.node).standing != Standing::dropped;
+    return other.node != node && !liveness_.was_dropped(other.node);
   });
 }
 
-/// Those who have been dropped already are nobody's concern.
+/// Workers that were dropped before do not count.
 bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
   return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) {
     return !is_present(node) || may_drop(node);
@@ -300,25 +290,24 @@ bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
 
 Decisions Membership::drop(NodeId node, const std::string& reason) {
   Decisions decisions{DropWorker{*view_->find(node), reason}};
-  for (Decision& consequence : go_on_without(node, Standing::dropped)) {
+  for (Decision& consequence : go_on_without(node, Liveness::Standing::dropped)) {
     decisions.push_back(std::move(consequence));
   }
   return decisions;
 }
 
 Decisions Membership::left(NodeId node) {
-  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Standing::left);
+  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Liveness::Standing::left);
 }
 
-Decisions Membership::go_on_without(NodeId node, Standing standing) {
-  lives_.at(node).standing = standing;
+Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
+  liveness_.gone(node, standing);
   wait_policy_.gone(node);
   if (!view_) {
     return {};
   }
   Decisions decisions = release_complete();
-  ended_ = std::none_of(lives_.begin(), lives_.end(),
-                        [this](const auto& entry) { return is_present(entry.first); });
+  ended_ = !liveness_.any_present();
   if (ended_) {
     decisions.push_back(JobDone{});
   }
@@ -327,13 +316,11 @@ Decisions Membership::go_on_without(NodeId node, Standing standing) {
 
 Decisions Membership::time_passed(TimePoint now) {
   Decisions decisions = gathering_passed(now);
-  for (const auto& [node, life] : lives_) {
-    if (now - life.last_heard > life.silence.limit()) {
-      const std::string reason =
-          fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
-      for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
-        decisions.push_back(std::move(decision));
-      }
+  for (const NodeId node : liveness_.silent(now)) {
+    const std::string reason =
+        fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
+    for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
+      decisions.push_back(std::move(decision));
     }
   }
   return decisions;
@@ -364,14 +351,7 @@ Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, Nod
 }
 
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
-  const auto life = lives_.find(node);
-  if (life == lives_.end()) {
-    return "never heard";
-  }
-  const wire::Heartbeat& last = life->second.last;
-  const std::string sign = fmt::format(
-      "last heard {:.1f} s ago, in {} of step {}", to_seconds(now - life->second.last_heard),
-      last.phase().empty() ? "start-up" : last.phase(), last.step());
+  const std::string sign = liveness_.last_sign(node, now);
   const StepWatch* const watch = wait_policy_.watch(node);
   if (watch == nullptr || !watch->hangs(now)) {
     return sign;

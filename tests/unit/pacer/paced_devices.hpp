@@ -13,11 +13,12 @@
 
 namespace syncopate {
 
-/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and the
-/// promises of the pacer, checked as they go.
+/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and
+/// the promises of the pacer, checked as they go.
 ///
-/// Messages take `latency`. A synchronization is complete when all present have entered it, and its result
-/// arrives `synchronization` later. A device that is to enter a synchronization while the last result is on its way, waits.
+/// Messages take `latency`. A synchronization is complete when all present have entered it, and its
+/// result arrives `synchronization` later. A device that is to enter a synchronization while the
+/// last result is on its way, waits.
 class PacedDevices {
  public:
   struct Device {
