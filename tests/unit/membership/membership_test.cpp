@@ -342,7 +342,7 @@ TEST(Membership, ADroppedWorkerHoldsUpNeitherABarrierNorTheEnd) {
 TEST(Membership, OnlyWorkersAreAwaitedAtABarrier) {
   Membership membership = gathered();
   EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty()) << "the evaluator";
-  EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "a stranger";
+  EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "an unknown node";
   EXPECT_TRUE(membership.arrived(NodeId{1}, 1).empty());
   EXPECT_EQ(membership.arrived(NodeId{3}, 1).size(), 1U);
   EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty());

@@ -70,7 +70,7 @@ class PacedDevices {
     std::uint32_t size = 0;
     std::uint32_t in_hand = 0;  ///< samples
     std::optional<std::uint64_t> sync_after = {};
-    std::uint64_t summed = 0;  ///< the last round whose sum it has
+    std::uint64_t reduced = 0;  ///< the last round whose result it has
     Duration communicated{};
     std::optional<TimePoint> waits_since = {};
     StepReport report{};  ///< of the step after which it waits
