@@ -17,22 +17,11 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
-std::string cannot_join(const JobSlots::SlotRequest& request, const std::string& objection) {
-  return fmt::format("{} cannot join: {}", request.describe(), objection);
-}
-
-template <class Message>
-JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint32_t> index) {
-  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
-}
-
 /// Failures that every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
   return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
          kind == wire::Abort::KIND_NOT_FINITE;
 }
-
-constexpr const char* too_late = "the job has already started";
 
 }  // namespace
 
@@ -40,88 +29,51 @@ Membership::Membership(Options options, TimePoint now)
     : options_(std::move(options)),
       started_(now),
       reminded_(now),
-      slots_({.workers = options_.workers,
-              .servers = options_.servers,
-              .evaluators = options_.evaluators}),
+      admission_({.slots = {.workers = options_.workers,
+                            .servers = options_.servers,
+                            .evaluators = options_.evaluators},
+                  .agreement = options_.agreement}),
       liveness_(options_.silence),
       wait_policy_(options_.waits) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
-  if (ended_ || refused_.contains(node)) {
+  if (ended_ || admission_.was_refused(node)) {
     return {};
   }
-  if (enquiry.role() == wire::ROLE_UNKNOWN) {
-    return {AnswerEnquiry{node, 0}};
+  const Admission::Answer answer = admission_.enquired(node, enquiry);
+  if (answer.refusal) {
+    return refuse(node, wire::Abort::KIND_CONFIG, *answer.refusal);
   }
-  if (const auto join = joins_.find(node); join != joins_.end()) {
-    return {AnswerEnquiry{node, join->second.index()}};
-  }
-  const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
-  const JobSlots::SlotRequest request = request_of(enquiry, index);
-  const std::optional<std::string> late = view_ ? std::optional(too_late) : std::nullopt;
-  const auto objection = late ? late : slots_.objection_to(node, request);
-  if (objection) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(request, *objection));
-  }
-  return {AnswerEnquiry{node, slots_.take(node, request)}};
+  return {AnswerEnquiry{node, answer.index}};
 }
 
 Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
-  if (ended_ || refused_.contains(node)) {
+  if (ended_ || admission_.was_refused(node)) {
     return {};
   }
-  const JobSlots::SlotRequest request = request_of(join, join.index());
-  if (const auto objection = objection_to(node, join)) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(request, *objection));
+  const Admission::Answer answer = admission_.joined(node, join);
+  if (answer.refusal) {
+    return refuse(node, wire::Abort::KIND_CONFIG, *answer.refusal);
   }
-  slots_.take(node, request);
-  slots_.fill(node);
-  joins_.emplace(node, join);
   liveness_.joined(node, now);
   if (join.role() == wire::ROLE_WORKER) {
     wait_policy_.joined(node, now);
   }
-  if (!slots_.all_filled()) {
+  if (!admission_.is_complete()) {
     return {};
   }
   install_view();
   return {InstallView{*view_}};
 }
 
-std::optional<std::string> Membership::objection_to(NodeId node, const wire::Join& join) const {
-  if (view_) {
-    return too_late;
-  }
-  if (joins_.contains(node)) {
-    return "it has joined before";
-  }
-  if (const auto objection = slots_.objection_to(node, request_of(join, join.index()))) {
-    return objection;
-  }
-  if (!options_.agreement.empty() && join.agreement() != options_.agreement) {
-    return fmt::format("it runs \"{}\", but this job is \"{}\"", join.agreement(),
-                       options_.agreement);
-  }
-  for (const auto& [other_node, other] : joins_) {
-    if (other.agreement() != join.agreement()) {
-      return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
-                         slot_name(other.role(), other.index()), other.agreement());
-    }
-  }
-  return std::nullopt;
-}
-
 Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason) {
-  refused_.insert(node);
-  if (!joins_.contains(node)) {
-    slots_.give_back(node);
-  }
+  admission_.refuse(node);
   return {RefuseJoin{node, abort_of(kind, reason, node)}};
 }
 
 void Membership::install_view() {
   View view{.number = 1, .members = {}};
-  for (const auto& [node, join] : joins_) {
+  for (const auto& [node, join] : joins()) {
     view.members.push_back({
         .node = node,
         .role = role_from_wire(join.role()),
@@ -137,6 +89,7 @@ void Membership::install_view() {
     return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);
   });
   view_ = std::move(view);
+  admission_.close();
 }
 
 void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
@@ -244,8 +197,9 @@ Decisions Membership::refused(const std::string& reason) {
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
   const std::string reason = fmt::format("{}: {}", name_of(node), abort.reason());
-  if (!joins_.contains(node)) {
-    return ended_ || refused_.contains(node) ? Decisions{} : refuse(node, abort.kind(), reason);
+  if (!joins().contains(node)) {
+    return ended_ || admission_.was_refused(node) ? Decisions{}
+                                                  : refuse(node, abort.kind(), reason);
   }
   if (concerns_all(abort.kind()) && is_present(node)) {
     return end(abort.kind(), reason, node);
@@ -254,9 +208,7 @@ Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
 }
 
 Decisions Membership::lost(NodeId node, TimePoint now) {
-  if (!joins_.contains(node)) {
-    slots_.give_back(node);
-  }
+  admission_.lost(node);
   return go_on_or_end(wire::Abort::KIND_PEER_LOST,
                       fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
 }
@@ -333,13 +285,13 @@ Decisions Membership::gathering_passed(TimePoint now) {
   if (now - started_ > options_.gathering) {
     return end(wire::Abort::KIND_TIMED_OUT,
                fmt::format("after {:.0f} s there is still no sign of {}",
-                           to_seconds(options_.gathering), slots_.absent()));
+                           to_seconds(options_.gathering), admission_.absent()));
   }
   if (now - reminded_ < options_.remind_every) {
     return {};
   }
   reminded_ = now;
-  return {ReportAbsent{slots_.absent()}};
+  return {ReportAbsent{admission_.absent()}};
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
@@ -361,7 +313,7 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 }
 
 std::string Membership::name_of(NodeId node) const {
-  const std::string name = slots_.holder_name(node);
+  const std::string name = admission_.holder_name(node);
   return name.empty() ? fmt::format("node {}", node.value) : name;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "membership/job_slots.hpp"
+#include "membership/admission.hpp"
 #include "membership/liveness.hpp"
 #include "membership/wait_policy.hpp"
 #include "runtime/job_view.hpp"
@@ -121,12 +121,11 @@ class Membership {
   /// Null until everyone has joined.
   const View* view() const { return view_ ? &*view_ : nullptr; }
   /// All joins so far, for the observer of the job.
-  const std::map<NodeId, wire::Join>& joins() const { return joins_; }
+  const std::map<NodeId, wire::Join>& joins() const { return admission_.joins(); }
   /// Whether the node has joined and neither left nor been dropped.
   bool is_present(NodeId node) const { return liveness_.is_present(node); }
 
  private:
-  std::optional<std::string> objection_to(NodeId node, const wire::Join& join) const;
   Decisions refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason);
   void install_view();
   Decisions gathering_passed(TimePoint now);
@@ -150,11 +149,9 @@ class Membership {
   Options options_;
   TimePoint started_;
   TimePoint reminded_;
-  JobSlots slots_;
-  std::map<NodeId, wire::Join> joins_;
+  Admission admission_;
   Liveness liveness_;
   WaitPolicy wait_policy_;
-  std::set<NodeId> refused_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released

@@ -1,4 +1,5 @@
-// Goal:   a member is present from its join to its end, and silent after many times its usual pause.
+// Goal:   a member is present from its join to its end, and silent after many times its usual
+//         pause.
 // Method: joins and heartbeats with hand-made times; the limits are worked out by hand.
 
 #include "membership/liveness.hpp"

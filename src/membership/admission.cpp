@@ -1,4 +1,4 @@
-#include "membership/job_slots.hpp"
+#include "membership/admission.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +21,17 @@ const char* noun(wire::Role role) {
 std::string count_of(std::uint32_t count, wire::Role role) {
   return fmt::format("{} {}{}", count, noun(role), count == 1 ? "" : "s");
 }
+
+std::string cannot_join(const JobSlots::SlotRequest& request, const std::string& objection) {
+  return fmt::format("{} cannot join: {}", request.describe(), objection);
+}
+
+template <class Message>
+JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint32_t> index) {
+  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
+}
+
+constexpr const char* too_late = "the job has already started";
 
 }  // namespace
 
@@ -110,6 +121,67 @@ std::uint32_t JobSlots::next_free(NodeId node, wire::Role role) const {
     ++index;
   }
   return index;
+}
+
+Admission::Answer Admission::enquired(NodeId node, const wire::Enquire& enquiry) {
+  if (enquiry.role() == wire::ROLE_UNKNOWN) {
+    return {};
+  }
+  if (const auto join = joins_.find(node); join != joins_.end()) {
+    return {.index = join->second.index()};
+  }
+  const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
+  const JobSlots::SlotRequest request = request_of(enquiry, index);
+  const auto objection =
+      closed_ ? std::optional<std::string>(too_late) : slots_.objection_to(node, request);
+  if (objection) {
+    return {.refusal = cannot_join(request, *objection)};
+  }
+  return {.index = slots_.take(node, request)};
+}
+
+Admission::Answer Admission::joined(NodeId node, const wire::Join& join) {
+  const JobSlots::SlotRequest request = request_of(join, join.index());
+  if (const auto objection = objection_to(node, join)) {
+    return {.refusal = cannot_join(request, *objection)};
+  }
+  slots_.take(node, request);
+  slots_.fill(node);
+  joins_.emplace(node, join);
+  return {.index = join.index()};
+}
+
+std::optional<std::string> Admission::objection_to(NodeId node, const wire::Join& join) const {
+  if (closed_) {
+    return too_late;
+  }
+  if (joins_.contains(node)) {
+    return "it has joined before";
+  }
+  if (const auto objection = slots_.objection_to(node, request_of(join, join.index()))) {
+    return objection;
+  }
+  if (!agreement_.empty() && join.agreement() != agreement_) {
+    return fmt::format("it runs \"{}\", but this job is \"{}\"", join.agreement(), agreement_);
+  }
+  for (const auto& [other_node, other] : joins_) {
+    if (other.agreement() != join.agreement()) {
+      return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
+                         slot_name(other.role(), other.index()), other.agreement());
+    }
+  }
+  return std::nullopt;
+}
+
+void Admission::refuse(NodeId node) {
+  refused_.insert(node);
+  lost(node);
+}
+
+void Admission::lost(NodeId node) {
+  if (!joins_.contains(node)) {
+    slots_.give_back(node);
+  }
 }
 
 }  // namespace syncopate

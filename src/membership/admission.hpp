@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/ids.hpp"
 #include "wire/control.pb.h"
@@ -67,6 +69,57 @@ class JobSlots {
 
   Options options_;
   std::map<NodeId, Holder> holders_;
+};
+
+/// Decides which nodes join a job, and in which slots: a pure state machine.
+///
+/// A node may enquire before it joins, and the admission then keeps a slot for it. The joins of all
+/// nodes must bring the same agreement. No node joins once the job has started.
+class Admission {
+ public:
+  struct Options {
+    JobSlots::Options slots{};
+    std::string agreement{};  ///< empty: that of the first node that joins
+  };
+
+  struct Answer {
+    std::uint32_t index = 0;               ///< of the node's slot
+    std::optional<std::string> refusal{};  ///< "worker 2 (pid 4711 on c3) cannot join: …"
+  };
+
+  explicit Admission(Options options)
+      : agreement_(std::move(options.agreement)), slots_(options.slots) {}
+
+  /// A node requests a slot, or asks for none (`ROLE_UNKNOWN`).
+  /// Errors: ProtocolError, for a role that this build does not know.
+  Answer enquired(NodeId node, const wire::Enquire& enquiry);
+  /// Errors: as `enquired`.
+  Answer joined(NodeId node, const wire::Join& join);
+  /// The node may not join: frees the slot that was kept for it.
+  void refuse(NodeId node);
+  bool was_refused(NodeId node) const { return refused_.contains(node); }
+  /// The connection to the node is lost: frees the slot that was kept for it.
+  void lost(NodeId node);
+  /// The job starts.
+  void close() { closed_ = true; }
+
+  /// Every slot has a node that has joined.
+  bool is_complete() const { return slots_.all_filled(); }
+  /// As `JobSlots::absent`.
+  std::string absent() const { return slots_.absent(); }
+  /// As `JobSlots::holder_name`.
+  std::string holder_name(NodeId node) const { return slots_.holder_name(node); }
+  /// All joins so far.
+  const std::map<NodeId, wire::Join>& joins() const { return joins_; }
+
+ private:
+  std::optional<std::string> objection_to(NodeId node, const wire::Join& join) const;
+
+  std::string agreement_;
+  JobSlots slots_;
+  std::map<NodeId, wire::Join> joins_;
+  std::set<NodeId> refused_;
+  bool closed_ = false;
 };
 
 }  // namespace syncopate
