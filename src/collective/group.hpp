@@ -80,7 +80,7 @@ class Group {
   void await(Transfer& receive, Rank from, const char* operation = "allreduce");
   /// The same for any wait. `missing`: the ranks in the job whose messages have not come.
   void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
-  static constexpr Duration glance = Waits::glance;
+  static constexpr Duration glance = Waits::poll_every;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }
