@@ -9,24 +9,24 @@
 
 namespace syncopate::mpi {
 
-/// `MPI_Allreduce`, of the ranks that take part.
+/// `MPI_Allreduce` of the ranks that take part.
 ///
-/// No rank calls it before all have come, which a barrier tells that can be left: so it never blocks for longer than the
-/// sum takes, and burns no core for a rank that is late. Who waits looks after MPI meanwhile, so that no other thread
-/// has to be woken.
+/// A rank first waits in a non-blocking barrier until all ranks have come, and can stop waiting. So
+/// the blocking call takes no longer than the allreduce itself, and no core for a late rank. The
+/// waiting thread polls MPI meanwhile, so that no other thread has to wake.
 class MpiAllreduce {
  public:
-  /// `form_reducing_group` has made the group, of so many ranks.
+  /// `form_reducing_group` has made the group, of `ranks` ranks.
   MpiAllreduce(Engine& engine, std::uint32_t ranks) : engine_(engine), ranks_(ranks) {}
 
   std::uint32_t size() const { return ranks_; }
-  /// As `NativeAllreduce::allreduce`; `check` throws where to wait for the others is in vain.
+  /// As `NativeAllreduce::allreduce`; `check` throws where the others cannot come any more.
   void run(std::span<float> values, TimePoint deadline, const std::function<void()>& check);
 
  private:
   Engine& engine_;
   const std::uint32_t ranks_;
-  std::optional<Calls::Request> all_are_here_;  ///< of a sum that was waited for in vain
+  std::optional<Calls::Request> all_are_here_;  ///< the barrier of an allreduce that timed out
 };
 
 }  // namespace syncopate::mpi

@@ -16,8 +16,9 @@ namespace syncopate::mpi {
 /// A node of this process: passes messages between the caller, the mailbox and the streams to its
 /// peers. `PeerStreams` decides who the peers are.
 ///
-/// Threads: any. Every member takes the engine lock, but for the mailbox and the shared memory, which
-///          have mutexes of their own; no thread takes the engine lock while it holds one of these.
+/// Threads: any. Every member takes the engine lock, except the mailbox and the shared memory,
+///          which have mutexes of their own; no thread takes the engine lock while it holds one of
+///          these.
 class Node final : public Transport {
  public:
   struct Options {

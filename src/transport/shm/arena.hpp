@@ -6,16 +6,16 @@
 
 namespace syncopate::shm {
 
-/// Which parts of a stretch of memory are taken: first fit, in whole pages. Knows no memory itself.
+/// Allocates parts of a range of memory: first fit, in whole pages. It holds no memory itself.
 ///
-/// Invariant: parts that are free and touch each other are one.
+/// Invariant: free parts that touch each other are one part.
 class Arena {
  public:
   static constexpr std::size_t page = 4096;
 
   explicit Arena(std::size_t bytes) { free_.emplace(0, bytes / page * page); }
 
-  /// Where there is room for `bytes`, at least one page; empty where there is none.
+  /// The offset of a free part for `bytes`, at least one page; empty where there is none.
   std::optional<std::size_t> take(std::size_t bytes);
   void give_back(std::size_t begin, std::size_t bytes);
 
@@ -24,7 +24,7 @@ class Arena {
   }
 
  private:
-  std::map<std::size_t, std::size_t> free_;  ///< bytes, by where they begin
+  std::map<std::size_t, std::size_t> free_;  ///< bytes, by offset
 };
 
 }  // namespace syncopate::shm
