@@ -21,7 +21,6 @@
 #include "collective/allgather.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
-#include "transport/shm/arena.hpp"
 #include "transport/shm/host_memory.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"

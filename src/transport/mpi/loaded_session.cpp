@@ -12,7 +12,6 @@
 #include "base/log.hpp"
 #include "base/machine.hpp"
 #include "transport/mpi/module_file.hpp"
-#include "transport/mpi/node.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate::mpi {

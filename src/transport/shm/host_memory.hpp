@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,11 +9,31 @@
 #include <optional>
 
 #include "transport/shared_memory.hpp"
-#include "transport/shm/arena.hpp"
 #include "transport/shm/segment.hpp"
 #include "wire/handshake.pb.h"
 
 namespace syncopate::shm {
+
+/// Allocates parts of a range of memory: first fit, in whole pages. It holds no memory itself.
+///
+/// Invariant: free parts that touch each other are one part.
+class Arena {
+ public:
+  static constexpr std::size_t page = 4096;
+
+  explicit Arena(std::size_t bytes) { free_.emplace(0, bytes / page * page); }
+
+  /// The offset of a free part for `bytes`, at least one page; empty where there is none.
+  std::optional<std::size_t> take(std::size_t bytes);
+  void give_back(std::size_t begin, std::size_t bytes);
+
+  static std::size_t whole_pages(std::size_t bytes) {
+    return bytes == 0 ? page : (bytes + page - 1) / page * page;
+  }
+
+ private:
+  std::map<std::size_t, std::size_t> free_;  ///< bytes, by offset
+};
 
 /// The shared memory of real processes. Each node allocates from a segment of its own, and maps the
 /// segments of the others when it first needs them.
