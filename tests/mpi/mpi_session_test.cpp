@@ -65,7 +65,7 @@ TEST(MpiSession, SaysWhichModuleIsMissing) {
   EXPECT_EQ(
       message,
       "expected the module for MPICH, syncopate-mpi-mpich.so, in /nowhere, found none: install "
-      "libmpich-dev (Debian's name) and build Syncopate anew");
+      "libmpich-dev (Debian's name) and build Syncopate again");
 }
 
 TEST(MpiSession, NodeZeroRefusesAWrongTokenAndIsOnRankZero) {
