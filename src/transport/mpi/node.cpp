@@ -16,7 +16,29 @@ constexpr std::size_t unclaimed_limit = std::size_t{1} << 28;
 /// Far longer than a live peer needs to say goodbye.
 constexpr Duration farewell = std::chrono::seconds(5);
 
+/// MPI counts in int.
+constexpr std::size_t most_values = std::size_t{1} << 30;
+
 }  // namespace
+
+void MpiAllreduce::run(std::span<float> values, TimePoint deadline,
+                       const std::function<void()>& check) {
+  Calls::Request all_are_here;
+  {
+    const auto lock = engine_.acquire_lock();
+    if (!all_are_here_) {
+      all_are_here_ = engine_.calls().barrier(Calls::Ranks::reducing);
+    }
+    all_are_here = *all_are_here_;
+  }
+  engine_.await(all_are_here, deadline, check);
+  all_are_here_.reset();
+  while (!values.empty()) {
+    const auto part = values.first(std::min(values.size(), most_values));
+    engine_.calls().allreduce(part);
+    values = values.subspan(part.size());
+  }
+}
 
 /// A send from a borrowed buffer.
 class Sending final : public Transfer {

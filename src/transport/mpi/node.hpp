@@ -1,23 +1,46 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
 #include "transport/mpi/engine.hpp"
-#include "transport/mpi/mpi_allreduce.hpp"
 #include "transport/mpi/peer_streams.hpp"
 
 namespace syncopate::mpi {
 
+/// `MPI_Allreduce` of the ranks that take part.
+///
+/// A rank first waits in a non-blocking barrier until all ranks have come, and can stop waiting. So
+/// the blocking call takes no longer than the allreduce itself, and no core for a late rank. The
+/// waiting thread polls MPI meanwhile, so that no other thread has to wake.
+class MpiAllreduce {
+ public:
+  /// `form_reducing_group` has made the group, of `ranks` ranks.
+  MpiAllreduce(Engine& engine, std::uint32_t ranks) : engine_(engine), ranks_(ranks) {}
+
+  std::uint32_t size() const { return ranks_; }
+  /// As `NativeAllreduce::allreduce`; `check` throws where the others cannot come any more.
+  void run(std::span<float> values, TimePoint deadline, const std::function<void()>& check);
+
+ private:
+  Engine& engine_;
+  const std::uint32_t ranks_;
+  std::optional<Calls::Request> all_are_here_;  ///< the barrier of an allreduce that timed out
+};
+
 /// A node of this process: passes messages between the caller, the mailbox and the streams to its
 /// peers. `PeerStreams` decides who the peers are.
 ///
-/// Threads: any. Every member takes the engine lock, but for the mailbox and the shared memory, which
-///          have mutexes of their own; no thread takes the engine lock while it holds one of these.
+/// Threads: any. Every member takes the engine lock, except the mailbox and the shared memory,
+///          which have mutexes of their own; no thread takes the engine lock while it holds one of
+///          these.
 class Node final : public Transport {
  public:
   struct Options {

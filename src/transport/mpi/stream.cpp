@@ -72,7 +72,7 @@ void Stream::send_goodbye() {
   }
 }
 
-/// Its loss shows when all that came before has been taken.
+/// The loss of the peer shows once all earlier messages have been received.
 void Stream::receive_goodbye(std::span<const std::byte> payload) {
   received_goodbye_ = true;
   send_goodbye();

@@ -10,11 +10,12 @@
 
 namespace syncopate::mpi {
 
-/// All that goes on between this node and one peer, from the handshake to both sides' goodbyes.
+/// The traffic between this node and one peer, from the handshake to the goodbyes of both.
 ///
-/// Goodbyes: each side says one, where the peer has been in contact, and then sends no more. Who gives the peer up
-///           says it at once; who hears one before it has said its own answers with it. By what has left of unfinished
-///           messages, as a goodbye tells, both withdraw what MPI will not fill, and nothing else.
+/// Goodbyes: each side sends one after a complete handshake, and then sends no more. A node that
+///           gives the peer up sends it at once; a node that receives one before it has sent its
+///           own answers with it. A goodbye lists how much of each unfinished message has left, so
+///           that both sides cancel exactly the receives that MPI will not fill.
 ///
 /// Thread:   with the engine lock.
 class Stream {
@@ -40,18 +41,18 @@ class Stream {
   /// Null, where it is not lost.
   std::exception_ptr lost_by() const { return lost_by_; }
 
-  /// The handshake has gone well.
+  /// The handshake is complete.
   void open();
   void arrived(const PacketHead& head, std::span<const std::byte> payload);
   bool work();
 
-  /// Nothing more will be sent.
+  /// Sends nothing more.
   void finish();
-  /// The peer is lost from now on: says so to it, too.
+  /// Declares the peer lost, and says goodbye to it.
   void lose(const std::string& reason);
   void lose(const std::exception_ptr& why);
 
-  /// Whether both sides have said goodbye, or have never met.
+  /// Whether both sides have said goodbye, or never completed a handshake.
   bool has_ended() const { return !open_ || (sent_goodbye_ && received_goodbye_); }
   /// Whether everything that was sent has left.
   bool has_sent_all() const { return sender_.is_empty(); }

@@ -55,7 +55,7 @@ void receive_answer(Exchange& exchange, const Finished& finished) {
   finished({nullptr, welcome, exchange.release()});
 }
 
-/// Dials until somebody is there. Owned by its handlers.
+/// Dials until a node listens there. Its handlers own it.
 class Redial : public std::enable_shared_from_this<Redial> {
  public:
   Redial(asio::io_context& io, Dial dial, Finished finished)
@@ -87,7 +87,7 @@ class Redial : public std::enable_shared_from_this<Redial> {
           fmt::format("nobody answers at {} within {} ms ({}): is the coordinator running there?",
                       to_string(dial_.endpoint), dial_.limit.count(), error.code().message())));
     } catch (const Error&) {
-      // Whoever answered said why; another attempt would end the same way.
+      // The answer gave the reason; another attempt would end the same way.
     }
     finished_(std::move(result));
   }
@@ -133,7 +133,7 @@ auto Exchange::then(Step next) {
       next(*self);
     } catch (const Error&) {
       if (!self->failed_) {
-        throw;  // the handshake is over: this is not the remote's doing
+        throw;  // the handshake is over: the error is not the remote's
       }
       self->fail(std::current_exception());
     }
@@ -143,7 +143,7 @@ auto Exchange::then(Step next) {
 void Exchange::connect(const Endpoint& endpoint, Step next) {
   const auto handler = then(std::move(next));
   socket_.async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
-    // Where nobody listens, the system may connect a socket of that port to itself.
+    // Where no process listens, the system may connect a socket of that port to itself.
     asio::error_code unknown;
     if (!error && socket_.local_endpoint(unknown) == endpoint) {
       error = asio::error::connection_refused;
@@ -170,7 +170,7 @@ void Exchange::read_payload(Step next) {
 }
 
 void Exchange::write_last(const std::vector<std::byte>& frame) {
-  asio::error_code ignored;  // who is turned away may have gone already
+  asio::error_code ignored;  // the refused node may have gone already
   socket_.write_some(asio::buffer(frame), ignored);
 }
 

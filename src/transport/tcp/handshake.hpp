@@ -18,34 +18,34 @@ namespace syncopate::tcp {
 
 /// A socket that writes and reads the single frames of a handshake until a deadline.
 ///
-/// Owned by its handlers: it lives while something is under way. Of the engine alone.
+/// Its handlers own it, so it lives while an operation is under way. Only the engine uses it.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  /// What follows when something has gone well. An Error that it throws counts as gone wrong.
+  /// The next step after a success. An Error that it throws counts as a failure.
   using Step = std::function<void(Exchange&)>;
-  /// Called once, for the first thing that goes wrong.
+  /// Called once, for the first failure.
   using Failed = std::function<void(Exchange&, std::exception_ptr)>;
 
   Exchange(Socket socket, std::chrono::milliseconds limit);
 
-  /// Begins to watch the deadline.
+  /// Starts the timer.
   void start(Failed failed);
   void on_failure(Failed failed) { failed_ = std::move(failed); }
 
   void connect(const Endpoint& endpoint, Step next);
   void write(std::vector<std::byte> frame, Step next);
-  /// Errors: ProtocolError, where no frame of a handshake comes.
+  /// Errors: ProtocolError, where another frame than one of a handshake comes.
   void read(Step next);
-  /// Writes what the kernel takes at once, and does not look back.
+  /// Writes what the kernel takes at once, and ignores the rest.
   void write_last(const std::vector<std::byte>& frame);
 
   wire::FrameKind kind() const { return kind_; }                    ///< of the frame read last
-  std::span<const std::byte> payload() const { return incoming_; }  ///< likewise
+  std::span<const std::byte> payload() const { return incoming_; }  ///< of the same frame
 
-  /// Takes the socket out and ends the watch.
+  /// Releases the socket and stops the timer.
   Socket release();
 
-  /// Breaks the stream and ends the watch; nobody is told.
+  /// Breaks the stream and stops the timer, without a failure.
   void abandon();
 
  private:
@@ -67,23 +67,26 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
 class Exchange;
 
-/// A handshake, for as long as it is under way: a node that leaves abandons it.
+// The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
+// The engine runs everything here, and every call returns at once.
+
+/// A handshake, while it is under way. A node that leaves abandons it.
 using PendingHandshake = std::weak_ptr<Exchange>;
 
 /// How a handshake ended.
 struct HandshakeResult {
-  std::exception_ptr error;  ///< the rest says nothing where this is set
+  std::exception_ptr error;  ///< where it is set, the other members are empty
   wire::Welcome welcome;
   Socket socket;
 };
 
-/// Decides about a remote. Throws an Error to turn it away, with a reason that it is told.
+/// Validates a Hello. Throws an Error to refuse the node, which receives its message as the reason.
 using Validate = std::function<wire::Welcome(const wire::Hello&)>;
 using Finished = std::function<void(HandshakeResult)>;
 
-/// Hears who is at the other end of `socket`. Who fails is turned away with a line in the log; for
-/// who was welcome to `validate`, `finished` is called, with an error and the welcome where the stream
-/// broke at that moment.
+/// Answers the handshake of the node at the other end of `socket`. A node that fails it is refused,
+/// with a line in the log. For a node that `validate` welcomes, `finished` is called, with the
+/// welcome, and with an error where the stream broke at that moment.
 PendingHandshake answer_handshake(Socket socket, std::chrono::milliseconds limit, Validate validate,
                                   Finished finished);
 
@@ -93,14 +96,14 @@ struct Dial {
   std::chrono::milliseconds limit;
 };
 
-/// Connects and says who we are.
+/// Connects and says hello.
 ///
-/// Errors, in the result: asio::system_error (nobody there, or the stream broke), TimedOut, and
-/// those of `wire::decode_answer`.
+/// Errors, in the result: asio::system_error (no listener there, or the stream broke), TimedOut,
+/// and those of `wire::decode_answer`.
 PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& finished);
 
-/// As `dial`, again and again while nobody is there, until the limit. Errors: as `dial`, but TimedOut
-/// instead of asio::system_error.
+/// As `dial`, but retries while no node listens there, until the limit. Errors: as `dial`, but
+/// TimedOut instead of asio::system_error.
 void dial_until_there(asio::io_context& io, const Dial& dial, const Finished& finished);
 
 }  // namespace syncopate::tcp

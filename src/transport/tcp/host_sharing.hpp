@@ -8,8 +8,8 @@
 
 namespace syncopate::tcp {
 
-/// The memory that this node shares with the nodes of its host. A handshake carries the addresses of
-/// the segments; both nodes use the rings, or neither does.
+/// The memory that this node shares with the nodes of its host. A handshake carries the addresses
+/// of the segments; both nodes use the rings, or neither does.
 ///
 /// Threads: `memory` any, once the node has joined; the rest the engine.
 class HostSharing {
