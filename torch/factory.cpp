@@ -9,8 +9,8 @@
 #include "job/spec/networks.hpp"
 #include "torch/device.hpp"
 #include "torch/module_replica.hpp"
-#include "torch/multiply_adds.hpp"
 #include "torch/network.hpp"
+#include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {

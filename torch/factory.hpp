@@ -48,6 +48,15 @@ NetworkFacts network_facts(const NetworkSettings& settings);
 /// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index);
 
+/// The version of libtorch: "1.13.1".
+std::string libtorch_version();
+
+/// The devices of this machine as `resolve_device` names them, the CPU first.
+std::vector<std::string> available_devices();
+
+/// Multiplications and additions of float32 a second, in products of square matrices by one thread.
+double matrix_speed();
+
 /// Prepares this process for training with `threads` threads for computation; memory that a step
 /// frees is kept for the next. Called before the first replica. Errors: ConfigError, for no thread.
 void set_threads(std::uint32_t threads);

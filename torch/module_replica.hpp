@@ -9,7 +9,7 @@
 
 #include "scheme/replica.hpp"
 #include "torch/flat.hpp"
-#include "torch/gradient_teller.hpp"
+#include "torch/gradient_hooks.hpp"
 #include "torch/network.hpp"
 
 namespace syncopate::torch_backend {
@@ -57,7 +57,7 @@ class ModuleReplica final : public Replica {
   using Replica::backward;
   bool tells_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
-  /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
+  /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as `GradientHooks`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   /// Of BatchNorm. Errors: ConfigError, as the passes.
@@ -91,8 +91,8 @@ class ModuleReplica final : public Replica {
   FlatTensors params_;
   FlatVector grads_;
   FlatTensors buffers_;
-  GradientTeller teller_;
-  std::function<void()> operator_ran_;
+  GradientHooks hooks_;
+  std::function<void()> on_operator_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

@@ -50,7 +50,7 @@ std::vector<std::size_t> expect_all_told(Replica& replica, const Batch& batch) {
   return taker.order;
 }
 
-TEST(GradientTeller, TellsOfLastLayersFirst) {
+TEST(GradientHooks, ReportLastLayersFirst) {
   Watched<Tiny> watched({});
   const auto offsets = watched.replica.layout(Part::grads);
   const std::vector<std::size_t> order = expect_all_told(watched.replica, tiny_batch(1));
@@ -59,7 +59,7 @@ TEST(GradientTeller, TellsOfLastLayersFirst) {
   EXPECT_LT(std::max(order[4], order[5]), offsets[2].offset);  // conv
 }
 
-TEST(GradientTeller, MakesNoOtherPass) {
+TEST(GradientHooks, LeaveThePassUnchanged) {
   Watched<Tiny> watched({});
   Watched<Tiny> plain({});
   watched.replica.initialise(3);
@@ -72,7 +72,7 @@ TEST(GradientTeller, MakesNoOtherPass) {
   EXPECT_EQ(values_of(watched.replica, Part::buffers), values_of(plain.replica, Part::buffers));
 }
 
-TEST(GradientTeller, TellsOfZerosForNoSample) {
+TEST(GradientHooks, ReportZerosForNoSample) {
   Watched<Tiny> watched({});
   watched.replica.backward(tiny_batch(1));
   expect_all_told(watched.replica, Batch{tiny_shape, {}, {}});
@@ -92,7 +92,7 @@ struct Shared : torch::nn::Module {
   torch::nn::Linear outer, inner, head;
 };
 
-TEST(GradientTeller, TellsOfASharedParameterWhenAllItsUsesHaveCome) {
+TEST(GradientHooks, ReportASharedParameterAfterAllItsUses) {
   Watched<Shared> watched({});
   const std::vector<std::size_t> order = expect_all_told(watched.replica, tiny_batch(1));
   EXPECT_LT(order.back(), watched.replica.layout(Part::grads)[2].offset);  // outer, after inner
@@ -115,7 +115,7 @@ struct Skipping : torch::nn::Module {
   torch::nn::Linear first, middle, head, unused;
 };
 
-TEST(GradientTeller, FollowsAGraphThatChanges) {
+TEST(GradientHooks, FollowAGraphThatChanges) {
   Watched<Skipping> watched({});
   const auto layout = watched.replica.layout(Part::grads);
   for (int pass = 0; pass < 6; ++pass) {
@@ -145,7 +145,7 @@ struct Nested : Tiny {
   }
 };
 
-TEST(GradientTeller, NamesAGradientThatChangedAfterItWasComplete) {
+TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
   Watched<Nested> watched({});
   watched.replica.backward(tiny_batch(1));  // nobody is told: no harm
   Taker taker(watched.replica);
@@ -159,7 +159,7 @@ TEST(GradientTeller, NamesAGradientThatChangedAfterItWasComplete) {
   watched.replica.backward(tiny_batch(1));  // the sink is forgotten
 }
 
-TEST(GradientTeller, OutlivesNoPass) {
+TEST(GradientHooks, OutliveNoPass) {
   torch::Tensor loss;
   std::shared_ptr<Tiny> module;
   {
