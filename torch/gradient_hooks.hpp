@@ -13,9 +13,10 @@ namespace syncopate::torch_backend {
 
 /// Notifies a sink of each gradient as soon as libtorch's backward pass has completed it.
 ///
-/// Autograd has one node for each parameter, which accumulates the parameter's gradient. The node runs once in a pass,
-/// after every use of the parameter has contributed. The node of an unused parameter does not run; the sink learns of
-/// its gradient at the end of the pass. The graph may be different in every pass.
+/// Autograd has one node for each parameter, which accumulates the parameter's gradient. The node
+/// runs once in a pass, after every use of the parameter has contributed. The node of an unused
+/// parameter does not run; the sink learns of its gradient at the end of the pass. The graph may be
+/// different in every pass.
 ///
 /// Thread: the thread of the pass, which on a CPU is the caller of `backward`.
 class GradientHooks {
@@ -30,8 +31,8 @@ class GradientHooks {
   void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
 
   /// Runs a backward pass. Notifies `sink` once of each gradient; null: no sink.
-  /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it does in a
-  ///         network that runs backward passes of its own.
+  /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it
+  ///         does in a network that runs backward passes of its own.
   template <class Pass>
   auto run(GradientSink* sink, const Pass& pass) {
     const ActiveSink active(*this, sink);

@@ -57,7 +57,8 @@ class ModuleReplica final : public Replica {
   using Replica::backward;
   bool tells_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
-  /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as `GradientHooks`.
+  /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as
+  /// `GradientHooks`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   /// Of BatchNorm. Errors: ConfigError, as the passes.

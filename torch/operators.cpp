@@ -57,7 +57,8 @@ std::unique_ptr<at::ObserverContext> start_convolution(const at::RecordFunction&
   return running;
 }
 
-/// `left` is the index of the left factor among the arguments. Each output is a product with one of its rows.
+/// `left` is the index of the left factor among the arguments. Each output is a product with one of
+/// its rows.
 std::unique_ptr<at::ObserverContext> start_product(const at::RecordFunction& function,
                                                    std::size_t left) {
   if (current_tally().open_convolutions > 0) return nullptr;

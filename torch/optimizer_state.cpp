@@ -119,7 +119,8 @@ Form form_of(optim::Optimizer& optimizer) {
       "libtorch; run without checkpoints");
 }
 
-/// The key of a parameter in an optimizer's map: libtorch 1 prints the address, libtorch 2 takes it.
+/// The key of a parameter in an optimizer's map: libtorch 1 prints the address, libtorch 2 takes
+/// it.
 template <class Key = States::key_type>
 Key key_of(const torch::Tensor& parameter) {
   if constexpr (std::is_same_v<Key, std::string>) {

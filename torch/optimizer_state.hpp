@@ -8,10 +8,11 @@ namespace syncopate::torch_backend {
 
 /// Everything that one of libtorch's SGD, RMSprop, Adam, AdamW or Adagrad remembers, bit for bit.
 ///
-/// Slots and counters have the names of torch.optim's state_dict: momentum_buffer, square_avg, exp_avg,
-/// exp_avg_sq, sum, step. A slot holds the values of all parameters, one after another in the optimizer's own order. Before
-/// the first step there are neither slots nor counters, except for Adagrad. Every parameter must
-/// have taken part in every step. Learning rates are no part of it.
+/// Slots and counters have the names of torch.optim's state_dict: momentum_buffer, square_avg,
+/// exp_avg, exp_avg_sq, sum, step. A slot holds the values of all parameters, one after another in
+/// the optimizer's own order. Before the first step there are neither slots nor counters, except
+/// for Adagrad. Every parameter must have taken part in every step. Learning rates are no part of
+/// it.
 ///
 /// Errors: ConfigError, for another kind of optimizer.
 OptimizerState state_of(torch::optim::Optimizer& optimizer);

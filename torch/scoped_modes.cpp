@@ -22,7 +22,8 @@ EvaluationMode::EvaluationMode(torch::nn::Module& module) : submodules_(module.m
 }
 
 EvaluationMode::~EvaluationMode() {
-  // A parent sets the mode of its children and comes before them, so each submodule gets its own mode last.
+  // A parent sets the mode of its children and comes before them, so each submodule gets its own
+  // mode last.
   for (std::size_t i = 0; i < submodules_.size(); ++i) submodules_[i]->train(was_training_[i]);
 }
 

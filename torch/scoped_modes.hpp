@@ -25,9 +25,9 @@ class EvaluationMode {
   std::vector<bool> was_training_;
 };
 
-/// Restarts the running statistics of a module's BatchNorm layers as the mean over all batches that pass through
-/// (torch.optim.swa_utils.update_bn), and puts all other layers into evaluation mode. The destructor gives each
-/// submodule its own mode and momentum again.
+/// Restarts the running statistics of a module's BatchNorm layers as the mean over all batches that
+/// pass through (torch.optim.swa_utils.update_bn), and puts all other layers into evaluation mode.
+/// The destructor gives each submodule its own mode and momentum again.
 class StatisticsMode {
  public:
   explicit StatisticsMode(torch::nn::Module& module);
@@ -46,9 +46,11 @@ class StatisticsMode {
   std::vector<std::function<void()>> restore_;
 };
 
-/// Starts libtorch's default CPU generator from `seed`. The destructor restores the generator's earlier state.
+/// Starts libtorch's default CPU generator from `seed`. The destructor restores the generator's
+/// earlier state.
 ///
-/// Thread: one SeededDraws exists at a time in a process; another one waits, because all threads share the generator.
+/// Thread: one SeededDraws exists at a time in a process; another one waits, because all threads
+///         share the generator.
 class SeededDraws {
  public:
   explicit SeededDraws(std::uint64_t seed);

@@ -33,8 +33,8 @@ std::string to_text(const OptionValue& value);
 
 enum class OptionType { flag, whole32, whole64, real, text, path, period };
 
-/// An option, declared once: the command line, the configuration file, the help text, the completion and the JSON of
-/// events are all made from this.
+/// An option, declared once: the command line, the configuration file, the help text, the
+/// completion and the JSON of events are all made from this.
 struct OptionSpec {
   std::string_view name;   ///< on the command line: "batch-size"
   std::string_view group;  ///< of the help text
@@ -61,8 +61,8 @@ struct OptionSpec {
 };
 
 /// `value`, if it is one of this option's. "auto" becomes empty where the option may be left open.
-/// Errors: ConfigError, "expected …, found …" without the option's name, for a value of another type, out of range
-/// or not among the choices.
+/// Errors: ConfigError, "expected …, found …" without the option's name, for a value of another
+/// type, out of range or not among the choices.
 OptionValue checked(const OptionSpec& option, const OptionValue& value);
 
 /// The value that the command line's `text` stands for. Errors: as `checked`.

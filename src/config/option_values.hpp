@@ -14,8 +14,8 @@
 
 namespace syncopate {
 
-/// A value of an enumeration, and the name that it has on the command line. An enumeration whose values an option
-/// may take has a function `names_of` beside it:
+/// A value of an enumeration, and the name that it has on the command line. An enumeration whose
+/// values an option may take has a function `names_of` beside it:
 ///
 ///     enum class Commit { barrier, overlap };
 ///     constexpr auto names_of(Commit) {
@@ -54,8 +54,8 @@ Enum value_named(std::string_view wanted) {
   throw InternalError("a name that was not checked: " + std::string(wanted));
 }
 
-/// An option whose values have the type T: bool, std::uint32_t, double, std::optional<double>, or an enumeration whose
-/// values have names.
+/// An option whose values have the type T: bool, std::uint32_t, double, std::optional<double>, or
+/// an enumeration whose values have names.
 template <class T>
 struct Option {
   std::string_view name;

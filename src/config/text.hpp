@@ -11,7 +11,8 @@
 /// How the text of an option's value is read, and what an error says of a misspelt name.
 namespace syncopate {
 
-/// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin with a number.
+/// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin
+/// with a number.
 template <class Number>
 struct LeadingNumber {
   Number number{};
@@ -29,7 +30,8 @@ std::optional<LeadingNumber<Number>> leading_number(std::string_view text) {
   return found;
 }
 
-/// The number that all of `text` is; empty for any other text. A floating number may be infinite or NaN.
+/// The number that all of `text` is; empty for any other text. A floating number may be infinite or
+/// NaN.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   const auto found = leading_number<Number>(text);

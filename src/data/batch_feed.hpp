@@ -20,14 +20,14 @@ struct FeedPosition {
 
 /// Which samples one worker trains on at which step.
 ///
-/// Where parts are drawn again each epoch, an epoch has as many steps on every worker: as many as the
-/// one takes that needs the most. A worker whose part is used up before gets empty batches until the
-/// epoch's end; the last, partial batch of a part is trained on. So every sample is trained on exactly
-/// once per epoch.
+/// Where parts are drawn again each epoch, an epoch has as many steps on every worker: as many as
+/// the one takes that needs the most. A worker whose part is used up before gets empty batches
+/// until the epoch's end; the last, partial batch of a part is trained on. So every sample is
+/// trained on exactly once per epoch.
 ///
 /// Where every worker keeps its part, an epoch has as many steps as the mini-batches of all workers
-/// together take for all samples. A worker passes over its part again and again, in another order each
-/// time, however large it is: so every step has samples of every part.
+/// together take for all samples. A worker passes over its part again and again, in another order
+/// each time, however large it is: so every step has samples of every part.
 ///
 /// Pure: what a position holds follows from the constructor's arguments alone.
 class BatchFeed {

@@ -52,7 +52,8 @@ std::vector<std::string> all_names() {
   return names;
 }
 
-/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown name.
+/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown
+/// name.
 const IdxDataset* files_of(const std::string& name) {
   const auto* const found = std::ranges::find(idx_datasets, name, &IdxDataset::name);
   if (found != std::end(idx_datasets)) {

@@ -35,7 +35,8 @@ enum class Which { both, train, test };
 /// What `--data` accepts, in the order in which help texts list it.
 std::span<const std::string> dataset_names();
 
-/// Whether a dataset is read from files, which `--data-dir` can name. Errors: ConfigError, for an unknown name.
+/// Whether a dataset is read from files, which `--data-dir` can name. Errors: ConfigError, for an
+/// unknown name.
 bool reads_files(const std::string& name);
 
 /// Loads a dataset by name: `fashion-mnist`, `mnist` or `synthetic`.
@@ -56,8 +57,8 @@ Dataset load_dataset(const std::string& name, const std::filesystem::path& folde
 /// often, always the same. A nearest-mean classifier gets about eight in ten right.
 Dataset make_synthetic(Which which);
 
-/// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and standard
-/// deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
+/// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and
+/// standard deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
 /// Errors: InternalError, for an index that the set does not have.
 void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
             Batch& batch);

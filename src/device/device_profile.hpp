@@ -50,9 +50,9 @@ class DevicePacer {
 
   /// The end of `step` over `samples` samples begun at `start` of the training clock.
   ///
-  /// The time is `mean_step_time` · exp(σ·z − σ²/2) with z standard normal and σ² = ln(1 + jitter²):
-  /// log-normal, of mean 1 and standard deviation `jitter`. The device does nothing during its
-  /// outages: the end moves back by their overlap with the step.
+  /// The time is `mean_step_time` · exp(σ·z − σ²/2) with z standard normal and σ² = ln(1 +
+  /// jitter²): log-normal, of mean 1 and standard deviation `jitter`. The device does nothing
+  /// during its outages: the end moves back by their overlap with the step.
   Duration end_of_step(Step step, std::uint32_t samples, Duration start) const;
 
   struct Ended {
@@ -60,9 +60,9 @@ class DevicePacer {
     Duration held_up{};  ///< after it, by others: for messages, for workers who were not there yet
     std::uint32_t samples = 0;  ///< of that step
   };
-  /// When the device begins the step after this one, where the machine that emulates it is there at `now`: as soon
-  /// as nothing holds it up, so that a machine that was late makes up for it with the next step. What it is late by
-  /// more than a step of that size is lost.
+  /// When the device begins the step after this one, where the machine that emulates it is there at
+  /// `now`: as soon as nothing holds it up, so that a machine that was late makes up for it with
+  /// the next step. What it is late by more than a step of that size is lost.
   Duration begin_after(const Ended& step, Duration now) const;
 
  private:

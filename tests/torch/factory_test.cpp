@@ -1,4 +1,5 @@
-// Goal:   what the rest of Syncopate sees of libtorch works by names alone, and names what does not.
+// Goal:   what the rest of Syncopate sees of libtorch works by names alone, and names what does
+//         not.
 // Method: the names there are and names that there are not, on whatever devices this machine has.
 
 #include "torch/factory.hpp"

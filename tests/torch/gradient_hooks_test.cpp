@@ -1,6 +1,8 @@
-// Goal:   a backward pass tells of every value of the gradient once, when it is final, whatever the graph: last layers
-//         first, a shared parameter when all its uses have come, an unused one at the end; and is the same pass.
-// Method: small modules; a sink that copies values when it is told of them, compared with the gradient at the end.
+// Goal:   a backward pass tells of every value of the gradient once, when it is final, whatever the
+//         graph: last layers first, a shared parameter when all its uses have come, an unused one
+//         at the end; and is the same pass.
+// Method: small modules; a sink that copies values when it is told of them, compared with the
+//         gradient at the end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Goal:   independent first parameters leave BatchNorm's γ = 1 and β = 0 alone, and give a network that
-//         computes as one drawn by itself would.
+// Goal:   independent first parameters leave BatchNorm's γ = 1 and β = 0 alone, and give a network
+//         that computes as one drawn by itself would.
 // Method: replicas of a convolution, BatchNorm and a linear layer on four ranks of the simulator.
 
 #include "train/initial_state.hpp"

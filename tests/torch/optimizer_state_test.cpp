@@ -1,5 +1,5 @@
-// Goal:   an optimizer whose state went through OptimizerState goes on as if it had not stopped, bit
-//         for bit; the state of another one is refused, and changes nothing.
+// Goal:   an optimizer whose state went through OptimizerState goes on as if it had not stopped,
+//         bit for bit; the state of another one is refused, and changes nothing.
 // Method: two replicas, one of which continues from the other's state, for each rule and variant.
 
 #include "torch/optimizer_state.hpp"

@@ -1,5 +1,5 @@
-// Goal:   parameters, gradients and buffers stay views of the flat vectors through everything that a
-//         replica does; tied and frozen parameters have their place; misuse is named.
+// Goal:   parameters, gradients and buffers stay views of the flat vectors through everything that
+//         a replica does; tied and frozen parameters have their place; misuse is named.
 // Method: a small module of which the test keeps a handle, compared by addresses and values.
 
 #include <gmock/gmock.h>

@@ -34,7 +34,8 @@ bool weighs_workers(const TrainConfig& config) {
   return traits_of(config).weighs_workers;
 }
 
-/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
+/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a
+/// rule of its own.
 bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
   const auto of_server = server_policy_of(config).optimizer;
   return optimizer_spec(config.optimizer).*reads ||
@@ -110,7 +111,8 @@ std::vector<Dependence> dependences() {
   };
 }
 
-/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
+/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other
+///         options.
 void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
   const bool has_effect = declared != nullptr && (declared->has_effect == nullptr ||
@@ -122,7 +124,8 @@ void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   }
 }
 
-/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
+/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is
+///         told.
 void check_compression(const TrainConfig& config) {
   if (!config.compress) {
     return;
@@ -185,8 +188,8 @@ std::string told(std::uint32_t ranks, std::uint32_t servers) {
                                     servers == 1 ? "a server" : "servers");
 }
 
-/// How many workers there can be, which others than the user have settled: the cluster file, or who has
-/// started this process. Empty where nobody has.
+/// How many workers there can be, which others than the user have settled: the cluster file, or who
+/// has started this process. Empty where nobody has.
 std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
   if (!facts.ranks) {
     return facts.devices;
@@ -256,8 +259,8 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
 }
 
-/// Fills what follows from the split of the data, once the number of workers is known: where parts differ, a worker
-/// has the weight of its share of the data.
+/// Fills what follows from the split of the data, once the number of workers is known: where parts
+/// differ, a worker has the weight of its share of the data.
 void resolve_split(TrainConfig& config) {
   config.split = split_of(config);
   config.split_by_class = false;
@@ -267,7 +270,8 @@ void resolve_split(TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not read.
+/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not
+///         read.
 void check_split(const TrainConfig& config) {
   if (config.split_by_class && config.split.kind == Split::Kind::dirichlet) {
     throw ConfigError(fmt::format(

@@ -44,9 +44,9 @@ Partition JobPlan::partition(const ImageSet& train) const {
            .least = drawn ? sizes : std::vector<std::uint32_t>()}};
 }
 
-/// Where each step takes a batch of every worker, as batches; where devices go through their parts at their own speed, and
-/// a cluster file tells it, as speeds: all then end an epoch together, and every sample is trained on as often as the others.
-/// A part holds a batch at least.
+/// Where each step takes a batch of every worker, as batches; where devices go through their parts
+/// at their own speed, and a cluster file tells it, as speeds: all then end an epoch together, and
+/// every sample is trained on as often as the others. A part holds a batch at least.
 std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   if (!cluster_ || !traits_of(config_).parts_by_speed || samples < sizes.size()) {

@@ -30,8 +30,9 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep parts are in proportion to
-  /// batch sizes, elsewhere to the speeds of the cluster file, where there is one. Errors: ConfigError, where the split leaves a worker too few samples.
+  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep parts
+  /// are in proportion to batch sizes, elsewhere to the speeds of the cluster file, where there is
+  /// one. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
   /// A worker's part over all training samples: its weight in a mean by weights data.
   double data_share(const ImageSet& train, Rank rank) const;
@@ -53,19 +54,22 @@ class JobPlan {
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
   /// Whether a step may be smaller than the worker's batch, the last one of an epoch apart.
   bool cuts_batches() const;
-  /// The fewest samples that a step may take on a device, as far as the configuration tells: of balanced workers,
-  /// by the speeds of the cluster file.
+  /// The fewest samples that a step may take on a device, as far as the configuration tells: of
+  /// balanced workers, by the speeds of the cluster file.
   std::uint32_t least_step_samples() const;
-  /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real one.
+  /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real
+  /// one.
   double profiled_throughput(Rank rank) const;
-  /// How much gradients count that workers do not average themselves. Where each is an update of its
-  /// own, a batch of the mean size weighs 1; gradients of one worker alone are those of sequential SGD.
+  /// How much gradients count that workers do not average themselves. Where each is an update of
+  /// its own, a batch of the mean size weighs 1; gradients of one worker alone are those of
+  /// sequential SGD.
   PushWeight push_weight() const;
 
   /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
-  /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
+  /// Of a job with a parameter server: whether the model is the server's, or only sums are made
+  /// there.
   bool server_keeps_model() const;
   /// Whether workers who meet each other go on without one that is lost.
   bool workers_regroup() const;

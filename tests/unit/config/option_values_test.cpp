@@ -1,5 +1,5 @@
-// Goal: an option has the value that was given for it, in its own type; whatever is no value of it is refused in words that
-//       say what was expected.
+// Goal: an option has the value that was given for it, in its own type; whatever is no value of it
+//       is refused in words that say what was expected.
 // Method: one option of each type, given as text, read back; values at the bounds and beyond.
 
 #include "config/option_values.hpp"

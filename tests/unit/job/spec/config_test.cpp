@@ -1,6 +1,7 @@
 // Goal:   a configuration means the same on the command line, in a file and in a run's folder, and
 //         whatever cannot be meant is refused in one line that says where and what instead.
-// Method: examples of each rule; a round trip through TOML and through text of random configurations.
+// Method: examples of each rule; a round trip through TOML and through text of random
+//         configurations.
 #include "job/spec/config.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Goal:   an option that nothing in the job reads is refused, and one that names something for each worker
-//         fits their number.
+// Goal:   an option that nothing in the job reads is refused, and one that names something for each
+//         worker fits their number.
 // Method: each option under configurations that read it and that do not.
 
 #include <gmock/gmock.h>

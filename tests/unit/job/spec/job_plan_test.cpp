@@ -1,5 +1,6 @@
-// Goal:   a job knows from its configuration how small a step of it may be, how fast an emulated device is
-//         by itself, how much data a worker has, and what a server and the pacer are told.
+// Goal:   a job knows from its configuration how small a step of it may be, how fast an emulated
+//         device is by itself, how much data a worker has, and what a server and the pacer are
+//         told.
 // Method: a configuration for each way in which batches are cut; closed values.
 
 #include "job/spec/job_plan.hpp"

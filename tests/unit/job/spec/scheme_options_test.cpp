@@ -1,5 +1,5 @@
-// Goal: the options of schemes decide what a job consists of, and are refused where they contradict each other or have no
-//       effect; those that have another name now keep working.
+// Goal: the options of schemes decide what a job consists of, and are refused where they contradict
+//       each other or have no effect; those that have another name now keep working.
 // Method: configurations by hand; closed values and the words of refusals.
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Goal:   what follows from a split of the data, and which options it makes meaningless or contradicts.
+// Goal:   what follows from a split of the data, and which options it makes meaningless or
+//         contradicts.
 // Method: examples of each rule, read from TOML.
 
 #include <gmock/gmock.h>
