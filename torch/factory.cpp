@@ -22,8 +22,8 @@ std::uint64_t values_in(const std::vector<NamedTensor>& tensors) {
   return values;
 }
 
-/// A training step frees and allocates the same large tensors again and again. By default glibc
-/// gives them back to the kernel, which then clears each page anew: a tenth of a step of ResNet-18.
+/// A training step frees and allocates the same large tensors repeatedly. By default glibc returns
+/// them to the kernel, which then clears each page again: a tenth of a step of ResNet-18.
 void keep_freed_memory() {
   constexpr int keep = 1 << 30;
   mallopt(M_TRIM_THRESHOLD, keep);

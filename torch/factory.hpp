@@ -10,7 +10,7 @@
 #include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
 
-/// What the rest of Syncopate sees of libtorch: no header of it.
+/// The interface of torch/ to the rest of Syncopate, without a header of libtorch.
 namespace syncopate::torch_backend {
 
 /// A declared network over samples of one shape.

@@ -22,10 +22,10 @@ namespace syncopate::torch_backend {
 /// replaces a parameter or a gradient by another tensor breaks the views.
 class ModuleReplica final : public Replica {
  public:
-  /// What the optimizer is given to train.
+  /// The tensors that the optimizer trains.
   enum class Grain {
-    /// Pieces of the flat vector. For rules that treat each value alone, which is to say all of
-    /// libtorch's but LBFGS, the result is the same and small networks cost fewer calls.
+    /// Pieces of the flat vector, for rules that treat each value separately: all of libtorch's
+    /// except LBFGS. The result is the same, and small networks need fewer calls.
     pieces,
     /// The module's own parameters, for rules that look at a tensor as a whole.
     tensors,
@@ -52,8 +52,8 @@ class ModuleReplica final : public Replica {
   void store(Part part) override;
   void move_into(SharedMemory& memory) override;
 
-  /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
-  /// device without memory); InternalError, for a batch that contradicts itself.
+  /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
+  /// take, a device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
   bool tells_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;

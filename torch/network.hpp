@@ -22,7 +22,7 @@ struct Network {
 /// Makes a network with freshly drawn parameters; the same draws always give the same network.
 using BuildNetwork = std::function<Network()>;
 
-/// A network of a module with a `forward` of its own.
+/// A network of a module that has a member function `forward`.
 template <class Module>
 Network network_of(std::shared_ptr<Module> module) {
   Module* const callee = module.get();

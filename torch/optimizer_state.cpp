@@ -27,7 +27,7 @@ namespace optim = torch::optim;
 using ParamState = optim::OptimizerParamState;
 using States = std::remove_reference_t<decltype(std::declval<optim::Optimizer&>().state())>;
 
-/// How one kind of optimizer keeps what it remembers of a parameter.
+/// The state that one kind of optimizer keeps for a parameter.
 struct Form {
   std::string optimizer = {};
   std::unique_ptr<ParamState> (*make)() = nullptr;
@@ -193,7 +193,7 @@ void expect_fit(const Form& form, std::size_t values, const OptimizerState& stat
                               summary(found, names_of(state.slots), names_of(state.counters))));
 }
 
-/// Values `begin` and following of `slot` as a tensor of its own like `parameter`.
+/// A copy of the values of `slot` from `begin` as a tensor of the shape of `parameter`.
 torch::Tensor part_of(const std::vector<float>& slot, std::size_t begin,
                       const torch::Tensor& parameter) {
   auto* const values = const_cast<float*>(slot.data()) + begin;  // only read

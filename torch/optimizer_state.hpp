@@ -17,7 +17,7 @@ namespace syncopate::torch_backend {
 /// Errors: ConfigError, for another kind of optimizer.
 OptimizerState state_of(torch::optim::Optimizer& optimizer);
 
-/// Makes `optimizer` go on as the one did that `state` was taken from.
+/// Restores `state` in `optimizer`, which then continues as the optimizer of `state` would.
 /// Errors: DataError, when the state is that of another kind of optimizer or of other parameters;
 /// the optimizer is then unchanged. ConfigError as above.
 void load_state(torch::optim::Optimizer& optimizer, const OptimizerState& state);

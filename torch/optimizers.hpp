@@ -10,8 +10,8 @@
 
 namespace syncopate::torch_backend {
 
-/// One of libtorch's optimizers over `parameters`. What `settings` do not hold is libtorch's
-/// default.
+/// One of libtorch's optimizers over `parameters`, with libtorch's default for each hyperparameter
+/// that `settings` lack.
 /// Errors: ConfigError, for a number out of range.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSettings& settings,
                                                         std::vector<torch::Tensor> parameters);

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-/// How the text of an option's value is read, and what an error says of a misspelt name.
+/// Reading of option values from text, and suggestions for misspelt names.
 namespace syncopate {
 
 /// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin
@@ -47,8 +47,8 @@ std::vector<std::string_view> entries_of(std::string_view list);
 /// "a, b or c". `names` holds at least one name.
 std::string alternatives(std::span<const std::string_view> names);
 
-/// The candidate most like `word`, when that is near enough to be what was meant, else empty.
-/// Near: an edit distance of at most a third of the word's length, or one is a prefix of the other.
+/// The candidate nearest to `word`; empty where none is near. Near means an edit distance of at
+/// most a third of the length of `word`, or that one of the two is a prefix of the other.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
 /// "; did you mean 'ssgd'?", or nothing when no candidate is near.

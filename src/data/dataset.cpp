@@ -131,7 +131,7 @@ Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& ch
           which == Which::train ? none : load_set(kind, folder, "t10k")};
 }
 
-/// What each pixel value becomes.
+/// The normalised value of each pixel value.
 std::array<float, 256> normalisation(const Dataset& dataset) {
   std::array<float, 256> normalised{};
   for (std::size_t pixel = 0; pixel < normalised.size(); ++pixel) {

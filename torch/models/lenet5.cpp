@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t least_side = 12;
 
-/// What is left of a side after the padded convolution, a pooling, a convolution and a pooling.
+/// A side's length after the padded convolution, a pooling, a convolution and a pooling.
 std::int64_t side_after_convolutions(std::uint32_t side) {
   return (side / 2 - 4) / 2;
 }

@@ -32,8 +32,9 @@ struct Every {
 
 /// The initial parameters.
 enum class Init {
-  broadcast,    ///< all replicas start with the parameters of rank 0
-  independent,  ///< each replica draws its own; all start with the sum over √P, whose variance is that of one draw
+  broadcast,  ///< all replicas start with the parameters of rank 0
+  /// Each replica draws its own. All start with the sum over √P, whose variance is that of one draw.
+  independent,
 };
 constexpr auto names_of(Init) {
   return std::to_array<Named<Init>>(
@@ -51,7 +52,7 @@ constexpr auto names_of(TransportKind) {
 
 /// Where the shards of a parameter server run.
 enum class ServerProcess {
-  own,     ///< each in a process of its own
+  own,     ///< each shard in a separate process
   shared,  ///< in the coordinator's process
 };
 constexpr auto names_of(ServerProcess) {
@@ -165,7 +166,7 @@ bool may_compress(const TrainConfig& config);
 /// The policy of a server that holds the model.
 ServerPolicy server_policy_of(const TrainConfig& config);
 /// True where all workers must run on one host, and start together.
-bool meets_in_shared_memory(const TrainConfig& config);
+bool uses_shared_model(const TrainConfig& config);
 /// The schedule of the workers' learning rate. Errors: ConfigError; InternalError, before the rate
 /// is resolved.
 Schedule schedule_of(const TrainConfig& config);

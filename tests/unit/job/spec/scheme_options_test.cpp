@@ -34,7 +34,7 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   config.workers = 4;
   config.scheme = "nbssgd";
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
-  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_FALSE(uses_shared_model(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07 / 1.6)
       << "updates are delayed";
   set(config, "commit", "barrier");
@@ -52,12 +52,12 @@ TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
   config.scheme = "nbssgd";
   set(config, "commit", "racy");
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
-  EXPECT_TRUE(meets_in_shared_memory(config));
+  EXPECT_TRUE(uses_shared_model(config));
   EXPECT_FALSE(server_keeps_model(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
   set(config, "aggregate", "server");
   EXPECT_EQ(resolve_config(config, facts).servers, 1U);
-  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_FALSE(uses_shared_model(config));
   EXPECT_TRUE(server_keeps_model(config));
   EXPECT_TRUE(may_compress(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
