@@ -9,7 +9,7 @@
 #include "job/spec/networks.hpp"
 #include "torch/device.hpp"
 #include "torch/module_replica.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 #include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "torch/operators.hpp"
-#include "torch/optimizer_state.hpp"
+#include "torch/optimizers.hpp"
 #include "torch/scoped_modes.hpp"
 #include "transport/shared_values.hpp"
 

@@ -10,7 +10,7 @@
 #include "scheme/replica.hpp"
 #include "torch/flat.hpp"
 #include "torch/gradient_hooks.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "data/batch.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 /// Observation of the operators that libtorch runs.
 namespace syncopate::torch_backend {

@@ -1,5 +1,3 @@
-#include "torch/optimizer_state.hpp"
-
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <torch/optim/adagrad.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/errors.hpp"
 #include "config/text.hpp"
 #include "job/spec/config_fields.hpp"
-#include "job/spec/old_options.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "torch/factory.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 #include "torch/operators.hpp"
 
 namespace syncopate::torch_backend {

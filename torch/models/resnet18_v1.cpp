@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -1,14 +1,14 @@
-// Goal: the options of schemes decide what a job consists of, and are refused where they contradict
-//       each other or have no effect; those that have another name now keep working.
-// Method: configurations by hand; closed values and the words of refusals.
+// Goal:   the options of schemes decide the members of a job. They are refused where they
+//         contradict each other or have no effect. Earlier names still work.
+// Method: handwritten configurations; closed values and the texts of errors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
 #include "collective/algorithm.hpp"
+#include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
-#include "job/spec/old_options.hpp"
 #include "scheme/aggregate_option.hpp"
 #include "tests/support/config_options.hpp"
 
@@ -88,7 +88,7 @@ TEST(CheckConfig, AButterflyHasAPowerOfTwoOfWorkers) {
   EXPECT_EQ(refusal([&] { check_config(config); }),
             "aggregate butterfly needs a power of two of workers, found 6; choose binary-blocks, "
             "which takes any number, or auto");
-  config.scheme = "asgd";  // in which they do not meet
+  config.scheme = "asgd";  // whose workers do not synchronize
   EXPECT_NO_THROW(check_config(config));
 }
 
