@@ -12,7 +12,6 @@
 #include "cli/doctor/host.hpp"
 #include "cli/table.hpp"
 #include "torch/factory.hpp"
-#include "torch/machine.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -77,7 +76,7 @@ Finding speed_of(const std::string& device) {
 }  // namespace
 
 Findings examine_devices() {
-  const std::vector<std::string> devices = torch_backend::devices_at_hand();
+  const std::vector<std::string> devices = torch_backend::available_devices();
   Findings findings{blas(), judge_gpus(gpu_driver(), devices.size() - 1)};
   for (const std::string& device : devices) {
     findings.push_back(speed_of(device));

@@ -299,7 +299,7 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .resumed = setup.loop(),
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
-         .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
+         .gathers_at_the_end = uses_shared_model(options.plan.config()),
          .evaluator = evaluator_of(view),
          .stand_alone_throughput = setup.stand_alone_throughput()});
     trainer.run();

@@ -36,7 +36,7 @@ Listener listen_at(const std::string& address) {
 }  // namespace
 
 int coordinate_here(const CoordinatorCommand& wanted) {
-  if (meets_in_shared_memory(wanted.job.config)) {
+  if (uses_shared_model(wanted.job.config)) {
     throw ConfigError(fmt::format(
         "scheme {} needs memory that all workers share: start them together, by `syncopate train`",
         wanted.job.config.scheme));

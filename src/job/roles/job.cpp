@@ -47,7 +47,7 @@ std::unique_ptr<Replica> Job::make_replica(const std::string& device) const {
 }
 
 void Job::share_memory() {
-  if (meets_in_shared_memory(config())) {
+  if (uses_shared_model(config())) {
     const auto facts = torch_backend::network_facts(network_of(config(), dataset_));
     shared_memory_ = SharedMemory(SharedModel::bytes_for(
         {.params = facts.parameters, .buffers = facts.buffers, .workers = config().workers}));

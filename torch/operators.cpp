@@ -1,23 +1,30 @@
-#include "torch/multiply_adds.hpp"
+#include "torch/operators.hpp"
 
-#include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/utils.h>
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
-#include "torch/evaluation_mode.hpp"
+#include "torch/scoped_modes.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
 
-/// What the observed operators of this thread add to. Observers are plain functions, and this is
-/// libtorch's way to hand them something.
+/// libtorch calls plain functions, which find the observer of their thread here.
+thread_local const std::function<void()>* observing = nullptr;
+
+std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction&) {
+  if (observing != nullptr) (*observing)();
+  return nullptr;
+}
+
+/// The count of this thread. libtorch passes it to the plain functions below.
 struct Tally : c10::DebugInfoBase {
   std::int64_t multiply_adds = 0;
-  std::uint32_t open_convolutions =
-      0;  ///< what runs inside of one is its own work, counted already
+  /// Operators inside a convolution are not counted again.
+  std::uint32_t open_convolutions = 0;
 };
 
 constexpr auto tally_kind = c10::DebugInfoKind::INFERENCE_CONTEXT;
@@ -30,7 +37,7 @@ Tally& current_tally() {
 struct Running : at::ObserverContext {
   bool convolution = false;
   std::int64_t per_output = 0;  ///< multiply-adds for one value of the output
-  std::int64_t in_all = 0;      ///< multiply-adds that do not depend on the output
+  std::int64_t fixed = 0;       ///< multiply-adds that do not depend on the output
 };
 
 /// aten::convolution(input, weight, bias, stride, padding, dilation, transposed, …). Each output is
@@ -42,7 +49,7 @@ std::unique_ptr<at::ObserverContext> start_convolution(const at::RecordFunction&
   auto running = std::make_unique<Running>();
   running->convolution = true;
   if (function.inputs()[transposed].toBool()) {
-    running->in_all = function.inputs()[0].toTensor().numel() * filter;
+    running->fixed = function.inputs()[0].toTensor().numel() * filter;
   } else {
     running->per_output = filter;
   }
@@ -50,7 +57,7 @@ std::unique_ptr<at::ObserverContext> start_convolution(const at::RecordFunction&
   return running;
 }
 
-/// `left` is the place of the left factor among the arguments. Each output is a product with one of
+/// `left` is the index of the left factor among the arguments. Each output is a product with one of
 /// its rows.
 std::unique_ptr<at::ObserverContext> start_product(const at::RecordFunction& function,
                                                    std::size_t left) {
@@ -73,11 +80,11 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
   const Running& running = *static_cast<Running*>(context);
   Tally& tally = current_tally();
   const std::int64_t outputs = function.outputs()[0].toTensor().numel();
-  tally.multiply_adds += running.in_all + running.per_output * outputs;
+  tally.multiply_adds += running.fixed + running.per_output * outputs;
   if (running.convolution) --tally.open_convolutions;
 }
 
-/// While it lives, the operators of this thread are observed.
+/// Counts the operators of this thread during its life.
 class Observation {
  public:
   Observation()
@@ -95,6 +102,16 @@ class Observation {
 };
 
 }  // namespace
+
+OperatorObserver::OperatorObserver(const std::function<void()>& on_operator)
+    : before_(std::exchange(observing, &on_operator)),
+      callback_(at::addThreadLocalCallback(
+          at::RecordFunctionCallback(&operator_begins).scopes({at::RecordScope::FUNCTION}))) {}
+
+OperatorObserver::~OperatorObserver() {
+  at::removeCallback(callback_);
+  observing = before_;
+}
 
 std::uint64_t multiply_adds(const Network& network, const SampleShape& input) {
   const auto tally = std::make_shared<Tally>();

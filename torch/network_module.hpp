@@ -22,14 +22,15 @@ struct Network {
 /// Makes a network with freshly drawn parameters; the same draws always give the same network.
 using BuildNetwork = std::function<Network()>;
 
-/// A network of a module with a `forward` of its own.
+/// A network of a module that has a member function `forward`.
 template <class Module>
 Network network_of(std::shared_ptr<Module> module) {
   Module* const callee = module.get();
   return {std::move(module), [callee](const torch::Tensor& x) { return callee->forward(x); }};
 }
 
-/// Builds a declared network. Errors: ConfigError, for an unknown name or an input that the network cannot take.
+/// Builds a declared network. Errors: ConfigError, for an unknown name or an input that the network
+/// cannot take.
 Network build_network(const NetworkSettings& settings);
 
 }  // namespace syncopate::torch_backend

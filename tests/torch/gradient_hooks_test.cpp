@@ -1,6 +1,8 @@
-// Goal:   a backward pass tells of every value of the gradient once, when it is final, whatever the graph: last layers
-//         first, a shared parameter when all its uses have come, an unused one at the end; and is the same pass.
-// Method: small modules; a sink that copies values when it is told of them, compared with the gradient at the end.
+// Goal:   a backward pass reports every value of the gradient once, when it is final, for any graph:
+//         the last layers first, a shared parameter after all its uses, an unused one at the end.
+//         The results of the pass do not change.
+// Method: small modules; a sink that copies values when they are reported, compared with the
+//         gradient at the end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Takes each value as it is when told of it.
+/// Copies each value when it is reported.
 class Taker final : public GradientSink {
  public:
   explicit Taker(Replica& replica)
@@ -41,8 +43,8 @@ class Taker final : public GradientSink {
   std::vector<std::size_t> order;  ///< first values
 };
 
-/// Expects a pass over `batch` to tell of everything once, as it is at the end.
-std::vector<std::size_t> expect_all_told(Replica& replica, const Batch& batch) {
+/// Expects a pass over `batch` to report every value once, with its value at the end.
+std::vector<std::size_t> expect_all_reported(Replica& replica, const Batch& batch) {
   Taker taker(replica);
   replica.backward(batch, &taker);
   EXPECT_THAT(taker.times, testing::Each(1));
@@ -50,32 +52,32 @@ std::vector<std::size_t> expect_all_told(Replica& replica, const Batch& batch) {
   return taker.order;
 }
 
-TEST(GradientTeller, TellsOfLastLayersFirst) {
+TEST(GradientHooks, ReportLastLayersFirst) {
   Watched<Tiny> watched({});
   const auto offsets = watched.replica.layout(Part::grads);
-  const std::vector<std::size_t> order = expect_all_told(watched.replica, tiny_batch(1));
+  const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
   ASSERT_EQ(order.size(), 6U);
   EXPECT_GE(std::min(order[0], order[1]), offsets[4].offset);  // fc
   EXPECT_LT(std::max(order[4], order[5]), offsets[2].offset);  // conv
 }
 
-TEST(GradientTeller, MakesNoOtherPass) {
+TEST(GradientHooks, LeaveThePassUnchanged) {
   Watched<Tiny> watched({});
   Watched<Tiny> plain({});
   watched.replica.initialise(3);
   plain.replica.initialise(3);
   Taker taker(watched.replica);
-  const PassResult told = watched.replica.backward(tiny_batch(1), &taker);
-  const PassResult untold = plain.replica.backward(tiny_batch(1));
-  EXPECT_EQ(told.loss_sum, untold.loss_sum);
+  const PassResult reported = watched.replica.backward(tiny_batch(1), &taker);
+  const PassResult unreported = plain.replica.backward(tiny_batch(1));
+  EXPECT_EQ(reported.loss_sum, unreported.loss_sum);
   EXPECT_EQ(taker.taken, values_of(plain.replica, Part::grads));
   EXPECT_EQ(values_of(watched.replica, Part::buffers), values_of(plain.replica, Part::buffers));
 }
 
-TEST(GradientTeller, TellsOfZerosForNoSample) {
+TEST(GradientHooks, ReportZerosForNoSample) {
   Watched<Tiny> watched({});
   watched.replica.backward(tiny_batch(1));
-  expect_all_told(watched.replica, Batch{tiny_shape, {}, {}});
+  expect_all_reported(watched.replica, Batch{tiny_shape, {}, {}});
 }
 
 /// One layer at both ends of another.
@@ -92,9 +94,9 @@ struct Shared : torch::nn::Module {
   torch::nn::Linear outer, inner, head;
 };
 
-TEST(GradientTeller, TellsOfASharedParameterWhenAllItsUsesHaveCome) {
+TEST(GradientHooks, ReportASharedParameterAfterAllItsUses) {
   Watched<Shared> watched({});
-  const std::vector<std::size_t> order = expect_all_told(watched.replica, tiny_batch(1));
+  const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
   EXPECT_LT(order.back(), watched.replica.layout(Part::grads)[2].offset);  // outer, after inner
 }
 
@@ -115,13 +117,13 @@ struct Skipping : torch::nn::Module {
   torch::nn::Linear first, middle, head, unused;
 };
 
-TEST(GradientTeller, FollowsAGraphThatChanges) {
+TEST(GradientHooks, FollowAGraphThatChanges) {
   Watched<Skipping> watched({});
   const auto layout = watched.replica.layout(Part::grads);
   for (int pass = 0; pass < 6; ++pass) {
     SCOPED_TRACE(pass);
     const std::vector<std::size_t> order =
-        expect_all_told(watched.replica, tiny_batch(static_cast<std::uint64_t>(pass)));
+        expect_all_reported(watched.replica, tiny_batch(static_cast<std::uint64_t>(pass)));
     ASSERT_EQ(order.size(), 8U);
     EXPECT_EQ(order.back(), pass % 2 == 0 ? layout[6].offset : layout[2].offset);
     const std::vector<float> gradient = values_of(watched.replica, Part::grads);
@@ -145,13 +147,13 @@ struct Nested : Tiny {
   }
 };
 
-TEST(GradientTeller, NamesAGradientThatChangedAfterItWasComplete) {
+TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
   Watched<Nested> watched({});
-  watched.replica.backward(tiny_batch(1));  // nobody is told: no harm
+  watched.replica.backward(tiny_batch(1));  // without a sink, no error
   Taker taker(watched.replica);
   try {
     watched.replica.backward(tiny_batch(1), &taker);
-    FAIL() << "the gradient of fc.weight was told twice";
+    FAIL() << "the gradient of fc.weight was reported twice";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the gradient of fc.weight changed after it was complete"));
     EXPECT_THAT(error.what(), HasSubstr("--overlap off"));
@@ -159,7 +161,7 @@ TEST(GradientTeller, NamesAGradientThatChangedAfterItWasComplete) {
   watched.replica.backward(tiny_batch(1));  // the sink is forgotten
 }
 
-TEST(GradientTeller, OutlivesNoPass) {
+TEST(GradientHooks, OutliveNoPass) {
   torch::Tensor loss;
   std::shared_ptr<Tiny> module;
   {
