@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "report/scoreboard.hpp"
+#include "report/summary.hpp"
 #include "scheme/registry.hpp"
 
 namespace syncopate::cli {

@@ -100,7 +100,7 @@ std::size_t values_in(const std::vector<TensorInfo>& layout) {
   return values;
 }
 
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+void write_checkpoint(const std::filesystem::path& path, const TrainingProgress& progress,
                       const std::string& network, const ModelView& model) {
   Content content{.metadata = {{"format", "syncopate 2"},
                                {"network", network},
@@ -135,7 +135,7 @@ Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string&
   }
 }
 
-Progress Checkpoint::progress() const {
+TrainingProgress Checkpoint::progress() const {
   return {.step = number("step"),
           .round = number("round"),
           .samples = number("samples"),

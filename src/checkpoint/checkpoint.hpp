@@ -18,12 +18,12 @@ namespace syncopate {
 /// How far a training job has come. With the parameters, the buffers and the optimizer's state it is
 /// all that a run needs to go on as if it had never stopped: what else is random follows from the
 /// seed and these numbers.
-struct Progress {
+struct TrainingProgress {
   std::uint64_t step = 0;     ///< of each worker
   std::uint64_t round = 0;    ///< meetings of the replicas
   std::uint64_t samples = 0;  ///< trained on by all workers
   Duration training{};        ///< training clock
-  friend bool operator==(const Progress&, const Progress&) = default;
+  friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };
 
 /// The name under which a checkpoint keeps the state of a replica's own optimizer.
@@ -56,7 +56,7 @@ struct ModelView {
 /// counters and the progress as metadata. A slot with a value for each parameter is written by parameter, in
 /// its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the metadata
 /// `by_parameter`. Errors: DataError (a full disk).
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+void write_checkpoint(const std::filesystem::path& path, const TrainingProgress& progress,
                       const std::string& network, const ModelView& model);
 
 /// What a checkpoint holds.
@@ -66,7 +66,7 @@ class Checkpoint {
   /// Errors: DataError, when it is damaged or belongs to another network.
   Checkpoint(std::string bytes, std::string source, const std::string& network);
 
-  Progress progress() const;
+  TrainingProgress progress() const;
   /// The flat vector of tensors laid out so. Errors: DataError, when they have other shapes.
   std::vector<float> values(const std::vector<TensorInfo>& layout) const;
   OptimizerState state(const std::string& name) const;

@@ -54,8 +54,9 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   const View& join();
   const View& view() const { return view_; }
 
-  /// What the next heartbeats say.
-  void set_status(const wire::Heartbeat& status);
+  /// Where heartbeats pull the member's status from. `source` is called by the heartbeat task and by
+  /// `report_wait`, until this call has returned with another one. Empty: the last status stands.
+  void set_status_source(std::function<wire::Heartbeat()> source);
   /// The step in hand makes progress: the next heartbeat says so. Thread: any.
   void progressed() { ++progress_; }
   /// The coordinator's reason to end training at the next meeting; empty while there is none.
@@ -114,6 +115,7 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
     std::optional<Duration> more{};
   };
 
+  wire::Heartbeat pull_status();
   void beat();
   void listen();
   void handle(const wire::FromCoordinator& message);
@@ -134,8 +136,11 @@ class MemberLink : public PacerClient, public FailureListener, public WaitArbite
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
 
+  std::mutex status_mutex_;  // guards the next two members, also while a status is pulled
+  std::function<wire::Heartbeat()> status_source_;
+  wire::Heartbeat last_status_;
+
   mutable std::mutex mutex_;  // guards the members below
-  wire::Heartbeat status_;
   std::optional<View> received_view_;
   std::optional<std::string> stop_reason_;
   bool complete_ = false;

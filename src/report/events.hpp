@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "report/scoreboard.hpp"
+#include "report/summary.hpp"
 
 /// What a training job tells those who watch it: JSON objects, one a line, each with its kind under
 /// `event`. The coordinator writes them; `syncopate train --json` passes them on as they are.

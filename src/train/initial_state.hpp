@@ -22,7 +22,7 @@ void draw_initial_state(Group& group, Replica& replica, const TrainConfig& confi
 
 /// What a run goes on from, beside its replicas.
 struct Restored {
-  Progress progress;
+  TrainingProgress progress;
   OptimizerState outer_state{};  ///< of the optimizer over rounds of local steps
   States own{};                  ///< of this worker; empty where the checkpoint has none
   OptimizerState pacer{};        ///< of a job that is paced, on rank 0

@@ -98,7 +98,7 @@ class WorkerSetup {
  public:
   WorkerSetup(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 
-  const Progress& progress() const { return progress_; }
+  const TrainingProgress& progress() const { return progress_; }
   /// What a checkpoint says of this worker's loop, and of the pacer.
   std::optional<LoopState> loop() const { return loop_state_in(own_); }
   std::optional<wire::PacerMemory> pacer() const;
@@ -112,9 +112,9 @@ class WorkerSetup {
   std::size_t values(Part part) { return replica_.view(part).size(); }
   bool has_spare_core() const;
   bool all_cores_taken();
-  Progress begin();
-  Progress begin_together();
-  Progress begin_from_server();
+  TrainingProgress begin();
+  TrainingProgress begin_together();
+  TrainingProgress begin_from_server();
   void begin_in_shared_memory();
 
   const WorkerOptions& options_;
@@ -128,7 +128,7 @@ class WorkerSetup {
   OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
   double stand_alone_throughput_ = 0;
-  Progress progress_;
+  TrainingProgress progress_;
 };
 
 WorkerSetup::WorkerSetup(World& world, MemberLink& link, Replica& replica,
@@ -171,11 +171,11 @@ bool WorkerSetup::has_spare_core() const {
   return options_.cores > static_cast<std::uint64_t>(here) * config().threads;
 }
 
-Progress WorkerSetup::begin() {
+TrainingProgress WorkerSetup::begin() {
   if (options_.plan.server_keeps_model()) {
     return begin_from_server();
   }
-  const Progress start = begin_together();
+  const TrainingProgress start = begin_together();
   progress_ = start;
   if (!options_.shared_memory.empty()) {
     begin_in_shared_memory();
@@ -183,7 +183,7 @@ Progress WorkerSetup::begin() {
   return start;
 }
 
-Progress WorkerSetup::begin_together() {
+TrainingProgress WorkerSetup::begin_together() {
   if (options_.resume_from) {
     Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
     outer_state_ = std::move(restored.outer_state);
@@ -197,7 +197,7 @@ Progress WorkerSetup::begin_together() {
 
 /// A new job's first model is drawn by the workers and handed over by one of them; one that goes on
 /// has its model from the server.
-Progress WorkerSetup::begin_from_server() {
+TrainingProgress WorkerSetup::begin_from_server() {
   if (!options_.resume_from) {
     draw_initial_state(workers_, replica_, config());
     if (options_.rank == Rank{0}) {
@@ -302,7 +302,7 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .stand_alone_throughput = setup.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;
-    *leave.mutable_last() = trainer.status("done");
+    *leave.mutable_last() = trainer.last_status();
     link.leave(leave);
   } catch (const std::exception& error) {
     link.fail(error);

@@ -48,7 +48,7 @@ void train(Replica& replica, std::uint64_t from, std::uint64_t to) {
   }
 }
 
-void write(const fs::path& path, const Progress& progress, Replica& replica) {
+void write(const fs::path& path, const TrainingProgress& progress, Replica& replica) {
   write_checkpoint(path, progress, "toy",
                    {.layout = layout_of(replica),
                     .params = replica.view(Part::params),
@@ -58,7 +58,8 @@ void write(const fs::path& path, const Progress& progress, Replica& replica) {
 
 TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
   const fs::path path = fresh_folder("exact") / "a.safetensors";
-  const Progress progress{.step = 10, .round = 9, .samples = 80, .training = Duration(123456789)};
+  const TrainingProgress progress{
+      .step = 10, .round = 9, .samples = 80, .training = Duration(123456789)};
   LogisticReplica original(toy);
   original.initialise(1);
   train(original, 0, 10);

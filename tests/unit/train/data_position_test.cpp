@@ -9,7 +9,7 @@
 #include "data/partition.hpp"
 #include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
-#include "train/micro_batcher.hpp"
+#include "train/loader.hpp"
 
 namespace syncopate {
 namespace {
@@ -47,7 +47,7 @@ TEST(DataPosition, GoesOnWithTheNextSample) {
     // Of 24 samples worker 0 has 8, in two mini-batches; worker 1 has 16, in three: worker 0 has an empty one.
     const BatchFeed feed(Partition(dataset.train.labels, {.seed = seed, .shares = {1.0, 2.0}}),
                          Rank{static_cast<std::uint32_t>(random.below(2))}, {4, 7});
-    const auto empty = MicroBatcher::Empty::passed_over;
+    const auto empty = MicroBatcher::Empty::skipped;
     Reader whole(world, dataset, feed, empty, {});
     for (std::uint64_t steps = random.below(12); steps > 0; --steps) {
       whole.read(static_cast<std::uint32_t>(random.below(6)));

@@ -2,7 +2,7 @@
 //         the device of its profile would have it.
 // Method: a sink that notes what it takes, and when, by the simulator's clock.
 
-#include "train/paced_gradient_sink.hpp"
+#include "train/device_clock.hpp"
 
 #include <gtest/gtest.h>
 
