@@ -6,9 +6,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "membership/member_link.hpp"
 #include "scheme/shared_model.hpp"
-#include "train/evaluator.hpp"
-#include "train/server_role.hpp"
-#include "train/worker.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate::sim {
 namespace {

@@ -15,9 +15,9 @@
 
 namespace syncopate {
 
-/// How far a training job has come. With the parameters, the buffers and the optimizer's state it is
-/// all that a run needs to go on as if it had never stopped: what else is random follows from the
-/// seed and these numbers.
+/// How far a training job has come. With the parameters, the buffers and the optimizer's state it
+/// is all that a run needs to go on as if it had never stopped: what else is random follows from
+/// the seed and these numbers.
 struct TrainingProgress {
   std::uint64_t step = 0;     ///< of each worker
   std::uint64_t round = 0;    ///< meetings of the replicas
@@ -47,15 +47,15 @@ struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …; "pacer"; and
-  /// those of workers (`in_checkpoint`).
+  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …; "pacer";
+  /// and those of workers (`in_checkpoint`).
   States states{};
 };
 
-/// Writes parameters and buffers under the module's own names, each state's slots under its name, and
-/// counters and the progress as metadata. A slot with a value for each parameter is written by parameter, in
-/// its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the metadata
-/// `by_parameter`. Errors: DataError (a full disk).
+/// Writes parameters and buffers under the module's own names, each state's slots under its name,
+/// and counters and the progress as metadata. A slot with a value for each parameter is written by
+/// parameter, in its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the
+/// metadata `by_parameter`. Errors: DataError (a full disk).
 void write_checkpoint(const std::filesystem::path& path, const TrainingProgress& progress,
                       const std::string& network, const ModelView& model);
 
@@ -94,8 +94,8 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint);
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state before the first
-/// step.
+/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state
+/// before the first step.
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep);
 
 }  // namespace syncopate

@@ -12,8 +12,8 @@
 namespace syncopate {
 namespace {
 
-/// An empty announcement ends the sequence. The waits here have no deadline of their own: the coordinator
-/// notices a dead or silent peer, and then cancels the node.
+/// An empty announcement ends the sequence. The waits here have no deadline of their own: the
+/// coordinator notices a dead or silent peer, and then cancels the node.
 std::vector<std::byte> announcement(const SnapshotStamp& stamp) {
   const auto bytes = std::as_bytes(std::span(&stamp, 1));
   return {bytes.begin(), bytes.end()};
@@ -21,8 +21,8 @@ std::vector<std::byte> announcement(const SnapshotStamp& stamp) {
 
 constexpr std::size_t checkpoints_kept = 3;
 
-/// Snapshots of a small model may come faster than the evaluator tests them: they wait in memory, at no
-/// cost to the training. Of a large model only two wait.
+/// Snapshots of a small model may come faster than the evaluator tests them: they wait in memory,
+/// at no cost to the training. Of a large model only two wait.
 std::size_t max_waiting(const ModelLayout& layout) {
   constexpr std::size_t memory_bytes = std::size_t{64} << 20;
   const std::size_t bytes = sizeof(float) * (values_in(layout.params) + values_in(layout.buffers));

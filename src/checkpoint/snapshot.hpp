@@ -27,8 +27,8 @@ struct SnapshotStamp {
   double training_seconds = 0;
 };
 
-/// Sends snapshots of the model to the evaluator: from the worker of rank 0, or from a parameter server's
-/// first shard.
+/// Sends snapshots of the model to the evaluator: from the worker of rank 0, or from a parameter
+/// server's first shard.
 ///
 /// The evaluator sends a credit for one snapshot at its start, and one more after each that it has
 /// received. So at most one waits behind the one under test, however slow testing is.
@@ -72,8 +72,8 @@ struct ModelSnapshot {
   States states{};  ///< by the names of a `ModelView`
 };
 
-/// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that keeps
-/// the model goes on: the worker of rank 0, or a parameter server's first shard.
+/// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
+/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard.
 ///
 /// Threads: one task calls; the background task is its own.
 class SnapshotWriter {

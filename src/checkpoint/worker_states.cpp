@@ -14,7 +14,8 @@
 namespace syncopate {
 namespace {
 
-/// Separates, in messages, the name of a state from the name of its slot or counter. Neither contains it.
+/// Separates, in messages, the name of a state from the name of its slot or counter. Neither
+/// contains it.
 constexpr char separator = '/';
 
 std::int64_t bits_of(double value) {

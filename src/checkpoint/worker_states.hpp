@@ -53,15 +53,17 @@ std::vector<std::byte> encode_states(const States& states);
 /// Errors: DataError, for damaged bytes.
 States decode_states(std::span<const std::byte> bytes);
 
-/// Worker 0 writes the states of all workers into a checkpoint of a round at which replicas agree. At that
-/// round it calls `gather_states`, and the others call `send_states`.
+/// Worker 0 writes the states of all workers into a checkpoint of a round at which replicas agree.
+/// At that round it calls `gather_states`, and the others call `send_states`.
 ///
 /// Sends this worker's states to worker 0 without waiting.
 void send_states(World& world, const View& view, const States& states);
 
-/// Receives the states of all other workers that the job has not dropped, by their names in a checkpoint.
-/// Calls `on_loss` repeatedly, since a worker may be dropped meanwhile (`Scheme::settle_losses`).
-/// Errors: RanksMissing, which names a worker whose states have not come within `limit`; DataError; those
+/// Receives the states of all other workers that the job has not dropped, by their names in a
+/// checkpoint. Calls `on_loss` repeatedly, since a worker may be dropped meanwhile
+/// (`Scheme::settle_losses`).
+/// Errors: RanksMissing, which names a worker whose states have not come within `limit`; DataError;
+///         those
 /// of `on_loss`.
 States gather_states(World& world, MemberLink& link, Duration limit,
                      const std::function<void()>& on_loss);

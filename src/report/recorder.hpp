@@ -8,7 +8,6 @@
 
 #include "job/spec/config.hpp"
 #include "membership/coordinator.hpp"
-#include "report/pace_log.hpp"
 #include "report/run_folder.hpp"
 #include "report/summary.hpp"
 #include "telemetry/json_lines.hpp"
@@ -16,7 +15,8 @@
 namespace syncopate {
 
 /// The coordinator's record of a training job: it receives every status and event, emits events for
-/// those who watch (`report/events.hpp`), decides when the target is reached, and writes the summary.
+/// those who watch (`report/events.hpp`), decides when the target is reached, and writes the
+/// summary.
 class Recorder : public JobObserver {
  public:
   using Json = nlohmann::ordered_json;

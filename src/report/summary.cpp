@@ -88,8 +88,9 @@ Members members_of(const RunResult& result) {
   return members;
 }
 
-/// The samples per second that entered the model, over those of all devices by themselves. Samples of
-/// dropped gradients were computed, but did not enter it: only a server knows how many those are.
+/// The samples per second that entered the model, over those of all devices by themselves. Samples
+/// of dropped gradients were computed, but did not enter it: only a server knows how many those
+/// are.
 double cluster_efficiency(const RunResult& result, const Members& members,
                           const MetricValues& keeper) {
   const bool server_knows = !result.members.servers.empty() && keeper[Metric::samples] > 0;

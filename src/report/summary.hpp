@@ -69,8 +69,8 @@ struct RunResult {
 nlohmann::ordered_json make_summary(const RunResult& result);
 
 nlohmann::ordered_json to_json(const EvaluationResult& result);
-/// Reads what `to_json` has written; null, which stands for a number that is not finite, becomes NaN.
-/// Lines of older versions lack the time and the statistics of a test.
+/// Reads what `to_json` has written; null, which stands for a number that is not finite, becomes
+/// NaN. Lines of older versions lack the time and the statistics of a test.
 EvaluationResult evaluation_from(const nlohmann::ordered_json& object);
 nlohmann::ordered_json or_null(std::optional<double> value);
 

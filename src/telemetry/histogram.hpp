@@ -25,8 +25,9 @@ class Histogram {
   void merge(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
-  /// The least value that at least `p` · count values, and one, do not exceed, as the least value of
-  /// its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without values.
+  /// The least value that at least `p` · count values, and one, do not exceed, as the least value
+  /// of its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without
+  /// values.
   std::uint64_t quantile(double p) const;
   /// The greatest value, exactly; 0 without values.
   std::uint64_t max() const { return max_; }

@@ -19,8 +19,8 @@ double throughput(const MetricValues& values) {
   return share_of_session(values, values[Metric::samples]);
 }
 
-/// Of the device by itself in steps of a whole batch. Where the worker does not know it, its samples over the
-/// seconds in which it computed stand for it.
+/// Of the device by itself in steps of a whole batch. Where the worker does not know it, its
+/// samples over the seconds in which it computed stand for it.
 double stand_alone_throughput(const MetricValues& values) {
   const double known = values[Metric::whole_batch_throughput];
   return known > 0 ? known : ratio(values[Metric::samples], busy_seconds(values));

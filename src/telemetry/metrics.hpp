@@ -9,9 +9,9 @@
 
 namespace syncopate {
 
-/// The metrics of `telemetry/metrics.inc`, where each is declared once. Heartbeats carry their values; the
-/// status events, `summary.json`, the logs of workers, the live view and `compare` write and read them by
-/// the same table.
+/// The metrics of `telemetry/metrics.inc`, where each is declared once. Heartbeats carry their
+/// values; the status events, `summary.json`, the logs of workers, the live view and `compare`
+/// write and read them by the same table.
 enum class Metric : std::size_t {
 #define METRIC(name, ...) name,
 #include "telemetry/metrics.inc"
@@ -46,18 +46,19 @@ struct MetricNames {
 
 class MetricValues;
 
-/// The declaration of a metric. Over time, a later value replaces an earlier one. A value covers the whole
-/// session: the work of one process, without the work before a resume.
+/// The declaration of a metric. Over time, a later value replaces an earlier one. A value covers
+/// the whole session: the work of one process, without the work before a resume.
 struct MetricSpec {
   MetricUnit unit = MetricUnit::count;
   InJob in_job = InJob::none;
   MetricNames names = {};
-  /// The title of the job's value in the live view's summary and in the tables of `compare`; empty: in
-  /// neither.
+  /// The title of the job's value in the live view's summary and in the tables of `compare`; empty:
+  /// in neither.
   std::string_view label = {};
   /// The title of that value per sample in the tables of `compare`; empty: in none.
   std::string_view per_sample_label = {};
-  /// Computes the value from those of other metrics; null: the value is measured, and set by the member.
+  /// Computes the value from those of other metrics; null: the value is measured, and set by the
+  /// member.
   double (*derive)(const MetricValues& values) = nullptr;
 };
 

@@ -13,13 +13,13 @@
 
 namespace syncopate {
 
-/// Passes a gradient from a backward pass on to the scheme while the pass still computes. Stops at the
-/// first value that is not finite, so that it does not reach other workers. Values of an emulated device
-/// are held back until the device of its profile would have them.
+/// Passes a gradient from a backward pass on to the scheme while the pass still computes. Stops at
+/// the first value that is not finite, so that it does not reach other workers. Values of an
+/// emulated device are held back until the device of its profile would have them.
 ///
-/// That device spends a third of its step in the forward pass, and then computes its gradient at an even
-/// rate. In most networks the last layers have the most parameters, so that real devices have the first
-/// values earlier.
+/// That device spends a third of its step in the forward pass, and then computes its gradient at an
+/// even rate. In most networks the last layers have the most parameters, so that real devices have
+/// the first values earlier.
 ///
 /// Thread: one.
 class PacedGradientSink final : public GradientSink {
@@ -33,8 +33,8 @@ class PacedGradientSink final : public GradientSink {
   /// Errors: those of the receiving sink.
   void ready(std::size_t begin, std::size_t end) override;
 
-  /// Passes on the values of a step from `begun` to `due` that were held back, each when it is due, the
-  /// last by `due`. Errors: those of `World::sleep_until`, and of the receiving sink.
+  /// Passes on the values of a step from `begun` to `due` that were held back, each when it is due,
+  /// the last by `due`. Errors: those of `World::sleep_until`, and of the receiving sink.
   void let_through(World& world, TimePoint begun, TimePoint due);
 
   /// True if the gradient of this pass is taken while it is computed.
@@ -55,9 +55,9 @@ class PacedGradientSink final : public GradientSink {
   bool finite_ = true;
 };
 
-/// When a worker's steps begin and end on its device, on the training clock. The steps of an emulated
-/// device follow its profile: the machine that emulates it may be late in one step and make up for it in
-/// the next.
+/// When a worker's steps begin and end on its device, on the training clock. The steps of an
+/// emulated device follow its profile: the machine that emulates it may be late in one step and
+/// make up for it in the next.
 ///
 /// Order:  a step is `end_pass`, if the device is emulated, then `end_step`.
 /// Thread: one.
@@ -84,8 +84,8 @@ class DeviceClock {
   /// The step in hand begins later by `pause`; earlier, if that is negative.
   void shift(Duration pause);
 
-  /// The pass of `step` over `samples` samples, which the machine has computed at `computed`. It leaves
-  /// room for the local update, which the profile's time covers. The device is emulated.
+  /// The pass of `step` over `samples` samples, which the machine has computed at `computed`. It
+  /// leaves room for the local update, which the profile's time covers. The device is emulated.
   Pass end_pass(Step step, std::uint32_t samples, TimePoint computed);
   /// The step has ended, and the next one begins.
   void end_step(const Spent& spent, std::uint32_t samples);

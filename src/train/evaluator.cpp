@@ -1,4 +1,4 @@
-#include "train/evaluator.hpp"
+#include "train/member_roles.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -39,8 +39,8 @@ class Loader {
 
   /// The next batch; valid until the following call. Empty once the worker's part of the epoch is
   /// used up. Blocks only if preparing is slower than consuming.
-  /// Errors: the error that ended the preparing task, after the batches that it had prepared; the error
-  ///         that the world was cancelled with.
+  /// Errors: the error that ended the preparing task, after the batches that it had prepared; the
+  ///         error that the world was cancelled with.
   const Batch& next();
 
  private:
@@ -80,8 +80,9 @@ class MicroBatcher {
   MicroBatcher(Loader& loader, Empty empty, const DataPosition& start = {})
       : loader_(loader), empty_(empty), batch_(start.batch), skipped_(start.taken) {}
 
-  /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the one in hand, or
-  /// the next one if there is no rest. Valid until the following call. Errors: those of the loader.
+  /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the one in
+  /// hand, or the next one if there is no rest. Valid until the following call. Errors: those of
+  /// the loader.
   const Batch& next(std::uint32_t samples);
 
   /// The position after the samples that were handed out last.

@@ -56,8 +56,8 @@ class ProgressPolicy {
   /// Steps of all workers that are done; a fraction where workers are at different steps.
   virtual double steps(const Standing& standing) const;
   virtual double epochs(const Standing& standing) const;
-  /// The epoch that the learning rate of the next step is of. `samples_before`: the samples that all
-  /// workers have trained on when the step is taken, as `SampleEstimate` expects.
+  /// The epoch that the learning rate of the next step is of. `samples_before`: the samples that
+  /// all workers have trained on when the step is taken, as `SampleEstimate` expects.
   virtual double epoch_of_step(const Standing& standing, double samples_before) const;
   /// True if this worker has nothing left to do.
   virtual bool is_complete(const Standing& standing) const;
@@ -107,17 +107,18 @@ class AsynchronousPolicy final : public ProgressPolicy {
 
 std::unique_ptr<ProgressPolicy> make_progress_policy(SyncMode mode, const ProgressPolicy::Job& job);
 
-/// Estimates how many samples a job has trained on by the time a worker takes a step. The learning rate
-/// of the step follows from it. Between two synchronizations a worker counts its own samples, and
-/// expects of the others as many as their speeds make likely.
+/// Estimates how many samples a job has trained on by the time a worker takes a step. The learning
+/// rate of the step follows from it. Between two synchronizations a worker counts its own samples,
+/// and expects of the others as many as their speeds make likely.
 ///
-/// With S the job's samples at the last synchronization, x this worker's since, b those of the step, a
-/// its share of the speed of all and a₀ its share of a step of all workers, the step is taken at
+/// With S the job's samples at the last synchronization, x this worker's since, b those of the
+/// step, a its share of the speed of all and a₀ its share of a step of all workers, the step is
+/// taken at
 ///
 ///     S + x / a + b · max(0, 1 / a − 1 / a₀)
 ///
-/// where the last term is what faster workers take in while this one computes its step. At equal pace
-/// (a = a₀) that is the count before the step, as in sequential SGD.
+/// where the last term is what faster workers take in while this one computes its step. At equal
+/// pace (a = a₀) that is the count before the step, as in sequential SGD.
 ///
 /// Exact at each synchronization. Thread: one.
 class SampleEstimate {
@@ -137,8 +138,8 @@ class SampleEstimate {
   void trained(std::uint64_t samples) { own_ += static_cast<double>(samples); }
   /// The speeds of workers are known: a.
   void expect_share(double share) { share_ = share; }
-  /// A synchronization over `samples` of all workers has ended; `since` of this worker's own samples
-  /// are not among them. If it had samples among them, they give its share.
+  /// A synchronization over `samples` of all workers has ended; `since` of this worker's own
+  /// samples are not among them. If it had samples among them, they give its share.
   void synchronized(std::uint64_t samples, std::uint64_t since);
 
   double when_taken(std::uint32_t step_samples) const;

@@ -1,4 +1,4 @@
-#include "train/server_role.hpp"
+#include "train/member_roles.hpp"
 
 #include <fmt/format.h>
 
@@ -156,7 +156,7 @@ ShardStore::Options ServerRole::store_options() const {
                                   static_cast<double>(options_.train_samples));
           },
       .compensation = options_.plan.delay_compensation(),
-      .hands = options_.hands,
+      .hands = options_.threads,
       .samples_to_train = options_.plan.samples_to_train(options_.train_samples)};
   if (!options_.plan.server_keeps_model()) {
     options.buffers = 0;

@@ -95,8 +95,8 @@ class StepTimes {
   void end_pass();
   void end_step(std::uint32_t samples);
 
-  /// Samples per second of the device by itself in steps of a whole batch: a sample of a smaller one
-  /// may take longer. 0: unknown.
+  /// Samples per second of the device by itself in steps of a whole batch: a sample of a smaller
+  /// one may take longer. 0: unknown.
   double stand_alone_throughput() const;
   void report(MetricValues& metrics) const;
 
@@ -116,8 +116,8 @@ class StepTimes {
   Duration whole_busy_{};
 };
 
-/// Predicts an upper bound of a device's next step from earlier ones: the longest time per sample of the
-/// last 64 steps, times the samples of the step.
+/// Predicts an upper bound of a device's next step from earlier ones: the longest time per sample
+/// of the last 64 steps, times the samples of the step.
 class StepForecast {
  public:
   /// Notes a step. One without samples is ignored.

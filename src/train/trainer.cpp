@@ -218,8 +218,8 @@ double Trainer::learning_rate(std::uint32_t samples) {
   return schedule_.rate(policy_->epoch_of_step(standing(), estimate_.when_taken(samples)));
 }
 
-/// The receiver of the gradient while the pass computes it. Null if gradients that are not finite are to
-/// be skipped: this is known only once the whole gradient is there.
+/// The receiver of the gradient while the pass computes it. Null if gradients that are not finite
+/// are to be skipped: this is known only once the whole gradient is there.
 GradientSink* Trainer::sink_for(const Batch& batch) {
   const auto samples = static_cast<std::uint32_t>(batch.samples());
   GradientSink* const sink = options_.config.on_nan == NanPolicy::stop
@@ -234,8 +234,8 @@ GradientSink* Trainer::sink_for(const Batch& batch) {
   return &gate_;
 }
 
-/// Reports the longest likely time of a step over `samples`, by the device's profile and earlier steps.
-/// If neither is known, the other workers wait as long as the step makes progress.
+/// Reports the longest likely time of a step over `samples`, by the device's profile and earlier
+/// steps. If neither is known, the other workers wait as long as the step makes progress.
 void Trainer::forecast_step(std::uint32_t samples) {
   const Duration longest = std::max(device_.mean_step_time(samples), forecast_.longest(samples));
   status_.update([&](MemberStatus& status) { status.expected = longest; });
@@ -288,8 +288,9 @@ PeriodicTrigger::Moment Trainer::moment() const {
   return {.step = policy_->steps(standing()), .training = clock_.now() - paused_};
 }
 
-/// False if the gradient is not finite and such batches are to be skipped: the batch then counts as one
-/// without samples. Errors: NotFinite, if such a batch is to end the job, or too many follow each other.
+/// False if the gradient is not finite and such batches are to be skipped: the batch then counts as
+/// one without samples. Errors: NotFinite, if such a batch is to end the job, or too many follow
+/// each other.
 bool Trainer::admit(PassResult& pass) {
   if (has_finite_gradient()) {
     skipped_in_a_row_ = 0;
@@ -314,8 +315,8 @@ bool Trainer::admit(PassResult& pass) {
   return false;
 }
 
-/// A gradient that was taken while it was computed may have become a mean since, so that the replica no
-/// longer tells.
+/// A gradient that was taken while it was computed may have become a mean since, so that the
+/// replica no longer tells.
 bool Trainer::has_finite_gradient() {
   return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(Part::grads));
 }
@@ -363,7 +364,8 @@ void Trainer::count_round(const Meeting& meeting) {
   status_.update([&](MemberStatus& status) { status.metrics.set(Metric::loss, loss); });
 }
 
-/// The time since `start` comes off the training clock of all workers at their next synchronization.
+/// The time since `start` comes off the training clock of all workers at their next
+/// synchronization.
 void Trainer::pause_since(TimePoint start) {
   if (policy_->rules().pauses_clock) {
     paused_ = world_.now() - start;

@@ -33,8 +33,8 @@ namespace syncopate {
 /// In an asynchronous job, the first worker that sees the job's samples complete reports it to the
 /// coordinator, which stops all workers. A step in hand is then cancelled, and counted as such.
 ///
-/// A checkpoint that all workers agree on holds the states of all. Workers that are paced by time go on
-/// from it at the same moment, so that a run which is resumed there does the same.
+/// A checkpoint that all workers agree on holds the states of all. Workers that are paced by time
+/// go on from it at the same moment, so that a run which is resumed there does the same.
 ///
 /// Thread: one. The heartbeat task reads a `StatusBoard`, which this worker updates as it goes.
 class Trainer {

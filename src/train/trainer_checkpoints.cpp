@@ -46,8 +46,9 @@ ModelSnapshot Trainer::model_with_all_states() {
   return model;
 }
 
-/// Workers that are paced by time depend on the moments at which they go on. The time until then is off
-/// the training clock, which goes on from the reading in the checkpoint, as in a run that is resumed here.
+/// Workers that are paced by time depend on the moments at which they go on. The time until then is
+/// off the training clock, which goes on from the reading in the checkpoint, as in a run that is
+/// resumed here.
 void Trainer::restart_all_workers(ModelSnapshot& model) {
   scheme_.restart();
   const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.settle_losses(); });

@@ -5,7 +5,8 @@
 
 namespace syncopate {
 
-/// The training clock: seconds since the first step, without the pauses for evaluation and checkpoints.
+/// The training clock: seconds since the first step, without the pauses for evaluation and
+/// checkpoints.
 ///
 /// Every worker takes off the same pauses, so that the clocks of all show the same time.
 class TrainingClock {
@@ -26,8 +27,8 @@ class TrainingClock {
   TimePoint start_;  ///< moved forward by each pause
 };
 
-/// Decides when something periodic is due. Pure: it compares moments of training, so that a resumed run
-/// does at each step what an uninterrupted one does.
+/// Decides when something periodic is due. Pure: it compares moments of training, so that a resumed
+/// run does at each step what an uninterrupted one does.
 class PeriodicTrigger {
  public:
   /// A moment of training, between two steps.
@@ -41,7 +42,8 @@ class PeriodicTrigger {
 
   /// Counts from `moment` on.
   void restart(const Moment& moment) { last_ = periods(moment); }
-  /// True if a multiple of the period lies after the moment of the previous call, and not after `moment`.
+  /// True if a multiple of the period lies after the moment of the previous call, and not after
+  /// `moment`.
   bool due(const Moment& moment);
 
   bool is_active() const { return every_.unit != Every::Unit::never; }

@@ -1,4 +1,4 @@
-#include "train/worker.hpp"
+#include "train/member_roles.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -43,8 +43,8 @@ void lend(Replica& replica, SharedMemory* memory) {
   }
 }
 
-/// Seconds a sample of a forward and backward pass over the first `samples` of a worker. Leaves traces in the
-/// replica's buffers and gradients.
+/// Seconds a sample of a forward and backward pass over the first `samples` of a worker. Leaves
+/// traces in the replica's buffers and gradients.
 double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOptions& options,
                         std::size_t samples) {
   BatchFeed feed = options.plan.feed(options.dataset.train, options.rank);
@@ -58,8 +58,8 @@ double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOption
   return seconds / static_cast<double>(std::max<std::size_t>(1, batch.samples()));
 }
 
-/// Samples per second of a real device in a pass over a whole batch; 0 where that would keep the others waiting
-/// for long.
+/// Samples per second of a real device in a pass over a whole batch; 0 where that would keep the
+/// others waiting for long.
 double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   constexpr double longest_seconds = 2;
   const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
@@ -79,7 +79,8 @@ double known_throughput(const Clock& clock, Replica& replica, const WorkerOption
                                                       : profiled;
 }
 
-/// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
+/// Below this many samples BatchNorm's mean and variance of a batch say little of those of the
+/// data.
 constexpr std::uint32_t few_samples = 16;
 
 void warn_of_small_batches(const JobPlan& plan) {
@@ -155,7 +156,8 @@ std::optional<wire::PacerMemory> WorkerSetup::pacer() const {
   return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
 }
 
-/// Whether no worker's host has a core to spare, and none emulates its device. All workers come to the same.
+/// Whether no worker's host has a core to spare, and none emulates its device. All workers come to
+/// the same.
 bool WorkerSetup::all_cores_taken() {
   const bool emulated = options_.plan.pacer(options_.rank).has_value();
   const std::uint8_t taken = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;

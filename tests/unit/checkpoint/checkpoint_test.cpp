@@ -1,6 +1,7 @@
 // Goal:   a checkpoint restores parameters, buffers, optimizer and progress exactly, and one that
 //         belongs elsewhere is refused.
-// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained on.
+// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained
+//         on.
 
 #include "checkpoint/checkpoint.hpp"
 

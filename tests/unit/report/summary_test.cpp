@@ -1,5 +1,6 @@
-// Goal:   a summary counts as traffic the bytes of training, without snapshots and shared memory, measures a
-//         cluster by the speeds of its devices by themselves, and has every metric of the table.
+// Goal:   a summary counts as traffic the bytes of training, without snapshots and shared memory,
+//         measures a cluster by the speeds of its devices by themselves, and has every metric of
+//         the table.
 // Method: made-up last statuses of two workers and a server; closed values.
 
 #include "report/summary.hpp"
@@ -76,8 +77,8 @@ TEST(Summary, CountsSnapshotsAndSharedMemoryApartFromTraffic) {
   EXPECT_EQ(summary.at("servers")[0].at("traffic_bytes"), 300);
 }
 
-/// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and on 40 in steps
-/// such as they took.
+/// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and
+/// on 40 in steps such as they took.
 TEST(Summary, MeasuresAClusterByItsDevicesInWholeBatches) {
   MemberStatuses members{
       .workers = {{Rank{0}, heartbeat_of(0, 0, 0)}, {Rank{1}, heartbeat_of(0, 0, 0)}},

@@ -1,5 +1,5 @@
-// Goal:   a metric reaches the status message and each JSON object that its row names, and combines over
-//         members as its row says; names are unique in each object.
+// Goal:   a metric reaches the status message and each JSON object that its row names, and combines
+//         over members as its row says; names are unique in each object.
 // Method: the table itself, a table with one more row, closed values.
 
 #include "telemetry/metrics.hpp"

@@ -1,5 +1,5 @@
-// Goal:   every sample of a feed is handed out once, in order, whatever the sizes that are asked for;
-//         empty mini-batches are kept or passed over.
+// Goal:   every sample of a feed is handed out once, in order, whatever the sizes that are asked
+//         for; empty mini-batches are kept or passed over.
 // Method: a dataset whose k-th image has pixels of value k, cut by sizes that change.
 
 #include <gmock/gmock.h>

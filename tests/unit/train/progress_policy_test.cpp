@@ -1,7 +1,8 @@
-// Goal:   each sync mode counts a worker's progress in its own way; the learning rate of a step follows
-//         from the samples that the whole job has trained on when the step is taken: exactly at each
-//         synchronization, as speeds make likely in between.
-// Method: tables of standings and closed values; one worker's estimate beside counts worked out by hand.
+// Goal:   each sync mode counts a worker's progress in its own way; the learning rate of a step
+//         follows from the samples that the whole job has trained on when the step is taken:
+//         exactly at each synchronization, as speeds make likely in between.
+// Method: tables of standings and closed values; one worker's estimate beside counts worked out by
+//         hand.
 
 #include "train/progress_policy.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   a worker's time is counted in its phase; the speed of a device by itself is measured in whole
-//         batches, although a sample of a smaller step takes longer; the longest of the earlier steps,
-//         scaled to the samples of the next one, bounds the time of that one.
+// Goal:   a worker's time is counted in its phase; the speed of a device by itself is measured in
+//         whole batches, although a sample of a smaller step takes longer; the longest of the
+//         earlier steps, scaled to the samples of the next one, bounds the time of that one.
 // Method: a clock that moves when told, closed values.
 
 #include "train/step_times.hpp"
@@ -85,8 +85,8 @@ TEST(PhaseClock, AddsWhatOthersMeasured) {
   EXPECT_EQ(phases.spent(Phase::communicate), seconds(5));
 }
 
-/// A step over `samples`: a second of data, one of forward, `backward` and one of update; then two of
-/// waiting.
+/// A step over `samples`: a second of data, one of forward, `backward` and one of update; then two
+/// of waiting.
 void take_step(ManualClock& clock, StepTimes& times, std::uint32_t samples, Duration backward) {
   times.begin_step();
   {
