@@ -36,7 +36,7 @@ class Safetensors {
   Safetensors(std::string bytes, std::string source);
 
   const Metadata& metadata() const { return metadata_; }
-  /// As they lie in the file.
+  /// In the order of the file.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return tensors_.contains(name); }
   /// Errors: DataError, when there is no such tensor.

@@ -22,7 +22,7 @@ NamedTensor flat(const std::string& name, std::span<const float> values) {
   return {name, {static_cast<std::int64_t>(values.size())}, values};
 }
 
-/// Errors: DataError, for what is no whole number.
+/// Errors: DataError, if `text` is not a whole number.
 std::int64_t counter_in(const std::string& name, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -76,7 +76,7 @@ class MetricValues {
   /// Takes measured values as they came in a message: missing ones are 0, surplus ones are ignored.
   MetricValues(MetricTable table, std::span<const double> measured);
 
-  /// The value, derived where the table says so.
+  /// The value, measured or derived.
   double operator[](Metric metric) const;
   /// For metrics that are measured.
   void set(Metric metric, double value);

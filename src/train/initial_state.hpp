@@ -12,8 +12,8 @@ namespace syncopate {
 
 /// Gives all replicas of a group the same initial parameters and buffers.
 ///
-/// `broadcast`:   rank 0 draws them from the job's seed.
-/// `independent`: every rank draws its own, and all take Σ w_r / √P: a sum of P independent draws has
+/// `broadcast`:   rank 0 draws them from the job's seed. `independent`: every rank draws its own,
+/// and all take Σ w_r / √P: a sum of P independent draws has
 ///                P times the variance of one draw, and divided by √P the variance of one. A tensor
 ///                that is not drawn (BatchNorm's γ = 1 and β = 0) keeps its value: every rank
 ///                repeats the draws of ranks 0 and 1, which have the same bits in such a tensor.
@@ -28,7 +28,7 @@ struct Restored {
   OptimizerState pacer{};        ///< of a job that is paced, on rank 0
 };
 
-/// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have. Where
+/// Gives all replicas of a group the state of a checkpoint, which only rank 0 needs to have. If
 /// each worker had an optimizer of its own, it gets that.
 /// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,

@@ -67,7 +67,7 @@ class Loader {
 
   std::unique_ptr<Event> became_empty_;
   std::unique_ptr<Event> became_ready_;
-  std::unique_ptr<Task> task_;  ///< last: it ends before what it uses
+  std::unique_ptr<Task> task_;  ///< last: it ends before the members that it uses are destroyed
 };
 
 /// Cuts a loader's mini-batches to the sizes that steps take, in order.

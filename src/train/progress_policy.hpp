@@ -17,7 +17,7 @@ struct Standing {
   std::uint64_t pending_samples = 0;  ///< of this worker, since then
 };
 
-/// How a worker counts its progress, and what follows from that: one policy for each sync mode.
+/// Counts a worker's progress, and decides by it: one policy for each sync mode.
 ///
 /// Pure. Thread: one.
 class ProgressPolicy {
@@ -73,7 +73,7 @@ class ProgressPolicy {
   Rules rules_;
 };
 
-/// All workers are at the same step: a worker's own steps tell how far the job has come.
+/// All workers are at the same step: a worker's own steps are those of the job.
 class LockstepPolicy final : public ProgressPolicy {
  public:
   explicit LockstepPolicy(const Job& job) : ProgressPolicy(job, {}) {}
@@ -117,8 +117,8 @@ std::unique_ptr<ProgressPolicy> make_progress_policy(SyncMode mode, const Progre
 ///
 ///     S + x / a + b · max(0, 1 / a − 1 / a₀)
 ///
-/// where the last term is what faster workers take in while this one computes its step. At equal
-/// pace (a = a₀) that is the count before the step, as in sequential SGD.
+/// where the last term counts the samples of faster workers while this one computes its step. At
+/// equal pace (a = a₀) that is the count before the step, as in sequential SGD.
 ///
 /// Exact at each synchronization. Thread: one.
 class SampleEstimate {

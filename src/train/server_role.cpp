@@ -1,5 +1,3 @@
-#include "train/member_roles.hpp"
-
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
@@ -11,6 +9,7 @@
 #include "server/consistency.hpp"
 #include "server/parameter_server.hpp"
 #include "telemetry/member_status.hpp"
+#include "train/member_roles.hpp"
 #include "train/training_clock.hpp"
 #include "transport/tags.hpp"
 
@@ -19,7 +18,7 @@ namespace {
 
 constexpr Duration tick = std::chrono::milliseconds(50);
 
-/// One shard at work.
+/// One shard of a parameter server.
 class ServerRole {
  public:
   ServerRole(World& world, MemberLink& link, const ServerOptions& options);
@@ -35,7 +34,7 @@ class ServerRole {
   ShardStore::Options store_options() const;
   ConsistencyOptions consistency_options();
   void restore();
-  void look_after_workers();
+  void drop_lost_workers();
   void start_clock();
   void send_state();
   void save_first();
@@ -45,7 +44,7 @@ class ServerRole {
   void report_status(std::string_view phase);
   void update_loss();
   bool first() const { return options_.shard == Rank{0}; }
-  /// Another shard's state may still be asked for, until the first says that it will not be.
+  /// True while the first shard may still ask for this shard's state.
   bool awaits_first_shard() const {
     return !first() && !finished_ && options_.plan.server_keeps_model();
   }
@@ -64,12 +63,12 @@ class ServerRole {
   ShardStore store_;
   std::unique_ptr<Consistency> consistency_;
   ParameterServer server_;
-  std::optional<NodeId> evaluator_;  ///< whom the keeper has the model tested by
+  std::optional<NodeId> evaluator_;  ///< receives snapshots from the first shard
   std::optional<SnapshotWriter> snapshots_;
   PeriodicTrigger evaluations_;
   PeriodicTrigger checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
-  std::optional<Duration> ended_;       ///< what it showed when the last worker had left
+  std::optional<Duration> ended_;       ///< its reading when the last worker had left
   Duration paused_{};
   StatusBoard status_;
   TimePoint next_status_{};
@@ -122,7 +121,7 @@ void ServerRole::run() {
       send_state();
     }
     finished_ = finished_ || asked.finish;
-    look_after_workers();
+    drop_lost_workers();
     start_clock();
     save_if_due();
     if (world_.now() >= next_status_) {
@@ -187,16 +186,16 @@ void ServerRole::restore() {
   consistency_->resumed();
 }
 
-void ServerRole::look_after_workers() {
+void ServerRole::drop_lost_workers() {
   for (const wire::Dropped& dropped : link_.take_dropped()) {
     server_.drop(Rank{dropped.rank()});
   }
 }
 
 void ServerRole::start_clock() {
-  // Who only adds hands out no model to start with.
-  const bool adds = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
-  if (!clock_ && (adds || server_.all_started())) {
+  // A server that only reduces gives workers no model to start with.
+  const bool reduces = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
+  if (!clock_ && (reduces || server_.all_started())) {
     clock_.emplace(world_, start_.training);
     save_first();
   }
@@ -205,7 +204,7 @@ void ServerRole::start_clock() {
   }
 }
 
-/// The model before the first update: no worker trains before all have started.
+/// Saves the model before the first update: no worker trains before all have started.
 void ServerRole::save_first() {
   if (snapshots_ && start_ == TrainingProgress{} && checkpoints_.is_active()) {
     save(/*evaluate=*/false, /*checkpoint=*/true);
@@ -228,7 +227,7 @@ void ServerRole::save_if_due() {
   }
 }
 
-/// What the workers wait for meanwhile comes off the training clock.
+/// The workers wait meanwhile, so the time comes off the training clock.
 void ServerRole::save(bool evaluate, bool checkpoint) {
   const TimePoint begun = world_.now();
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {

@@ -16,7 +16,7 @@ class TrainingClock {
   explicit TrainingClock(const Clock& clock, Duration reading = Duration::zero())
       : clock_(clock), start_(clock.now() - reading) {}
 
-  /// The reading. It goes back by what is taken off.
+  /// The reading. It goes back by each pause that is taken off.
   Duration now() const { return clock_.now() - start_; }
   /// The moment at which it will show `reading`, if nothing is taken off until then.
   TimePoint when(Duration reading) const { return start_ + reading; }
