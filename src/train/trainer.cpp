@@ -424,12 +424,12 @@ void Trainer::report_aggregate() {
 
 /// Thread: any.
 void Trainer::report_traffic() {
-  const Transport& transport = world_.transport();
-  // Snapshots are a part of all bytes: read in this order, they are never more than these.
-  const std::uint64_t snapshots =
-      options_.evaluator ? transport.traffic_to(*options_.evaluator).bytes_sent : 0;
-  const Traffic traffic = transport.traffic();
-  status_.update([&](MemberStatus& status) {
+  status_.update([this](MemberStatus& status) {
+    const Transport& transport = world_.transport();
+    // Snapshots are a part of all bytes: read in this order, they are never more than these.
+    const std::uint64_t snapshots =
+        options_.evaluator ? transport.traffic_to(*options_.evaluator).bytes_sent : 0;
+    const Traffic traffic = transport.traffic();
     status.metrics.set(Metric::evaluation_bytes, snapshots);
     status.metrics.set(Metric::bytes_sent, traffic.bytes_sent);
     status.metrics.set(Metric::local_bytes, traffic.bytes_handed_over);
