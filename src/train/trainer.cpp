@@ -45,6 +45,16 @@ MicroBatcher::Empty empty_batches(const ProgressPolicy& policy) {
                                             : MicroBatcher::Empty::kept;
 }
 
+/// Parts of the data never change their size, so that one mini-batch tells whether a part is empty.
+/// Errors: ConfigError, for a worker that would skip empty mini-batches for ever.
+void expect_samples(Trainer::Options& options, const ProgressPolicy& policy) {
+  if (policy.rules().skips_empty_batches && options.feed.batch({}).empty()) {
+    throw ConfigError(fmt::format(
+        "worker {} has no training sample: its part of the {} samples is empty; use fewer workers",
+        options.rank.value, options.dataset.train.samples()));
+  }
+}
+
 double mean(double sum, std::uint64_t count) {
   return count > 0 ? sum / static_cast<double>(count) : 0;
 }
@@ -97,6 +107,7 @@ Trainer::~Trainer() {
 }
 
 void Trainer::run() {
+  expect_samples(options_, *policy_);
   device_.restart(clock_.now());
   save_first();
   done_ = is_complete();

@@ -66,7 +66,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Trains until the configuration, the coordinator or the user ends the job.
-  /// Errors: the error that ended the job; DataError, when the run folder cannot be written.
+  /// Errors: the error that ended the job; DataError, when the run folder cannot be written;
+  ///         ConfigError, for a worker without training samples that cannot take empty steps.
   void run();
 
   /// The status of this worker after `run`.
