@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/log.hpp"
 #include "kernels/finite.hpp"
 
 namespace syncopate {
@@ -14,13 +13,6 @@ namespace {
 
 /// This many gradients in a row that are not finite are the fault of the model, not of the batches.
 constexpr std::uint64_t hopeless = 100;
-
-constexpr std::string_view phase_of_data = "data";
-constexpr std::string_view phase_of_computing = "backward";
-
-JsonLines::Mode mode_of(const TrainingProgress& start) {
-  return start == TrainingProgress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
-}
 
 ProgressPolicy::Job job_of(const Trainer::Options& options) {
   return {.feed = options.feed,
@@ -76,7 +68,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                       .feed = options_.feed,
                       .start = options_.feed.position_after(Step{first_position_.batch})}),
       batches_(loader_, empty_batches(*policy_), first_position_),
-      log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)),
+      report_(world, link,
+              {.rank = options_.rank,
+               .folder = options_.folder,
+               .evaluator = options_.evaluator,
+               .start = options_.start}),
       times_(world, {.batch_size = options_.batch_size,
                      .emulated = options_.pacer.has_value(),
                      .known_throughput = options_.stand_alone_throughput}),
@@ -97,12 +93,10 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                                                .folder = options_.folder,
                                                .network = options_.config.network});
   }
-  report_progress();
-  link_.set_status_source([this] { return pull_status(); });
+  report_.progress(progress_, epoch());
 }
 
 Trainer::~Trainer() {
-  link_.set_status_source({});
   replica_.on_forward_done({});
 }
 
@@ -117,19 +111,17 @@ void Trainer::run() {
   replica_.on_progress(PassDetail::gradients, {});
   finish();
   save_last();
-  log_.flush();
+  report_.flush();
 }
 
 void Trainer::finish() {
   if (link_.job_is_complete()) {
-    const std::uint64_t discarded = scheme_.discard_pending();
-    status_.update(
-        [&](MemberStatus& status) { status.metrics.add(Metric::cancelled_steps, discarded); });
+    report_.count(Metric::cancelled_steps, scheme_.discard_pending());
   } else {
     scheme_.hand_in(replica_);
   }
   if (options_.gathers_at_the_end) {
-    enter("waiting for the others");
+    report_.enter("waiting for the others");
     link_.barrier();
   }
   if (const auto last = scheme_.leave(replica_)) {
@@ -139,7 +131,7 @@ void Trainer::finish() {
 }
 
 void Trainer::cancel_step() {
-  status_.update([](MemberStatus& status) { status.metrics.add(Metric::cancelled_steps); });
+  report_.count(Metric::cancelled_steps);
   done_ = true;
 }
 
@@ -164,12 +156,12 @@ void Trainer::one_step() {
   }
   forecast_.took(computed, clock_.now() - device_.begun());
   if (!admit(pass.result)) {
-    status_.update([](MemberStatus& status) { status.metrics.add(Metric::skipped_batches); });
+    report_.count(Metric::skipped_batches);
   }
   const StepRequests requested = requests_after(pass.result.samples);
   const Outcome outcome = synchronize(pass, requested);
   count_time(outcome.spent, computed);
-  report_outcome(outcome);
+  report_.outcome(outcome, scheme_, times_, epoch());
   if (outcome.meeting) {
     act_on(*outcome.meeting, pass.learning_rate);
   }
@@ -180,7 +172,7 @@ void Trainer::one_step() {
 }
 
 Trainer::Pass Trainer::compute() {
-  enter(phase_of_data);
+  report_.enter(WorkerReport::data);
   const Batch* batch = nullptr;
   {
     const auto scope = times_.phases().enter(Phase::data);
@@ -190,7 +182,7 @@ Trainer::Pass Trainer::compute() {
   const double rate = learning_rate(samples);
   replica_.set_learning_rate(rate * scheme_.rate_factor());
   forecast_step(samples);
-  enter(phase_of_computing);
+  report_.enter(WorkerReport::computing);
   GradientSink* const sink = sink_for(*batch);
   times_.begin_pass();
   return {.result = replica_.backward(*batch, sink), .learning_rate = rate};
@@ -198,15 +190,12 @@ Trainer::Pass Trainer::compute() {
 
 /// Counts the step, and returns what this worker requests after it.
 StepRequests Trainer::requests_after(std::uint32_t samples) {
-  enter("synchronization");
+  report_.enter("synchronization");
   ++progress_.step;
   ++pending_.steps;
   pending_.samples += samples;
   estimate_.trained(samples);
-  status_.update([&](MemberStatus& status) {
-    status.metrics.set(Metric::steps, progress_.step);
-    status.metrics.add(Metric::samples, samples);
-  });
+  report_.step(progress_, samples);
   return requests();
 }
 
@@ -249,7 +238,7 @@ GradientSink* Trainer::sink_for(const Batch& batch) {
 /// steps. If neither is known, the other workers wait as long as the step makes progress.
 void Trainer::forecast_step(std::uint32_t samples) {
   const Duration longest = std::max(device_.mean_step_time(samples), forecast_.longest(samples));
-  status_.update([&](MemberStatus& status) { status.expected = longest; });
+  report_.expect(longest);
   const bool unknown = longest == Duration::zero();
   if (std::exchange(reports_operators_, unknown) != unknown) {
     replica_.on_progress(unknown ? PassDetail::operators : PassDetail::gradients,
@@ -265,7 +254,7 @@ void Trainer::wait_for_device(std::uint32_t samples) {
   const TimePoint computed = world_.now();
   const DeviceClock::Pass pass = device_.end_pass(Step{progress_.step}, samples, computed);
   if (pass.overrun) {
-    status_.update([](MemberStatus& status) { status.metrics.add(Metric::pace_overruns); });
+    report_.count(Metric::pace_overruns);
   }
   gate_.let_through(world_, pass.begun, pass.due);
   if (computed <= pass.due) {
@@ -345,9 +334,9 @@ void Trainer::act_on(const Meeting& meeting, double learning_rate) {
   const OwnPart own = meeting.own.value_or(pending_);
   count_round(meeting);
   done_ = meeting.agreed.stop;
-  report_progress();
-  report_aggregate();
-  log_round(meeting, own, learning_rate);
+  report_.progress(progress_, epoch());
+  report_.aggregate(scheme_.aggregate());
+  report_.log({.samples = meeting.samples, .own = own, .learning_rate = learning_rate});
   const ProgressPolicy::Rules& rules = policy_->rules();
   const bool evaluate = rules.agrees_on_evaluations ? meeting.agreed.evaluate : evaluation_due();
   if (!evaluate && !meeting.agreed.checkpoint) {
@@ -371,8 +360,7 @@ void Trainer::count_round(const Meeting& meeting) {
   progress_.training = clock_.now();
   pending_ = {.steps = 0, .samples = meeting.own_since};
   estimate_.synchronized(meeting.samples, meeting.own_since);
-  const double loss = mean(meeting.loss_sum, meeting.samples);
-  status_.update([&](MemberStatus& status) { status.metrics.set(Metric::loss, loss); });
+  report_.loss(mean(meeting.loss_sum, meeting.samples));
 }
 
 /// The time since `start` comes off the training clock of all workers at their next
@@ -382,91 +370,6 @@ void Trainer::pause_since(TimePoint start) {
     paused_ = world_.now() - start;
     device_.shift(paused_);
   }
-}
-
-void Trainer::enter(std::string_view phase) {
-  status_.update([&](MemberStatus& status) {
-    status.phase = phase;
-    status.computing = phase == phase_of_data || phase == phase_of_computing;
-  });
-}
-
-void Trainer::report_progress() {
-  status_.update([&](MemberStatus& status) {
-    MetricValues& metrics = status.metrics;
-    metrics.set(Metric::steps, progress_.step);
-    metrics.set(Metric::rounds, progress_.round);
-    metrics.set(Metric::epochs, epoch());
-    metrics.set(Metric::job_samples, progress_.samples);
-    metrics.set(Metric::job_seconds, to_seconds(progress_.training));
-    metrics.set(Metric::session_seconds, to_seconds(progress_.training - options_.start.training));
-  });
-}
-
-void Trainer::report_outcome(const Outcome& outcome) {
-  const CompressionStats compression = scheme_.compression();
-  const std::uint64_t received = scheme_.bytes_received();
-  status_.update([&](MemberStatus& status) {
-    MetricValues& metrics = status.metrics;
-    for (const PushStatus& push : outcome.push_statuses) {
-      metrics.add(Metric::dropped_gradients, push.dropped ? 1 : 0);
-      status.staleness.add(push.staleness);
-    }
-    times_.report(metrics);
-    metrics.set(Metric::epochs, epoch());
-    metrics.set(Metric::received_bytes, received);
-    metrics.set(Metric::compressed_values, compression.values);
-    metrics.set(Metric::compressed_bytes, compression.encoded_bytes);
-    metrics.set(Metric::compression_error, compression.error());
-  });
-}
-
-/// The aggregate changes after the loss of a worker. One worker logs it for all.
-void Trainer::report_aggregate() {
-  const std::string aggregate = scheme_.aggregate();
-  if (aggregate == std::exchange(aggregate_, aggregate)) {
-    return;
-  }
-  status_.update([&](MemberStatus& status) { status.aggregate = aggregate; });
-  if (options_.rank == Rank{0}) {
-    log::info("aggregate: {}", aggregate);
-  }
-}
-
-/// Thread: any.
-void Trainer::report_traffic() {
-  status_.update([this](MemberStatus& status) {
-    const Transport& transport = world_.transport();
-    // Snapshots are a part of all bytes: read in this order, they are never more than these.
-    const std::uint64_t snapshots =
-        options_.evaluator ? transport.traffic_to(*options_.evaluator).bytes_sent : 0;
-    const Traffic traffic = transport.traffic();
-    status.metrics.set(Metric::evaluation_bytes, snapshots);
-    status.metrics.set(Metric::bytes_sent, traffic.bytes_sent);
-    status.metrics.set(Metric::local_bytes, traffic.bytes_handed_over);
-  });
-}
-
-/// Thread: any.
-wire::Heartbeat Trainer::pull_status() {
-  report_traffic();
-  return status_.message();
-}
-
-wire::Heartbeat Trainer::last_status() {
-  enter("done");
-  return pull_status();
-}
-
-void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
-  report_traffic();
-  nlohmann::ordered_json line;
-  write_metrics(line, &MetricNames::log, status_.metrics());
-  line["round_samples"] = meeting.samples;
-  line["own_steps"] = own.steps;
-  line["own_samples"] = own.samples;
-  line["learning_rate"] = learning_rate;
-  log_.write(line);
 }
 
 }  // namespace syncopate

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/snapshot.hpp"
@@ -14,13 +12,12 @@
 #include "membership/member_link.hpp"
 #include "report/run_folder.hpp"
 #include "scheme/scheme.hpp"
-#include "telemetry/json_lines.hpp"
-#include "telemetry/member_status.hpp"
 #include "train/device_clock.hpp"
 #include "train/loader.hpp"
 #include "train/progress_policy.hpp"
 #include "train/step_times.hpp"
 #include "train/training_clock.hpp"
+#include "train/worker_report.hpp"
 
 namespace syncopate {
 
@@ -36,7 +33,7 @@ namespace syncopate {
 /// A checkpoint that all workers agree on holds the states of all. Workers that are paced by time
 /// go on from it at the same moment, so that a run which is resumed there does the same.
 ///
-/// Thread: one. The heartbeat task reads a `StatusBoard`, which this worker updates as it goes.
+/// Thread: one.
 class Trainer {
  public:
   struct Options {
@@ -71,7 +68,7 @@ class Trainer {
   void run();
 
   /// The status of this worker after `run`.
-  wire::Heartbeat last_status();
+  wire::Heartbeat last_status() { return report_.last(); }
 
  private:
   struct Pass {
@@ -104,15 +101,6 @@ class Trainer {
   bool is_complete() const { return policy_->is_complete(standing()); }
   PeriodicTrigger::Moment moment() const;
 
-  // Its status and its log.
-  void enter(std::string_view phase);
-  void report_progress();
-  void report_outcome(const Outcome& outcome);
-  void report_aggregate();
-  void report_traffic();
-  wire::Heartbeat pull_status();
-  void log_round(const Meeting& meeting, const OwnPart& own, double learning_rate);
-
   // Snapshots and checkpoints: trainer_checkpoints.cpp.
   void save_first();
   void save_last();
@@ -139,21 +127,19 @@ class Trainer {
   Loader loader_;
   MicroBatcher batches_;
   std::optional<SnapshotWriter> snapshots_;  ///< of the worker that leads
-  JsonLines log_;
+  WorkerReport report_;
   StepTimes times_;
   StepForecast forecast_;
   TrainingClock clock_;
   DeviceClock device_;
   PacedGradientSink gate_;
   SampleEstimate estimate_;
-  StatusBoard status_;
 
   TrainingProgress progress_;
   OwnPart pending_{};                    ///< of this worker, since its last synchronization
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
   std::uint64_t skipped_in_a_row_ = 0;
-  std::string aggregate_;
   std::optional<bool> reports_operators_;  ///< as progress of a pass, by the replica
   Duration paused_{};  ///< off the training clock since the last synchronization
   bool done_ = false;

@@ -25,7 +25,7 @@ void Trainer::save_first() {
 }
 
 void Trainer::save_all_workers(bool evaluate) {
-  enter("checkpoint");
+  report_.enter("checkpoint");
   ModelSnapshot model = model_with_all_states();
   if (policy_->rules().restarts_at_checkpoints) {
     restart_all_workers(model);
@@ -93,13 +93,13 @@ void Trainer::save(bool evaluate, bool checkpoint) {
 }
 
 void Trainer::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
-  enter("snapshot");
+  report_.enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
   }
   if (checkpoint) {
     saved_ = progress_.round;
-    log_.flush();
+    report_.flush();
   }
   if (snapshots_ && (evaluate || checkpoint)) {
     snapshots_->save({.stamp = {.round = progress_.round,
