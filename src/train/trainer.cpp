@@ -305,7 +305,7 @@ bool Trainer::admit(PassResult& pass) {
   if (options_.config.on_nan == NanPolicy::stop) {
     throw NotFinite(fmt::format(
         "worker {}, step {}: the gradient of a batch with loss {:.4g} is not finite; lower the "
-        "learning rate, or leave such batches out by --on-nan skip",
+        "learning rate, or skip such batches by --on-nan skip",
         options_.rank.value, progress_.step + 1, mean(pass.loss_sum, pass.samples)));
   }
   const std::span<float> grads = replica_.view(Part::grads);
