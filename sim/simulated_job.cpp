@@ -7,9 +7,7 @@
 #include "membership/member_link.hpp"
 #include "pacer/pacer_control.hpp"
 #include "scheme/shared_model.hpp"
-#include "train/evaluator.hpp"
-#include "train/server_role.hpp"
-#include "train/worker.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate::sim {
 namespace {

@@ -95,9 +95,17 @@ void MemberLink::give_up(const wire::Dropped& worker) {
   world_.transport().give_up(NodeId{worker.node()});
 }
 
-void MemberLink::set_status(const wire::Heartbeat& status) {
-  const std::scoped_lock lock(mutex_);
-  status_ = status;
+void MemberLink::set_status_source(std::function<wire::Heartbeat()> source) {
+  const std::scoped_lock lock(status_mutex_);
+  status_source_ = std::move(source);
+}
+
+wire::Heartbeat MemberLink::pull_status() {
+  const std::scoped_lock lock(status_mutex_);
+  if (status_source_) {
+    last_status_ = status_source_();
+  }
+  return last_status_;
 }
 
 std::optional<std::string> MemberLink::stop_reason() const {
@@ -204,9 +212,9 @@ Duration MemberLink::report_wait(const LongWait& wait) {
   wire::ToCoordinator message;
   wire::Missing& missing = *message.mutable_missing();
   missing = to_wire(wait);
+  missing.set_step(pull_status().step());
   {
     const std::scoped_lock lock(mutex_);
-    missing.set_step(status_.step());
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
@@ -292,10 +300,7 @@ void MemberLink::send_heartbeats() {
   try {
     for (;;) {
       wire::ToCoordinator message;
-      {
-        const std::scoped_lock lock(mutex_);
-        *message.mutable_heartbeat() = status_;
-      }
+      *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
       send(message);
       heartbeat_now_->wait(world_.now() + options_.heartbeat_every);

@@ -54,8 +54,9 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   const View& join();
   const View& view() const { return view_; }
 
-  /// Sets the contents of the next heartbeats.
-  void set_status(const wire::Heartbeat& status);
+  /// Heartbeats pull the member's status from `source`. The heartbeat task and `report_wait` call it,
+  /// until this function has returned with another one. Without a source the last status stands.
+  void set_status_source(std::function<wire::Heartbeat()> source);
   /// The current step makes progress: the next heartbeat reports it. Thread: any.
   void progressed() { ++progress_; }
   /// The coordinator's reason to end training at the next synchronization; empty: there is none.
@@ -115,6 +116,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
     std::optional<Duration> more{};
   };
 
+  wire::Heartbeat pull_status();
   void send_heartbeats();
   void receive();
   void handle(const wire::FromCoordinator& message);
@@ -133,9 +135,12 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
 
+  std::mutex status_mutex_;  // guards the next two members, also while a status is pulled
+  std::function<wire::Heartbeat()> status_source_;
+  wire::Heartbeat last_status_;
+
   mutable std::mutex mutex_;  // guards the members below
   std::map<wire::FromCoordinator::BodyCase, Handler> handlers_;
-  wire::Heartbeat status_;
   MemberState state_;
   bool introduced_ = false;                    ///< the transport knows the members of the view
   std::optional<std::uint64_t> last_barrier_;  ///< of workers that have finished

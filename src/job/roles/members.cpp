@@ -11,9 +11,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "job/roles/step_cost.hpp"
 #include "kernels/thread_pool.hpp"
-#include "train/evaluator.hpp"
-#include "train/server_role.hpp"
-#include "train/worker.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -74,7 +72,7 @@ class Server final : public Candidate {
                 .layout = layout_,
                 .train_samples = job_.dataset().train.samples(),
                 .resume_from = job_.resume_from(),
-                .hands = default_thread_count()});
+                .threads = default_thread_count()});
   }
 
   const Job& job_;

@@ -266,7 +266,7 @@ TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {
     wire::Heartbeat status;
     status.set_computing(true);
     status.set_expected_seconds(100);
-    link.set_status(status);
+    link.set_status_source([status] { return status; });
     world.sleep_for(std::chrono::seconds(200));
   });
   simulation_.run();
@@ -289,7 +289,7 @@ TEST_F(CoordinatorTest, EndsAReportedWaitForAWorkerThatMakesNoProgress) {
     wire::Heartbeat status;
     status.set_phase("backward");
     status.set_computing(true);
-    link.set_status(status);
+    link.set_status_source([status] { return status; });
     for (int i = 0; i < 100; ++i) {
       world.sleep_for(std::chrono::seconds(1));
       link.progressed();

@@ -1,7 +1,8 @@
-// Goal:   the state of a server's shard arrives as it was sent, and a damaged one is refused, by what is wrong with it.
+// Goal:   the state of a server's shard arrives as it was sent, and a damaged one is refused, by
+//         what is wrong with it.
 // Method: a state with slots and counters there and back; the same bytes with one digit spoilt.
 
-#include "checkpoint/shard_messages.hpp"
+#include "checkpoint/shard_states.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

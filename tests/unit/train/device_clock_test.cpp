@@ -1,8 +1,8 @@
-// Goal:   a gradient passes the gate as it is made, up to a value that is not finite; that of an emulated device when
-//         the device of its profile would have it.
+// Goal:   a gradient passes the gate as it is made, up to a value that is not finite; that of an
+//         emulated device when the device of its profile would have it.
 // Method: a sink that notes what it takes, and when, by the simulator's clock.
 
-#include "train/paced_gradient_sink.hpp"
+#include "train/device_clock.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,15 @@
-#include "checkpoint/shard_messages.hpp"
+#include "checkpoint/shard_states.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
@@ -18,7 +22,7 @@ NamedTensor flat(const std::string& name, std::span<const float> values) {
   return {name, {static_cast<std::int64_t>(values.size())}, values};
 }
 
-/// Errors: DataError, for what is no whole number.
+/// Errors: DataError, if `text` is not a whole number.
 std::int64_t counter_in(const std::string& name, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -28,6 +32,12 @@ std::int64_t counter_in(const std::string& name, const std::string& text) {
         text));
   }
   return value;
+}
+
+void append(ModelSnapshot& model, ShardState state, std::size_t shard) {
+  model.params.insert(model.params.end(), state.params.begin(), state.params.end());
+  model.buffers.insert(model.buffers.end(), state.buffers.begin(), state.buffers.end());
+  model.states[fmt::format("server.{}", shard)] = std::move(state.rest);
 }
 
 }  // namespace
@@ -61,6 +71,17 @@ ShardState decode_state(std::span<const std::byte> bytes) {
     state.rest.counters[name] = counter_in(name, text);
   }
   return state;
+}
+
+ModelSnapshot model_of_shards(Transport& transport, const std::vector<NodeId>& servers,
+                              ShardState first) {
+  ModelSnapshot model;
+  append(model, std::move(first), 0);
+  for (std::size_t shard = 1; shard < servers.size(); ++shard) {
+    const Message message = transport.receive(servers[shard], tags::server_state, no_deadline);
+    append(model, decode_state(message.payload), shard);
+  }
+  return model;
 }
 
 }  // namespace syncopate
