@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/frame.hpp"
 #include "wire/handshake.pb.h"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::wire {
 

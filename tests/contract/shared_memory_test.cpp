@@ -16,13 +16,13 @@
 #include <thread>
 
 #include "base/errors.hpp"
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 #include "base/random.hpp"
 #include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "transport/shm/byte_ring.hpp"
 #include "transport/shm/host_memory.hpp"
-#include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace syncopate::contract {

@@ -11,7 +11,7 @@
 #include "tests/contract/payload.hpp"
 #include "tests/contract/tcp_cluster.hpp"
 #include "transport/tcp/frame_reader.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "job/roles/step_cost.hpp"
 #include "kernels/thread_pool.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "transport/steady_time.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::mail {
 namespace {

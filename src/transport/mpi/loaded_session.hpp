@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "transport/mpi/engine.hpp"
+#include "transport/mpi/mpi_node.hpp"
 #include "transport/mpi/mpi_session.hpp"
-#include "transport/mpi/node.hpp"
 
 namespace syncopate::mpi {
 

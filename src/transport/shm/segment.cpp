@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 
 namespace syncopate::shm {
 namespace {

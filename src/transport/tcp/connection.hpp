@@ -7,7 +7,7 @@
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/frame_reader.hpp"
 #include "transport/tcp/outbox.hpp"
-#include "transport/tcp/stream.hpp"
+#include "transport/tcp/tcp_stream.hpp"
 
 namespace syncopate::tcp {
 

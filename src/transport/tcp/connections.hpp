@@ -12,10 +12,10 @@
 
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/connection.hpp"
-#include "transport/tcp/handshake.hpp"
 #include "transport/tcp/host_sharing.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
+#include "transport/tcp/tcp_handshake.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate::tcp {

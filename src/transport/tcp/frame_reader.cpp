@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/errors.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
 namespace {

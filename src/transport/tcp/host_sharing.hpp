@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "transport/shm/byte_ring.hpp"
 #include "transport/shm/host_memory.hpp"
-#include "transport/shm/ring.hpp"
 #include "wire/handshake.hpp"
 
 namespace syncopate::tcp {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
-#include "transport/tcp/stream.hpp"
+#include "transport/tcp/tcp_stream.hpp"
 #include "transport/transport.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
 

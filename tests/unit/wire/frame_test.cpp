@@ -3,14 +3,13 @@
 //         words compared; then random damage from a seed, which must end in a value or a
 //         ProtocolError.
 
-#include "wire/frame.hpp"
-
 #include <gmock/gmock.h>
 
 #include <string>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::wire {
 namespace {

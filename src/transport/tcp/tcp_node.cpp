@@ -1,4 +1,4 @@
-#include "transport/tcp/node.hpp"
+#include "transport/tcp/tcp_node.hpp"
 
 #include <asio/post.hpp>
 #include <utility>

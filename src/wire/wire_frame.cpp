@@ -1,4 +1,4 @@
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "transport/tcp/stream.hpp"
+#include "transport/tcp/tcp_stream.hpp"
 
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-#include "transport/mpi/node.hpp"
+#include "transport/mpi/mpi_node.hpp"
 
 #include <fmt/format.h>
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "transport/tcp/sockets.hpp"
-#include "wire/frame.hpp"
 #include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
 

@@ -1,4 +1,4 @@
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "transport/shm/ring.hpp"
+#include "transport/shm/byte_ring.hpp"
 #include "transport/tcp/sockets.hpp"
 
 namespace syncopate::tcp {

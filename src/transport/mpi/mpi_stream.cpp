@@ -1,4 +1,4 @@
-#include "transport/mpi/stream.hpp"
+#include "transport/mpi/mpi_stream.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "transport/shm/ring.hpp"
+#include "transport/shm/byte_ring.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "transport/tcp/handshake.hpp"
+#include "transport/tcp/tcp_handshake.hpp"
 
 #include <fmt/format.h>
 
