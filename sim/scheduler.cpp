@@ -125,13 +125,14 @@ void Scheduler::make_ready(Strand& strand) {
 
 void Scheduler::resume_next() {
   Strand& strand = *ready_.front();
-  ready_.pop_front();
+  // The strand stays ready, so that `run_ready` can still end it.
   if (++switches_ > options_.switches_per_instant) {
     throw InternalError(
         fmt::format("{} runs without end at {:.9f} s of virtual time: a loop that "
                     "asks again and again must wait in between",
                     strand.name_, to_seconds(now_.time_since_epoch())));
   }
+  ready_.pop_front();
   current_ = &strand;
   strand.fiber_.resume();
   current_ = nullptr;

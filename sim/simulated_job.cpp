@@ -26,7 +26,7 @@ SimulatedJob::SimulatedJob(Options options)
       buffers_(options_.config.workers),
       errors_(options_.config.workers) {
   add_nodes();
-  if (meets_in_shared_memory(options_.config)) {
+  if (uses_shared_model(options_.config)) {
     share_memory();
   }
 }

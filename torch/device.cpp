@@ -1,13 +1,21 @@
 #include "torch/device.hpp"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <fmt/core.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
-#include <charconv>
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "base/errors.hpp"
+#include "config/text.hpp"
+#include "torch/factory.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -16,11 +24,7 @@ namespace {
 std::optional<std::uint32_t> cuda_index(const std::string& name) {
   constexpr std::string_view prefix = "cuda:";
   if (!name.starts_with(prefix)) return std::nullopt;
-  std::uint32_t index = 0;
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, index);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return index;
+  return number_in<std::uint32_t>(std::string_view(name).substr(prefix.size()));
 }
 
 torch::Device cuda_device(std::uint32_t index) {
@@ -58,6 +62,33 @@ torch::Device device_for(const std::string& wanted, std::uint32_t local_index) {
 std::string device_title(torch::Device device) {
   if (!device.is_cuda()) return device.str();
   return fmt::format("{} ({})", device.str(), cuda_device_name(device.index()));
+}
+
+std::string libtorch_version() {
+  return TORCH_VERSION;
+}
+
+std::vector<std::string> available_devices() {
+  std::vector<std::string> devices{"cpu"};
+  const auto count = static_cast<c10::DeviceIndex>(at::hasCUDA() ? at::getNumGPUs() : 0);
+  for (c10::DeviceIndex index = 0; index < count; ++index) {
+    devices.push_back(device_title(torch::Device(torch::kCUDA, index)));
+  }
+  return devices;
+}
+
+double matrix_speed() {
+  constexpr std::int64_t side = 512;
+  constexpr int trials = 8;
+  at::set_num_threads(1);
+  const at::Tensor matrix = at::ones({side, side});
+  double best = std::numeric_limits<double>::max();
+  for (int trial = 0; trial < trials; ++trial) {
+    const TimePoint started = steady_now();
+    at::mm(matrix, matrix);
+    best = std::min(best, to_seconds(steady_now() - started));
+  }
+  return 2.0 * side * side * side / best;
 }
 
 }  // namespace syncopate::torch_backend

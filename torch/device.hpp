@@ -8,8 +8,8 @@
 namespace syncopate::torch_backend {
 
 /// The device that `wanted` means to the worker with this index on its machine; see
-/// `resolve_device`. More workers than CUDA devices share them. What `resolve_device` answers is
-/// understood, too.
+/// `resolve_device`. More workers than CUDA devices share them. Results of `resolve_device` are
+/// valid names, too.
 /// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
 torch::Device device_for(const std::string& wanted, std::uint32_t local_index);
 

@@ -9,8 +9,8 @@
 #include "job/spec/networks.hpp"
 #include "torch/device.hpp"
 #include "torch/module_replica.hpp"
-#include "torch/multiply_adds.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
+#include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {
@@ -22,8 +22,8 @@ std::uint64_t values_in(const std::vector<NamedTensor>& tensors) {
   return values;
 }
 
-/// A training step frees and allocates the same large tensors again and again. By default glibc
-/// gives them back to the kernel, which then clears each page anew: a tenth of a step of ResNet-18.
+/// A training step frees and allocates the same large tensors repeatedly. By default glibc returns
+/// them to the kernel, which then clears each page again: a tenth of a step of ResNet-18.
 void keep_freed_memory() {
   constexpr int keep = 1 << 30;
   mallopt(M_TRIM_THRESHOLD, keep);

@@ -10,7 +10,7 @@
 #include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
 
-/// What the rest of Syncopate sees of libtorch: no header of it.
+/// The interface of torch/ to the rest of Syncopate, without a header of libtorch.
 namespace syncopate::torch_backend {
 
 /// A declared network over samples of one shape.
@@ -47,6 +47,15 @@ NetworkFacts network_facts(const NetworkSettings& settings);
 /// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.
 /// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index);
+
+/// The version of libtorch: "1.13.1".
+std::string libtorch_version();
+
+/// The devices of this machine as `resolve_device` names them, the CPU first.
+std::vector<std::string> available_devices();
+
+/// Multiplications and additions of float32 a second, in products of square matrices by one thread.
+double matrix_speed();
 
 /// Prepares this process for training with `threads` threads for computation; memory that a step
 /// frees is kept for the next. Called before the first replica. Errors: ConfigError, for no thread.

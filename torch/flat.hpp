@@ -24,8 +24,8 @@ class FlatVector {
   /// On a CPU the vector itself, elsewhere a pinned copy, refreshed by this call. Valid as long as
   /// the vector.
   std::span<float> view();
-  /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of all
-  /// its views.
+  /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of
+  /// all its views.
   void move_into(std::shared_ptr<float> memory);
   /// Copies the pinned copy to the device. Returns when it may be written again.
   void store();
@@ -49,7 +49,8 @@ std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module);
 /// Tensors of a module as views of one flat vector, in their order, without gaps.
 class FlatTensors {
  public:
-  /// Moves the values of `tensors` into a new vector on `device`, and makes the tensors views of it.
+  /// Moves the values of `tensors` into a new vector on `device`, and makes the tensors views of
+  /// it.
   /// Errors: ConfigError, for a tensor that is not float32.
   FlatTensors(std::vector<NamedTensor> tensors, torch::Device device);
 

@@ -9,11 +9,9 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "torch/evaluation_mode.hpp"
-#include "torch/operator_observer.hpp"
-#include "torch/optimizer_state.hpp"
-#include "torch/seeded_draws.hpp"
-#include "torch/statistics_mode.hpp"
+#include "torch/operators.hpp"
+#include "torch/optimizers.hpp"
+#include "torch/scoped_modes.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate::torch_backend {
@@ -84,7 +82,7 @@ ModuleReplica::ModuleReplica(Options options)
       params_(some_trained_tensors(*network_.module), options_.device),
       grads_(params_.values().numel(), options_.device),
       buffers_(untrained_tensors(*network_.module), options_.device),
-      teller_(params_) {
+      hooks_(params_) {
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
     params_.tensors()[i].tensor.mutable_grad() = params_.slice(grads_.tensor(), i);
   }
@@ -153,16 +151,16 @@ ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
           torch::from_blob(labels, {samples}, torch::kInt64).to(options_.device)};
 }
 
-void ModuleReplica::on_progress(PassDetail detail, std::function<void()> progressed) {
-  operator_ran_ = detail == PassDetail::operators ? progressed : nullptr;
-  teller_.on_complete(std::move(progressed));
+void ModuleReplica::on_progress(PassDetail detail, std::function<void()> callback) {
+  on_operator_ = detail == PassDetail::operators ? callback : nullptr;
+  hooks_.on_complete(std::move(callback));
 }
 
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
   std::optional<OperatorObserver> observer;
-  if (operator_ran_) observer.emplace(operator_ran_);
+  if (on_operator_) observer.emplace(on_operator_);
   grads_.tensor().zero_();
-  return teller_.tell(
+  return hooks_.run(
       sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });
 }
 

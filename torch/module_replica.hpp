@@ -9,8 +9,8 @@
 
 #include "scheme/replica.hpp"
 #include "torch/flat.hpp"
-#include "torch/gradient_teller.hpp"
-#include "torch/network.hpp"
+#include "torch/gradient_hooks.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 
@@ -22,10 +22,10 @@ namespace syncopate::torch_backend {
 /// replaces a parameter or a gradient by another tensor breaks the views.
 class ModuleReplica final : public Replica {
  public:
-  /// What the optimizer is given to train.
+  /// The tensors that the optimizer trains.
   enum class Grain {
-    /// Pieces of the flat vector. For rules that treat each value alone, which is to say all of
-    /// libtorch's but LBFGS, the result is the same and small networks cost fewer calls.
+    /// Pieces of the flat vector, for rules that treat each value separately: all of libtorch's
+    /// except LBFGS. The result is the same, and small networks need fewer calls.
     pieces,
     /// The module's own parameters, for rules that look at a tensor as a whole.
     tensors,
@@ -52,12 +52,13 @@ class ModuleReplica final : public Replica {
   void store(Part part) override;
   void move_into(SharedMemory& memory) override;
 
-  /// Both passes: ConfigError, for what libtorch refuses (a batch that the network cannot take, a
-  /// device without memory); InternalError, for a batch that contradicts itself.
+  /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
+  /// take, a device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
   bool reports_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
-  /// Tells of each parameter's gradient as libtorch completes it. ConfigError, as `GradientTeller`.
+  /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as
+  /// `GradientHooks`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   /// Of BatchNorm. Errors: ConfigError, as the passes.
@@ -91,8 +92,8 @@ class ModuleReplica final : public Replica {
   FlatTensors params_;
   FlatVector grads_;
   FlatTensors buffers_;
-  GradientTeller teller_;
-  std::function<void()> operator_ran_;
+  GradientHooks hooks_;
+  std::function<void()> on_operator_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
 };
 

@@ -1,5 +1,3 @@
-#include "torch/optimizer_state.hpp"
-
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <torch/optim/adagrad.h>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -27,7 +26,7 @@ namespace optim = torch::optim;
 using ParamState = optim::OptimizerParamState;
 using States = std::remove_reference_t<decltype(std::declval<optim::Optimizer&>().state())>;
 
-/// How one kind of optimizer keeps what it remembers of a parameter.
+/// The state that one kind of optimizer keeps for a parameter.
 struct Form {
   std::string optimizer = {};
   std::unique_ptr<ParamState> (*make)() = nullptr;
@@ -119,7 +118,8 @@ Form form_of(optim::Optimizer& optimizer) {
       "libtorch; run without checkpoints");
 }
 
-/// The key of a parameter in an optimizer's map: libtorch 1 prints the address, libtorch 2 takes it.
+/// The key of a parameter in an optimizer's map: libtorch 1 prints the address, libtorch 2 takes
+/// it.
 template <class Key = States::key_type>
 Key key_of(const torch::Tensor& parameter) {
   if constexpr (std::is_same_v<Key, std::string>) {
@@ -192,7 +192,7 @@ void expect_fit(const Form& form, std::size_t values, const OptimizerState& stat
                               summary(found, names_of(state.slots), names_of(state.counters))));
 }
 
-/// Values `begin` and following of `slot` as a tensor of its own like `parameter`.
+/// A copy of the values of `slot` from `begin` as a tensor of the shape of `parameter`.
 torch::Tensor part_of(const std::vector<float>& slot, std::size_t begin,
                       const torch::Tensor& parameter) {
   auto* const values = const_cast<float*>(slot.data()) + begin;  // only read

@@ -38,7 +38,7 @@ Made make_sgd_with_momentum(const OptimizerSettings& settings, Parameters parame
 constexpr auto make_momentum = make_sgd_with_momentum<false>;
 constexpr auto make_nesterov = make_sgd_with_momentum<true>;
 
-/// Of RMSprop, Adam, AdamW and Adagrad: what all of them have.
+/// The options that RMSprop, Adam, AdamW and Adagrad share.
 template <class Options>
 Options adaptive_options(const OptimizerSettings& settings) {
   Options options(settings.learning_rate);

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/view/render.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -85,24 +87,49 @@ Table results(const std::vector<ContestantFigures>& contestants, std::optional<d
   return table;
 }
 
+std::optional<double> value_in(const Totals& totals, std::string_view name) {
+  const auto found = totals.find(std::string(name));
+  return found == totals.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// The cells of the metrics that have a label.
+std::vector<std::string> totals_of(const ContestantFigures& one) {
+  std::vector<std::string> cells;
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const auto text = text_for(metric.unit);
+    cells.push_back(shown(value_in(one.totals, metric.names.summary), text));
+    if (!metric.per_sample_label.empty()) {
+      cells.push_back(shown(value_in(one.totals_per_sample, metric.names.summary), text));
+    }
+  }
+  return cells;
+}
+
+std::vector<Table::Column> cost_columns() {
+  std::vector<Table::Column> columns{{"scheme", Align::left}, {"samples/s"},     {"efficiency"},
+                                     {"computing"},           {"communication"}, {"wait"}};
+  for (const MetricSpec& metric : labelled_metrics()) {
+    columns.push_back({std::string(metric.label)});
+    if (!metric.per_sample_label.empty()) {
+      columns.push_back({std::string(metric.per_sample_label)});
+    }
+  }
+  columns.push_back({"staleness"});
+  return columns;
+}
+
 Table costs(const std::vector<ContestantFigures>& contestants) {
-  Table table({{"scheme", Align::left},
-               {"samples/s"},
-               {"efficiency"},
-               {"computing"},
-               {"communication"},
-               {"wait"},
-               {"traffic"},
-               {"a sample"},
-               {"in shared memory"},
-               {"staleness"}});
+  Table table(cost_columns());
   for (const ContestantFigures& one : contestants) {
-    table.add(
-        {one.label, shown(one.throughput, whole_text), shown(one.cluster_efficiency, percent_text),
-         range_text(one, &DeviceFigures::computing), range_text(one, &DeviceFigures::communication),
-         range_text(one, &DeviceFigures::wait), shown(one.traffic, bytes_text),
-         shown(one.traffic_per_sample, bytes_text), shown(one.local, bytes_text),
-         staleness_text(one)});
+    std::vector<std::string> cells{one.label,
+                                   shown(one.throughput, whole_text),
+                                   shown(one.cluster_efficiency, percent_text),
+                                   range_text(one, &DeviceFigures::computing),
+                                   range_text(one, &DeviceFigures::communication),
+                                   range_text(one, &DeviceFigures::wait)};
+    std::ranges::copy(totals_of(one), std::back_inserter(cells));
+    cells.push_back(staleness_text(one));
+    table.add(cells);
   }
   return table;
 }
@@ -172,40 +199,49 @@ std::string markdown_of(const std::vector<TitledTable>& tables, const Provenance
 Json to_json(const ContestantFigures& one) {
   const auto& time = one.time_to_target;
   const auto& accuracy = one.accuracy;
-  return {{"label", one.label},
-          {"learning_rate", or_null(one.learning_rate)},
-          {"runs", one.runs},
-          {"reached", one.reached},
-          {"time_to_target_seconds",
-           time ? Json{{"median", time->median}, {"least", time->least}, {"most", time->most}}
-                : Json(nullptr)},
-          {"speed_up", or_null(one.speed_up)},
-          {"distance_to_limit", or_null(one.distance_to_limit)},
-          {"accuracy", accuracy ? Json{{"mean", accuracy->mean}, {"deviation", accuracy->deviation}}
-                                : Json(nullptr)},
-          {"throughput", or_null(one.throughput)},
-          {"cluster_efficiency", or_null(one.cluster_efficiency)},
-          {"traffic_bytes", or_null(one.traffic)},
-          {"traffic_bytes_per_sample", or_null(one.traffic_per_sample)},
-          {"local_bytes", or_null(one.local)},
-          {"staleness",
-           {{"median", or_null(one.median_staleness)},
-            {"p99", or_null(one.p99_staleness)},
-            {"max", or_null(one.most_staleness)}}},
-          {"devices", devices_json(one.devices)}};
+  Json object{
+      {"label", one.label},
+      {"learning_rate", or_null(one.learning_rate)},
+      {"runs", one.runs},
+      {"reached", one.reached},
+      {"time_to_target_seconds",
+       time ? Json{{"median", time->median}, {"least", time->least}, {"most", time->most}}
+            : Json(nullptr)},
+      {"speed_up", or_null(one.speed_up)},
+      {"distance_to_limit", or_null(one.distance_to_limit)},
+      {"accuracy", accuracy ? Json{{"mean", accuracy->mean}, {"deviation", accuracy->deviation}}
+                            : Json(nullptr)},
+      {"throughput", or_null(one.throughput)},
+      {"cluster_efficiency", or_null(one.cluster_efficiency)},
+      {"staleness",
+       {{"median", or_null(one.median_staleness)},
+        {"p99", or_null(one.p99_staleness)},
+        {"max", or_null(one.most_staleness)}}},
+      {"devices", devices_json(one.devices)}};
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const std::string name(metric.names.summary);
+    object[name] = or_null(value_in(one.totals, name));
+    if (!metric.per_sample_label.empty()) {
+      object[name + "_per_sample"] = or_null(value_in(one.totals_per_sample, name));
+    }
+  }
+  return object;
 }
 
 Json to_json(const RunFigures& run) {
-  return {{"learning_rate", or_null(run.learning_rate)},
-          {"time_to_target_seconds", or_null(run.time_to_target)},
-          {"accuracy", or_null(run.accuracy)},
-          {"training_seconds", run.training_seconds},
-          {"samples", run.samples},
-          {"throughput", run.throughput},
-          {"cluster_efficiency", run.cluster_efficiency},
-          {"traffic_bytes", run.traffic},
-          {"local_bytes", run.local},
-          {"devices", devices_json(run.devices)}};
+  Json object{{"learning_rate", or_null(run.learning_rate)},
+              {"time_to_target_seconds", or_null(run.time_to_target)},
+              {"accuracy", or_null(run.accuracy)},
+              {"training_seconds", run.training_seconds},
+              {"samples", run.samples},
+              {"throughput", run.throughput},
+              {"cluster_efficiency", run.cluster_efficiency},
+              {"devices", devices_json(run.devices)}};
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const std::string name(metric.names.summary);
+    object[name] = value_in(run.totals, name).value_or(0);
+  }
+  return object;
 }
 
 }  // namespace syncopate::cli

@@ -4,8 +4,9 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "report/scoreboard.hpp"
+#include "report/summary.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -68,8 +69,27 @@ std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
   return devices;
 }
 
-double traffic_per_sample(const RunFigures& run) {
-  return run.samples > 0 ? run.traffic / run.samples : 0;
+/// Values that a summary of an older version lacks are 0.
+Totals totals_in(const Json& summary) {
+  Totals totals;
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const std::string name(metric.names.summary);
+    totals[name] = summary.value(name, 0.0);
+  }
+  return totals;
+}
+
+/// The medians over runs, of which there is one at least.
+void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs) {
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const std::string name(metric.names.summary);
+    figures.totals[name] =
+        *median_over(runs, [&](const RunFigures& run) { return run.totals.at(name); });
+    if (!metric.per_sample_label.empty()) {
+      figures.totals_per_sample[name] = *median_over(
+          runs, [&](const RunFigures& run) { return ratio(run.totals.at(name), run.samples); });
+    }
+  }
 }
 
 const ContestantFigures* named(const std::vector<ContestantFigures>& all, std::string_view label) {
@@ -99,8 +119,7 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
             .samples = summary.at("samples"),
             .throughput = summary.at("throughput"),
             .cluster_efficiency = summary.at("cluster_efficiency"),
-            .traffic = summary.at("traffic_bytes"),
-            .local = summary.value("local_bytes", 0.0),
+            .totals = totals_in(summary),
             .median_staleness = staleness.at("median"),
             .p99_staleness = staleness.at("p99"),
             .most_staleness = staleness.at("max"),
@@ -133,9 +152,9 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   figures.accuracy = mean_of(accuracies);
   figures.throughput = median(&RunFigures::throughput);
   figures.cluster_efficiency = median(&RunFigures::cluster_efficiency);
-  figures.traffic = median(&RunFigures::traffic);
-  figures.traffic_per_sample = median_over(sound, traffic_per_sample);
-  figures.local = median(&RunFigures::local);
+  if (!sound.empty()) {
+    add_totals(figures, sound);
+  }
   figures.median_staleness = median(&RunFigures::median_staleness);
   figures.p99_staleness = median(&RunFigures::p99_staleness);
   figures.most_staleness = median(&RunFigures::most_staleness);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,10 @@ struct DeviceFigures {
   double throughput = 0;
 };
 
+/// The job's values of the metrics that have a label (`telemetry/metrics.hpp`), by their names in
+/// `summary.json`.
+using Totals = std::map<std::string, double>;
+
 /// What one run came to.
 struct RunFigures {
   std::optional<double> time_to_target = {};  ///< seconds of training clock
@@ -28,8 +33,7 @@ struct RunFigures {
   double samples = 0;
   double throughput = 0;
   double cluster_efficiency = 0;
-  double traffic = 0;  ///< bytes through a transport
-  double local = 0;    ///< bytes exchanged in shared memory
+  Totals totals = {};
   double median_staleness = 0;
   double p99_staleness = 0;
   double most_staleness = 0;
@@ -58,9 +62,8 @@ struct ContestantFigures {
   std::optional<MeanAndDeviation> accuracy = {};
   std::optional<double> throughput = {};
   std::optional<double> cluster_efficiency = {};
-  std::optional<double> traffic = {};
-  std::optional<double> traffic_per_sample = {};
-  std::optional<double> local = {};
+  Totals totals = {};             ///< empty where every run diverged
+  Totals totals_per_sample = {};  ///< of those that have a label per sample
   std::optional<double> median_staleness = {};
   std::optional<double> p99_staleness = {};
   std::optional<double> most_staleness = {};

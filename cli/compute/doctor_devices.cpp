@@ -10,7 +10,6 @@
 #include "cli/doctor/host.hpp"
 #include "cli/view/table.hpp"
 #include "torch/factory.hpp"
-#include "torch/machine.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -75,7 +74,7 @@ Finding speed_of(const std::string& device) {
 }  // namespace
 
 Findings examine_devices() {
-  const std::vector<std::string> devices = torch_backend::devices_at_hand();
+  const std::vector<std::string> devices = torch_backend::available_devices();
   Findings findings{blas(), judge_gpus(gpu_driver(), devices.size() - 1)};
   for (const std::string& device : devices) {
     findings.push_back(speed_of(device));

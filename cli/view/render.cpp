@@ -343,9 +343,11 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   add("cluster efficiency", cell(summary, "cluster_efficiency", percent_text));
   add("training clock", cell(summary, "training_seconds", seconds_text) +
                             (summary.value("virtual_time", false) ? " of virtual time" : ""));
-  add("traffic", cell(summary, "traffic_bytes", bytes_text));
-  if (summary.value("local_bytes", 0.0) > 0) {
-    add("in shared memory", cell(summary, "local_bytes", bytes_text));
+  for (const MetricSpec& metric : labelled_metrics()) {
+    const std::string name(metric.names.summary);
+    if (summary.value(name, 0.0) > 0) {
+      add(std::string(metric.label), cell(summary, name.c_str(), text_for(metric.unit)));
+    }
   }
   if (const std::string compression = compression_text(summary); !compression.empty()) {
     add("compression", compression);
@@ -373,6 +375,18 @@ std::string bytes_text(double bytes) {
     ++unit;
   }
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+std::string (*text_for(MetricUnit unit))(double value) {
+  switch (unit) {
+    case MetricUnit::count: return whole_text;
+    case MetricUnit::bytes: return bytes_text;
+    case MetricUnit::seconds: return seconds_text;
+    case MetricUnit::ratio: return percent_text;
+    case MetricUnit::per_second: return rate_text;
+    case MetricUnit::number: return accuracy_figure;
+  }
+  return whole_text;
 }
 
 }  // namespace syncopate::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/view/job_state.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace syncopate::cli {
 
@@ -38,5 +39,8 @@ std::string clock_text(double seconds);
 
 /// "44.7 MB".
 std::string bytes_text(double bytes);
+
+/// Shows the values of metrics of a unit.
+std::string (*text_for(MetricUnit unit))(double value);
 
 }  // namespace syncopate::cli

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view name_prefix = "round-";
 constexpr std::string_view extension = ".safetensors";
-constexpr std::string_view any_worker = "worker.";  ///< begins the names of workers' states
+constexpr std::string_view any_worker = "worker.";  ///< the prefix of workers' states
 
 void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& layout,
             std::span<const float> flat) {
@@ -26,7 +26,7 @@ void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& la
   }
 }
 
-/// The slots that are written by parameter, apart by spaces.
+/// The metadata that lists the slots written by parameter, separated by spaces.
 constexpr const char* by_parameter = "by_parameter";
 
 void append_by_parameter(std::vector<NamedTensor>& tensors, const std::string& slot,
@@ -100,7 +100,7 @@ std::size_t values_in(const std::vector<TensorInfo>& layout) {
   return values;
 }
 
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+void write_checkpoint(const std::filesystem::path& path, const TrainingProgress& progress,
                       const std::string& network, const ModelView& model) {
   Content content{.metadata = {{"format", "syncopate 2"},
                                {"network", network},
@@ -135,7 +135,7 @@ Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string&
   }
 }
 
-Progress Checkpoint::progress() const {
+TrainingProgress Checkpoint::progress() const {
   return {.step = number("step"),
           .round = number("round"),
           .samples = number("samples"),
@@ -238,7 +238,7 @@ std::uint64_t Checkpoint::number(const std::string& key) const {
 
 void load_checkpoint(const Checkpoint& checkpoint, Replica& replica) {
   const ModelLayout layout = layout_of(replica);
-  // All of it is read before any of it is loaded: what is damaged changes nothing.
+  // Everything is read before anything is loaded, so that a damaged checkpoint changes nothing.
   const std::vector<float> params = checkpoint.values(layout.params);
   const std::vector<float> buffers = checkpoint.values(layout.buffers);
   replica.load_optimizer_state(checkpoint.state(state_of_optimizer));

@@ -15,23 +15,22 @@
 
 namespace syncopate {
 
-/// How far a training job has come. With the parameters, the buffers and the optimizer's state it is
-/// all that a run needs to go on as if it had never stopped: what else is random follows from the
-/// seed and these numbers.
-struct Progress {
+/// How far a training job has come. A resumed run continues bit for bit from this, the parameters,
+/// the buffers and the optimizer's state: its random numbers follow from the seed and these counts.
+struct TrainingProgress {
   std::uint64_t step = 0;     ///< of each worker
-  std::uint64_t round = 0;    ///< meetings of the replicas
+  std::uint64_t round = 0;    ///< synchronization rounds, or updates of the model
   std::uint64_t samples = 0;  ///< trained on by all workers
   Duration training{};        ///< training clock
-  friend bool operator==(const Progress&, const Progress&) = default;
+  friend bool operator==(const TrainingProgress&, const TrainingProgress&) = default;
 };
 
-/// The name under which a checkpoint keeps the state of a replica's own optimizer.
+/// The name of the state of a replica's own optimizer in a checkpoint.
 inline constexpr const char* state_of_optimizer = "optimizer";
-/// Likewise that of the pacer.
+/// The name of the pacer's state in a checkpoint.
 inline constexpr const char* state_of_pacer = "pacer";
 
-/// Where the tensors of a model lie in its flat vectors.
+/// The tensors of a model in its flat vectors.
 struct ModelLayout {
   std::vector<TensorInfo> params;
   std::vector<TensorInfo> buffers;
@@ -39,40 +38,40 @@ struct ModelLayout {
 
 ModelLayout layout_of(const Replica& replica);
 std::size_t values_in(const TensorInfo& tensor);
-/// As many as a flat vector has that is laid out so.
+/// The number of values in a flat vector of this layout.
 std::size_t values_in(const std::vector<TensorInfo>& layout);
 
-/// A model as a checkpoint holds it.
+/// The model in a checkpoint.
 struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// Of those who update it, by name: "optimizer", "outer", or "server.0", "server.1", …; "pacer"; and
-  /// those of workers (`in_checkpoint`).
+  /// By name: those of "optimizer", "outer", or "server.0", "server.1", …, which update it;
+  /// "pacer"; and those of workers (`in_checkpoint`).
   States states{};
 };
 
-/// Writes parameters and buffers under the module's own names, each state's slots under its name, and
-/// counters and the progress as metadata. A slot with a value for each parameter is written by parameter, in
-/// its shape: "optimizer.momentum_buffer.conv1.weight"; which ones are is told by the metadata
-/// `by_parameter`. Errors: DataError (a full disk).
-void write_checkpoint(const std::filesystem::path& path, const Progress& progress,
+/// Writes parameters and buffers under the module's own names, each state's slots under its name,
+/// and counters and the progress as metadata. A slot with a value for each parameter is written by
+/// parameter, in its shape: "optimizer.momentum_buffer.conv1.weight"; the metadata `by_parameter`
+/// lists these slots. Errors: DataError (a full disk).
+void write_checkpoint(const std::filesystem::path& path, const TrainingProgress& progress,
                       const std::string& network, const ModelView& model);
 
-/// What a checkpoint holds.
+/// The content of a checkpoint.
 class Checkpoint {
  public:
   /// Takes the bytes of a whole file; `source` names it in errors.
   /// Errors: DataError, when it is damaged or belongs to another network.
   Checkpoint(std::string bytes, std::string source, const std::string& network);
 
-  Progress progress() const;
-  /// The flat vector of tensors laid out so. Errors: DataError, when they have other shapes.
+  TrainingProgress progress() const;
+  /// The flat vector of this layout. Errors: DataError, if the tensors have other shapes.
   std::vector<float> values(const std::vector<TensorInfo>& layout) const;
   OptimizerState state(const std::string& name) const;
-  /// What a worker remembered, by name; empty where the checkpoint has nothing of it.
+  /// The states of a worker, by name; empty if the checkpoint has none.
   States states_of(Rank worker) const;
-  /// The bytes of a checkpoint without the states of other workers than this one.
+  /// The bytes of the checkpoint without the states of the other workers.
   std::string without_others(Rank worker) const;
 
  private:
@@ -82,8 +81,8 @@ class Checkpoint {
   std::string source_;
 };
 
-/// Makes a replica, its own optimizer included, what a checkpoint holds.
-/// Errors: DataError, when it belongs to another optimizer or the tensors have other shapes.
+/// Loads a replica, with its own optimizer, from a checkpoint.
+/// Errors: DataError, if the checkpoint is of another optimizer or the tensors have other shapes.
 void load_checkpoint(const Checkpoint& checkpoint, Replica& replica);
 
 /// The name of the checkpoint of a round: "round-0000001234.safetensors".
@@ -94,8 +93,8 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint);
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state before the first
-/// step.
+/// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state
+/// before the first step.
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep);
 
 }  // namespace syncopate

@@ -31,18 +31,19 @@ std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTe
 class Safetensors {
  public:
   /// Takes the bytes of a whole file; `source` names it in errors.
-  /// Errors: DataError: truncated, a header that is no JSON, offsets outside the file, a dtype other
-  ///         than F32, a shape that contradicts its offsets.
+  /// Errors: DataError: truncated, a header that is no JSON, offsets outside the file, a dtype
+  ///         other than F32, a shape that contradicts its offsets.
   Safetensors(std::string bytes, std::string source);
 
   const Metadata& metadata() const { return metadata_; }
-  /// As they lie in the file.
+  /// In the order of the file.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return tensors_.contains(name); }
   /// Errors: DataError, when there is no such tensor.
   std::vector<float> values(const std::string& name) const;
   const std::vector<std::int64_t>& shape(const std::string& name) const;
-  /// The values of all tensors whose names begin with `prefix`, one after another as they lie in the file.
+  /// The values of all tensors whose names begin with `prefix`, one after another as they lie in
+  /// the file.
   std::vector<float> joined(const std::string& prefix) const;
 
  private:

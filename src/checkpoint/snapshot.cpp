@@ -1,6 +1,9 @@
 #include "checkpoint/snapshot.hpp"
 
-#include <vector>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "base/errors.hpp"
@@ -12,8 +15,8 @@ namespace {
 /// As a stamp travels: u64 round, u64 samples, f64 epoch, f64 training seconds.
 constexpr std::size_t stamp_bytes = 32;
 
-/// An empty announcement ends the sequence. The waits here have no deadline of their own: a dead or
-/// silent peer is the coordinator's to notice, who then cancels the node.
+/// An empty announcement ends the sequence. The waits here have no deadline of their own: the
+/// coordinator notices a dead or silent peer, and then cancels the node.
 std::vector<std::byte> announcement(const SnapshotStamp& stamp) {
   std::vector<std::byte> bytes(stamp_bytes);
   ByteWriter(bytes)
@@ -32,6 +35,16 @@ SnapshotStamp unpack(std::span<const std::byte> bytes) {
   stamp.epoch = reader.take<double>();
   stamp.training_seconds = reader.take<double>();
   return stamp;
+}
+
+constexpr std::size_t checkpoints_kept = 3;
+
+/// Snapshots of a small model may come faster than the evaluator tests them: they wait in memory,
+/// at no cost to the training. Of a large model only two wait.
+std::size_t max_waiting(const ModelLayout& layout) {
+  constexpr std::size_t memory_bytes = std::size_t{64} << 20;
+  const std::size_t bytes = sizeof(float) * (values_in(layout.params) + values_in(layout.buffers));
+  return std::max<std::size_t>(2, memory_bytes / std::max<std::size_t>(1, bytes));
 }
 
 }  // namespace
@@ -73,6 +86,121 @@ std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
 
 void SnapshotReceiver::grant() {
   transport_.post(sender_, tags::snapshot_credit, {});
+}
+
+SnapshotWriter::SnapshotWriter(World& world, MemberLink& link, Options options)
+    : link_(link),
+      options_(std::move(options)),
+      max_waiting_(max_waiting(options_.layout)),
+      wanted_(world.make_event()),
+      saved_(world.make_event()) {
+  if (options_.evaluator) {
+    snapshots_.emplace(world.transport(), *options_.evaluator);
+  }
+  task_ = world.spawn("snapshots", [this] { run(); });
+}
+
+SnapshotWriter::~SnapshotWriter() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  wanted_->notify();
+  task_.reset();
+}
+
+void SnapshotWriter::save(Job job) {
+  wait_while(&SnapshotWriter::is_full);
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_.push_back(std::move(job));
+  }
+  wanted_->notify();
+}
+
+void SnapshotWriter::finish() {
+  wait_while(&SnapshotWriter::is_busy);
+  if (snapshots_) {
+    snapshots_->finish();
+  }
+}
+
+void SnapshotWriter::wait_while(bool (SnapshotWriter::*condition)() const) {
+  for (;;) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (failure_) {
+        std::rethrow_exception(failure_);
+      }
+      if (!(this->*condition)()) {
+        return;
+      }
+    }
+    saved_->wait(no_deadline);
+  }
+}
+
+void SnapshotWriter::run() {
+  try {
+    work();
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    failure_ = std::current_exception();
+  }
+  saved_->notify();
+}
+
+void SnapshotWriter::work() {
+  while (auto job = next()) {
+    carry_out(*job);
+    {
+      const std::scoped_lock lock(mutex_);
+      working_ = false;
+    }
+    saved_->notify();
+  }
+}
+
+std::optional<SnapshotWriter::Job> SnapshotWriter::next() {
+  for (;;) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ending_) {
+        return std::nullopt;
+      }
+      if (!waiting_.empty()) {
+        Job job = std::move(waiting_.front());
+        waiting_.pop_front();
+        working_ = true;
+        return job;
+      }
+    }
+    wanted_->wait(no_deadline);
+  }
+}
+
+void SnapshotWriter::carry_out(const Job& job) {
+  const ModelSnapshot model = job.model();
+  if (job.evaluate && snapshots_) {
+    snapshots_->send(job.stamp, model.params, model.buffers);
+  }
+  if (job.checkpoint) {
+    write(job, model);
+  }
+}
+
+void SnapshotWriter::write(const Job& job, const ModelSnapshot& model) {
+  const auto path = options_.folder.checkpoints() / checkpoint_name(job.progress.round);
+  write_checkpoint(path, job.progress, options_.network,
+                   {.layout = options_.layout,
+                    .params = model.params,
+                    .buffers = model.buffers,
+                    .states = model.states});
+  prune_checkpoints(options_.folder.checkpoints(), checkpoints_kept);
+  wire::Checkpoint written;
+  written.set_path(path.string());
+  written.set_round(job.progress.round);
+  link_.report(written);
 }
 
 }  // namespace syncopate

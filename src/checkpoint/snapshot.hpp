@@ -1,9 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "checkpoint/checkpoint.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
 
@@ -17,21 +27,21 @@ struct SnapshotStamp {
   double training_seconds = 0;
 };
 
-/// Hands snapshots of the model to the evaluator. Owned by the worker of rank 0, or by a parameter
+/// Sends snapshots of the model to the evaluator: from the worker of rank 0, or from a parameter
 /// server's first shard.
 ///
-/// The evaluator grants one snapshot at its start and one more whenever it has taken one in, so that
-/// at most one waits behind the one under test, however slow testing is.
+/// The evaluator sends a credit for one snapshot at its start, and one more after each that it has
+/// received. So at most one waits behind the one under test, however slow testing is.
 class SnapshotSender {
  public:
   SnapshotSender(Transport& transport, NodeId evaluator)
       : transport_(transport), evaluator_(evaluator) {}
 
-  /// Blocks until the evaluator has room and the snapshot has been handed over. The caller takes
+  /// Blocks until the evaluator has sent a credit and the snapshot has been sent. The caller takes
   /// this time off the training clock. Errors: those of the transport.
   void send(const SnapshotStamp& stamp, std::span<const float> params,
             std::span<const float> buffers);
-  /// Tells the evaluator that no more will come.
+  /// Announces the end to the evaluator.
   void finish();
 
  private:
@@ -39,12 +49,12 @@ class SnapshotSender {
   NodeId evaluator_;
 };
 
-/// The evaluator's side.
+/// Receives snapshots, in the evaluator.
 class SnapshotReceiver {
  public:
   SnapshotReceiver(Transport& transport, NodeId sender);
 
-  /// Waits for the next snapshot and loads it into `replica`; empty when no more will come.
+  /// Waits for the next snapshot and loads it into `replica`; empty at the end.
   /// Errors: ProtocolError, when it is of another size than the replica; those of the transport.
   std::optional<SnapshotStamp> receive(Replica& replica);
 
@@ -53,6 +63,72 @@ class SnapshotReceiver {
 
   Transport& transport_;
   NodeId sender_;
+};
+
+/// A copy of a model.
+struct ModelSnapshot {
+  std::vector<float> params;
+  std::vector<float> buffers;
+  States states{};  ///< by the names of a `ModelView`
+};
+
+/// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
+/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard.
+///
+/// Threads: one task calls; the background task is its own.
+class SnapshotWriter {
+ public:
+  struct Options {
+    std::optional<NodeId> evaluator;
+    ModelLayout layout;
+    RunFolder folder;
+    std::string network;
+  };
+
+  /// One model to send or to write.
+  struct Job {
+    SnapshotStamp stamp;
+    TrainingProgress progress;
+    bool evaluate = false;
+    bool checkpoint = false;
+    std::function<ModelSnapshot()> model;  ///< called once, in the writer's task
+  };
+
+  SnapshotWriter(World& world, MemberLink& link, Options options);
+  /// Ends the task once the world is cancelled or `finish` has been called.
+  ~SnapshotWriter();
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
+
+  /// Blocks while too many models wait in memory. Errors: the error that ended the task.
+  void save(Job job);
+  /// Waits until all are done, and announces the end to the evaluator. Errors: as `save`.
+  void finish();
+
+ private:
+  void run();
+  void work();
+  std::optional<Job> next();
+  void carry_out(const Job& job);
+  void write(const Job& job, const ModelSnapshot& model);
+  void wait_while(bool (SnapshotWriter::*condition)() const);
+  bool is_full() const { return waiting_.size() >= max_waiting_; }
+  bool is_busy() const { return !waiting_.empty() || working_; }
+
+  MemberLink& link_;
+  Options options_;
+  std::size_t max_waiting_;
+  std::optional<SnapshotSender> snapshots_;
+
+  std::mutex mutex_;  // guards the members below
+  std::deque<Job> waiting_;
+  bool working_ = false;
+  bool ending_ = false;
+  std::exception_ptr failure_;
+
+  std::unique_ptr<Event> wanted_;  ///< a model waits, or the end has come
+  std::unique_ptr<Event> saved_;
+  std::unique_ptr<Task> task_;
 };
 
 }  // namespace syncopate

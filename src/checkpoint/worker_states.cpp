@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
 #include "base/errors.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "runtime/waits.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
 
-/// Between the name of a state and that of a slot or a counter of it, on the way. Neither has one.
+/// Separates, in messages, the name of a state from the name of its slot or counter. Neither
+/// contains it.
 constexpr char separator = '/';
 
 std::int64_t bits_of(double value) {
@@ -62,13 +66,53 @@ std::int64_t number_in(const std::string& text) {
   return value;
 }
 
-/// "optimizer/momentum" in two.
+/// Splits "optimizer/momentum" in two.
 std::pair<std::string, std::string> parts_of(const std::string& name) {
   const std::size_t at = name.find(separator);
   if (at == std::string::npos) {
     throw DataError(fmt::format("a worker's state has a part \"{}\" of no state", name));
   }
   return {name.substr(0, at), name.substr(at + 1)};
+}
+
+/// How soon this notices that the coordinator has dropped a worker.
+constexpr Duration poll_every = std::chrono::milliseconds(100);
+
+[[noreturn]] void throw_missing(const Member& worker, Duration waited) {
+  throw RanksMissing(fmt::format("{} did not send its state for a checkpoint within {:.1f} s",
+                                 worker.to_string(), to_seconds(waited)),
+                     {.ranks = {worker.rank},
+                      .operation = "the states of workers, for a checkpoint",
+                      .waited = waited});
+}
+
+bool is_lost(const MemberLink& link, Rank worker) {
+  const std::vector<Rank> lost = link.lost();
+  return std::find(lost.begin(), lost.end(), worker) != lost.end();
+}
+
+/// Empty for a worker that the job has dropped.
+States states_from(World& world, MemberLink& link, const Member& worker, Duration limit,
+                   const std::function<void()>& on_loss) {
+  const TimePoint begun = world.now();
+  while (!is_lost(link, worker.rank)) {
+    on_loss();
+    try {
+      const Message message =
+          world.transport().receive(worker.node, tags::worker_states, world.now() + poll_every);
+      return in_checkpoint(worker.rank, decode_states(message.payload));
+    } catch (const TimedOut&) {
+      if (world.now() - begun >= limit) {
+        throw_missing(worker, world.now() - begun);
+      }
+    } catch (const PeerLost&) {
+      if (world.now() - begun >= limit) {
+        throw;
+      }
+      world.sleep_for(poll_every);  // until the coordinator has decided about the worker
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -165,6 +209,22 @@ States decode_states(std::span<const std::byte> bytes) {
     states[state].counters[key] = number_in(text);
   }
   return states;
+}
+
+void send_states(World& world, const View& view, const States& states) {
+  const Member* const leader = view.find(Role::worker, Rank{0});
+  world.transport().post(leader->node, tags::worker_states, encode_states(states));
+}
+
+States gather_states(World& world, MemberLink& link, Duration limit,
+                     const std::function<void()>& on_loss) {
+  States all;
+  for (const Member& worker : link.view().workers()) {
+    if (worker.node != world.transport().self()) {
+      all.merge(states_from(world, link, worker, limit, on_loss));
+    }
+  }
+  return all;
 }
 
 }  // namespace syncopate

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,15 +12,16 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "data/batch.hpp"
+#include "membership/member_link.hpp"
 #include "optim/rule_state.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {
 
-/// What a worker or a server remembers, by name.
+/// The states of a worker or a server, by name.
 using States = std::map<std::string, OptimizerState>;
 
-/// What one worker's training loop goes on from, beside its replica and its scheme.
+/// The state of one worker's training loop, beside its replica and its scheme.
 struct LoopState {
   std::uint64_t step = 0;   ///< of this worker
   DataPosition position{};  ///< in its part of the data
@@ -33,22 +35,37 @@ struct LoopState {
 inline constexpr const char* state_of_loop = "loop";
 
 OptimizerState to_state(const LoopState& loop);
-/// Empty where there is none: in a checkpoint of an older version, or of another number of workers.
-/// Errors: DataError, for one that lacks a figure.
+/// Empty if there is none: in a checkpoint of an older version, or of another number of workers.
+/// Errors: DataError, for a state that lacks a figure.
 std::optional<LoopState> loop_state_in(const States& states);
 
-/// What a pacer goes on with, and back. Errors: DataError, for a state that lacks a figure.
+/// The pacer's memory as a state, and back. Errors: DataError, for a state that lacks a figure.
 OptimizerState to_state(const wire::PacerMemory& memory);
 wire::PacerMemory pacer_memory_in(const OptimizerState& state);
 
-/// "worker.3.": begins the names of a worker's states in a checkpoint.
+/// "worker.3.": the prefix of a worker's states in a checkpoint.
 std::string prefix_of(Rank worker);
-/// The same states under the names that they have in a checkpoint.
+/// The same states by the names that they have in a checkpoint.
 States in_checkpoint(Rank worker, States states);
 
-/// States as they travel: a safetensors file.
+/// States in a message: a safetensors file.
 std::vector<std::byte> encode_states(const States& states);
 /// Errors: DataError, for damaged bytes.
 States decode_states(std::span<const std::byte> bytes);
+
+/// Worker 0 writes the states of all workers into a checkpoint of a round at which replicas agree.
+/// At that round it calls `gather_states`, and the others call `send_states`.
+///
+/// Sends this worker's states to worker 0 without waiting.
+void send_states(World& world, const View& view, const States& states);
+
+/// Receives the states of all other workers that the job has not dropped, by their names in a
+/// checkpoint. Calls `on_loss` repeatedly, since a worker may be dropped meanwhile
+/// (`Scheme::agree_after_failures`).
+/// Errors: RanksMissing, which names a worker whose states have not come within `limit`; DataError;
+///         those
+/// of `on_loss`.
+States gather_states(World& world, MemberLink& link, Duration limit,
+                     const std::function<void()>& on_loss);
 
 }  // namespace syncopate

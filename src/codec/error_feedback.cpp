@@ -104,14 +104,14 @@ ErrorFeedback::ErrorFeedback(const Compression& compression, Commits commits)
 
 void ErrorFeedback::reserve(std::size_t values) {
   before_.resize(std::max(before_.size(), values));
-  if (commits_ == Commits::when_told) {
+  if (commits_ == Commits::deferred) {
     after_.resize(before_.size());
   }
 }
 
 void ErrorFeedback::encode(std::span<const float> values, float factor, std::size_t first,
                            std::span<std::byte> frame, std::span<float> decoded) {
-  std::vector<float>& after = commits_ == Commits::when_told ? after_ : before_;
+  std::vector<float>& after = commits_ == Commits::deferred ? after_ : before_;
   write_frame_header(*codec_, values.size(), frame);
   double wanted = 0;
   double lost = 0;
@@ -139,7 +139,7 @@ void ErrorFeedback::encode(std::span<const float> values, float factor, std::siz
 }
 
 void ErrorFeedback::commit() {
-  if (commits_ == Commits::when_told) {
+  if (commits_ == Commits::deferred) {
     std::swap(before_, after_);
   }
 }

@@ -37,9 +37,9 @@ struct CompressionStats {
 /// Thread: one at a time.
 class ErrorFeedback {
  public:
-  enum class Commits : bool { at_once, when_told };
+  enum class Commits : bool { immediate, deferred };
 
-  explicit ErrorFeedback(const Compression& compression, Commits commits = Commits::at_once);
+  explicit ErrorFeedback(const Compression& compression, Commits commits = Commits::immediate);
 
   Codec& codec() { return *codec_; }
   const Codec& codec() const { return *codec_; }

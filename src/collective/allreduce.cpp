@@ -9,8 +9,8 @@
 #include "base/errors.hpp"
 #include "collective/binary_blocks.hpp"
 #include "collective/measure_links.hpp"
-#include "collective/ring.hpp"
-#include "collective/tree.hpp"
+#include "collective/ring_allreduce.hpp"
+#include "collective/tree_allreduce.hpp"
 #include "kernels/reduce.hpp"
 #include "transport/transport.hpp"
 
@@ -86,7 +86,8 @@ Allreduce::Allreduce(Group& group, const Options& options)
       planned_in_(group.generation()) {
   if (options.compression) {
     using Commits = CompressedAllreduce::Commits;
-    compressed_.emplace(options.compression, group.losses() ? Commits::when_told : Commits::at_once,
+    compressed_.emplace(options.compression,
+                        group.failures() ? Commits::deferred : Commits::immediate,
                         options.momentum);
   }
 }

@@ -121,7 +121,7 @@ CompressedAllreduce::CompressedAllreduce(const Compression& compression, Commits
                                          double momentum)
     : feedback_(compression, commits) {
   if (momentum > 0) {
-    if (commits == Commits::when_told) {
+    if (commits == Commits::deferred) {
       throw InternalError("an allreduce of velocities cannot be retried");
     }
     momentum_.emplace(

@@ -15,11 +15,11 @@ namespace syncopate {
 enum class Algorithm {
   automatic,      ///< the cheapest of the others, by vector length, ranks and their links
   shm,            ///< collective/shared_allreduce.hpp
-  ring,           ///< collective/ring.hpp
+  ring,           ///< collective/ring_allreduce.hpp
   butterfly,      ///< collective/binary_blocks.hpp
   binary_blocks,  ///< collective/binary_blocks.hpp
-  tree,           ///< collective/tree.hpp
-  two_level,      ///< collective/tree.hpp
+  tree,           ///< collective/tree_allreduce.hpp
+  two_level,      ///< collective/tree_allreduce.hpp
   mpi,            ///< transport/native_allreduce.hpp; only on request
 };
 

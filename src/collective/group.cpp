@@ -46,17 +46,17 @@ Group Group::subgroup(const std::vector<Rank>& ranks) const {
 
 Group Group::duplicate() const {
   Group other(*this);
-  other.options_.losses = nullptr;
+  other.options_.failures = nullptr;
   other.is_duplicate_ = true;
   other.scratch_ = std::make_shared<std::vector<float>>();
   return other;
 }
 
 void Group::drop_lost() {
-  if (!options_.losses) {
+  if (!options_.failures) {
     return;
   }
-  const std::vector<Rank> lost = options_.losses->lost();
+  const std::vector<Rank> lost = options_.failures->lost();
   for (; generation_ < lost.size(); ++generation_) {
     drop(lost[generation_]);
   }
@@ -82,7 +82,7 @@ void Group::await(Transfer& receive, Rank from, const char* operation) {
 }
 
 void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
-  if (options_.losses) {
+  if (options_.failures) {
     waits_.run(world_, wait, awaited, [this] { check(); });
   } else {
     waits_.run(world_, wait, awaited);
@@ -90,7 +90,7 @@ void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
 }
 
 void Group::check() const {
-  if (options_.losses->lost().size() > generation_ || options_.losses->all_finished()) {
+  if (options_.failures->lost().size() > generation_ || options_.failures->all_finished()) {
     throw ViewChanged(
         fmt::format("the group of generation {} has lost a member or finished", generation_));
   }

@@ -36,7 +36,7 @@ class Group {
     Rank self;
     Duration wait_limit = std::chrono::seconds(60);  ///< the shortest limit of a wait
     WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at their limit
-    FailureListener* losses = nullptr;  ///< the lost members to drop; null: none is dropped
+    FailureListener* failures = nullptr;  ///< the lost members to drop; null: none is dropped
     /// The host of each rank, by any numbering; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
   };
@@ -64,7 +64,7 @@ class Group {
   /// A member's rank in the job, which errors report.
   Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
 
-  FailureListener* losses() const { return options_.losses; }
+  FailureListener* failures() const { return options_.failures; }
   std::uint32_t generation() const { return generation_; }
   /// Of this generation.
   Tag tag(Tag tag) const {
@@ -80,7 +80,7 @@ class Group {
   void await(Transfer& receive, Rank from, const char* operation = "allreduce");
   /// The same for any wait. `missing`: the ranks in the job whose messages have not come.
   void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
-  static constexpr Duration glance = Waits::glance;
+  static constexpr Duration glance = Waits::poll_every;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }

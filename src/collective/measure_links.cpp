@@ -70,7 +70,7 @@ class Measurement {
     const auto receive = ring.transport().start_receive(
         ring.node(left), tag, std::as_writable_bytes(scratch.first(values)));
     const auto send = ring.transport().start_send(right, tag, std::as_bytes(scratch.last(values)));
-    ring.await(*receive, left, "measuring of links");
+    ring.await(*receive, left, "link measurement");
     send->wait(ring.deadline());
   }
 

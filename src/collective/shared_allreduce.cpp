@@ -149,7 +149,7 @@ void SharedAllreduce::reduce_long(std::span<float> values, float factor) {
   arrive({.count = values.size(),
           .offset = *memory_.offset_of(std::as_bytes(mine)),
           .factor = factor});
-  if (group_.losses() == nullptr) {
+  if (group_.failures() == nullptr) {
     write_to_all(mine);
     copy(mine, values);
   } else {

@@ -14,12 +14,13 @@
 
 namespace syncopate {
 
-/// A value of an enumeration, and the name that it has on the command line. An enumeration whose values an option
-/// may take has a function `names_of` beside it:
+/// A value of an enumeration, and its name on the command line. A function `names_of` stands beside
+/// an enumeration that is the type of an option:
 ///
 ///     enum class Commit { barrier, overlap };
 ///     constexpr auto names_of(Commit) {
-///       return std::to_array<Named<Commit>>({{"barrier", Commit::barrier}, {"overlap", Commit::overlap}});
+///       return std::to_array<Named<Commit>>(
+///           {{"barrier", Commit::barrier}, {"overlap", Commit::overlap}});
 ///     }
 template <class Enum>
 struct Named {
@@ -54,8 +55,8 @@ Enum value_named(std::string_view wanted) {
   throw InternalError("a name that was not checked: " + std::string(wanted));
 }
 
-/// An option whose values have the type T: bool, std::uint32_t, double, std::optional<double>, or an enumeration whose
-/// values have names.
+/// An option whose values have the type T: bool, std::uint32_t, double, std::optional<double>, or
+/// an enumeration whose values have names.
 template <class T>
 struct Option {
   std::string_view name;
@@ -179,7 +180,8 @@ struct OptionTraits<std::optional<Enum>> {
   }
 };
 
-/// What the command line, the configuration file and help texts are told of an option.
+/// The declaration of `option` without its type, for command line, configuration file and help
+/// texts.
 template <class T>
 OptionSpec spec_of(const Option<T>& option) {
   OptionSpec spec{.name = option.name,

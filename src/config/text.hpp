@@ -8,10 +8,11 @@
 #include <system_error>
 #include <vector>
 
-/// How the text of an option's value is read, and what an error says of a misspelt name.
+/// Reading of option values from text, and suggestions for misspelt names.
 namespace syncopate {
 
-/// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin with a number.
+/// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin
+/// with a number.
 template <class Number>
 struct LeadingNumber {
   Number number{};
@@ -29,7 +30,8 @@ std::optional<LeadingNumber<Number>> leading_number(std::string_view text) {
   return found;
 }
 
-/// The number that all of `text` is; empty for any other text. A floating number may be infinite or NaN.
+/// The number that all of `text` is; empty for any other text. A floating number may be infinite or
+/// NaN.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   const auto found = leading_number<Number>(text);
@@ -45,8 +47,8 @@ std::vector<std::string_view> entries_of(std::string_view list);
 /// "a, b or c". `names` holds at least one name.
 std::string alternatives(std::span<const std::string_view> names);
 
-/// The candidate most like `word`, when that is near enough to be what was meant, else empty.
-/// Near: an edit distance of at most a third of the word's length, or one is a prefix of the other.
+/// The candidate nearest to `word`; empty where none is near. Near means an edit distance of at
+/// most a third of the length of `word`, or that one of the two is a prefix of the other.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
 /// "; did you mean 'ssgd'?", or nothing when no candidate is near.

@@ -25,22 +25,23 @@ struct Interval {
 
 /// A table of a TOML file, read strictly.
 ///
-/// Every error is a ConfigError of one line that begins with `file:line:column`. An absent key is an
-/// empty result; a value of another type, or out of range, is refused.
+/// Every error is a ConfigError of one line that begins with `file:line:column`. An absent key is
+/// an empty result; a value of another type, or out of range, is refused.
 class TomlTable {
  public:
   /// Reads a file. `title` names its table in messages: "a cluster file"; it may be empty.
   /// Errors: ConfigError, when the file is not TOML; DataError, when it cannot be read.
   static TomlTable read(const std::filesystem::path& path, std::string title);
-  /// Reads a text. `source` stands for the file in messages. Errors: ConfigError, when the text is not TOML.
+  /// Reads a text. `source` stands for the file in messages. Errors: ConfigError, when the text is
+  /// not TOML.
   static TomlTable parse(std::string_view text, std::string source, std::string title);
 
   /// Refuses every key but `keys`, and suggests the nearest of them.
   void allow(std::initializer_list<std::string_view> keys) const;
 
-  /// Passes each key and its value to `set`, in the order of keys. The value of an array, a table or a date is
-  /// empty. A ConfigError of `set` gets the position of the value. Where `set` returns false, the key is refused,
-  /// and the nearest of `known` is suggested.
+  /// Passes each key and its value to `set`, in the order of keys. The value of an array, a table
+  /// or a date is empty. A ConfigError of `set` gets the position of the value. Where `set` returns
+  /// false, the key is refused, and the nearest of `known` is suggested.
   using SetValue = std::function<bool(std::string_view key, const OptionValue& value)>;
   void for_each(const SetValue& set, std::span<const std::string_view> known) const;
 

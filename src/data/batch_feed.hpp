@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-/// A place in the training data: a step within an epoch.
+/// A position in the training data: a step within an epoch.
 struct FeedPosition {
   Epoch epoch;
   std::uint64_t step = 0;  ///< below `steps_per_epoch`
@@ -18,18 +18,18 @@ struct FeedPosition {
   friend bool operator==(const FeedPosition&, const FeedPosition&) = default;
 };
 
-/// Which samples one worker trains on at which step.
+/// Assigns the samples of each step to one worker.
 ///
-/// Where parts are drawn again each epoch, an epoch has as many steps on every worker: as many as the
-/// one takes that needs the most. A worker whose part is used up before gets empty batches until the
-/// epoch's end; the last, partial batch of a part is trained on. So every sample is trained on exactly
-/// once per epoch.
+/// Where parts are drawn again each epoch, every worker takes the same number of steps in an epoch:
+/// the number that the slowest of them needs for its part. A worker that has finished its part gets
+/// empty batches until the end of the epoch. The last batch of a part may be partial. So every
+/// sample is trained on exactly once per epoch.
 ///
 /// Where every worker keeps its part, an epoch has as many steps as the mini-batches of all workers
-/// together take for all samples. A worker passes over its part again and again, in another order each
-/// time, however large it is: so every step has samples of every part.
+/// together need for all samples. A worker passes over its part repeatedly, in a different order
+/// each time. So every step has samples of every part.
 ///
-/// Pure: what a position holds follows from the constructor's arguments alone.
+/// Pure: the batch of a position follows from the constructor's arguments alone.
 class BatchFeed {
  public:
   /// `batch_sizes` are those of all workers, by rank: they decide the length of an epoch.

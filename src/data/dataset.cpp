@@ -52,7 +52,8 @@ std::vector<std::string> all_names() {
   return names;
 }
 
-/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown name.
+/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown
+/// name.
 const IdxDataset* files_of(const std::string& name) {
   const auto* const found = std::ranges::find(idx_datasets, name, &IdxDataset::name);
   if (found != std::end(idx_datasets)) {
@@ -130,7 +131,7 @@ Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& ch
           which == Which::train ? none : load_set(kind, folder, "t10k")};
 }
 
-/// What each pixel value becomes.
+/// The normalised value of each pixel value.
 std::array<float, 256> normalisation(const Dataset& dataset) {
   std::array<float, 256> normalised{};
   for (std::size_t pixel = 0; pixel < normalised.size(); ++pixel) {

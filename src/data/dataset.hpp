@@ -24,7 +24,7 @@ struct Dataset {
   std::string name;
   std::uint32_t classes = 0;
   float mean = 0;                ///< of the training set's values, scaled to [0, 1]
-  float standard_deviation = 1;  ///< likewise
+  float standard_deviation = 1;  ///< of the training set's values
   ImageSet train;
   ImageSet test;
 };
@@ -32,16 +32,17 @@ struct Dataset {
 /// The sets to load: a worker needs `train` alone, an evaluator `test` alone.
 enum class Which { both, train, test };
 
-/// What `--data` accepts, in the order in which help texts list it.
+/// The names that `--data` takes, in the order of help texts.
 std::span<const std::string> dataset_names();
 
-/// Whether a dataset is read from files, which `--data-dir` can name. Errors: ConfigError, for an unknown name.
+/// Whether a dataset is read from files, which `--data-dir` can name. Errors: ConfigError, for an
+/// unknown name.
 bool reads_files(const std::string& name);
 
 /// Loads a dataset by name: `fashion-mnist`, `mnist` or `synthetic`.
 ///
 /// `folder` holds the IDX files, gzipped or not (an unpacked one is preferred); empty means the
-/// place where Debian's package of that dataset puts them. `synthetic` needs no files: ten classes
+/// folder where Debian's package of that dataset puts them. `synthetic` needs no files: ten classes
 /// of noisy 28×28 patterns, always the same. A set that was not asked for has the shape of the
 /// other and no samples; everything else is the same whichever was asked for.
 ///
@@ -56,8 +57,8 @@ Dataset load_dataset(const std::string& name, const std::filesystem::path& folde
 /// often, always the same. A nearest-mean classifier gets about eight in ten right.
 Dataset make_synthetic(Which which);
 
-/// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and standard
-/// deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
+/// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and
+/// standard deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
 /// Errors: InternalError, for an index that the set does not have.
 void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
             Batch& batch);

@@ -16,7 +16,7 @@ struct Refusal {
 
 inline constexpr const char* fetch_again = "the file is damaged: fetch it again";
 
-/// Throws the DataError that names the file and says why, on one line.
+/// Throws a DataError of one line with the file and the reason.
 [[noreturn]] void refuse(const std::filesystem::path& path, const Refusal& why);
 
 /// An array of bytes with its dimensions, outermost first.

@@ -14,8 +14,8 @@ namespace syncopate {
 struct PartitionOptions {
   std::uint64_t seed = 0;
   Split split{};
-  /// One per worker, positive, in any unit: 1, 1, 0.5 or 64, 64, 32. With split iid parts are in this
-  /// proportion; with the others they follow the classes.
+  /// One per worker, positive, in any unit: 1, 1, 0.5 or 64, 64, 32. With split iid parts are in
+  /// this proportion; with the others they follow the classes.
   std::vector<double> shares;
   std::vector<std::uint32_t> least = {};  ///< samples of each worker's part; empty: one each
 };
@@ -26,9 +26,9 @@ struct PartitionOptions {
 /// from the seed and the epoch, so every worker computes its own without asking, and a resumed run
 /// finds the same.
 ///
-/// With split iid an epoch is one permutation of all samples, cut into parts of sizes proportional to
-/// the shares (largest remainder, so a tiny share may get none). With the other splits every worker
-/// keeps its samples for the whole job, in another order each epoch: `parts_by_class`, or
+/// With split iid an epoch is one permutation of all samples, cut into parts of sizes proportional
+/// to the shares (largest remainder, so a tiny share may get none). With the other splits every
+/// worker keeps its samples for the whole job, in another order each epoch: `parts_by_class`, or
 /// `dirichlet_parts`, whose proportions are drawn again, up to 100 times, until each part has its
 /// least size.
 class Partition {

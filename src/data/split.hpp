@@ -45,16 +45,16 @@ bool is_dirichlet(std::string_view text);
 using Parts = std::vector<std::vector<std::uint32_t>>;
 
 /// Sizes proportional to `shares` whose sum is `samples`, by largest remainder: each share gets the
-/// whole part of its quota, and the largest fractions, lower ranks first, one sample more. The shares
-/// are finite, not negative, and not all 0.
+/// whole part of its quota, and the largest fractions, lower ranks first, one sample more. The
+/// shares are finite, not negative, and not all 0.
 std::vector<std::size_t> apportion(std::size_t samples, std::span<const double> shares);
 
 /// Splits whole classes evenly over `workers`. Classes are dealt in the order of their sizes, the
 /// largest first: each to the worker with the fewest classes, of these to the one with the fewest
 /// samples, of these to the lowest rank. So the numbers of classes differ by one at most.
 ///
-/// With more workers than classes every worker holds samples of one class: each further worker joins
-/// the class with the most samples per worker, and the workers of a class share it evenly.
+/// With more workers than classes every worker holds samples of one class: each further worker
+/// joins the class with the most samples per worker, and the workers of a class share it evenly.
 ///
 /// Invariant: every sample is in exactly one part.
 Parts parts_by_class(std::span<const std::uint8_t> labels, std::uint32_t workers);

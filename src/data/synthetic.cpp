@@ -36,7 +36,7 @@ Pattern draw_pattern(Random random) {
   return pattern;
 }
 
-/// Eight uniform bytes per draw: noise is what most of the time goes into.
+/// Eight uniform bytes per draw, because drawing noise takes most of the time.
 class NoiseBytes {
  public:
   explicit NoiseBytes(Random& random) : random_(random) {}

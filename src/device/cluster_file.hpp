@@ -9,7 +9,7 @@
 
 namespace syncopate {
 
-/// A link as the simulator prices it: a message takes `latency` plus its bytes over `bandwidth`.
+/// The cost of a link in the simulator: a message takes `latency` plus its bytes / `bandwidth`.
 struct LinkProfile {
   double bandwidth = 1.25e9;  ///< bytes per second
   Duration latency = std::chrono::microseconds(50);
@@ -26,7 +26,7 @@ struct ClusterFile {
 /// Reads a cluster file (TOML).
 ///
 ///     name = "mixed"                 # default: the file's name
-///     batch_samples = 64             # what seconds_per_batch refers to; default 64
+///     batch_samples = 64             # samples of seconds_per_batch; default 64
 ///     [[devices]]
 ///     name = "gpu-new"               # default: "device-" and the first rank
 ///     count = 2                      # default 1

@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-/// Bounded by thirty years, so that sums of a few stay within `Duration`.
+/// At most thirty years, so that the sum of a few durations fits into `Duration`.
 Duration bounded(double seconds) {
   constexpr double longest = 1e9;
   return from_seconds(std::min(seconds, longest));

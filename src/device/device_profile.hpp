@@ -16,8 +16,8 @@ struct PauseProfile {
   Duration lasting{};  ///< shorter than `every`: no two outages at a time
 };
 
-/// How fast a device is: what paces an emulated device in real time and prices a step in the
-/// simulator.
+/// The speed of a device. It paces an emulated device in real time, and is the cost of a step in
+/// the simulator.
 struct DeviceProfile {
   std::string name;       ///< "gpu-new"
   Duration batch_time{};  ///< to compute one mini-batch of `batch_samples`, update included
@@ -44,25 +44,25 @@ class DevicePacer {
   /// Errors: ConfigError, for a time scale not above 0 or outages not shorter than their interval.
   explicit DevicePacer(Options options);
 
-  /// What a step over `samples` samples takes on the average, outages apart: the budget that a
-  /// machine must keep to in order to emulate the device.
+  /// The mean time of a step over `samples` samples, without outages: the time limit of a machine
+  /// that emulates the device.
   Duration mean_step_time(std::uint32_t samples) const;
 
   /// The end of `step` over `samples` samples begun at `start` of the training clock.
   ///
-  /// The time is `mean_step_time` · exp(σ·z − σ²/2) with z standard normal and σ² = ln(1 + jitter²):
-  /// log-normal, of mean 1 and standard deviation `jitter`. The device does nothing during its
-  /// outages: the end moves back by their overlap with the step.
+  /// The time is `mean_step_time` · exp(σ·z − σ²/2) with z standard normal and σ² = ln(1 +
+  /// jitter²): log-normal, of mean 1 and standard deviation `jitter`. The device does nothing
+  /// during its outages: the end moves back by their overlap with the step.
   Duration end_of_step(Step step, std::uint32_t samples, Duration start) const;
 
   struct Ended {
-    Duration ended{};    ///< of the training clock, by `end_of_step`
-    Duration held_up{};  ///< after it, by others: for messages, for workers who were not there yet
+    Duration ended{};           ///< of the training clock, by `end_of_step`
+    Duration held_up{};         ///< after it, waiting for messages and for other workers
     std::uint32_t samples = 0;  ///< of that step
   };
-  /// When the device begins the step after this one, where the machine that emulates it is there at `now`: as soon
-  /// as nothing holds it up, so that a machine that was late makes up for it with the next step. What it is late by
-  /// more than a step of that size is lost.
+  /// The start of the next step on the emulated device, at time `now` of the emulating machine. The
+  /// device starts as soon as it does not wait for others, so a late machine catches up in the next
+  /// step. A delay beyond the length of one step is not caught up.
   Duration begin_after(const Ended& step, Duration now) const;
 
  private:

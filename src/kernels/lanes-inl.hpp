@@ -28,7 +28,11 @@ HWY_INLINE void for_lanes(size_t count, const Body& body) {
   const size_t width = hn::Lanes(vectors);
   const size_t strand = count / (strands * width) * width;
   for (size_t i = 0; i < strand; i += width) {
-    for (size_t begin = 0; begin < strands * strand; begin += strand) body(vectors, begin + i);
+    if constexpr (strands == 1) {
+      body(vectors, i);
+    } else {
+      for (size_t begin = 0; begin < strands * strand; begin += strand) body(vectors, begin + i);
+    }
   }
   for (size_t i = strands * strand; i < count; ++i) body(single, i);
 }

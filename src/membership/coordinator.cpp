@@ -65,7 +65,8 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
       if (member) {
         observer_.heartbeat_received(*member, message.heartbeat());
       }
-      return membership_.heard(from, message.heartbeat(), world_.now());
+      membership_.on_heartbeat(from, message.heartbeat(), world_.now());
+      return {};
     case wire::ToCoordinator::kArrived: return handle_arrival(from, message.arrived());
     case wire::ToCoordinator::kMissing:
       return membership_.missing(from, message.missing(), world_.now());
@@ -237,7 +238,8 @@ void Coordinator::stop_if_requested() {
   send_to_all(message);
 }
 
-/// The samples of the job are complete: every worker stops at once, and cancels its step in progress.
+/// The samples of the job are complete: every worker stops at once, and cancels its step in
+/// progress.
 void Coordinator::stop_when_complete() {
   if (complete_ || !membership_.view()) {
     return;

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-/// Observes a job at its coordinator, and may end it. Called from the coordinator's own task, in the
-/// order of events.
+/// Observes a job at its coordinator, and may end it. Called from the coordinator's own task, in
+/// the order of events.
 class JobObserver {
  public:
   virtual ~JobObserver() = default;

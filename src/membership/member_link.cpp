@@ -61,7 +61,7 @@ MemberLink::MemberLink(World& world, Options options)
       options_(std::move(options)),
       changed_(world.make_event()),
       heartbeat_now_(world.make_event()),
-      stop_asked_(world.make_event()) {
+      stop_requested_(world.make_event()) {
   options_.join.set_address(world.transport().address());
 }
 
@@ -75,8 +75,8 @@ const View& MemberLink::join() {
   send(message);
   receive_loop_ = world_.spawn("control", [this] { receive(); });
   heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
-  wait_until([this] { return received_view_.has_value(); });
-  view_ = *received_view_;
+  wait_until([this] { return state_.view().has_value(); });
+  view_ = *state_.view();
   for (const Member& member : view_.members) {
     if (member.node != world_.transport().self()) {
       world_.transport().introduce(member.node, member.address);
@@ -84,33 +84,43 @@ const View& MemberLink::join() {
   }
   const std::scoped_lock lock(mutex_);
   introduced_ = true;
-  std::for_each(dropped_.begin(), dropped_.end(), [this](const auto& gone) { give_up(gone); });
+  for (const wire::Dropped& worker : state_.dropped()) {
+    give_up(worker);
+  }
   return view_;
 }
 
-/// The node may hang in the middle of a message; whoever waits for the rest must not.
-void MemberLink::give_up(const wire::Dropped& gone) {
-  world_.transport().give_up(NodeId{gone.node()});
+/// The worker may hang in the middle of a message; a task that waits for the rest of it must not.
+void MemberLink::give_up(const wire::Dropped& worker) {
+  world_.transport().give_up(NodeId{worker.node()});
 }
 
-void MemberLink::set_status(const wire::Heartbeat& status) {
-  const std::scoped_lock lock(mutex_);
-  status_ = status;
+void MemberLink::set_status_source(std::function<wire::Heartbeat()> source) {
+  const std::scoped_lock lock(status_mutex_);
+  status_source_ = std::move(source);
+}
+
+wire::Heartbeat MemberLink::pull_status() {
+  const std::scoped_lock lock(status_mutex_);
+  if (status_source_) {
+    last_status_ = status_source_();
+  }
+  return last_status_;
 }
 
 std::optional<std::string> MemberLink::stop_reason() const {
   const std::scoped_lock lock(mutex_);
-  return stop_reason_;
+  return state_.stop_reason();
 }
 
 bool MemberLink::job_is_complete() const {
   const std::scoped_lock lock(mutex_);
-  return complete_;
+  return state_.is_complete();
 }
 
 bool MemberLink::sleep_unless_stopped(TimePoint when) {
   while (world_.now() < when && !stop_reason()) {
-    stop_asked_->wait(when);
+    stop_requested_->wait(when);
   }
   return !stop_reason();
 }
@@ -123,25 +133,24 @@ void MemberLink::report_complete() {
 
 std::optional<double> MemberLink::speed_share() const {
   const std::scoped_lock lock(mutex_);
-  return speed_share_;
+  return state_.speed_share();
 }
 
 void MemberLink::check() const {
   const std::scoped_lock lock(mutex_);
-  if (ended_) {
-    std::rethrow_exception(ended_);
+  if (state_.ended()) {
+    std::rethrow_exception(state_.ended());
   }
 }
 
 std::vector<wire::Dropped> MemberLink::take_dropped() {
   const std::scoped_lock lock(mutex_);
-  const std::size_t told = std::exchange(taken_, dropped_.size());
-  return {dropped_.begin() + static_cast<std::ptrdiff_t>(told), dropped_.end()};
+  return state_.take_dropped();
 }
 
 void MemberLink::barrier() {
   const std::uint64_t mine = arrive();
-  wait_until([this, mine] { return released_ >= mine; });
+  wait_until([this, mine] { return state_.released() >= mine; });
 }
 
 wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pacer,
@@ -156,10 +165,10 @@ wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pa
   do {
     known = lost().size();
     on_loss();
-    wait_until([&] { return released_ >= mine || dropped_.size() > known; });
+    wait_until([&] { return state_.released() >= mine || state_.dropped().size() > known; });
   } while (lost().size() > known);
   const std::scoped_lock lock(mutex_);
-  return released_pacer_;
+  return state_.pacer();
 }
 
 std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
@@ -195,11 +204,7 @@ void MemberLink::report(const wire::Checkpoint& checkpoint) {
 
 std::vector<Rank> MemberLink::lost() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<Rank> ranks;
-  for (const wire::Dropped& gone : dropped_) {
-    ranks.push_back(Rank{gone.rank()});
-  }
-  return ranks;
+  return state_.lost();
 }
 
 Duration MemberLink::report_wait(const LongWait& wait) {
@@ -207,9 +212,9 @@ Duration MemberLink::report_wait(const LongWait& wait) {
   wire::ToCoordinator message;
   wire::Missing& missing = *message.mutable_missing();
   missing = to_wire(wait);
+  missing.set_step(pull_status().step());
   {
     const std::scoped_lock lock(mutex_);
-    missing.set_step(status_.step());
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
@@ -224,7 +229,7 @@ Duration MemberLink::report_wait(const LongWait& wait) {
   return *report->more;
 }
 
-/// To a report that has been given up nothing is to be said.
+/// An answer to a report that was given up has no effect.
 void MemberLink::extend(const wire::MoreTime& answer) {
   const auto report = unanswered_.find(answer.wait());
   if (report != unanswered_.end()) {
@@ -241,7 +246,7 @@ void MemberLink::finished() {
 
 bool MemberLink::all_finished() const {
   const std::scoped_lock lock(mutex_);
-  return last_barrier_ && released_ >= *last_barrier_;
+  return last_barrier_ && state_.released() >= *last_barrier_;
 }
 
 bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
@@ -258,7 +263,7 @@ bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
 void MemberLink::fail(const std::exception& error) {
   const std::exception_ptr original = std::current_exception();
   wire::ToCoordinator message;
-  // Who was lost, and why, the coordinator finds out by itself.
+  // The coordinator finds out by itself which peer was lost, and why.
   if (!dynamic_cast<const PeerLost*>(&error)) {
     *message.mutable_abort() = to_abort(error);
     send(message);
@@ -295,16 +300,13 @@ void MemberLink::send_heartbeats() {
   try {
     for (;;) {
       wire::ToCoordinator message;
-      {
-        const std::scoped_lock lock(mutex_);
-        *message.mutable_heartbeat() = status_;
-      }
+      *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
       send(message);
       heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }
   } catch (const Error&) {
-    // The node was cancelled: `listen` or `end_tasks` did it and told why.
+    // `receive` or `end_tasks` has cancelled the node, with the reason.
     return;
   }
 }
@@ -333,7 +335,7 @@ void MemberLink::receive() {
 void MemberLink::end_job(const std::exception_ptr& why) {
   {
     const std::scoped_lock lock(mutex_);
-    ended_ = ended_ ? ended_ : why;
+    state_.end(why);
   }
   world_.cancel(why);
 }
@@ -341,29 +343,17 @@ void MemberLink::end_job(const std::exception_ptr& why) {
 void MemberLink::handle(const wire::FromCoordinator& message) {
   {
     const std::scoped_lock lock(mutex_);
+    state_.apply(message);
     switch (message.body_case()) {
-      case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
-      case wire::FromCoordinator::kReleased: pass(message.released()); break;
       case wire::FromCoordinator::kPace: dispatch(message); break;
-      case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
-      case wire::FromCoordinator::kStop:
-        stop_reason_ = message.stop().reason();
-        complete_ = complete_ || message.stop().complete();
-        break;
       case wire::FromCoordinator::kMoreTime: extend(message.more_time()); break;
-      case wire::FromCoordinator::kAbort:
-        ended_ = to_error(message.abort());
-        world_.cancel(ended_);
-        break;
+      case wire::FromCoordinator::kAbort: world_.cancel(state_.ended()); break;
       case wire::FromCoordinator::kDropped:
-        dropped_.push_back(message.dropped());
         if (introduced_) {
           give_up(message.dropped());
         }
         break;
-      case wire::FromCoordinator::kJob:
-      case wire::FromCoordinator::BODY_NOT_SET:
-        throw ProtocolError("the coordinator sent a control message that nobody asked for");
+      default: break;
     }
   }
   changed_->notify();
@@ -371,7 +361,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     heartbeat_now_->notify();  // from here on as in a run that is resumed
   }
   if (message.has_stop()) {
-    stop_asked_->notify();
+    stop_requested_->notify();
   }
 }
 
@@ -384,15 +374,6 @@ void MemberLink::dispatch(const wire::FromCoordinator& message) const {
   const auto handler = handlers_.find(message.body_case());
   if (handler != handlers_.end() && handler->second) {
     handler->second(message);
-  }
-}
-
-/// What was said of the pace before a restart is not said in a run that is resumed there.
-void MemberLink::pass(const wire::Released& released) {
-  released_ = released.barrier();
-  if (released.restarts()) {
-    released_pacer_ = released.pacer();
-    speed_share_.reset();
   }
 }
 

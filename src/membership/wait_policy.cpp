@@ -8,7 +8,7 @@ namespace {
 
 constexpr Duration least_extension = std::chrono::milliseconds(50);
 
-/// A worker's word, kept within what `Duration` can add up.
+/// Limits the value from a worker's heartbeat to what sums of `Duration` can hold.
 Duration bounded(double seconds) {
   constexpr double longest = 1e8;
   return std::isfinite(seconds) ? from_seconds(std::clamp(seconds, 0.0, longest))
@@ -78,7 +78,7 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
 }
 
-/// A wait for workers that are all gone ends by itself: the group, or the server, is about to learn of it.
+/// A wait for workers that are all gone ends by itself, once the group or the server knows.
 WaitPolicy::Verdict WaitPolicy::give_up(const Report& report, TimePoint now) {
   std::vector<NodeId> awaited = report.awaited;
   std::erase_if(awaited, [this](NodeId node) { return !workers_.contains(node); });
@@ -110,7 +110,7 @@ std::vector<NodeId> WaitPolicy::hanging(TimePoint now) const {
   return nodes;
 }
 
-/// Of these, the workers that are no longer waited for and report no wait themselves.
+/// Those of `nodes` that are past their due time and report no wait themselves.
 std::vector<NodeId> WaitPolicy::idle_of(const std::vector<NodeId>& nodes, TimePoint now) const {
   std::vector<NodeId> idle;
   std::ranges::copy_if(nodes, std::back_inserter(idle), [&](NodeId node) {
@@ -121,7 +121,7 @@ std::vector<NodeId> WaitPolicy::idle_of(const std::vector<NodeId>& nodes, TimePo
   return idle;
 }
 
-/// When the first of those that the reporter may wait for is no longer waited for.
+/// The first due time of the workers that the reporter may wait for.
 std::optional<TimePoint> WaitPolicy::next_due(NodeId reporter, TimePoint now) const {
   std::optional<TimePoint> next;
   for (const auto& [node, worker] : workers_) {
@@ -132,7 +132,7 @@ std::optional<TimePoint> WaitPolicy::next_due(NodeId reporter, TimePoint now) co
   return next;
 }
 
-/// Reports come at least twice a limit, so that no verdict comes much later than it could.
+/// A wait is reported at least twice in its limit, so that no verdict is much too late.
 WaitPolicy::Verdict WaitPolicy::extend(NodeId reporter, Duration wanted, TimePoint now) {
   const Duration longest = std::max(options_.wait_limit / 2, least_extension);
   const Duration more = std::clamp(wanted, least_extension, longest);

@@ -19,7 +19,7 @@ constexpr auto names_of(Optimizer) {
   });
 }
 
-/// What the options must know of an optimizer without libtorch.
+/// The facts about an optimizer that options need without libtorch.
 struct OptimizerSpec {
   double usual_learning_rate = 0;  ///< the rate that a job starts with by default
   bool reads_momentum = false;

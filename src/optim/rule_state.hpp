@@ -12,14 +12,14 @@
 
 namespace syncopate {
 
-/// Everything that an optimizer remembers between steps, for checkpoints.
+/// The state of an optimizer between steps, for checkpoints.
 struct OptimizerState {
   std::map<std::string, std::vector<float>> slots;  ///< "momentum_buffer": one value per parameter
   std::map<std::string, std::int64_t> counters;     ///< "step"
 };
 
-/// What a rule remembers of a range of parameters between steps: slots of one value per parameter,
-/// all 0 at first, and, if it counts them, its steps.
+/// The memory of a rule for a range of parameters: slots of one value per parameter, all 0 at
+/// first, and the number of steps, if the rule counts them.
 class RuleMemory {
  public:
   struct Form {
@@ -30,15 +30,15 @@ class RuleMemory {
 
   RuleMemory(Form form, std::size_t values);
 
-  /// `range` of the slot at place `slot` of the form.
+  /// `range` of the slot with this index in the form.
   std::span<float> part(std::size_t slot, ValueRange range);
 
   void begin_step() { ++steps_; }
   std::int64_t steps() const { return steps_; }
 
   OptimizerState state() const;
-  /// Goes on from `state`; an empty one is that before the first step.
-  /// Errors: DataError, when it is that of another rule or range; nothing has changed then.
+  /// Continues from `state`. An empty state is that before the first step.
+  /// Errors: DataError, for the state of another rule or range; the memory is unchanged then.
   void load(const OptimizerState& state);
 
  private:

@@ -33,8 +33,9 @@ class Schedule {
     double factor = 1;         ///< f
   };
 
-  /// Errors: ConfigError, one line with the option: a rate or `epochs` not above 0; a warm-up not in [0, E]; for
-  ///         `step`, s not above 0 or f not in (0, 1]; for `cosine`, f not in [0, 1].
+  /// Errors: ConfigError, one line with the option: a rate or `epochs` not above 0; a warm-up not
+  ///         in [0, E]; for `step`, s not above 0 or f not in (0, 1]; for `cosine`, f not in [0,
+  ///         1].
   explicit Schedule(const Options& options);
 
   /// The rate after `epoch` ≥ 0 epochs, fractions included.

@@ -10,9 +10,10 @@ namespace syncopate {
 
 /// Estimates how long a step of a device takes, from the steps that it has done.
 ///
-/// The estimate is a moving mean of seconds per sample (weight 0.3 on the newest). A step at more than
-/// twice, or less than half, the median of the last five is an outlier. The estimate ignores a single
-/// outlier, since devices stall now and then, and starts again from the second of two in a row.
+/// The estimate is a moving mean of seconds per sample (weight 0.3 on the newest). A step at more
+/// than twice, or less than half, the median of the last five is an outlier. The estimate ignores a
+/// single outlier, since devices stall now and then, and starts again from the second of two in a
+/// row.
 ///
 /// The spread is a moving mean of relative distances from the estimate. Normally distributed values
 /// lie √(2/π) = 0.8 standard deviations from their mean on average.

@@ -12,17 +12,18 @@
 namespace syncopate {
 
 /// The state server of ESync (Li et al. 2019), by which devices of unequal speed reach a
-/// synchronization at the same time: it decides after how many local steps each worker synchronizes,
-/// and the size of these steps. A pure state machine: reports and moments in, decisions out.
+/// synchronization at the same time: it decides after how many local steps each worker
+/// synchronizes, and the size of these steps. A pure state machine: reports and moments in,
+/// decisions out.
 ///
-/// Messages go one way, so the pacer decides ahead: a worker receives "synchronize after k + 1 steps"
-/// while it computes step k + 1. No step is wasted, and no device waits for an answer.
+/// Messages go one way, so the pacer decides ahead: a worker receives "synchronize after k + 1
+/// steps" while it computes step k + 1. No step is wasted, and no device waits for an answer.
 ///
-/// c_i is the estimated time of a step of worker i, k_i the steps that it has done in this round, e_i
-/// the moment at which its current step is expected to end (not before now), ε the margin (of the
-/// slowest worker's estimate, or `Options::margin`: the paper's is 0.5 s), q the time of a
-/// synchronization. The current step began at the last report, or, where workers do not overlap, the
-/// first one of a round when the synchronization before it had ended: at its last entry + q.
+/// c_i is the estimated time of a step of worker i, k_i the steps that it has done in this round,
+/// e_i the moment at which its current step is expected to end (not before now), ε the margin (of
+/// the slowest worker's estimate, or `Options::margin`: the paper's is 0.5 s), q the time of a
+/// synchronization. The current step began at the last report, or, where workers do not overlap,
+/// the first one of a round when the synchronization before it had ended: at its last entry + q.
 ///
 /// `paper` (algorithm 2), with s = argmax c_i: worker i synchronizes after k_i + 1 steps when
 ///         - i = s, or
@@ -30,21 +31,22 @@ namespace syncopate {
 ///         - e_i + c_i + ε > e_s, so that there is no time for another step.
 ///         The first round is one step of each worker (`first_pace`).
 /// `timed`: round r is planned to end at F_r (`RoundPlan`), the first one T after every worker has
-///         reported. Worker i synchronizes after the step that is expected to end nearest to F_r, if
-///         workers overlap; else after the last step that ends by F_r; after one step at least. T is
-///         `round_time`, or `shortest_round`; sizes of steps are those of `fitting_samples` in T (in
-///         T − q without overlap); until all have reported, in the `shortest_round` of those that
-///         have.
+///         reported. Worker i synchronizes after the step that is expected to end nearest to F_r,
+///         if workers overlap; else after the last step that ends by F_r; after one step at least.
+///         T is `round_time`, or `shortest_round`; sizes of steps are those of `fitting_samples` in
+///         T (in T − q without overlap); until all have reported, in the `shortest_round` of those
+///         that have.
 ///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///
-/// Invariants: the pacer decides one `sync_after` per worker and round, of at least one step, and only
-///             for the round whose synchronization is next: after every worker present has entered
-///             the one before. A round has one synchronization; every worker present enters it once.
-/// Liveness:   while the workers present go on with their steps, the pacer decides for each in finite
-///             time, whatever the estimates are. No worker waits for one that is gone.
-/// Order:      a worker's reports in the order of its steps. A moment before the latest one counts as
-///             the latest.
+/// Invariants: the pacer decides one `sync_after` per worker and round, of at least one step, and
+///             only for the round whose synchronization is next: after every worker present has
+///             entered the one before. A round has one synchronization; every worker present enters
+///             it once.
+/// Liveness:   while the workers present go on with their steps, the pacer decides for each in
+///             finite time, whatever the estimates are. No worker waits for one that is gone.
+/// Order:      a worker's reports in the order of its steps. A moment before the latest one counts
+///             as the latest.
 /// Thread:     one at a time.
 class Pacer {
  public:
@@ -58,7 +60,8 @@ class Pacer {
     std::uint64_t done = 0;                   ///< rounds before, in a run that is resumed
   };
 
-  /// All workers are present. Errors: ConfigError, for a batch size of 0 or a round time not above 0.
+  /// All workers are present.
+  /// Errors: ConfigError, for a batch size of 0 or a round time not above 0.
   explicit Pacer(Options options);
 
   /// A report of a worker that is gone has no effect.

@@ -59,13 +59,13 @@ struct FirstPace {
   std::optional<std::uint64_t> sync_after;  ///< in the worker's first round
 };
 
-/// Under `paper` whole mini-batches, of which the first ends the first round, as in the paper, where
-/// the first worker to report is the slowest known. Under `timed` probes, and no synchronization until
-/// all workers have reported.
+/// Under `paper` whole mini-batches, of which the first ends the first round, as in the paper,
+/// where the first worker to report is the slowest known. Under `timed` probes, and no
+/// synchronization until all workers have reported.
 FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
 
-/// The least share of a mini-batch that is worth a step: a sixteenth, and at least two samples, which
-/// the variance of BatchNorm needs.
+/// The least share of a mini-batch that is worth a step: a sixteenth, and at least two samples,
+/// which the variance of BatchNorm needs.
 std::uint32_t probe_samples(std::uint32_t batch_size);
 
 /// The state of a pacer, for observers.
@@ -88,8 +88,8 @@ struct PacerState {
   std::vector<Worker> workers = {};  ///< by rank
 };
 
-/// The share of each worker's speed in that of all, by rank: 0 for one that is gone. Empty until the
-/// speed of every worker present is known.
+/// The share of each worker's speed in that of all, by rank: 0 for one that is gone. Empty until
+/// the speed of every worker present is known.
 std::vector<double> speed_shares(const PacerState& state);
 
 /// The last decisions that a worker has received. Empty at first.

@@ -15,8 +15,8 @@ struct DeviceSpeed {
   std::uint32_t batch_size = 0;
 };
 
-/// The shortest round in which communication takes at most 5 %, the fastest device trains on a whole
-/// mini-batch, and the slowest on `probe_samples` of its own:
+/// The shortest round in which communication takes at most 5 %, the fastest device trains on a
+/// whole mini-batch, and the slowest on `probe_samples` of its own:
 ///
 ///     T = max(q / 0.05, q' + min_i(b_i c_i), q' + max_i(probe_samples(b_i) · c_i))
 ///
@@ -29,8 +29,8 @@ Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchroni
 Duration smoothed_round_time(Duration current, Duration wanted);
 
 /// Samples for each step of a device that has `time` for one: whole mini-batches if these fit, else
-/// the share that fits, at least `probe_samples`. Returns `current` if that is off by no more than a
-/// twentieth or three quarters of a sample, so that fluctuating times change no sizes.
+/// the share that fits, at least `probe_samples`. Returns `current` if that is off by no more than
+/// a twentieth or three quarters of a sample, so that fluctuating times change no sizes.
 std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current);
 
 /// When timed rounds end: round r at F_r = max(F_{r−1}, last entry into synchronization r−1) + T.
@@ -66,8 +66,8 @@ class RoundPlan {
   void open_next(TimePoint now);
   /// The next round begins at its plan, whatever came before.
   void restart();
-  /// Whether a device synchronizes after the step that ends at `end`, rather than after another step.
-  /// Requires `is_planned()`.
+  /// Whether a device synchronizes after the step that ends at `end`, rather than after another
+  /// step. Requires `is_planned()`.
   bool ends_round(TimePoint end, Duration step) const;
 
   const PaceEstimate& synchronizations() const { return synchronizations_; }

@@ -8,18 +8,18 @@
 #include <variant>
 #include <vector>
 
-#include "report/scoreboard.hpp"
+#include "report/summary.hpp"
 
-/// What a training job tells those who watch it: JSON objects, one a line, each with its kind under
-/// `event`. The coordinator writes them; `syncopate train --json` passes them on as they are.
+/// The events of a training job: JSON objects, one a line, each with its kind under `event`. The
+/// coordinator writes them; `syncopate train --json` prints them as they are.
 ///
 ///     {"event": "started", "run_dir", "scheme", "network", "data", "epochs", "target_accuracy",
 ///      "virtual_time", "workers": [{"rank", "device", "host", "pid"}]}
 ///     {"event": "status", "training_seconds", "samples", "epoch", "round", "loss", "throughput",
-///      "workers": [{"rank", "samples", "steps", "round", "phase", "compute", "communicate", "wait",
-///                   "samples_per_second"}]}
-///                 where workers are paced, "round_seconds" besides, and of each worker
-///                 "pace": {"step_seconds", "step_samples", "steps", "meet_after", "reason", "overdue"}
+///      "workers": [{"rank", "phase", "samples", "steps", "round", "compute", "communicate",
+///                   "wait", "samples_per_second"}]}
+///                 and, in a job that is paced, "round_seconds", and of each worker "pace":
+///                 {"step_seconds", "step_samples", "steps", "meet_after", "reason", "overdue"}
 ///     {"event": "evaluation", "round", "samples", "epoch", "training_seconds", "accuracy", "loss",
 ///      "evaluation_seconds", "batch_norm"}
 ///     {"event": "checkpoint", "path", "round"}
@@ -28,9 +28,10 @@
 ///     {"event": "failed", "kind", "error"}
 ///
 /// Seconds are of the training clock; `compute`, `communicate` and `wait` are shares of it; an
-/// accuracy is a share of the test set. `batch_norm` says with which statistics of BatchNorm a model was
-/// evaluated, and is null for a network without. A number that is not finite, such as the loss of a training
-/// that diverged, is null. `summary` is what `summary.json` holds. `finished` or `failed` is the last.
+/// accuracy is a share of the test set. `batch_norm` says with which statistics of BatchNorm a
+/// model was evaluated, and is null for a network without. A number that is not finite, such as the
+/// loss of a training that diverged, is null. `summary` is what `summary.json` holds. `finished` or
+/// `failed` is the last.
 namespace syncopate::events {
 
 struct Started {
@@ -52,13 +53,13 @@ struct Started {
 };
 
 struct Status {
-  /// What the pacer thinks of a worker, and what it has told it.
+  /// The pacer's estimate of a worker, and its last decision.
   struct Pace {
     double step_seconds = 0;  ///< estimated, of its next steps; 0: unknown
     std::uint32_t step_samples = 0;
     std::uint64_t steps = 0;                       ///< in this round
-    std::optional<std::uint64_t> meet_after = {};  ///< steps of this round, once that is decided
-    std::string reason = {};                       ///< of what it was told last, in words
+    std::optional<std::uint64_t> meet_after = {};  ///< steps of this round, once decided
+    std::string reason = {};                       ///< of the last decision, in words
     bool overdue = false;
   };
 
@@ -90,7 +91,7 @@ struct Checkpoint {
   std::uint64_t round = 0;
 };
 
-/// Something worth a line, in words.
+/// A message for the user.
 struct Note {
   std::string text;
 };
@@ -107,8 +108,8 @@ struct Failed {
 
 using Event = std::variant<Started, Status, EvaluationResult, Checkpoint, Note, Finished, Failed>;
 
-/// Reads one line. Fields that it does not know are passed over.
-/// Errors: ProtocolError, for a line that is no event, with the line.
+/// Reads one line, and ignores unknown fields.
+/// Errors: ProtocolError, which quotes the line, if it is no event.
 Event parse_event(std::string_view line);
 
 }  // namespace syncopate::events

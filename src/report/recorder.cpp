@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "pacer/pace_check.hpp"
+#include "telemetry/member_status.hpp"
 
 namespace syncopate {
 namespace {
@@ -88,9 +89,9 @@ void Recorder::view_installed(const View& view) {
 }
 
 void Recorder::heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) {
-  const bool before_first_round = leader().round() == 0;
+  const bool before_first_round = rounds() == 0;
   note_down(member, heartbeat);
-  const bool first_round = before_first_round && leader().round() > 0;
+  const bool first_round = before_first_round && rounds() > 0;
   if (first_round || clock_.now() >= next_status_) {
     next_status_ = clock_.now() + status_every;
     emit_status();
@@ -101,18 +102,12 @@ void Recorder::emit_status() {
   if (pace_log_) {
     pace_log_->flush();
   }
-  const wire::Heartbeat& job = leader();
   Json workers = Json::array();
   for (const auto& [rank, heartbeat] : members_.workers) {
     workers.push_back(status_of_worker(rank, heartbeat));
   }
-  Json status{{"event", "status"},
-              {"training_seconds", job.job_seconds()},
-              {"samples", job.job_samples()},
-              {"epoch", job.epoch()},
-              {"round", job.round()},
-              {"loss", job.loss()},
-              {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())}};
+  Json status{{"event", "status"}};
+  write_metrics(status, &MetricNames::status, metrics_in(keeper(), options_.metrics));
   if (pace_) {
     status["round_seconds"] = to_seconds(pace_->round_time);
   }
@@ -121,17 +116,8 @@ void Recorder::emit_status() {
 }
 
 Json Recorder::status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const {
-  const double session = heartbeat.session_seconds();
-  Json status{
-      {"rank", rank.value},
-      {"samples", heartbeat.session_samples()},
-      {"steps", heartbeat.step()},
-      {"round", heartbeat.round()},
-      {"phase", heartbeat.phase()},
-      {"compute", ratio(busy_seconds(heartbeat), session)},
-      {"communicate", ratio(heartbeat.communicate_seconds(), session)},
-      {"wait", ratio(heartbeat.wait_seconds(), session)},
-      {"samples_per_second", ratio(static_cast<double>(heartbeat.session_samples()), session)}};
+  Json status{{"rank", rank.value}, {"phase", heartbeat.phase()}};
+  write_metrics(status, &MetricNames::worker_status, metrics_in(heartbeat, options_.metrics));
   if (pace_) {
     status["pace"] = to_json(pace_->workers[rank.value]);
   }
@@ -146,12 +132,16 @@ void Recorder::note_down(const Member& member, const wire::Heartbeat& heartbeat)
   }
 }
 
-/// Where the job stands, as the one says who knows: the keeper of the model.
-const wire::Heartbeat& Recorder::leader() const {
+/// The last status of the member that keeps the model.
+const wire::Heartbeat& Recorder::keeper() const {
   const bool served = server_keeps_model(options_.config);
-  const auto& leaders = served ? members_.servers : members_.workers;
-  const auto found = leaders.find(Rank{0});
-  return found == leaders.end() ? wire::Heartbeat::default_instance() : found->second;
+  const auto& members = served ? members_.servers : members_.workers;
+  const auto found = members.find(Rank{0});
+  return found == members.end() ? wire::Heartbeat::default_instance() : found->second;
+}
+
+double Recorder::rounds() const {
+  return metrics_in(keeper())[Metric::rounds];
 }
 
 void Recorder::evaluated(const wire::Evaluation& evaluation) {
@@ -205,7 +195,7 @@ void Recorder::left(const Member& member, const wire::Leave& leave) {
 }
 
 void Recorder::dropped(const Member& member, const std::string& reason) {
-  members_.workers[member.rank];  // so that the summary has it, if only with nothing done
+  members_.workers[member.rank];  // the summary lists it even if it has reported nothing
   members_.dropped[member.rank] = reason;
   warn(reason + "; the job goes on without it");
 }
@@ -232,9 +222,10 @@ void Recorder::finish() {
                               .folder = options_.folder,
                               .view = view_,
                               .members = members_,
-                              .job = leader(),
+                              .job = keeper(),
                               .scoreboard = scoreboard_,
-                              .ended_because = ended_because()});
+                              .ended_because = ended_because(),
+                              .metrics = options_.metrics});
   write_file(options_.folder.summary(), result.dump(2) + "\n");
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
@@ -252,7 +243,7 @@ std::string Recorder::ended_because() const {
   if (all_stepped) {
     return "the limit of steps is reached";
   }
-  if (config.max_time && leader().epoch() < config.epochs) {
+  if (config.max_time && metrics_in(keeper())[Metric::epochs] < config.epochs) {
     return "the limit of time is reached";
   }
   return "every epoch is done";

@@ -9,16 +9,15 @@
 #include "job/spec/config.hpp"
 #include "membership/coordinator.hpp"
 #include "pacer/pacer_control.hpp"
-#include "report/pace_log.hpp"
 #include "report/run_folder.hpp"
-#include "report/scoreboard.hpp"
 #include "report/summary.hpp"
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate {
 
-/// The coordinator's memory of a training job: it hears of everything, tells those who watch
-/// (`report/events.hpp`), decides when the target is reached, and writes the summary.
+/// The coordinator's record of a training job: it receives every status and event, emits events for
+/// those who watch (`report/events.hpp`), decides when the target is reached, and writes the
+/// summary.
 class Recorder : public JobObserver, public PaceObserver {
  public:
   using Json = nlohmann::ordered_json;
@@ -29,10 +28,11 @@ class Recorder : public JobObserver, public PaceObserver {
     std::uint32_t cores = 1;  ///< of this machine, for the check of emulated devices
     bool resumed = false;
     std::function<void(const Json&)> emit;  ///< takes each event
-    std::function<bool()> interrupted;      ///< whether the user wants an end
+    std::function<bool()> interrupted;      ///< true once the user asks to stop
+    MetricTable metrics = all_metrics();
   };
 
-  /// `clock` says when it is time for another status; nothing else depends on it.
+  /// Status events are timed by `clock`; nothing else depends on it.
   Recorder(const Clock& clock, Options options);
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;
@@ -49,10 +49,10 @@ class Recorder : public JobObserver, public PaceObserver {
   void stepped(Rank worker, const StepReport& report) override;
   std::optional<std::string> reason_to_stop() override;
 
-  /// Writes `summary.json` and tells of the end. Called after the last member has left.
+  /// Writes `summary.json` and emits `finished`. Called after the last member has left.
   /// Errors: DataError.
   void finish();
-  /// Tells of an end by an error.
+  /// Emits `failed`.
   void fail(const std::exception& error);
 
  private:
@@ -61,7 +61,8 @@ class Recorder : public JobObserver, public PaceObserver {
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
   void note_down(const Member& member, const wire::Heartbeat& heartbeat);
-  const wire::Heartbeat& leader() const;
+  const wire::Heartbeat& keeper() const;
+  double rounds() const;
   std::string ended_because() const;
 
   const Clock& clock_;
@@ -69,11 +70,11 @@ class Recorder : public JobObserver, public PaceObserver {
   Scoreboard scoreboard_;
   std::optional<JsonLines> evaluations_;  ///< from the first one on
   View view_;
-  MembersSaid members_;
+  MemberStatuses members_;
   std::optional<PacerState> pace_;   ///< of a job whose workers are paced
-  std::optional<PaceLog> pace_log_;  ///< likewise, from the first step or decision on
+  std::optional<PaceLog> pace_log_;  ///< of such a job, from the first step or decision on
   TimePoint next_status_{};
-  std::optional<std::string> stop_reason_;  ///< why the coordinator asked for an end, if it did
+  std::optional<std::string> stop_reason_;  ///< why the coordinator asked to stop, if it did
 };
 
 }  // namespace syncopate

@@ -2,18 +2,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "base/ids.hpp"
+#include "pacer/pacer_client.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate {
 
-/// Where a run keeps what it leaves.
+/// The folder of a run, and the files in it.
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// Makes the folder and its subfolders.
-  /// Errors: ConfigError, when it already holds a run; DataError, when it cannot be made.
+  /// Creates the folder and its subfolders.
+  /// Errors: ConfigError, if it already holds a run; DataError, if it cannot be created.
   void create() const;
 
   const std::filesystem::path& root() const { return root_; }
@@ -28,8 +33,52 @@ class RunFolder {
   std::filesystem::path root_;
 };
 
-/// Drops the lines of a log of JSON objects whose `round` is above `round`: what a resumed run
-/// will write again. A line that cannot be read, as a crash may leave it at the end, is dropped too.
+/// Drops the lines of a log of JSON objects whose `round` is above `round`: a resumed run writes
+/// them again. Also drops lines that cannot be read, as a crash may leave one at the end.
 void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round);
+
+/// Logs each decision of the pacer, and what the worker then did: one line a decision, written when
+/// the worker's round ends.
+///
+///     {"worker", "round", "seconds", "steps_before", "planned_steps", "step_samples", "reason",
+///      "taken_steps", "round_samples"}
+///
+/// `seconds`: since the job began; `steps_before`: the local steps of the round that the worker had
+/// reported; `planned_steps`: the number of steps after which it synchronizes, null if this was not
+/// decided; `step_samples`: samples of each of its next steps; `taken_steps` and `round_samples`:
+/// the worker's steps and samples in the whole round, null for a round that was not synchronized.
+///
+/// Thread: one at a time.
+class PaceLog {
+ public:
+  /// Errors: DataError, when the file cannot be opened.
+  PaceLog(const std::filesystem::path& path, JsonLines::Mode mode) : lines_(path, mode) {}
+
+  void decided(const Pace& pace, Duration moment);
+  /// Order: before the decisions that follow from this step. Errors: DataError, as `finish` and
+  ///        `flush`.
+  void stepped(Rank worker, const StepReport& report);
+  void flush() { lines_.flush(); }
+  /// Writes the decisions of rounds that have not ended. Called last.
+  void finish();
+
+ private:
+  struct Decision {
+    Pace pace;
+    Duration moment{};
+    std::uint64_t steps_before = 0;
+  };
+  /// The current round of a worker.
+  struct Round {
+    std::uint64_t steps = 0;
+    std::uint64_t samples = 0;
+    std::vector<Decision> decisions{};
+  };
+
+  void write(const Round& round, bool synchronized);
+
+  JsonLines lines_;
+  std::map<Rank, Round> rounds_;
+};
 
 }  // namespace syncopate

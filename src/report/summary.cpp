@@ -3,28 +3,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "report/counts.hpp"
+#include "telemetry/member_status.hpp"
 
 namespace syncopate {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Bytes of training that a member sent: snapshots for the evaluator are none.
-std::uint64_t traffic_of(const wire::Heartbeat& member) {
-  return member.bytes_sent() - std::min(member.bytes_sent(), member.evaluation_bytes());
-}
-
-/// Samples per second of a device by itself in steps of a whole batch; where it said none, as the seconds in which
-/// it computed tell.
-double stand_alone_throughput(const wire::Heartbeat& worker) {
-  if (worker.stand_alone_throughput() > 0) {
-    return worker.stand_alone_throughput();
-  }
-  return ratio(static_cast<double>(worker.session_samples()), busy_seconds(worker));
-}
-
-/// `buckets` are pairs: the least value of a bucket, and how many values it counts.
+/// `buckets` holds pairs: the least value of a bucket, and the number of values in it.
 Json with_buckets(const Histogram& histogram) {
   Json buckets = Json::array();
   for (const Histogram::Bucket& bucket : histogram.parts().buckets) {
@@ -37,89 +23,79 @@ Json with_buckets(const Histogram& histogram) {
           {"buckets", std::move(buckets)}};
 }
 
-/// Of a worker that has compressed what it sent; else null.
-Json compression_of(const wire::Heartbeat& worker) {
-  if (worker.compressed_bytes() == 0) {
+/// Null for a worker that has compressed nothing.
+Json compression_of(const MetricValues& worker) {
+  const auto after = static_cast<std::uint64_t>(worker[Metric::compressed_bytes]);
+  if (after == 0) {
     return nullptr;
   }
-  const std::uint64_t before = worker.compressed_values() * sizeof(float);
-  return {
-      {"bytes_before", before},
-      {"bytes_after", worker.compressed_bytes()},
-      {"ratio", ratio(static_cast<double>(before), static_cast<double>(worker.compressed_bytes()))},
-      {"relative_error", worker.compression_error()}};
+  const auto before = static_cast<std::uint64_t>(worker[Metric::compressed_values]) * sizeof(float);
+  return {{"bytes_before", before},
+          {"bytes_after", after},
+          {"ratio", ratio(static_cast<double>(before), static_cast<double>(after))},
+          {"relative_error", worker[Metric::compression_error]}};
 }
 
-Json summary_of_worker(const Member& member, const MembersSaid& members) {
-  const wire::Heartbeat& worker = members.workers.at(member.rank);
-  const double session = worker.session_seconds();
+Json summary_of_worker(const Member& member, const MemberStatuses& members,
+                       const MetricValues& metrics) {
   const auto reason = members.dropped.find(member.rank);
-  return {
-      {"rank", member.rank.value},
-      {"device", member.device},
-      {"samples", worker.session_samples()},
-      {"steps", worker.step()},
-      {"throughput", ratio(static_cast<double>(worker.session_samples()), session)},
-      {"stand_alone_throughput", stand_alone_throughput(worker)},
-      {"computing_time_ratio", ratio(busy_seconds(worker), session)},
-      {"communication_ratio", ratio(worker.communicate_seconds(), session)},
-      {"wait_ratio", ratio(worker.wait_seconds(), session)},
-      {"wait_seconds", worker.wait_seconds()},
-      {"forward_seconds", worker.forward_seconds()},
-      {"backward_seconds", worker.backward_seconds()},
-      {"update_seconds", worker.update_seconds()},
-      {"traffic_bytes", traffic_of(worker)},
-      {"evaluation_bytes", worker.evaluation_bytes()},
-      {"local_bytes", worker.bytes_handed_over()},
-      {"received_bytes", worker.bytes_received()},
-      {"compression", compression_of(worker)},
-      {"pace_overruns", worker.overruns()},
-      {"dropped_gradients", worker.dropped()},
-      {"skipped_batches", worker.skipped()},
-      {"cancelled_steps", worker.cancelled()},
-      {"dropped_because", reason == members.dropped.end() ? Json(nullptr) : Json(reason->second)},
-      {"staleness", with_buckets(from_wire(worker.staleness()))}};
+  Json summary{{"rank", member.rank.value}, {"device", member.device}};
+  write_metrics(summary, &MetricNames::worker, metrics);
+  summary["compression"] = compression_of(metrics);
+  summary["dropped_because"] =
+      reason == members.dropped.end() ? Json(nullptr) : Json(reason->second);
+  summary["staleness"] = with_buckets(from_wire(members.workers.at(member.rank).staleness()));
+  return summary;
 }
 
-Json summary_of_server(const Member& member, const wire::Heartbeat& server) {
-  const Histogram queue = from_wire(server.queue_length());
-  return {{"shard", member.rank.value},
-          {"updates", server.round()},
-          {"traffic_bytes", traffic_of(server)},
-          {"evaluation_bytes", server.evaluation_bytes()},
-          {"local_bytes", server.bytes_handed_over()},
-          {"busy_ratio", ratio(server.busy_seconds(), server.session_seconds())},
-          {"queue_length", {{"mean", queue.mean()}, {"max", queue.max()}}}};
+Json summary_of_server(const Member& member, const wire::Heartbeat& status,
+                       const MetricValues& metrics) {
+  const Histogram queue = from_wire(status.queue_length());
+  Json summary{{"shard", member.rank.value}};
+  write_metrics(summary, &MetricNames::server, metrics);
+  summary["queue_length"] = {{"mean", queue.mean()}, {"max", queue.max()}};
+  return summary;
 }
 
-/// What is added up over workers.
-struct Totals {
-  double stand_alone = 0;
-  double session_samples = 0;
-  std::uint64_t traffic = 0;
-  std::uint64_t local = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t skipped = 0;
-  std::uint64_t cancelled = 0;
+/// The members of a job, in JSON and as values to be combined.
+struct Members {
+  std::vector<MetricValues> metrics{};  ///< of workers, then of servers
+  double stand_alone = 0;               ///< Σ over workers
+  double session_samples = 0;           ///< Σ over workers
   Histogram staleness{};
-  Json list = Json::array();
+  Json workers = Json::array();
+  Json servers = Json::array();
 };
 
-Totals totals_of_workers(const RunResult& result) {
-  Totals totals;
+Members members_of(const RunResult& result) {
+  Members members;
   for (const Member& member : result.view.workers()) {
-    const wire::Heartbeat& worker = result.members.workers.at(member.rank);
-    totals.stand_alone += stand_alone_throughput(worker);
-    totals.session_samples += static_cast<double>(worker.session_samples());
-    totals.traffic += traffic_of(worker);
-    totals.local += worker.bytes_handed_over();
-    totals.dropped += worker.dropped();
-    totals.skipped += worker.skipped();
-    totals.cancelled += worker.cancelled();
-    totals.staleness.merge(from_wire(worker.staleness()));
-    totals.list.push_back(summary_of_worker(member, result.members));
+    const wire::Heartbeat& status = result.members.workers.at(member.rank);
+    const MetricValues& worker = members.metrics.emplace_back(metrics_in(status, result.metrics));
+    members.stand_alone += worker[Metric::stand_alone_throughput];
+    members.session_samples += worker[Metric::samples];
+    members.staleness.merge(from_wire(status.staleness()));
+    members.workers.push_back(summary_of_worker(member, result.members, worker));
   }
-  return totals;
+  for (const Member& member : result.view.of(Role::server)) {
+    const auto status = result.members.servers.find(member.rank);
+    if (status != result.members.servers.end()) {
+      const MetricValues& server =
+          members.metrics.emplace_back(metrics_in(status->second, result.metrics));
+      members.servers.push_back(summary_of_server(member, status->second, server));
+    }
+  }
+  return members;
+}
+
+/// The samples per second that entered the model, over those of all devices by themselves. Samples
+/// of dropped gradients were computed, but did not enter it: only a server knows how many those
+/// are.
+double cluster_efficiency(const RunResult& result, const Members& members,
+                          const MetricValues& keeper) {
+  const bool server_knows = !result.members.servers.empty() && keeper[Metric::samples] > 0;
+  const double entered = server_knows ? keeper[Metric::samples] : members.session_samples;
+  return ratio(ratio(entered, keeper[Metric::session_seconds]), members.stand_alone);
 }
 
 Json evaluations_of(const Scoreboard& scoreboard) {
@@ -132,12 +108,26 @@ Json evaluations_of(const Scoreboard& scoreboard) {
 
 }  // namespace
 
-double ratio(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
+std::optional<double> Scoreboard::last_accuracy() const {
+  return results_.empty() ? std::nullopt : std::optional(results_.back().accuracy);
 }
 
-double busy_seconds(const wire::Heartbeat& worker) {
-  return worker.data_seconds() + worker.compute_seconds();
+std::optional<double> Scoreboard::best_accuracy() const {
+  const auto best =
+      std::max_element(results_.begin(), results_.end(),
+                       [](const auto& a, const auto& b) { return a.accuracy < b.accuracy; });
+  return best == results_.end() ? std::nullopt : std::optional(best->accuracy);
+}
+
+std::optional<double> Scoreboard::time_to_target_seconds() const {
+  if (!target_) {
+    return std::nullopt;
+  }
+  const auto confirmed = std::adjacent_find(
+      results_.begin(), results_.end(), [&](const auto& first, const auto& next) {
+        return first.accuracy >= *target_ && next.accuracy >= *target_;
+      });
+  return confirmed == results_.end() ? std::nullopt : std::optional(confirmed->training_seconds);
 }
 
 Json or_null(std::optional<double> value) {
@@ -172,52 +162,31 @@ EvaluationResult evaluation_from(const Json& object) {
 }
 
 Json make_summary(const RunResult& result) {
-  const wire::Heartbeat& job = result.job;
-  Totals workers = totals_of_workers(result);
-  Json servers = Json::array();
-  for (const Member& member : result.view.of(Role::server)) {
-    const auto server = result.members.servers.find(member.rank);
-    if (server != result.members.servers.end()) {
-      workers.traffic += traffic_of(server->second);
-      workers.local += server->second.bytes_handed_over();
-      servers.push_back(summary_of_server(member, server->second));
-    }
-  }
-  // What was left out by design was computed, but never entered the model.
-  const double entered = result.members.servers.empty() || job.session_samples() == 0
-                             ? workers.session_samples
-                             : static_cast<double>(job.session_samples());
+  const MetricValues keeper = metrics_in(result.job, result.metrics);
+  Members members = members_of(result);
   const Scoreboard& scoreboard = result.scoreboard;
-  return {{"scheme", result.config.scheme},
-          {"network", result.config.network->name},
-          {"data", result.config.data},
-          {"seed", result.config.seed},
-          {"virtual_time", result.config.virtual_time},
-          {"learning_rate", or_null(result.config.learning_rate)},
-          {"run_dir", result.folder.root().string()},
-          {"ended_because", result.ended_because},
-          {"accuracy", or_null(scoreboard.last_accuracy())},
-          {"best_accuracy", or_null(scoreboard.best_accuracy())},
-          {"target_accuracy", or_null(result.config.target_accuracy)},
-          {"time_to_target_seconds", or_null(scoreboard.time_to_target_seconds())},
-          {"training_seconds", job.job_seconds()},
-          {"samples", job.job_samples()},
-          {"epochs", job.epoch()},
-          {"rounds", job.round()},
-          {"loss", job.loss()},
-          {"throughput", ratio(static_cast<double>(job.job_samples()), job.job_seconds())},
-          {"cluster_efficiency", ratio(ratio(entered, job.session_seconds()), workers.stand_alone)},
-          {"aggregate", job.aggregate().empty() ? Json(nullptr) : Json(job.aggregate())},
-          {"compress", to_string(result.config.compress)},
-          {"traffic_bytes", workers.traffic},
-          {"local_bytes", workers.local},
-          {"dropped_gradients", workers.dropped},
-          {"skipped_batches", workers.skipped},
-          {"cancelled_steps", workers.cancelled},
-          {"staleness", with_buckets(workers.staleness)},
-          {"workers", std::move(workers.list)},
-          {"servers", std::move(servers)},
-          {"evaluations", evaluations_of(scoreboard)}};
+  const std::string& aggregate = result.job.aggregate();
+  Json summary{{"scheme", result.config.scheme},
+               {"network", result.config.network->name},
+               {"data", result.config.data},
+               {"seed", result.config.seed},
+               {"virtual_time", result.config.virtual_time},
+               {"learning_rate", or_null(result.config.learning_rate)},
+               {"run_dir", result.folder.root().string()},
+               {"ended_because", result.ended_because},
+               {"accuracy", or_null(scoreboard.last_accuracy())},
+               {"best_accuracy", or_null(scoreboard.best_accuracy())},
+               {"target_accuracy", or_null(result.config.target_accuracy)},
+               {"time_to_target_seconds", or_null(scoreboard.time_to_target_seconds())}};
+  write_job_metrics(summary, &MetricNames::summary, members.metrics, keeper);
+  summary["cluster_efficiency"] = cluster_efficiency(result, members, keeper);
+  summary["aggregate"] = aggregate.empty() ? Json(nullptr) : Json(aggregate);
+  summary["compress"] = to_string(result.config.compress);
+  summary["staleness"] = with_buckets(members.staleness);
+  summary["workers"] = std::move(members.workers);
+  summary["servers"] = std::move(members.servers);
+  summary["evaluations"] = evaluations_of(scoreboard);
+  return summary;
 }
 
 }  // namespace syncopate

@@ -1,45 +1,76 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "job/spec/config.hpp"
 #include "report/run_folder.hpp"
-#include "report/scoreboard.hpp"
 #include "runtime/job_view.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace syncopate {
 
-/// What the members of a job last said of themselves.
-struct MembersSaid {
+/// The result of a test of the model, with the moment at which its snapshot was taken.
+struct EvaluationResult {
+  std::uint64_t round = 0;
+  std::uint64_t samples = 0;  ///< trained on before the snapshot
+  double epoch = 0;
+  double training_seconds = 0;    ///< training clock
+  double accuracy = 0;            ///< share of the test set, in [0, 1]
+  double loss = 0;                ///< mean over the test set
+  double evaluation_seconds = 0;  ///< duration of the test
+  std::string batch_norm = {};    ///< statistics: running, recomputed; empty without BatchNorm
+};
+
+/// The evaluations of a run, and whether they reach its target.
+class Scoreboard {
+ public:
+  explicit Scoreboard(std::optional<double> target_accuracy) : target_(target_accuracy) {}
+
+  void add(const EvaluationResult& result) { results_.push_back(result); }
+
+  const std::vector<EvaluationResult>& results() const { return results_; }
+  std::optional<double> last_accuracy() const;
+  std::optional<double> best_accuracy() const;
+
+  /// Time to accuracy: the training clock of the first evaluation that reaches the target and whose
+  /// next one reaches it, too. Empty while there is none, or without a target.
+  std::optional<double> time_to_target_seconds() const;
+
+ private:
+  std::optional<double> target_;
+  std::vector<EvaluationResult> results_;
+};
+
+/// The last status of each member of a job.
+struct MemberStatuses {
   std::map<Rank, wire::Heartbeat> workers;
   std::map<Rank, wire::Heartbeat> servers;
   std::map<Rank, std::string> dropped;  ///< workers, and why the job went on without them
 };
 
-/// What a run came to.
+/// The result of a run.
 struct RunResult {
   const TrainConfig& config;
   const RunFolder& folder;
   const View& view;
-  const MembersSaid& members;
-  const wire::Heartbeat& job;  ///< of the member that knows where the job stands
+  const MemberStatuses& members;
+  const wire::Heartbeat& job;  ///< of the member that keeps the model
   const Scoreboard& scoreboard;
   std::string ended_because;
+  MetricTable metrics = all_metrics();
 };
 
-/// The content of `summary.json`; Seconds and bytes; ratios are of the training clock.
+/// The content of `summary.json`. Times are in seconds of the training clock.
 nlohmann::ordered_json make_summary(const RunResult& result);
 
-/// Shares of a member's time, and of anything else; 0 of nothing.
-double ratio(double part, double whole);
-/// Seconds in which a device computed: data, forward, backward, local update, paced time.
-double busy_seconds(const wire::Heartbeat& worker);
 nlohmann::ordered_json to_json(const EvaluationResult& result);
-/// What `to_json` made; a number that is not finite has become null. A line of an older run, without the time
-/// that a test took and its statistics, is read, too.
+/// Reads what `to_json` has written; null, which stands for a number that is not finite, becomes
+/// NaN. Lines of older versions lack the time and the statistics of a test.
 EvaluationResult evaluation_from(const nlohmann::ordered_json& object);
 nlohmann::ordered_json or_null(std::optional<double> value);
 

@@ -21,8 +21,8 @@ class ControlLink {
 
   virtual void send(const wire::ToCoordinator& message) = 0;
   /// Sets the handler of one kind of message. The receive loop calls it, and it must not block. A
-  /// handler that is set before the member joins misses no message. An empty handler ends the calls:
-  /// none is under way once this returns.
+  /// handler that is set before the member joins misses no message. An empty handler ends the
+  /// calls: none is under way once this returns.
   virtual void on(wire::FromCoordinator::BodyCase kind, Handler handler) = 0;
 };
 

@@ -24,9 +24,8 @@ struct Member {
   std::string host;
   std::uint32_t pid = 0;
   std::string address;  ///< where its transport is reached
-  std::string device;   ///< as people know it: "cpu", "gpu-old (emulated)"
-  std::string
-      machine;  ///< the same for members of one host, as `machine_identity` tells them apart
+  std::string device;   ///< for people: "cpu", "gpu-old (emulated)"
+  std::string machine;  ///< the same for members of one host, see `machine_identity`
 
   /// "worker 2 (pid 4711 on c3)"
   std::string to_string() const;
@@ -40,10 +39,10 @@ struct View {
 
   std::vector<Member> workers() const { return of(Role::worker); }
   std::vector<Member> of(Role role) const;
-  /// Those of a role, by rank.
+  /// The nodes of a role, by rank.
   std::vector<NodeId> nodes(Role role) const;
-  /// The host of each of a role, by rank, numbered from 0 in the order in which they occur. One of whom
-  /// nothing is known has a host of its own.
+  /// The host of each member of a role, by rank, numbered from 0 in the order in which they occur.
+  /// A member without a known machine has a host of its own.
   std::vector<std::uint32_t> hosts(Role role) const;
   /// Null for a node that is no member.
   const Member* find(NodeId node) const;
@@ -69,7 +68,7 @@ class FailureListener {
   virtual bool all_finished() const = 0;
 
   /// Blocks until more than `known` are lost, or all have finished. False: the deadline has passed.
-  /// Errors: what ended the job.
+  /// Errors: the error that ended the job.
   virtual bool await_more(std::size_t known, TimePoint deadline) = 0;
 };
 

@@ -37,8 +37,9 @@ RanksMissing error_of(const LongWait& wait) {
   std::vector<std::uint32_t> ranks;
   std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks),
                  [](Rank rank) { return rank.value; });
-  const std::string whom = ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
-  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), whom),
+  const std::string awaited =
+      ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
+  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), awaited),
           wait};
 }
 
@@ -51,16 +52,16 @@ Duration Waits::limit() const {
 }
 
 void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
-                const std::function<void()>& look_up) const {
+                const std::function<void()>& poll) const {
   const TimePoint begun = clock.now();
   TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
   for (;;) {
     try {
-      attempt(look_up ? std::min(due, clock.now() + glance) : due);
+      attempt(poll ? std::min(due, clock.now() + poll_every) : due);
       return;
     } catch (const TimedOut&) {
-      if (look_up) {
-        look_up();
+      if (poll) {
+        poll();
       }
     }
     if (clock.now() < due) {

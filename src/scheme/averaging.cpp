@@ -8,7 +8,7 @@ namespace {
 constexpr const char* compression_state = "compression";
 
 std::optional<Group> bucket_group_of(const Group& group, const Averaging::Options& options) {
-  const bool in_buckets = options.buckets && !options.server && !group.losses();
+  const bool in_buckets = options.buckets && !options.server && !group.failures();
   return in_buckets ? std::optional(group.duplicate()) : std::nullopt;
 }
 
@@ -35,7 +35,7 @@ Averaging::Averaging(Group& group, const Options& options)
                   .compression = options.compression,
                   .compress_remote = options.compress_remote,
                   .momentum = options.momentum}) {
-  if (group.losses() && !options.server) {
+  if (group.failures() && !options.server) {
     recovery_.emplace(group);
   }
   if (bucket_group_) {

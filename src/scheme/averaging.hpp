@@ -115,7 +115,7 @@ class Averaging {
   Group& group_;
   Options options_;
   /// Reduces buckets, beside the group that exchanges step infos. With separate groups the step
-  /// infos tell the ends of backward passes alone, while buckets are still under way.
+  /// infos mark only the ends of backward passes, while buckets are still under way.
   std::optional<Group> bucket_group_;
   Allreduce allreduce_;
   std::optional<Recovery> recovery_;

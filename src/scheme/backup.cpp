@@ -12,7 +12,7 @@ inline constexpr Option<std::uint32_t> backup_workers{
     .name = "backup-workers",
     .group = option_group::server,
     .value = "N",
-    .help = "gradients of a step that backup does not wait for",
+    .help = "gradients per step that backup does not wait for",
     .initial = 1};
 
 }  // namespace option

@@ -68,7 +68,7 @@ BucketReducer::BucketReducer(Group& group, Allreduce& allreduce, const Options& 
 
 BucketReducer::~BucketReducer() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     abandoned_ = true;
   }
   progressed_->notify();
@@ -79,7 +79,10 @@ GradientSink* BucketReducer::begin(double weight, std::span<float> gradient) {
   if (!overlaps_) {
     return nullptr;
   }
-  tracker_->begin();
+  {
+    const MutexLock lock(mutex_);
+    tracker_->begin();
+  }
   task_ = group_.world().spawn("buckets",
                                [this, pass = Pass{weight, gradient}] { reduce_buckets(pass); });
   return this;
@@ -88,7 +91,7 @@ GradientSink* BucketReducer::begin(double weight, std::span<float> gradient) {
 void BucketReducer::ready(std::size_t begin, std::size_t end) {
   bool progressed = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::size_t complete = tracker_->complete();
     tracker_->mark_ready(begin, end);
     progressed = tracker_->complete() > complete;
@@ -101,7 +104,7 @@ void BucketReducer::ready(std::size_t begin, std::size_t end) {
 void BucketReducer::reduce_buckets(const Pass& pass) noexcept {
   try {
     const double total = total_weight_of_ranks(pass.weight);
-    for (std::size_t i = 0; i < tracker_->size() && await(i); ++i) {
+    for (std::size_t i = 0; i < buckets_.size() && await(i); ++i) {
       reduce_bucket(i, pass.gradient, pass.weight, total);
     }
   } catch (...) {
@@ -116,7 +119,7 @@ double BucketReducer::total_weight_of_ranks(double weight) {
 
 void BucketReducer::reduce_bucket(std::size_t i, std::span<float> values, double weight,
                                   double total_weight) {
-  const auto [begin, end] = tracker_->bucket(i);
+  const auto [begin, end] = buckets_[i];
   allreduce_.compressed_mean(values.subspan(begin, end - begin), begin, weight, total_weight);
 }
 
@@ -124,7 +127,7 @@ void BucketReducer::reduce_bucket(std::size_t i, std::span<float> values, double
 bool BucketReducer::await(std::size_t bucket) {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (abandoned_ || tracker_->complete() > bucket) {
         return !abandoned_;
       }
@@ -134,7 +137,7 @@ bool BucketReducer::await(std::size_t bucket) {
 }
 
 void BucketReducer::agree(std::size_t values) {
-  if (tracker_ || group_.size() == 1) {
+  if (!buckets_.empty() || group_.size() == 1) {
     return;
   }
   const AllreduceCost cost = allreduce_.cost(values);
@@ -144,8 +147,11 @@ void BucketReducer::agree(std::size_t values) {
       options_.in_memory || allreduce_.compresses() || allreduce_.pick(values) != Algorithm::shm;
   const auto wanting = gather_from_all<std::uint8_t>(group_, wants_overlap_ && pays ? 1 : 0);
   overlaps_ = buckets > 1 && std::find(wanting.begin(), wanting.end(), 0) == wanting.end();
-  const std::scoped_lock lock(mutex_);
-  tracker_.emplace(values, buckets);
+  const MutexLock lock(mutex_);
+  const BucketTracker& tracker = tracker_.emplace(values, buckets);
+  for (std::size_t i = 0; i < tracker.size(); ++i) {
+    buckets_.push_back(tracker.bucket(i));
+  }
 }
 
 void BucketReducer::weighted_mean(std::span<float> values, double weight, double total_weight) {
@@ -158,23 +164,24 @@ void BucketReducer::weighted_mean(std::span<float> values, double weight, double
     }
     return;
   }
-  for (std::size_t i = 0; tracker_ && i < tracker_->size(); ++i) {
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
     reduce_bucket(i, values, weight, total_weight);
   }
 }
 
 void BucketReducer::expect_all_ready() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (tracker_->complete() < tracker_->size()) {
     throw InternalError("a backward pass ended before it reported its whole gradient");
   }
 }
 
 std::string BucketReducer::description() const {
-  const std::string sums = allreduce_.description();
-  const std::scoped_lock lock(mutex_);
-  return tracker_ && tracker_->size() > 1 ? fmt::format("{}, in {} buckets", sums, tracker_->size())
-                                          : sums;
+  const std::string reduction = allreduce_.description();
+  const MutexLock lock(mutex_);
+  return tracker_ && tracker_->size() > 1
+             ? fmt::format("{}, in {} buckets", reduction, tracker_->size())
+             : reduction;
 }
 
 }  // namespace syncopate

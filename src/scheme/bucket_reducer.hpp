@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
 #include "runtime/world.hpp"
@@ -124,9 +124,13 @@ class BucketReducer final : public GradientSink {
   bool wants_overlap_ = false;  ///< this rank
   bool overlaps_ = false;       ///< all ranks agreed to
 
-  mutable std::mutex mutex_;              // guards the two below
-  std::optional<BucketTracker> tracker_;  ///< empty until ranks agree
-  bool abandoned_ = false;
+  /// Empty until ranks agree; then constant.
+  std::vector<BucketTracker::Bucket> buckets_;
+
+  mutable Mutex mutex_;
+  std::optional<BucketTracker> tracker_ GUARDED_BY(mutex_);  ///< empty until ranks agree
+  bool abandoned_ GUARDED_BY(mutex_) = false;
+
   std::exception_ptr failure_;         ///< of the background task, until it is joined
   std::unique_ptr<Event> progressed_;  ///< another bucket is complete, or the step is abandoned
   std::unique_ptr<Task> task_;         ///< last: it ends before the objects that it uses

@@ -18,14 +18,15 @@ namespace option {
 inline constexpr Option<Compensation> compensation{.name = "compensation",
                                                    .group = option_group::server,
                                                    .value = "NAME",
-                                                   .help = "how dc-asgd weighs a delay",
+                                                   .help = "how dc-asgd weights a delay",
                                                    .initial = Compensation::adaptive};
 
-inline constexpr Option<std::optional<double>> lambda{.name = "lambda",
-                                                      .group = option_group::server,
-                                                      .value = "X",
-                                                      .help = "the weight of dc-asgd",
-                                                      .when_unset = "2 adaptive, 0.04 constant"};
+inline constexpr Option<std::optional<double>> lambda{
+    .name = "lambda",
+    .group = option_group::server,
+    .value = "X",
+    .help = "weight of the delay compensation of dc-asgd",
+    .when_unset = "2 adaptive, 0.04 constant"};
 
 }  // namespace option
 

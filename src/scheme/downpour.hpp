@@ -50,34 +50,36 @@ class Downpour : public ServerScheme {
 
 namespace option {
 
-inline constexpr Option<std::uint32_t> push_every{.name = "push-every",
-                                                  .group = option_group::server,
-                                                  .value = "STEPS",
-                                                  .help = "n_push of downpour",
-                                                  .initial = 4,
-                                                  .limits = at_least_one};
+inline constexpr Option<std::uint32_t> push_every{
+    .name = "push-every",
+    .group = option_group::server,
+    .value = "STEPS",
+    .help = "steps between two pushes of downpour (n_push)",
+    .initial = 4,
+    .limits = at_least_one};
 
-inline constexpr Option<std::uint32_t> fetch_every{.name = "fetch-every",
-                                                   .group = option_group::server,
-                                                   .value = "STEPS",
-                                                   .help = "n_fetch of downpour",
-                                                   .initial = 4,
-                                                   .limits = at_least_one};
+inline constexpr Option<std::uint32_t> fetch_every{
+    .name = "fetch-every",
+    .group = option_group::server,
+    .value = "STEPS",
+    .help = "steps between two fetches of downpour (n_fetch)",
+    .initial = 4,
+    .limits = at_least_one};
 
 inline constexpr Option<Optimizer> server_optimizer{
     .name = "server-optimizer",
     .group = option_group::server,
     .value = "NAME",
-    .help = "the rule of downpour's server; elsewhere it is --optimizer",
+    .help = "update rule of downpour's server; other schemes take --optimizer",
     .initial = Optimizer::adagrad};
 
 inline constexpr Option<std::optional<double>> server_learning_rate{
     .name = "server-learning-rate",
     .group = option_group::server,
     .value = "X",
-    .help = "of downpour's server",
+    .help = "learning rate of downpour's server",
     .limits = positive,
-    .when_unset = "the rule's usual one"};
+    .when_unset = "the default of the rule"};
 
 }  // namespace option
 

@@ -126,9 +126,9 @@ class LocalProgress {
 /// The outer optimizer takes −Σ n_i Δ_i / N as its gradient. Plain SGD with the global learning
 /// rate ε_g gives w_t + ε_g · Σ n_i Δ_i / N. The sync schedule decides when a round ends:
 ///
-///     local-sgd  every H steps, ε_g = 1                                   Stich 2018
-///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9         Douillard et al. 2023
-///     esync      when the pacer signals it                                Li et al. 2019, algorithm 1
+///     local-sgd  every H steps, ε_g = 1                              Stich 2018
+///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9    Douillard et al. 2023
+///     esync      when the pacer signals it                           Li et al. 2019, algorithm 1
 ///
 /// The state of the replica's own optimizer lives on across rounds. Buffers are averaged with the
 /// same weights.

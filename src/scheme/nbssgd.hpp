@@ -84,7 +84,7 @@ namespace option {
 inline constexpr Option<std::uint32_t> mini_batches{.name = "mini-batches",
                                                     .group = option_group::synchronization,
                                                     .value = "N",
-                                                    .help = "into which nbssgd cuts a batch",
+                                                    .help = "mini-batches in a batch of nbssgd",
                                                     .initial = 8,
                                                     .limits = at_least_one};
 
@@ -102,7 +102,7 @@ inline constexpr Option<Commit> commit{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "of nbssgd: wait for the allreduce of a round, compute on, or update one model "
+        "how nbssgd ends a round: wait for its allreduce, compute during it, or update one model "
         "without rounds",
     .initial = Commit::overlap};
 

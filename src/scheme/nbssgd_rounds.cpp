@@ -46,7 +46,7 @@ NbssgdRounds::NbssgdRounds(Group& group, Averaging& averaging, const Options& op
 
 NbssgdRounds::~NbssgdRounds() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     abandoned_ = true;
   }
   to_rounds_->notify();
@@ -55,7 +55,7 @@ NbssgdRounds::~NbssgdRounds() {
 void NbssgdRounds::add(std::span<const float> gradient, const StepFacts& facts) {
   bool due = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     accumulator_.add(gradient, facts.samples);
     tracker_.finished_mini_batch(taken_);
     info_.samples += facts.samples;
@@ -75,7 +75,7 @@ void NbssgdRounds::add(std::span<const float> gradient, const StepFacts& facts) 
 }
 
 NbssgdRounds::Results NbssgdRounds::take(std::span<float> buffers) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (finished_.empty() && failure_) {
     std::rethrow_exception(failure_);
   }
@@ -100,7 +100,7 @@ void NbssgdRounds::release(Results results) {
     return;
   }
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     in_use_ -= results.size();
     std::move(results.begin(), results.end(), std::back_inserter(free_));
   }
@@ -110,7 +110,7 @@ void NbssgdRounds::release(Results results) {
 bool NbssgdRounds::pauses() {
   bool pauses = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     pauses = !ended_ && drain_.pauses();
   }
   if (pauses) {
@@ -122,7 +122,7 @@ bool NbssgdRounds::pauses() {
 void NbssgdRounds::wait() {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (ended_ || !finished_.empty()) {
         return;
       }
@@ -133,7 +133,7 @@ void NbssgdRounds::wait() {
 
 void NbssgdRounds::leave() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) {
       return;
     }
@@ -144,7 +144,7 @@ void NbssgdRounds::leave() {
 }
 
 bool NbssgdRounds::ended() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_ && finished_.empty() && !failure_;
 }
 
@@ -154,7 +154,7 @@ void NbssgdRounds::receive_signals() {
     const Round signalled = signals_.wait(group_.world().now() + Group::glance);
     bool due = false;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (ended_ || abandoned_) {
         return;
       }
@@ -175,7 +175,7 @@ void NbssgdRounds::run() noexcept {
     failure = std::current_exception();
   }
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
     failure_ = failure;
   }
@@ -201,7 +201,7 @@ void NbssgdRounds::run_rounds() {
 std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (abandoned_) {
         return nullptr;
       }
@@ -221,7 +221,7 @@ bool NbssgdRounds::may_contribute() const {
 
 std::unique_ptr<NbssgdRound> NbssgdRounds::acquire_round() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ++in_use_;
     if (!free_.empty()) {
       std::unique_ptr<NbssgdRound> room = std::move(free_.back());
@@ -238,7 +238,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
   std::unique_ptr<NbssgdRound> round = acquire_round();
   bool must_signal = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     must_signal = tracker_.must_signal();
     info_.ready = drain_.contributes();
     RoundTracker::Contribution contribution = tracker_.contribute();
@@ -266,7 +266,7 @@ bool NbssgdRounds::finish_round(std::unique_ptr<NbssgdRound> round,
   round->sync_round = result.round_info.sync_round;
   round->communicated = result.communicated;
   StepRequests& agreed = round->sync_round.agreed;
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = options_.barrier ? agreed.stop : last_;
   last_ = agreed.stop;
   agreed.stop = ended_;

@@ -5,10 +5,10 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "runtime/world.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/round_signals.hpp"
@@ -95,7 +95,7 @@ class NbssgdRounds {
   void run() noexcept;
   void run_rounds();
   std::unique_ptr<NbssgdRound> await_contribution();
-  bool may_contribute() const;
+  bool may_contribute() const REQUIRES(mutex_);
   std::unique_ptr<NbssgdRound> acquire_round();
   std::unique_ptr<NbssgdRound> contribute();
   bool finish_round(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);
@@ -106,21 +106,23 @@ class NbssgdRounds {
   RoundSignals signals_;
   std::size_t most_results_;
 
-  std::mutex mutex_;  // guards all down to failure_
-  RoundTracker tracker_;
-  RoundDrain drain_;
-  GradientAccumulator accumulator_;  ///< of the open round
-  StepInfo info_;                    ///< of the open round
-  std::uint64_t pending_ = 0;        ///< samples added that are in no result taken
-  std::vector<float> buffers_;  ///< the replica's, after its last mini-batch and the last round
-  Round taken_;                 ///< the last round that the worker has taken
-  Results finished_;            ///< not taken
-  Results free_;                ///< memory of applied results
-  std::size_t in_use_ = 0;      ///< results that are not free
-  bool last_ = false;           ///< the open round is the last
-  bool ended_ = false;
-  bool abandoned_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  RoundTracker tracker_ GUARDED_BY(mutex_);
+  RoundDrain drain_ GUARDED_BY(mutex_);
+  GradientAccumulator accumulator_ GUARDED_BY(mutex_);  ///< of the open round
+  StepInfo info_ GUARDED_BY(mutex_);                    ///< of the open round
+  /// Samples added that are in no result taken.
+  std::uint64_t pending_ GUARDED_BY(mutex_) = 0;
+  /// The replica's, after its last mini-batch and the last round.
+  std::vector<float> buffers_ GUARDED_BY(mutex_);
+  Round taken_ GUARDED_BY(mutex_);             ///< the last round that the worker has taken
+  Results finished_ GUARDED_BY(mutex_);        ///< not taken
+  Results free_ GUARDED_BY(mutex_);            ///< memory of applied results
+  std::size_t in_use_ GUARDED_BY(mutex_) = 0;  ///< results that are not free
+  bool last_ GUARDED_BY(mutex_) = false;       ///< the open round is the last
+  bool ended_ GUARDED_BY(mutex_) = false;
+  bool abandoned_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
 
   GradientAccumulator contribution_;        ///< owned by the task
   std::unique_ptr<Event> to_rounds_;        ///< a contribution may be due

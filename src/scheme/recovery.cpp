@@ -46,7 +46,7 @@ SyncRound unpack(const SyncRoundBytes& bytes) {
 }  // namespace
 
 Recovery::Recovery(Group& group)
-    : group_(group), failures_(*group.losses()), rounds_({.floor = Duration::zero()}) {}
+    : group_(group), failures_(*group.failures()), rounds_({.floor = Duration::zero()}) {}
 
 bool Recovery::run_or_regroup(const std::function<void()>& work) {
   std::exception_ptr error;

@@ -66,14 +66,15 @@ inline constexpr Option<Aggregate> aggregate{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "what adds up where all workers meet; auto: the cheapest allreduce; server: a parameter "
+        "how values are reduced over all workers; auto: the cheapest allreduce; server: a "
+        "parameter "
         "server, which keeps the model with --scheme nbssgd --commit racy"};
 
 inline constexpr Option<std::uint32_t> local_steps{
     .name = "local-steps",
     .group = option_group::synchronization,
     .value = "N",
-    .help = "between two meetings of local-sgd, diloco and easgd",
+    .help = "steps between two synchronizations of local-sgd, diloco and easgd",
     .initial = 10,
     .limits = at_least_one};
 
@@ -82,14 +83,14 @@ inline constexpr Option<OuterOptimizer> outer_optimizer{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "the rule of a round of local steps; auto: nesterov with diloco; of esync with a split "
-        "other than iid, that of a local optimizer with momentum; else sgd"};
+        "optimizer of a round of local steps; auto: nesterov with diloco; with esync and a split "
+        "other than iid, the workers' optimizer if it has a momentum; else sgd"};
 
 inline constexpr Option<double> outer_momentum{
     .name = "outer-momentum",
     .group = option_group::synchronization,
     .value = "X",
-    .help = "of the outer optimizers momentum and nesterov",
+    .help = "momentum of the outer optimizers momentum and nesterov",
     .initial = 0.9,
     .limits = below_one,
     .has_effect =
@@ -101,7 +102,7 @@ inline constexpr Option<DriftCorrection> drift_correction{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "of local steps on data that differ by worker; scaffold: control variates, for twice "
+        "keeps local steps on unequal data together; scaffold: control variates, for twice "
         "the traffic; auto: scaffold with a split other than iid, else none"};
 
 inline constexpr Option<LocalRate> local_rate{
@@ -109,8 +110,8 @@ inline constexpr Option<LocalRate> local_rate{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "of local steps: the learning rate each, or shared by the steps of a round; auto: round "
-        "with a split other than iid, else step"};
+        "learning rate of a local step, or shared by the steps of a round; auto: round with a "
+        "split other than iid, else step"};
 
 inline constexpr Option<std::optional<double>> global_lr{
     .name = "global-lr",
@@ -125,8 +126,8 @@ inline constexpr Option<Overlap> overlap{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "whether sums travel while workers compute: of ssgd the same step, of esync the next "
-        "round"};
+        "whether workers compute during an allreduce: with ssgd the same step, with esync the "
+        "next round"};
 
 }  // namespace option
 

@@ -9,7 +9,7 @@ inline constexpr Option<std::uint32_t> slack{
     .name = "slack",
     .group = option_group::server,
     .value = "N",
-    .help = "steps that ssp lets a worker be ahead of the slowest",
+    .help = "steps that a worker of ssp may be ahead of the slowest",
     .initial = 3};
 
 }  // namespace option

@@ -14,13 +14,13 @@ namespace syncopate {
 /// Synchronous SGD with backup workers (Chen et al. 2016): of P = n + b workers, the first n
 /// gradients of a step make its update; later ones of that step are dropped, and counted.
 ///
-/// Every gradient is admitted whole or dropped, and those admitted are all of the open step. What
-/// makes a step close is `arrived` and `remove`, so look at `closes` after either.
+/// The table admits or drops every gradient as a whole; all admitted ones are of the open step. A
+/// step may close after `arrived` and after `remove`, so call `closes` after either.
 ///
-/// Death:    a worker that is removed brings nothing more, but what it brought into the open step
-///           stays. A step never waits for more gradients than can still come: its quota is n, or
-///           the workers that are left and the gradients left by the dead, if these are fewer.
-/// Liveness: once all that are present have brought their gradients of the open step, it closes.
+/// Death:    a removed worker pushes nothing more, but its gradient of the open step stays. A step
+///           never waits for more gradients than can still arrive: its quota is n, or the number of
+///           remaining workers and of gradients of removed ones, if that is less.
+/// Liveness: once all remaining workers have pushed their gradients of the open step, it closes.
 /// Thread:   one at a time.
 class BackupAdmission {
  public:
@@ -33,14 +33,14 @@ class BackupAdmission {
   /// Errors: ConfigError, where no worker would be left to wait for.
   explicit BackupAdmission(const Options& options);
 
-  /// A gradient of `worker`, computed at `step`. Dropped are those of steps that have closed, those
-  /// that come once the quota is full, and what a removed worker still had on its way.
-  /// Errors: ProtocolError, for a step that is not open yet, for a second gradient of one worker in
-  /// one step, and for a worker that there is none of; nothing has changed then.
+  /// A gradient of `worker`, computed at `step`. The table drops the gradients of closed steps,
+  /// those after the quota is full, and those of removed workers.
+  /// Errors: ProtocolError, for a step that is not open yet, a second gradient of one worker in one
+  /// step, and an unknown worker; the table is unchanged then.
   Verdict arrived(Rank worker, Step step);
-  /// Whether the open step has the gradients that it waits for, and at least one.
+  /// True once the open step has all the gradients that it waits for, and at least one.
   bool closes() const;
-  /// Whose gradients the open step has, in rank order: the order to add in, whatever came first.
+  /// The workers with a gradient in the open step, in rank order, which is the order of reduction.
   std::vector<Rank> admitted() const;
   /// Opens the next step. Errors: InternalError, unless `closes()`.
   void close();
@@ -48,7 +48,7 @@ class BackupAdmission {
 
   /// The open step, counted from 0.
   Step step() const { return step_; }
-  /// For a server that goes on where another ended. Forgets what the open step has.
+  /// For a server that resumes another. Forgets the gradients of the open step.
   void set_step(Step step);
   /// Gradients dropped so far.
   std::uint64_t dropped() const { return dropped_; }
@@ -68,10 +68,10 @@ class BackupAdmission {
 };
 
 /// Backup workers: a step closes with the first n of P = n + b gradients that were computed for it;
-/// later ones are left out, and their workers go on with the step that is open.
+/// later ones are dropped, and their workers continue with the open step.
 ///
-/// With several shards, gradients reach them in different orders. So shard 0 decides, and tells the
-/// others whose gradients make up a step; they wait for these.
+/// Gradients reach several shards in different orders. So shard 0 decides whose gradients make up a
+/// step, and notifies the others, which wait for these gradients.
 class BackupSteps : public Consistency {
  public:
   BackupSteps(ShardStore& store, const ConsistencyOptions& options);
@@ -95,7 +95,7 @@ class BackupSteps : public Consistency {
   ShardStore& store_;
   ConsistencyOptions options_;
   BackupAdmission admission_;                            ///< of the first shard
-  std::map<std::uint64_t, std::vector<Rank>> verdicts_;  ///< of other shards: told and not closed
+  std::map<std::uint64_t, std::vector<Rank>> verdicts_;  ///< of other shards: received, not closed
   std::set<Rank> waiting_;                               ///< with a gradient of the open step
   std::set<Rank> gone_;
 };

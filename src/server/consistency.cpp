@@ -49,8 +49,9 @@ class ElasticUpdates : public Consistency {
   float moving_rate_;
 };
 
-/// Allreduce through a server: when every worker has pushed, each receives Σ weight_i · x_i, reduced
-/// in the order of ranks, so that the result has the same bits in whatever order the pushes arrive.
+/// Allreduce through a server: when every worker has pushed, each receives Σ weight_i · x_i,
+/// reduced in the order of ranks, so that the result has the same bits in whatever order the pushes
+/// arrive.
 class ServerReduce : public Consistency {
  public:
   explicit ServerReduce(ShardStore& store) : store_(store) {}

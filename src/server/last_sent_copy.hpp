@@ -9,8 +9,8 @@
 namespace syncopate {
 
 /// The parameters that a worker received last from a shard. Compressed parameters travel as the
-/// difference to this copy, so the loss of one difference is part of the next one: error feedback by
-/// construction.
+/// difference to this copy, so the loss of one difference is part of the next one: error feedback
+/// by construction.
 ///
 /// The shard and the worker have one each. After the same frames both hold the same bits.
 ///

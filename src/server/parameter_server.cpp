@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-/// A held reply names at most so many of the workers that it waits for.
+/// The largest number of workers that a held reply names.
 constexpr std::size_t ranks_named = 8;
 
 }  // namespace

@@ -96,12 +96,13 @@ void ServerClient::send(NodeId shard, const Request& request) {
   world_.transport().post(shard, tags::server_request, encode(request));
 }
 
-/// What is lent is neither copied nor compressed.
+/// Values in shared memory are neither copied nor compressed.
 bool ServerClient::shares_memory(std::size_t shard) const {
   return reaches_memory_[shard] && (!options_.compression || options_.compress_remote);
 }
 
-/// Memory is handed over where the answer is waited for: until then the values stay as they are.
+/// Only a request whose answer is awaited refers to shared memory: the values do not change until
+/// then.
 Request ServerClient::request_for(std::size_t shard, const Work& work) const {
   Request request{.kind = Request::Kind::work,
                   .push = !work.push.empty(),
@@ -164,7 +165,7 @@ ServerClient::Transfers ServerClient::begin_push(const Work& work,
   return transfers;
 }
 
-/// What a push is on its way: its own values, or a frame that is kept until the next.
+/// The bytes of a push: its own values, or a frame that is valid until the next push.
 std::span<const std::byte> ServerClient::encoded(std::span<const float> push, std::size_t shard) {
   const std::span<const float> part = part_of(push, shard);
   if (!feedback_) {

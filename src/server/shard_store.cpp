@@ -25,55 +25,6 @@ void copy(std::span<const float> from, std::span<float> to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
 
-std::int64_t counter(const OptimizerState& state, const std::string& name) {
-  const auto found = state.counters.find(name);
-  if (found == state.counters.end()) {
-    throw DataError(
-        fmt::format("the state of a server lacks {}; was it written by this job?", name));
-  }
-  return found->second;
-}
-
-const std::vector<float>& values_in(const OptimizerState& state, const std::string& name,
-                                    std::size_t values) {
-  const auto found = state.slots.find(name);
-  if (found == state.slots.end() || found->second.size() != values) {
-    throw DataError(fmt::format("the state of a server has {} values of {}; expected {}",
-                                found == state.slots.end() ? 0 : found->second.size(), name,
-                                values));
-  }
-  return found->second;
-}
-
-/// The entries under `prefix`, without it.
-OptimizerState under(const OptimizerState& state, const std::string& prefix) {
-  OptimizerState found;
-  for (const auto& [name, values] : state.slots) {
-    if (name.starts_with(prefix)) {
-      found.slots[name.substr(prefix.size())] = values;
-    }
-  }
-  for (const auto& [name, value] : state.counters) {
-    if (name.starts_with(prefix)) {
-      found.counters[name.substr(prefix.size())] = value;
-    }
-  }
-  return found;
-}
-
-void put_under(OptimizerState& state, const std::string& prefix, const OptimizerState& part) {
-  for (const auto& [name, values] : part.slots) {
-    state.slots[prefix + name] = values;
-  }
-  for (const auto& [name, value] : part.counters) {
-    state.counters[prefix + name] = value;
-  }
-}
-
-std::string worker_prefix(std::size_t rank) {
-  return fmt::format("worker.{}.", rank);
-}
-
 constexpr const char* rule_prefix = "rule.";
 constexpr const char* compensation_prefix = "compensation.";
 /// Losses are kept as counts of this fraction, since a state's counters are whole.
@@ -100,7 +51,7 @@ ShardStore::ShardStore(const Options& options)
   }
 }
 
-/// Calls `visit(first, count)` for each block of the parameters, on all hands.
+/// Calls `visit(first, count)` for each block of the parameters, on all threads.
 void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_t)>& visit) {
   const std::size_t blocks = (params_.size() + block_values - 1) / block_values;
   pool_.run(blocks, [&](std::size_t block) {
@@ -146,7 +97,7 @@ void ShardStore::apply(Rank worker, bool answer) {
 
 void ShardStore::apply_mean(std::span<const Rank> workers) {
   if (is_complete()) {
-    ++version_;  // the step is closed, so that nobody waits for it
+    ++version_;  // the step is closed, so that no worker waits for it
     return;
   }
   double weight = 0;
@@ -271,25 +222,25 @@ void ShardStore::restore(const ShardState& state) {
                                 state.params.size(), params_.size()));
   }
   params_ = state.params;
-  rule_->load(under(state.rest, rule_prefix));
+  rule_->load(entries_under(state.rest, rule_prefix));
   if (compensation_) {
-    compensation_->load(under(state.rest, compensation_prefix));
+    compensation_->load(entries_under(state.rest, compensation_prefix));
   }
-  version_ = static_cast<std::uint64_t>(counter(state.rest, "version"));
-  samples_ = static_cast<std::uint64_t>(counter(state.rest, "samples"));
-  loss_sum_ = static_cast<double>(counter(state.rest, "loss")) * loss_unit;
+  version_ = static_cast<std::uint64_t>(counter_in(state.rest, "version"));
+  samples_ = static_cast<std::uint64_t>(counter_in(state.rest, "samples"));
+  loss_sum_ = static_cast<double>(counter_in(state.rest, "loss")) * loss_unit;
   for (std::size_t rank = 0; rank < slots_.size(); ++rank) {
     WorkerSlot& slot = slots_[rank];
     const std::string prefix = worker_prefix(rank);
-    slot.steps = static_cast<std::uint64_t>(counter(state.rest, prefix + "steps"));
-    slot.facts.samples = static_cast<std::uint64_t>(counter(state.rest, prefix + "samples"));
-    slot.gathered = static_cast<std::uint64_t>(counter(state.rest, prefix + "gathered"));
+    slot.steps = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "steps"));
+    slot.facts.samples = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "samples"));
+    slot.gathered = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "gathered"));
     slot.buffers = values_in(state.rest, prefix + "buffers", slot.buffers.size());
   }
   has_model_ = true;
 }
 
-/// Whether what the worker pushed comes too late, which its answer then says.
+/// Whether the push arrived too late; notes it for the answer.
 bool ShardStore::drops(WorkerSlot& slot) {
   slot.dropped = is_complete();
   return slot.dropped;

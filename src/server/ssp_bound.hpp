@@ -9,15 +9,15 @@
 
 namespace syncopate {
 
-/// Stale synchronous parallel (Ho et al. 2013): no worker runs more than `slack` clocks ahead of the
-/// slowest.
+/// Stale synchronous parallel (Ho et al. 2013): no worker runs more than `slack` clocks ahead of
+/// the slowest.
 ///
 /// A worker's clock counts the steps whose updates it has brought in: its step at clock c computes
 /// update c and takes it to c + 1. It may compute at clock c only with every update of clock
 /// ≤ c − slack − 1 visible, that is, once every worker present has come to c − slack.
 ///
-/// Invariant: max(clocks) − min(clocks) ≤ slack + 1 over those present, if nobody starts without
-///            permission. Permission once given stays: clocks only grow, and workers only leave.
+/// Invariant: max(clocks) − min(clocks) ≤ slack + 1 over those present, if no worker starts
+///            without permission. Permission stays valid: clocks only grow, and workers only leave.
 /// Liveness:  the slowest worker may always start.
 /// Thread:    one at a time.
 /// Errors:    InternalError, for a worker that is not present.
@@ -31,7 +31,7 @@ class SspTable {
   explicit SspTable(const Options& options);
 
   bool may_start(Rank worker) const;
-  /// Whom `worker` waits for, in rank order; nobody if it may start.
+  /// The workers that `worker` waits for, in rank order; empty if it may start.
   std::vector<Rank> laggards(Rank worker) const;
   void finished(Rank worker);
   /// A worker that left or died no longer holds others up. Others may start now.
@@ -39,7 +39,7 @@ class SspTable {
 
   bool present(Rank worker) const;
   std::uint64_t clock(Rank worker) const { return clocks_[checked(worker)]; }
-  /// For a table that goes on where another ended.
+  /// For a table that resumes another.
   void set_clock(Rank worker, std::uint64_t clock) { clocks_[checked(worker)] = clock; }
 
  private:

@@ -14,8 +14,8 @@
 namespace syncopate {
 
 /// A shard's connection to one worker: pushed values arrive in the worker's slot, and parameters
-/// leave from it. Between a request and its answer the worker waits, so the shard may read and write
-/// the memory that the worker shares.
+/// leave from it. Between a request and its answer the worker waits, so the shard may read and
+/// write the memory that the worker shares.
 ///
 /// Thread: one.
 class WorkerConnection {
@@ -40,8 +40,8 @@ class WorkerConnection {
   void begin(const Request& request);
   /// Waits for the pushed values and buffers. Errors: ProtocolError, PeerLost, TimedOut.
   void receive_push(const Request& request);
-  /// Waits for a model that the worker uploads: returns the parameters, and leaves the buffers in the
-  /// slot.
+  /// Waits for a model that the worker uploads: returns the parameters, and leaves the buffers in
+  /// the slot.
   std::vector<float> receive_model();
 
   bool pushed() const { return pushed_; }
@@ -70,7 +70,7 @@ class WorkerConnection {
   LastSentCopy copy_;                               ///< of compressed pulls
   std::vector<std::unique_ptr<Transfer>> leaving_;  ///< out of the slot
   bool pushed_ = false;                             ///< by the last request
-  bool pulls_ = false;                              ///< likewise
+  bool pulls_ = false;                              ///< by the last request
   std::span<float> wanted_{};  ///< the worker's memory for the answer; empty: the answer is sent
 };
 

@@ -7,8 +7,8 @@ namespace syncopate {
 
 /// How often each non-negative integer occurred, in bounded memory (at most 1,920 counts).
 ///
-/// Values below 64 are told apart exactly; beyond, each power of two is divided into 32 buckets, so
-/// that a value is known to within 1/32 of itself, from below.
+/// Values below 64 have a bucket each; above, each power of two is divided into 32 buckets, so that
+/// a value is known to within 1/32 of itself, from below.
 ///
 /// Thread: one at a time.
 class Histogram {
@@ -21,19 +21,20 @@ class Histogram {
   };
 
   void add(std::uint64_t value);
-  /// As if all values of `other` had been added here.
+  /// Adds all values of `other`.
   void merge(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
-  /// The least value that at least `p` · count values, and one, do not exceed, as the least value of
-  /// its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without values.
+  /// The least value that at least `p` · count values, and one, do not exceed, as the least value
+  /// of its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without
+  /// values.
   std::uint64_t quantile(double p) const;
   /// The greatest value, exactly; 0 without values.
   std::uint64_t max() const { return max_; }
   /// Exact but for the rounding of a float64; 0 without values.
   double mean() const;
 
-  /// What it takes to send a histogram: buckets that are not empty, in ascending order.
+  /// A histogram as plain values: buckets that are not empty, in ascending order.
   struct Parts {
     std::vector<Bucket> buckets;
     std::uint64_t max = 0;

@@ -6,10 +6,10 @@
 
 namespace syncopate {
 
-/// A log of JSON objects, one a line, which others may read while it grows.
+/// A log of JSON objects, one a line, which can be read while it grows.
 ///
-/// Lines are kept back until `flush_bytes` of them are there or `flush` is called, and then written
-/// whole in one call, so that a reader never sees part of one.
+/// Lines are buffered until there are `flush_bytes`, or until `flush` is called, and then written
+/// in one call, so that a reader never sees part of a line.
 ///
 /// Thread: one at a time.
 class JsonLines {

@@ -1,11 +1,10 @@
-#include "train/evaluator.hpp"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "base/random.hpp"
 #include "checkpoint/snapshot.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "collective/basic_collectives.hpp"
-#include "collective/ring.hpp"
+#include "collective/ring_allreduce.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"
 #include "transport/tags.hpp"
@@ -21,7 +21,7 @@ void share(Group& group, Replica& replica, Part part) {
   replica.store(part);
 }
 
-/// What a worker needs of a checkpoint, from rank 0, which reads it.
+/// The part of a checkpoint that a worker needs. Rank 0 reads the checkpoint and sends the parts.
 std::string bytes_of(Group& group, const TrainConfig& config,
                      const std::filesystem::path& checkpoint) {
   if (group.rank() != Rank{0}) {
@@ -54,7 +54,7 @@ auto part_of(Values& values, const TensorInfo& tensor) {
   return std::span(values).subspan(tensor.offset, values_in(tensor));
 }
 
-/// Of every tensor that is drawn: Σ over ranks of their draws, over √P.
+/// Sets every tensor that is drawn to Σ over ranks of their draws, over √P.
 void draw_independently(Group& group, Replica& replica, const TrainConfig& config) {
   const std::vector<float> first = drawn(replica, seed_of_draw(config, Rank{0}));
   const std::vector<float> second = drawn(replica, seed_of_draw(config, Rank{1}));

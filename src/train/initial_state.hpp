@@ -10,26 +10,26 @@
 
 namespace syncopate {
 
-/// Gives all replicas of a group the same parameters and buffers to begin with.
+/// Gives all replicas of a group the same initial parameters and buffers.
 ///
-/// `broadcast`:   those that rank 0 draws from the job's seed.
-/// `independent`: every rank draws its own, and all take Σ w_r / √P: a sum of P independent draws
-///                has P times the variance of one, and divided by √P the variance of one again. A
-///                tensor that is no draw (BatchNorm's γ = 1 and β = 0) keeps its value: the draws of
-///                ranks 0 and 1, which every rank repeats, have the same bits in it.
+/// `broadcast`:   rank 0 draws them from the job's seed. `independent`: every rank draws its own,
+/// and all take Σ w_r / √P: a sum of P independent draws has
+///                P times the variance of one draw, and divided by √P the variance of one. A tensor
+///                that is not drawn (BatchNorm's γ = 1 and β = 0) keeps its value: every rank
+///                repeats the draws of ranks 0 and 1, which have the same bits in such a tensor.
 /// Errors: PeerLost, TimedOut.
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config);
 
-/// What a run goes on from, beside its replicas.
+/// The state of a resumed run, beside its replicas.
 struct Restored {
-  Progress progress;
+  TrainingProgress progress;
   OptimizerState outer_state{};  ///< of the optimizer over rounds of local steps
-  States own{};                  ///< of this worker; empty where the checkpoint has none
+  States own{};                  ///< of this worker; empty if the checkpoint has none
   OptimizerState pacer{};        ///< of a job that is paced, on rank 0
 };
 
-/// Gives all replicas of a group the state of a checkpoint, which rank 0 alone needs to have. Where each
-/// worker had an optimizer of its own, it gets that.
+/// Gives all replicas of a group the state of a checkpoint, which only rank 0 needs to have. If
+/// each worker had an optimizer of its own, it gets that.
 /// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint);

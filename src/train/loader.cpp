@@ -4,6 +4,16 @@
 #include <utility>
 
 namespace syncopate {
+namespace {
+
+template <class Value>
+void append_rows(std::vector<Value>& into, const std::vector<Value>& from, std::size_t first,
+                 std::size_t count) {
+  const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
+  into.insert(into.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+}
+
+}  // namespace
 
 Loader::Loader(World& world, Options options)
     : options_(std::move(options)),
@@ -25,11 +35,11 @@ Loader::~Loader() {
 }
 
 const Batch& Loader::next() {
-  if (lent_) {
-    put(empty_, *std::exchange(lent_, std::nullopt), *became_empty_);
+  if (in_use_) {
+    put(empty_, *std::exchange(in_use_, std::nullopt), *became_empty_);
   }
-  lent_ = wait_for_ready();
-  return batches_[*lent_];
+  in_use_ = wait_for_ready();
+  return batches_[*in_use_];
 }
 
 std::size_t Loader::wait_for_ready() {
@@ -44,7 +54,7 @@ std::size_t Loader::wait_for_ready() {
 
 void Loader::run() {
   try {
-    prepare_for_ever();
+    prepare_batches();
   } catch (const std::exception&) {
     const std::scoped_lock lock(mutex_);
     failure_ = std::current_exception();
@@ -52,7 +62,7 @@ void Loader::run() {
   became_ready_->notify();
 }
 
-void Loader::prepare_for_ever() {
+void Loader::prepare_batches() {
   auto& [dataset, feed, position, ahead] = options_;
   while (!ending()) {
     const auto batch = take(empty_);
@@ -94,6 +104,49 @@ void Loader::rethrow_failure() {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
+}
+
+const Batch& MicroBatcher::next(std::uint32_t samples) {
+  if (left() == 0) {
+    begin_next();
+  }
+  const bool untouched = taken_ == 0;
+  if (untouched && (samples == 0 || samples == whole_->samples())) {
+    taken_ = whole_->samples();
+    return *whole_;
+  }
+  part_.features.clear();
+  part_.labels.clear();
+  append(samples == 0 ? left() : std::min<std::size_t>(samples, left()));
+  while (part_.samples() < samples) {
+    begin_next();
+    append(std::min<std::size_t>(samples - part_.samples(), left()));
+  }
+  return part_;
+}
+
+DataPosition MicroBatcher::position() const {
+  if (!whole_) {
+    return {.batch = batch_, .taken = skipped_};
+  }
+  return left() > 0 ? DataPosition{.batch = batch_, .taken = taken_}
+                    : DataPosition{.batch = batch_ + 1};
+}
+
+void MicroBatcher::begin_next() {
+  do {
+    batch_ += whole_ ? 1 : 0;
+    whole_ = &loader_.next();
+  } while (whole_->samples() == 0 && empty_ == Empty::skipped);
+  taken_ = std::min<std::size_t>(std::exchange(skipped_, 0), whole_->samples());
+}
+
+void MicroBatcher::append(std::size_t samples) {
+  const std::size_t values = whole_->shape.values();
+  part_.shape = whole_->shape;
+  append_rows(part_.features, whole_->features, taken_ * values, samples * values);
+  append_rows(part_.labels, whole_->labels, taken_, samples);
+  taken_ += samples;
 }
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "data/batch.hpp"
 #include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
 #include "runtime/world.hpp"
@@ -16,8 +18,8 @@ namespace syncopate {
 
 /// Prepares a worker's next batches in a background task while it computes on the current one.
 ///
-/// Batches come in the feed's order from the start position, without end. Memory is that of
-/// `ahead` + 1 batches, reused.
+/// Batches come in the feed's order from the start position, without end. They take the memory of
+/// `ahead` + 1 batches, which is reused.
 ///
 /// Threads: one task calls `next` and destroys; it may be any task of the world's node.
 class Loader {
@@ -30,15 +32,15 @@ class Loader {
   };
 
   Loader(World& world, Options options);
-  /// Ends the background task, whatever it is doing, and waits for its end.
+  /// Ends the background task and waits for its end.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch; valid until the following call. Empty where the worker's part of the epoch is
-  /// used up. Blocks only where preparing is slower than consuming.
-  /// Errors: what ended the preparing task, after what it had prepared before; what the world was
-  ///         cancelled with.
+  /// The next batch; valid until the following call. Empty once the worker's part of the epoch is
+  /// used up. Blocks only if preparing is slower than consuming.
+  /// Errors: the error that ended the preparing task, after the batches that it had prepared; the
+  ///         error that the world was cancelled with.
   const Batch& next();
 
  private:
@@ -46,7 +48,7 @@ class Loader {
   using Queue = std::deque<std::size_t>;
 
   void run();
-  void prepare_for_ever();
+  void prepare_batches();
   std::optional<std::size_t> take(Queue& queue);
   void put(Queue& queue, std::size_t batch, Event& changed);
   std::size_t wait_for_ready();
@@ -55,9 +57,9 @@ class Loader {
 
   Options options_;
   std::vector<Batch> batches_;
-  std::optional<std::size_t> lent_;  ///< to the caller of `next`
+  std::optional<std::size_t> in_use_;  ///< by the caller of `next`
 
-  std::mutex mutex_;  ///< of the following four
+  std::mutex mutex_;  ///< guards the next four members
   Queue empty_;
   Queue ready_;
   bool ending_ = false;
@@ -65,7 +67,39 @@ class Loader {
 
   std::unique_ptr<Event> became_empty_;
   std::unique_ptr<Event> became_ready_;
-  std::unique_ptr<Task> task_;  ///< last: it ends before what it uses
+  std::unique_ptr<Task> task_;  ///< last: it ends before the members that it uses are destroyed
+};
+
+/// Cuts a loader's mini-batches to the sizes that steps take, in order.
+class MicroBatcher {
+ public:
+  /// Whether mini-batches without samples, which fill up an epoch, are handed out or skipped.
+  enum class Empty { kept, skipped };
+
+  /// `loader` must outlive this; its first mini-batch is the one of `start`.
+  MicroBatcher(Loader& loader, Empty empty, const DataPosition& start = {})
+      : loader_(loader), empty_(empty), batch_(start.batch), skipped_(start.taken) {}
+
+  /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the one in
+  /// hand, or the next one if there is no rest. Valid until the following call. Errors: those of
+  /// the loader.
+  const Batch& next(std::uint32_t samples);
+
+  /// The position after the samples that were handed out last.
+  DataPosition position() const;
+
+ private:
+  void begin_next();
+  void append(std::size_t samples);
+  std::size_t left() const { return whole_ ? whole_->samples() - taken_ : 0; }
+
+  Loader& loader_;
+  Empty empty_;
+  const Batch* whole_ = nullptr;  ///< the mini-batch in hand
+  std::uint64_t batch_;           ///< its index in the feed; at first, the index of the first one
+  std::uint64_t skipped_;         ///< samples of the first one that earlier steps have taken
+  std::size_t taken_ = 0;         ///< samples of the one in hand that steps have taken
+  Batch part_;
 };
 
 }  // namespace syncopate

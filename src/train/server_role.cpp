@@ -1,19 +1,16 @@
-#include "train/server_role.hpp"
-
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "checkpoint/model_of_shards.hpp"
-#include "checkpoint/shard_messages.hpp"
-#include "checkpoint/snapshot_writer.hpp"
+#include "checkpoint/shard_states.hpp"
+#include "checkpoint/snapshot.hpp"
 #include "optim/schedule.hpp"
 #include "optim/shard_ranges.hpp"
-#include "report/counts.hpp"
 #include "server/consistency.hpp"
 #include "server/parameter_server.hpp"
-#include "train/periodic_trigger.hpp"
-#include "train/phase_clock.hpp"
+#include "telemetry/member_status.hpp"
+#include "train/member_roles.hpp"
+#include "train/training_clock.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -21,39 +18,38 @@ namespace {
 
 constexpr Duration tick = std::chrono::milliseconds(50);
 
-bool wanted(const Every& every) {
-  return every.unit != Every::Unit::never;
-}
-
-/// One shard at work.
+/// One shard of a parameter server.
 class ServerRole {
  public:
   ServerRole(World& world, MemberLink& link, const ServerOptions& options);
+  ~ServerRole() { link_.set_status_source({}); }
+  ServerRole(const ServerRole&) = delete;
+  ServerRole& operator=(const ServerRole&) = delete;
 
   void run();
-  wire::Heartbeat status(const std::string& phase);
+  wire::Heartbeat last_status();
 
  private:
   ValueRange range(const std::vector<TensorInfo>& layout) const;
   ShardStore::Options store_options() const;
   ConsistencyOptions consistency_options();
   void restore();
-  void look_after_workers();
+  void drop_lost_workers();
   void start_clock();
   void send_state();
-  void keep_the_first();
-  void keep_if_due();
-  void keep(bool evaluate, bool checkpoint);
-  void keep_the_last();
-  void tell_status();
-  void take_loss();
+  void save_first();
+  void save_if_due();
+  void save(bool evaluate, bool checkpoint);
+  void save_last();
+  void report_status(std::string_view phase);
+  void update_loss();
   bool first() const { return options_.shard == Rank{0}; }
-  /// Another shard's state may still be asked for, until the first says that it will not be.
+  /// True while the first shard may still ask for this shard's state.
   bool awaits_first_shard() const {
     return !first() && !finished_ && options_.plan.server_keeps_model();
   }
   double epoch() const;
-  Progress progress() const;
+  TrainingProgress progress() const;
   Duration training() const;
   PeriodicTrigger::Moment moment() const;
 
@@ -63,21 +59,21 @@ class ServerRole {
   const TrainConfig& config_;
   std::vector<NodeId> servers_;
   Schedule schedule_;
-  Progress start_;
+  TrainingProgress start_;
   ShardStore store_;
   std::unique_ptr<Consistency> consistency_;
   ParameterServer server_;
-  std::optional<NodeId> evaluator_;  ///< whom the keeper has the model tested by
+  std::optional<NodeId> evaluator_;  ///< receives snapshots from the first shard
   std::optional<SnapshotWriter> snapshots_;
   PeriodicTrigger evaluations_;
   PeriodicTrigger checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
-  std::optional<Duration> ended_;       ///< what it showed when the last worker had left
+  std::optional<Duration> ended_;       ///< its reading when the last worker had left
   Duration paused_{};
-  PeriodicTrigger::Moment asked_{};
+  StatusBoard status_;
   TimePoint next_status_{};
-  double status_loss_ = 0;            ///< sums as of the last status
-  std::uint64_t status_samples_ = 0;  ///< likewise
+  double status_loss_ = 0;            ///< sum of losses at the last status
+  std::uint64_t status_samples_ = 0;  ///< samples at the last status
   double loss_ = 0;                   ///< mean between the last two
   bool finished_ = false;
 };
@@ -111,7 +107,10 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
     restore();
   }
   server_.set_clock(start_.training, {});
-  asked_ = moment();
+  evaluations_.restart(moment());
+  checkpoints_.restart(moment());
+  report_status("serving");
+  link_.set_status_source([this] { return status_.message(); });
 }
 
 void ServerRole::run() {
@@ -122,13 +121,16 @@ void ServerRole::run() {
       send_state();
     }
     finished_ = finished_ || asked.finish;
-    look_after_workers();
+    drop_lost_workers();
     start_clock();
-    keep_if_due();
-    tell_status();
+    save_if_due();
+    if (world_.now() >= next_status_) {
+      next_status_ = world_.now() + tick;
+      report_status("serving");
+    }
   }
   ended_ = training();
-  keep_the_last();
+  save_last();
 }
 
 /// The training clock, which stops with the last worker.
@@ -153,7 +155,7 @@ ShardStore::Options ServerRole::store_options() const {
                                   static_cast<double>(options_.train_samples));
           },
       .compensation = options_.plan.delay_compensation(),
-      .threads = options_.hands,
+      .threads = options_.threads,
       .samples_to_train = options_.plan.samples_to_train(options_.train_samples)};
   if (!options_.plan.server_keeps_model()) {
     options.buffers = 0;
@@ -184,28 +186,28 @@ void ServerRole::restore() {
   consistency_->on_resumed();
 }
 
-void ServerRole::look_after_workers() {
+void ServerRole::drop_lost_workers() {
   for (const wire::Dropped& dropped : link_.take_dropped()) {
     server_.drop(Rank{dropped.rank()});
   }
 }
 
 void ServerRole::start_clock() {
-  // Who only adds hands out no model to start with.
-  const bool adds = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
-  if (!clock_ && (adds || server_.all_started())) {
+  // A server that only reduces gives workers no model to start with.
+  const bool reduces = !options_.plan.server_keeps_model() && server_.queue_length().count() > 0;
+  if (!clock_ && (reduces || server_.all_started())) {
     clock_.emplace(world_, start_.training);
-    keep_the_first();
+    save_first();
   }
   if (clock_) {
     server_.set_clock(clock_->now(), paused_);
   }
 }
 
-/// The model before the first update: no worker trains before all have started.
-void ServerRole::keep_the_first() {
-  if (snapshots_ && start_ == Progress{} && wanted(config_.checkpoint_every)) {
-    keep(/*evaluate=*/false, /*checkpoint=*/true);
+/// Saves the model before the first update: no worker trains before all have started.
+void ServerRole::save_first() {
+  if (snapshots_ && start_ == TrainingProgress{} && checkpoints_.is_active()) {
+    save(/*evaluate=*/false, /*checkpoint=*/true);
   }
 }
 
@@ -213,26 +215,26 @@ void ServerRole::send_state() {
   world_.transport().post(servers_.front(), tags::server_state, encode_state(store_.state()));
 }
 
-void ServerRole::keep_if_due() {
+void ServerRole::save_if_due() {
   if (!snapshots_) {
     return;
   }
-  const PeriodicTrigger::Moment before = std::exchange(asked_, moment());
-  const bool evaluate = evaluations_.due(before, asked_);
-  const bool checkpoint = checkpoints_.due(before, asked_);
+  const PeriodicTrigger::Moment now = moment();
+  const bool evaluate = evaluations_.due(now);
+  const bool checkpoint = checkpoints_.due(now);
   if (evaluate || checkpoint) {
-    keep(evaluate, checkpoint);
+    save(evaluate, checkpoint);
   }
 }
 
-/// What the workers wait for meanwhile comes off the training clock.
-void ServerRole::keep(bool evaluate, bool checkpoint) {
+/// The workers wait meanwhile, so the time comes off the training clock.
+void ServerRole::save(bool evaluate, bool checkpoint) {
   const TimePoint begun = world_.now();
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
     server_.send(shard, {.kind = Request::Kind::collect});
   }
-  const Progress now = progress();
-  snapshots_->keep({.stamp = {.round = now.round,
+  const TrainingProgress now = progress();
+  snapshots_->save({.stamp = {.round = now.round,
                               .samples = now.samples,
                               .epoch = epoch(),
                               .training_seconds = to_seconds(now.training)},
@@ -249,12 +251,12 @@ void ServerRole::keep(bool evaluate, bool checkpoint) {
   }
 }
 
-void ServerRole::keep_the_last() {
+void ServerRole::save_last() {
   if (!snapshots_) {
     return;
   }
-  if (wanted(config_.eval_every) || wanted(config_.checkpoint_every)) {
-    keep(wanted(config_.eval_every), wanted(config_.checkpoint_every));
+  if (evaluations_.is_active() || checkpoints_.is_active()) {
+    save(evaluations_.is_active(), checkpoints_.is_active());
   }
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
     server_.send(shard, {.kind = Request::Kind::finish});
@@ -262,16 +264,8 @@ void ServerRole::keep_the_last() {
   snapshots_->finish();
 }
 
-void ServerRole::tell_status() {
-  if (world_.now() < next_status_) {
-    return;
-  }
-  next_status_ = world_.now() + tick;
-  link_.set_status(status("serving"));
-}
-
-/// Of what has come since the last status; where nothing has, that one's loss stands.
-void ServerRole::take_loss() {
+/// The mean loss of the samples since the last status; without samples the previous mean stays.
+void ServerRole::update_loss() {
   const std::uint64_t samples = store_.samples() - std::exchange(status_samples_, store_.samples());
   const double loss = store_.loss_sum() - std::exchange(status_loss_, store_.loss_sum());
   if (samples > 0) {
@@ -279,35 +273,41 @@ void ServerRole::take_loss() {
   }
 }
 
-wire::Heartbeat ServerRole::status(const std::string& phase) {
-  take_loss();
-  const Progress now = progress();
-  wire::Heartbeat status;
-  status.set_phase(phase);
-  status.set_step(now.step);
-  status.set_round(now.round);
-  status.set_epoch(epoch());
-  status.set_loss(loss_);
-  status.set_job_samples(now.samples);
-  status.set_job_seconds(to_seconds(now.training));
-  status.set_session_samples(now.samples - start_.samples);
-  status.set_session_seconds(to_seconds(now.training - start_.training));
-  const Traffic traffic = world_.transport().traffic();
-  status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_zero_copy);
-  if (evaluator_) {
-    status.set_evaluation_bytes(world_.transport().traffic_to(*evaluator_).bytes_sent);
-  }
-  status.set_busy_seconds(to_seconds(server_.busy()));
-  *status.mutable_queue_length() = to_wire(server_.queue_length());
-  return status;
+void ServerRole::report_status(std::string_view phase) {
+  update_loss();
+  const TrainingProgress now = progress();
+  const Transport& transport = world_.transport();
+  const std::uint64_t snapshots = evaluator_ ? transport.traffic_to(*evaluator_).bytes_sent : 0;
+  const Traffic traffic = transport.traffic();
+  status_.update([&](MemberStatus& status) {
+    status.phase = phase;
+    status.queue_length = server_.queue_length();
+    MetricValues& metrics = status.metrics;
+    metrics.set(Metric::steps, now.step);
+    metrics.set(Metric::rounds, now.round);
+    metrics.set(Metric::epochs, epoch());
+    metrics.set(Metric::loss, loss_);
+    metrics.set(Metric::job_samples, now.samples);
+    metrics.set(Metric::job_seconds, to_seconds(now.training));
+    metrics.set(Metric::samples, now.samples - start_.samples);
+    metrics.set(Metric::session_seconds, to_seconds(now.training - start_.training));
+    metrics.set(Metric::bytes_sent, traffic.bytes_sent);
+    metrics.set(Metric::local_bytes, traffic.bytes_zero_copy);
+    metrics.set(Metric::evaluation_bytes, snapshots);
+    metrics.set(Metric::busy_seconds, to_seconds(server_.busy()));
+  });
+}
+
+wire::Heartbeat ServerRole::last_status() {
+  report_status("done");
+  return status_.message();
 }
 
 double ServerRole::epoch() const {
   return static_cast<double>(store_.samples()) / static_cast<double>(options_.train_samples);
 }
 
-Progress ServerRole::progress() const {
+TrainingProgress ServerRole::progress() const {
   return {.step = static_cast<std::uint64_t>(moment().step),
           .round = store_.version(),
           .samples = store_.samples(),
@@ -327,7 +327,7 @@ void run_server(World& world, MemberLink& link, const ServerOptions& options) {
     ServerRole role(world, link, options);
     role.run();
     wire::Leave leave;
-    *leave.mutable_last() = role.status("done");
+    *leave.mutable_last() = role.last_status();
     link.leave(leave);
   } catch (const std::exception& error) {
     link.fail(error);

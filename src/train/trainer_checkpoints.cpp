@@ -1,37 +1,39 @@
-// What a trainer has tested and saved: the model, and with it what every worker remembers.
+// The trainer's snapshots and checkpoints: the model, and with it the states of all workers.
 #include <utility>
 
-#include "checkpoint/gather_states.hpp"
+#include "checkpoint/worker_states.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {
-namespace {
 
-bool is_wanted(const Every& every) {
-  return every.unit != Every::Unit::never;
+/// True if a test has become due since the last call, and this worker leads.
+bool Trainer::evaluation_due() {
+  return evaluations_.due(moment()) && options_.leads;
 }
 
-}  // namespace
+bool Trainer::checkpoint_due() {
+  return checkpoints_.due(moment()) && options_.leads;
+}
 
-/// The model before the first step, from which everything that follows may be checked.
-void Trainer::keep_the_first() {
-  if (options_.start == Progress{} && is_wanted(options_.config.checkpoint_every)) {
+/// Saves the model before the first step, from which everything that follows may be checked.
+void Trainer::save_first() {
+  if (options_.start == TrainingProgress{} && checkpoints_.is_active()) {
     const TimePoint start = world_.now();
-    keep(/*evaluate=*/false, /*checkpoint=*/true);
+    save(/*evaluate=*/false, /*checkpoint=*/true);
     pause_since(start);
   }
 }
 
-void Trainer::checkpoint_with_all(bool evaluate) {
-  enter("checkpoint");
+void Trainer::save_all_workers(bool evaluate) {
+  report_.enter("checkpoint");
   ModelSnapshot model = model_with_all_states();
-  if (options_.sync_mode == SyncMode::local_rounds) {
-    go_on_together(model);
+  if (policy_->rules().restarts_at_checkpoints) {
+    restart_all_workers(model);
   }
-  keep(evaluate, /*checkpoint=*/true, std::move(model));
+  save(evaluate, /*checkpoint=*/true, std::move(model));
 }
 
-/// Of the worker that leads; the others hand in what they remember.
+/// The worker that leads gathers the states that the others send. Theirs is an empty model.
 ModelSnapshot Trainer::model_with_all_states() {
   if (!options_.leads) {
     send_states(world_, link_.view(), own_states());
@@ -44,17 +46,19 @@ ModelSnapshot Trainer::model_with_all_states() {
   return model;
 }
 
-/// Workers that are paced by time depend on the moments at which they go on. The time until then is off
-/// the training clock, which goes on from what the checkpoint says, as in a run that is resumed here.
-void Trainer::go_on_together(ModelSnapshot& model) {
+/// Workers that are paced by time depend on the moments at which they go on. The time until then is
+/// off the training clock, which goes on from the reading in the checkpoint, as in a run that is
+/// resumed here.
+void Trainer::restart_all_workers(ModelSnapshot& model) {
   scheme_.restart();
   const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.agree_after_failures(); });
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);
   }
   clock_.take_off(clock_.now() - progress_.training);
-  begun_ = machine_begun_ = progress_.training;
-  asked_to_evaluate_ = asked_for_checkpoint_ = moment();
+  device_.restart(progress_.training);
+  evaluations_.restart(moment());
+  checkpoints_.restart(moment());
 }
 
 States Trainer::own_states() const {
@@ -69,36 +73,36 @@ States Trainer::own_states() const {
   return states;
 }
 
-/// The model at the end is tested and saved, unless the last round has seen to it.
-void Trainer::keep_the_last() {
-  const bool evaluate = is_wanted(options_.config.eval_every) && tested_ != progress_.round;
-  const bool checkpoint = is_wanted(options_.config.checkpoint_every) && saved_ != progress_.round;
-  if (checkpoint && !alone()) {
-    keep(evaluate, checkpoint, model_with_all_states());
+/// Tests and saves the model at the end, unless the last round has done so.
+void Trainer::save_last() {
+  const bool evaluate = evaluations_.is_active() && tested_ != progress_.round;
+  const bool checkpoint = checkpoints_.is_active() && saved_ != progress_.round;
+  if (checkpoint && policy_->rules().saves_all_workers) {
+    save(evaluate, checkpoint, model_with_all_states());
   } else {
-    keep(evaluate, checkpoint);
+    save(evaluate, checkpoint);
   }
   if (snapshots_) {
     snapshots_->finish();
   }
 }
 
-void Trainer::keep(bool evaluate, bool checkpoint) {
-  keep(evaluate, checkpoint,
+void Trainer::save(bool evaluate, bool checkpoint) {
+  save(evaluate, checkpoint,
        snapshots_ && (evaluate || checkpoint) ? copy_of_model() : ModelSnapshot{});
 }
 
-void Trainer::keep(bool evaluate, bool checkpoint, ModelSnapshot model) {
-  enter("snapshot");
+void Trainer::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
+  report_.enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
   }
   if (checkpoint) {
     saved_ = progress_.round;
-    log_.flush();
+    report_.flush();
   }
   if (snapshots_ && (evaluate || checkpoint)) {
-    snapshots_->keep({.stamp = {.round = progress_.round,
+    snapshots_->save({.stamp = {.round = progress_.round,
                                 .samples = progress_.samples,
                                 .epoch = epoch(),
                                 .training_seconds = to_seconds(progress_.training)},

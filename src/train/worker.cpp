@@ -1,5 +1,3 @@
-#include "train/worker.hpp"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
+#include "train/member_roles.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {
@@ -22,7 +21,7 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
                        .arbiter = &link,
-                       .losses = options.plan.workers_regroup() ? &link : nullptr,
+                       .failures = options.plan.workers_regroup() ? &link : nullptr,
                        .hosts = link.view().hosts(Role::worker)});
 }
 
@@ -31,22 +30,22 @@ std::optional<NodeId> evaluator_of(const View& view) {
   return evaluator ? std::optional(evaluator->node) : std::nullopt;
 }
 
-/// What a replica exchanges should be where the others of the host reach it.
-void lend(Replica& replica, SharedMemory* memory) {
+/// Moves the values that a replica exchanges into memory that the host's other nodes can read.
+void share_memory(Replica& replica, SharedMemory* memory) {
   if (memory == nullptr) {
     return;
   }
   try {
     replica.move_into(*memory);
   } catch (const DataError& error) {
-    log::warn("{}: what workers of this host exchange is copied", error.what());
+    log::warn("{}: workers of this host exchange copies", error.what());
   }
 }
 
-/// Seconds a sample of a forward and backward pass over the first `samples` of a worker. Leaves traces in the
-/// replica's buffers and gradients.
-double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOptions& options,
-                        std::size_t samples) {
+/// Seconds per sample of a forward and backward pass over the first `samples` of a worker. Changes
+/// the replica's buffers and gradients.
+double seconds_per_sample(const Clock& clock, Replica& replica, const WorkerOptions& options,
+                          std::size_t samples) {
   BatchFeed feed = options.plan.feed(options.dataset.train, options.rank);
   const auto indices = feed.batch({});
   Batch batch;
@@ -58,28 +57,29 @@ double seconds_a_sample(const Clock& clock, Replica& replica, const WorkerOption
   return seconds / static_cast<double>(std::max<std::size_t>(1, batch.samples()));
 }
 
-/// Samples per second of a real device in a pass over a whole batch; 0 where that would keep the others waiting
-/// for long.
+/// Samples per second of a real device in a pass over a whole batch; 0 if the measurement would
+/// keep the other workers waiting for long.
 double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   constexpr double longest_seconds = 2;
   const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
   const std::uint32_t part = probe_samples(whole);
-  seconds_a_sample(clock, replica, options, part);  // the first pass of a process takes longer
-  if (seconds_a_sample(clock, replica, options, part) * whole > longest_seconds) {
+  seconds_per_sample(clock, replica, options, part);  // the first pass of a process takes longer
+  if (seconds_per_sample(clock, replica, options, part) * whole > longest_seconds) {
     return 0;
   }
-  const double seconds = seconds_a_sample(clock, replica, options, whole);
+  const double seconds = seconds_per_sample(clock, replica, options, whole);
   return seconds > 0 ? 1 / seconds : 0;
 }
 
-/// What is known of a device by itself before training, where its steps will not tell; 0: nothing.
+/// Samples per second of the device by itself, if they are known before training; else 0.
 double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   const double profiled = options.plan.profiled_throughput(options.rank);
   return profiled == 0 && options.plan.cuts_batches() ? measured_throughput(clock, replica, options)
                                                       : profiled;
 }
 
-/// Below this many samples BatchNorm's mean and variance of a batch say little of those of the data.
+/// In batches of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
+/// data.
 constexpr std::uint32_t few_samples = 16;
 
 void warn_of_small_batches(const JobPlan& plan) {
@@ -93,14 +93,14 @@ void warn_of_small_batches(const JobPlan& plan) {
   }
 }
 
-/// A worker's model, and where it meets others, before its first step.
+/// A worker's model, and its connections to the others, before its first step.
 class WorkerSetup {
  public:
   WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
               const WorkerOptions& options);
 
-  const Progress& progress() const { return progress_; }
-  /// What a checkpoint says of this worker's loop, and of the pacer.
+  const TrainingProgress& progress() const { return progress_; }
+  /// The states of this worker's loop and of the pacer in the checkpoint.
   std::optional<LoopState> loop() const { return loop_state_in(own_); }
   std::optional<wire::PacerMemory> pacer() const;
   const States& states() const { return own_; }
@@ -113,9 +113,9 @@ class WorkerSetup {
   std::size_t values(Part part) { return replica_.view(part).size(); }
   bool has_spare_core() const;
   bool all_cores_taken();
-  Progress begin();
-  Progress begin_together();
-  Progress begin_from_server();
+  TrainingProgress begin();
+  TrainingProgress begin_together();
+  TrainingProgress begin_from_server();
   void begin_in_shared_memory();
 
   const WorkerOptions& options_;
@@ -129,7 +129,7 @@ class WorkerSetup {
   OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
   double stand_alone_throughput_ = 0;
-  Progress progress_;
+  TrainingProgress progress_;
 };
 
 WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
@@ -145,18 +145,19 @@ WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Rep
                                                  .compression = config().compress,
                                                  .compress_remote = config().compress_remote});
   }
-  lend(replica_, world.transport().shared_memory());
+  share_memory(replica_, world.transport().shared_memory());
   stand_alone_throughput_ = known_throughput(world, replica_, options);
   progress_ = begin();
 }
 
-/// Of the worker that has read the checkpoint.
+/// Only the worker that has read the checkpoint passes it on.
 std::optional<wire::PacerMemory> WorkerSetup::pacer() const {
-  const bool tells = options_.rank == Rank{0} && !pacer_state_.counters.empty();
-  return tells ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
+  const bool has_read = options_.rank == Rank{0} && !pacer_state_.counters.empty();
+  return has_read ? std::optional(pacer_memory_in(pacer_state_)) : std::nullopt;
 }
 
-/// Whether no worker's host has a core to spare, and none emulates its device. All workers come to the same.
+/// True if no worker's host has a spare core, and no worker emulates its device. All workers get
+/// the same answer.
 bool WorkerSetup::all_cores_taken() {
   const bool emulated = options_.plan.pacer(options_.rank).has_value();
   const std::uint8_t taken = !emulated && options_.cores > 0 && !has_spare_core() ? 1 : 0;
@@ -165,18 +166,18 @@ bool WorkerSetup::all_cores_taken() {
   return std::find(all.begin(), all.end(), 0) == all.end();
 }
 
-/// Whether this host has a core that no worker computes on.
+/// True if this host has a core that no worker computes on.
 bool WorkerSetup::has_spare_core() const {
   const std::vector<std::uint32_t>& hosts = workers_.hosts();
   const auto here = std::count(hosts.begin(), hosts.end(), hosts[workers_.rank().value]);
   return options_.cores > static_cast<std::uint64_t>(here) * config().threads;
 }
 
-Progress WorkerSetup::begin() {
+TrainingProgress WorkerSetup::begin() {
   if (options_.plan.server_keeps_model()) {
     return begin_from_server();
   }
-  const Progress start = begin_together();
+  const TrainingProgress start = begin_together();
   progress_ = start;
   if (!options_.shared_memory.empty()) {
     begin_in_shared_memory();
@@ -184,7 +185,7 @@ Progress WorkerSetup::begin() {
   return start;
 }
 
-Progress WorkerSetup::begin_together() {
+TrainingProgress WorkerSetup::begin_together() {
   if (options_.resume_from) {
     Restored restored = restore_state(workers_, replica_, config(), *options_.resume_from);
     outer_state_ = std::move(restored.outer_state);
@@ -196,9 +197,9 @@ Progress WorkerSetup::begin_together() {
   return {};
 }
 
-/// A new job's first model is drawn by the workers and handed over by one of them; one that goes on
-/// has its model from the server.
-Progress WorkerSetup::begin_from_server() {
+/// In a new job, the workers draw the model, and one of them uploads it to the server. In a resumed
+/// job, the server already has the model.
+TrainingProgress WorkerSetup::begin_from_server() {
   if (!options_.resume_from) {
     draw_initial_state(workers_, replica_, config());
     if (options_.rank == Rank{0}) {
@@ -256,7 +257,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .nesterov = optimizer_spec(config().optimizer).looks_ahead,
              .batch_size = batch_sizes[options_.rank.value],
              .batch_sizes = batch_sizes,
-             // BatchNorm, which is what has buffers, needs two samples for a variance.
+             // A model with buffers has BatchNorm, which needs two samples for a variance.
              .least_step = values(Part::buffers) > 0 ? 2U : 1U,
              .done = Round{progress_.round},
              .samples_done = progress_.samples,
@@ -299,12 +300,12 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .resumed = setup.loop(),
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
-         .gathers_at_the_end = meets_in_shared_memory(options.plan.config()),
+         .gathers_at_the_end = uses_shared_model(options.plan.config()),
          .evaluator = evaluator_of(view),
          .stand_alone_throughput = setup.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;
-    *leave.mutable_last() = trainer.status("done");
+    *leave.mutable_last() = trainer.last_status();
     link.leave(leave);
   } catch (const std::exception& error) {
     link.fail(error);

@@ -38,7 +38,7 @@ std::vector<std::byte> to_bytes(const google::protobuf::MessageLite& message) {
 
 void from_bytes(std::span<const std::byte> bytes, google::protobuf::MessageLite& message) {
   const google::protobuf::LogSilencer
-      silencer;  // the exception tells; protobuf would print as well
+      silencer;  // the exception has the message; protobuf would print one also
   if (bytes.size() > protobuf_limit ||
       !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw ProtocolError(

@@ -37,7 +37,7 @@ inline std::unique_ptr<TcpTransport> join_coordinator(const std::string& coordin
                              .shared_memory = shared_memory});
 }
 
-/// Nodes on threads of this process, that talk through sockets, or through shared memory.
+/// Nodes on threads of this process that talk through sockets, or through shared memory.
 class TcpCluster : public ContractCluster {
  public:
   explicit TcpCluster(bool shared_memory) : shared_memory_(shared_memory) {}

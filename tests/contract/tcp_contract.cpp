@@ -1,5 +1,5 @@
-// Runs the contract suites on threads, whose nodes talk through sockets, or through the rings that nodes
-// of one host share.
+// Runs the contract suites on threads. Their nodes talk through sockets, or through the rings that
+// nodes of one host share.
 
 #include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/tcp_cluster.hpp"

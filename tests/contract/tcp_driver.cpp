@@ -1,5 +1,7 @@
-// Goal:   a driver runs handlers on its own thread and on threads that wait, never two at a time, and none is forgotten.
-// Method: handlers that note their thread, or count without a lock, which ThreadSanitizer watches; helpers that come and go.
+// Goal:   a driver runs handlers on its own thread and on waiting threads, never two at a time, and
+//         runs them all.
+// Method: handlers that note their thread, or count without a lock, which ThreadSanitizer watches;
+//         waiting threads that come and go.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +41,8 @@ class TcpDriver : public testing::Test {
     return ran.get_future().get();
   }
 
-  /// Does something on this thread while it helps, and helps on for as long as that lasts at most.
+  /// Does something on this thread while it runs handlers, and goes on running them for at most the
+  /// usual time.
   void while_helping(const std::function<void()>& work) {
     for (int looks = 0; looks < 2;) {
       looks = 0;  // the first look is before this thread begins to run handlers
@@ -68,8 +71,8 @@ TEST_F(TcpDriver, RunsHandlersOnAThreadOfItsOwn) {
   EXPECT_EQ(thread_of_next_handler(), first);
 }
 
-/// One that was posted while this thread helped is left to the other thread only if the system let this one rest for as
-/// long as it helps at most.
+/// The other thread runs a handler that was posted while this thread ran handlers only if the
+/// system paused this thread for that time.
 TEST_F(TcpDriver, RunsThemOnTheThreadThatWaits) {
   int on_this_thread = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {

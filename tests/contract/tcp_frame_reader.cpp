@@ -11,7 +11,7 @@
 #include "tests/contract/payload.hpp"
 #include "tests/contract/tcp_cluster.hpp"
 #include "transport/tcp/frame_reader.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr NodeId peer{1};
 constexpr Tag data{100};
 
-/// Offers `bytes` to `reader` as a socket would that has `piece` bytes at hand each time.
+/// Offers `bytes` to `reader` as a socket would that has `piece` bytes each time.
 void feed(tcp::FrameReader& reader, std::span<const std::byte> bytes,
           const std::function<std::size_t()>& piece) {
   while (!bytes.empty()) {

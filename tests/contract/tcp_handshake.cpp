@@ -1,7 +1,8 @@
-// Goal:   only nodes of the job, of this version, on loopback, come into contact; everybody else is
-//         told why, and the job does not notice.
-// Method: good nodes beside strangers played by hand on raw sockets: wrong tokens, versions, bytes
-//         and claims, and silence. Each test then shows that a good node still gets through.
+// Goal:   only nodes of the job, of this version, on loopback, complete a handshake; others are
+//         refused with a reason, and the job does not notice.
+// Method: good nodes beside unmatched senders, written by hand on raw sockets: wrong tokens,
+//         versions, bytes and claims, and silence. Each test then shows that a good node still gets
+//         through.
 
 #include <gmock/gmock.h>
 
@@ -74,11 +75,11 @@ TEST(TcpHandshake, AnotherVersionIsRefusedByTheCoordinator) {
   const auto coordinator = make_coordinator();
   std::vector<std::byte> frame = wire::encode_frame(hello_of(token));
   frame.at(4) = std::byte{9};
-  RawPeer stranger(coordinator->address());
-  stranger.write(frame);
-  EXPECT_THAT(thrown_by<ConfigError>([&] { stranger.read_answer(); }),
+  RawPeer sender(coordinator->address());
+  sender.write(frame);
+  EXPECT_THAT(thrown_by<ConfigError>([&] { sender.read_answer(); }),
               HasSubstr("expected protocol version 1, found 9"));
-  EXPECT_TRUE(stranger.is_at_end());
+  EXPECT_TRUE(sender.is_at_end());
   EXPECT_THAT(log.text(), HasSubstr("expected protocol version 1, found 9"));
   expect_job_goes_on(*coordinator, 1);
 }
@@ -113,9 +114,9 @@ TEST(TcpHandshake, GarbageOnThePortHarmsNobody) {
       bytes.at(random.below(16)) ^= static_cast<std::byte>(1 + random.below(255));
     }
     bytes.at(0) ^= std::byte{1};
-    RawPeer stranger(coordinator->address());
-    stranger.write(bytes);
-    EXPECT_THROW(stranger.read_answer(), ConfigError) << "round " << round;
+    RawPeer sender(coordinator->address());
+    sender.write(bytes);
+    EXPECT_THROW(sender.read_answer(), ConfigError) << "round " << round;
   }
   const std::string web = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
   RawPeer browser(coordinator->address());
@@ -193,8 +194,8 @@ TEST(TcpHandshake, NobodyTakesTheNumberOfAnother) {
     if (claimed) {
       hello.set_node(*claimed);
     }
-    RawPeer stranger(where);
-    return thrown_by<ConfigError>([&] { stranger.greet(hello); });
+    RawPeer sender(where);
+    return thrown_by<ConfigError>([&] { sender.greet(hello); });
   };
   EXPECT_THAT(refusal(one->address(), 2), HasSubstr("node 2 has been connected"));
   EXPECT_THAT(refusal(two->address(), 1), HasSubstr("expected node 2 to dial node 1"));

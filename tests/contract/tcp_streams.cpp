@@ -1,6 +1,6 @@
-// Goal:   streams survive what happens to processes and descriptors: a peer killed in the middle of
+// Goal:   streams survive failures of processes and descriptors: a peer killed in the middle of
 //         a message, a node that takes nothing, a system without descriptors; and none is leaked.
-// Method: a child process that plays a node by hand and dies by SIGKILL after an exact number of
+// Method: a child process that acts as a node by hand and dies by SIGKILL after an exact number of
 //         bytes; limits set low; the open descriptors of this process listed before and after.
 
 #include <fcntl.h>
@@ -26,8 +26,8 @@ constexpr Tag data{100};
 constexpr Tag other{101};
 constexpr std::size_t large = 40'000'000;
 
-/// A process that joins the coordinator which will listen at `listener`, acts, and dies by SIGKILL. Forked
-/// while this process has one thread.
+/// A process that joins the coordinator that will listen at `listener`, acts, and dies by SIGKILL.
+/// It is forked while this process has one thread.
 class DoomedNode {
  public:
   DoomedNode(const Descriptor& listener, const std::function<void(RawPeer&)>& act)

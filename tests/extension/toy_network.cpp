@@ -2,7 +2,7 @@
 
 #include <torch/nn/modules/linear.h>
 
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

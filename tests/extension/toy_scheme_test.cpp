@@ -1,8 +1,8 @@
-// Goal: a scheme is one file and one line: everything that is made from the declarations of schemes
-//       knows a scheme that is added so.
-// Method: the registry is compiled with a list that has one line more (tests/CMakeLists.txt). The
-//         scheme's option is given in every way that there is; jobs of the scheme run in the
-//         simulator.
+// Goal:   a scheme is one file and one line: options, help and jobs know a scheme that is added in
+//         this way.
+// Method: the registry is compiled with an extended list (tests/extension/CMakeLists.txt). The
+//         scheme's option is set from the command line and from a file; jobs of the scheme run in
+//         the simulator.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

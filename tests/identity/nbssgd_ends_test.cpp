@@ -33,10 +33,10 @@ TEST(NbssgdEnds, WithWholeRoundsWheneverItIsInterrupted) {
     std::istringstream log(read_file(RunFolder(config.run_dir).worker_log(Rank{0})));
     std::uint64_t before = 0;
     for (std::string line; std::getline(log, line);) {
-      const auto told = Recorder::Json::parse(line);
-      const auto rounds = told.at("round").get<std::uint64_t>() - before;
+      const auto entry = Recorder::Json::parse(line);
+      const auto rounds = entry.at("round").get<std::uint64_t>() - before;
       before += rounds;
-      EXPECT_GE(told.at("round_samples"), rounds * 36) << line << ": of 48 at most";
+      EXPECT_GE(entry.at("round_samples"), rounds * 36) << line << ": of 48 at most";
     }
   }
 }

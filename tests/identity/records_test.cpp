@@ -67,7 +67,7 @@ TEST(Records, HoldTheModelBeforeTheFirstStep) {
     const fs::path folder = config.run_dir / "checkpoints";
     const fs::path path = folder / checkpoint_name(0);
     const Checkpoint checkpoint(read_file(path), path.string(), "toy");
-    EXPECT_EQ(checkpoint.progress(), Progress{});
+    EXPECT_EQ(checkpoint.progress(), TrainingProgress{});
     const std::vector<float> weight = Safetensors(read_file(path), path.string()).values("weight");
     first = first.empty() ? weight : first;
     EXPECT_EQ(weight, first) << "the same of all schemes";

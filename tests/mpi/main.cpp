@@ -1,9 +1,10 @@
-// Runs the contract suites on MPI: all nodes in one process, or spread over the ranks that a launcher starts.
+// Runs the contract suites on MPI: all nodes in one process, or spread over the ranks that a
+// launcher starts.
 //
 //     mpi_contract_tests openmpi
 //     mpirun.mpich -n 4 mpi_contract_tests mpich
 //
-// Ranks but the first say only what fails.
+// Ranks other than the first print failures only.
 
 #include <gtest/gtest.h>
 

@@ -49,8 +49,8 @@ void MpiCluster::kill(NodeId node) {
   world.transport().close(world.now());
 }
 
-/// One after the other, since node 0 numbers them as they come. Where a node will be is known before: slots of a rank
-/// count up.
+/// The nodes join one after the other, since node 0 numbers them in that order. Slots of a rank
+/// count up, so the site of each node is known before.
 void MpiCluster::connect(std::size_t nodes) {
   mpi::Session& session = *home_.session;
   addresses_.emplace_back("mpi:0.0");

@@ -15,14 +15,15 @@
 
 namespace syncopate::contract {
 
-/// What lasts from test to test: MPI starts once in a process.
+/// The state that all tests share: MPI starts once in a process.
 struct MpiHome {
   std::unique_ptr<mpi::Session> session;
-  std::vector<std::uint32_t> joined;  ///< how many nodes of each rank have joined so far
+  std::vector<std::uint32_t> joined;  ///< number of nodes of each rank that have joined so far
 };
 
-/// Nodes on threads of all ranks, that talk through MPI: node n is on rank n modulo their number. All ranks make
-/// the same clusters in the same order, and meet before bodies begin and when they have ended.
+/// Nodes on threads of all ranks that talk through MPI: node n is on rank n modulo their number.
+/// All ranks make the same clusters in the same order, and synchronize before bodies begin and
+/// after they have ended.
 class MpiCluster : public ContractCluster {
  public:
   MpiCluster(MpiHome& home, bool shared_memory) : home_(home), shared_memory_(shared_memory) {}
@@ -48,7 +49,7 @@ class MpiCluster : public ContractCluster {
   std::exception_ptr error_;
 };
 
-/// That of this process, once `main` has started MPI.
+/// The state of this process, once `main` has started MPI.
 MpiHome& home();
 
 }  // namespace syncopate::contract

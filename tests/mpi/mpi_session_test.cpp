@@ -1,6 +1,7 @@
-// Goal:   a session knows its ranks and hosts, sums over those who take part, and refuses who does not belong.
-// Method: what each rank sees is compared with what the launcher started; sums are compared with a closed formula; a
-//         rank that stays away makes the others leave in time.
+// Goal:   a session knows its ranks and hosts, reduces over the ranks that take part, and refuses
+//         nodes of other jobs.
+// Method: each rank's view is compared with the launcher's; reduced values with a closed formula;
+//         the other ranks time out on a rank that stays away.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
-/// When node 0 listens, each rank makes a node.
+/// Waits until node 0 listens, after which each rank makes a node.
 void all_will_join() {
   home().session->barrier(far_away());
   for (std::uint32_t& joined : home().joined) {
@@ -30,7 +31,7 @@ void all_will_join() {
   }
 }
 
-/// When all are done with node 0; the next test has another.
+/// Waits until all ranks are done with node 0; the next test has another one.
 void leave(std::unique_ptr<Transport> coordinator) {
   home().session->barrier(far_away());
   coordinator.reset();
@@ -64,10 +65,10 @@ TEST(MpiSession, SaysWhichModuleIsMissing) {
   EXPECT_EQ(
       message,
       "expected the module for MPICH, syncopate-mpi-mpich.so, in /nowhere, found none: install "
-      "libmpich-dev (Debian's name) and build Syncopate anew");
+      "libmpich-dev (Debian's name) and build Syncopate again");
 }
 
-TEST(MpiSession, NodeZeroTurnsAwayWhoseTokenIsWrongAndIsOnRankZero) {
+TEST(MpiSession, NodeZeroRefusesAWrongTokenAndIsOnRankZero) {
   mpi::Session& session = *home().session;
   std::unique_ptr<Transport> coordinator;
   if (session.rank() == 0) {

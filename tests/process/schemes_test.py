@@ -72,7 +72,7 @@ class Schemes(JobTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 told = self.summary(aggregate)["aggregate"]
                 self.assertRegex(told, r"[a-z-]+: 3 ranks, [\d.]+ MB" if aggregate == "auto" else aggregate + ": 3 ranks")
-                self.assertIn(f"adding up by {told}", done.stderr)
+                self.assertIn(f"aggregate: {told}", done.stderr)
 
     def test_a_butterfly_of_three_workers_is_refused(self):
         done = self.train(*SMALL, "--aggregate", "butterfly")

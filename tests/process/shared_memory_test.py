@@ -106,7 +106,7 @@ class SharedMemory(JobTest):
         while True:
             event = job.wait_for("status")
             met = {worker["round"] for worker in event["workers"]
-                   if worker["rank"] in ranks and worker["phase"] == "meeting"}  # fmt: skip
+                   if worker["rank"] in ranks and worker["phase"] == "synchronization"}  # fmt: skip
             if len(met) == 1 and met == seen:
                 return
             seen = met

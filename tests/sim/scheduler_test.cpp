@@ -126,10 +126,12 @@ TEST(Scheduler, RefusesToBlockOutsideAStrand) {
 TEST(Scheduler, ALoopThatNeverLetsTimePassIsAnError) {
   Scheduler scheduler({.switches_per_instant = 1000});
   bool stop = false;
+  bool ended = false;
   scheduler.start("the impatient", [&] {
     while (!stop) {
       EXPECT_FALSE(scheduler.block(Something{}, scheduler.now()));
     }
+    ended = true;
   });
   try {
     run(scheduler);
@@ -139,6 +141,7 @@ TEST(Scheduler, ALoopThatNeverLetsTimePassIsAnError) {
   }
   stop = true;
   scheduler.run_ready();
+  EXPECT_TRUE(ended) << "its stack is unwound before what it refers to is gone";
 }
 
 }  // namespace

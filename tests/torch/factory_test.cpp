@@ -1,5 +1,5 @@
-// Goal:   what the rest of Syncopate sees of libtorch works by names alone, and names what does not.
-// Method: the names there are and names that there are not, on whatever devices this machine has.
+// Goal:   the interface of torch/ works by names, and an error names an unknown one.
+// Method: known and unknown names, on the devices of this machine.
 
 #include "torch/factory.hpp"
 

@@ -1,5 +1,5 @@
-// Goal:   independent first parameters leave BatchNorm's γ = 1 and β = 0 alone, and give a network that
-//         computes as one drawn by itself would.
+// Goal:   independent initial parameters keep BatchNorm's γ = 1 and β = 0, and give a network with
+//         the variance of a single draw.
 // Method: replicas of a convolution, BatchNorm and a linear layer on four ranks of the simulator.
 
 #include "train/initial_state.hpp"

@@ -10,8 +10,8 @@
 
 #include "base/errors.hpp"
 #include "torch/factory.hpp"
-#include "torch/multiply_adds.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
+#include "torch/operators.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -1,8 +1,7 @@
-// Goal:   an optimizer whose state went through OptimizerState goes on as if it had not stopped, bit
-//         for bit; the state of another one is refused, and changes nothing.
-// Method: two replicas, one of which continues from the other's state, for each rule and variant.
-
-#include "torch/optimizer_state.hpp"
+// Goal:   an optimizer that restores an OptimizerState continues bit for bit as the saved one. The
+//         state of another kind of optimizer is refused and changes nothing.
+// Method: two replicas, one of which continues from the state of the other, for each rule and
+//         variant.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
+#include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

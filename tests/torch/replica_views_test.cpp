@@ -1,6 +1,6 @@
-// Goal:   parameters, gradients and buffers stay views of the flat vectors through everything that a
-//         replica does; tied and frozen parameters have their place; misuse is named.
-// Method: a small module of which the test keeps a handle, compared by addresses and values.
+// Goal:   parameters, gradients and buffers stay views of the flat vectors in all operations of a
+//         replica. Tied and frozen parameters have an offset, and misuse is refused by name.
+// Method: a small module, of which the test keeps a handle, compared by addresses and values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,6 @@
 
 #include "base/random.hpp"
 #include "optim/update_rule.hpp"
-#include "torch/optimizer_state.hpp"
 #include "torch/optimizers.hpp"
 
 namespace syncopate::torch_backend {

@@ -5,20 +5,21 @@
 #include <algorithm>
 
 #include "base/errors.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
 
 constexpr std::uint32_t least_side = 12;
 
-/// What is left of a side after the padded convolution, a pooling, a convolution and a pooling.
+/// A side's length after the padded convolution, a pooling, a convolution and a pooling.
 std::int64_t side_after_convolutions(std::uint32_t side) {
   return (side / 2 - 4) / 2;
 }
 
-/// The same images, on a CPU with the channels of a pixel next to each other, which convolutions and poolings
-/// then keep. LeNet-5 trains a quarter faster in this order on a CPU; parameters stay as they are.
+/// The same images, on a CPU with the channels of a pixel next to each other, which convolutions
+/// and poolings then keep. LeNet-5 trains a quarter faster in this order on a CPU; parameters stay
+/// as they are.
 torch::Tensor channels_last_on_cpu(const torch::Tensor& images) {
   if (!images.is_cpu()) return images;
   if (images.size(1) > 1) return images.contiguous(torch::MemoryFormat::ChannelsLast);

@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "job/spec/networks.hpp"
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 

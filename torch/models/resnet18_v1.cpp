@@ -5,12 +5,13 @@
 
 #include <memory>
 
-#include "torch/network.hpp"
+#include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
 
-/// A convolution that keeps the size but for its stride, without bias: BatchNorm follows and has one.
+/// A convolution that keeps the size but for its stride, without bias: BatchNorm follows and has
+/// one.
 torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel,
                               std::int64_t stride) {
   return torch::nn::Conv2d(
@@ -77,7 +78,8 @@ struct Resnet18 : torch::nn::Module {
 /// ResNet-18 in its first version (He et al. 2015, arXiv:1512.03385): 7×7 stem, four stages of two
 /// basic blocks, ReLU after the addition, a projection (option B) where the shape changes.
 /// 11,175,370 parameters for one channel and 10 classes. Takes images of any size; to train on
-/// batches of one sample they must be larger than 32×32, because BatchNorm needs two values a channel.
+/// batches of one sample they must be larger than 32×32, because BatchNorm needs two values a
+/// channel.
 Network make_resnet18_v1(const SampleShape& input, std::uint32_t classes) {
   return network_of(std::make_shared<Resnet18>(input.channels, classes));
 }

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
 #include "kernels/thread_pool.hpp"
@@ -88,7 +88,7 @@ wire::JobDescription HostSite::description() const {
 }
 
 void HostSite::share_memory(std::uint64_t buffers) {
-  if (meets_in_shared_memory(config())) {
+  if (uses_shared_model(config())) {
     shared_memory_ = InheritedMemory(SharedModel::bytes_for(
         {.params = parameters(), .buffers = buffers, .workers = config().workers}));
   }

@@ -7,9 +7,7 @@
 #include "base/errors.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "pacer/pacer_control.hpp"
-#include "train/evaluator.hpp"
-#include "train/server_role.hpp"
-#include "train/worker.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate {
 namespace {
@@ -52,7 +50,7 @@ class ServerRunner final : public RoleRunner {
                 .layout = layout_,
                 .train_samples = site_.dataset().train.samples(),
                 .resume_from = site_.resume_from(),
-                .hands = site_.server_threads()});
+                .threads = site_.server_threads()});
   }
 
   const MemberSite& site_;

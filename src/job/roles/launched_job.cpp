@@ -19,7 +19,7 @@ void check_launchable(const TrainConfig& config, const Launch& launch) {
     throw ConfigError(fmt::format("{}: start the job without {}, or as one process of it", what,
                                   launch.launcher));
   };
-  if (meets_in_shared_memory(config)) {
+  if (uses_shared_model(config)) {
     refuse(fmt::format("scheme {} needs memory that all workers share", config.scheme));
   }
   if (config.virtual_time) {

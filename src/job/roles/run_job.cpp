@@ -81,7 +81,7 @@ int train_job(const JobRequest& wanted, const OpenView& open_view) {
 
 int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
   const TrainConfig& config = wanted.job.config;
-  if (meets_in_shared_memory(config)) {
+  if (uses_shared_model(config)) {
     throw ConfigError(fmt::format(
         "scheme {} needs memory that all workers share: start them together, by `syncopate train`",
         config.scheme));

@@ -51,7 +51,7 @@ std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const 
 }
 
 void TrainingJob::share_memory() {
-  if (meets_in_shared_memory(config())) {
+  if (uses_shared_model(config())) {
     HostSite::share_memory(network_facts(*this).buffers);
   }
 }

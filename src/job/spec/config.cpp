@@ -101,7 +101,7 @@ bool may_compress(const TrainConfig& config) {
   return traits_of(config).compresses && !by_server_alone;
 }
 
-bool meets_in_shared_memory(const TrainConfig& config) {
+bool uses_shared_model(const TrainConfig& config) {
   return traits_of(config).topology == Topology::shared_memory;
 }
 

@@ -32,8 +32,9 @@ struct Every {
 
 /// The initial parameters.
 enum class Init {
-  broadcast,    ///< all replicas start with the parameters of rank 0
-  independent,  ///< each replica draws its own; all start with the sum over √P, whose variance is that of one draw
+  broadcast,  ///< all replicas start with the parameters of rank 0
+  /// Each replica draws its own. All start with the sum over √P, whose variance is that of one draw.
+  independent,
 };
 constexpr auto names_of(Init) {
   return std::to_array<Named<Init>>(
@@ -58,7 +59,7 @@ constexpr auto names_of(TransportKind) {
 
 /// Where the shards of a parameter server run.
 enum class ServerProcess {
-  own,     ///< each in a process of its own
+  own,     ///< each shard in a separate process
   shared,  ///< in the coordinator's process
 };
 constexpr auto names_of(ServerProcess) {
@@ -85,8 +86,8 @@ constexpr auto names_of(NanPolicy) {
   return std::to_array<Named<NanPolicy>>({{"stop", NanPolicy::stop}, {"skip", NanPolicy::skip}});
 }
 
-/// Everything that decides what a training job computes. Written to a run's folder as `config.toml`,
-/// from which the same job runs again.
+/// Everything that decides what a training job computes. Written to a run's folder as
+/// `config.toml`, from which the same job runs again.
 struct TrainConfig {
   // Model and data
   std::string scheme = "ssgd";
@@ -172,21 +173,24 @@ bool may_compress(const TrainConfig& config);
 /// The policy of a server that holds the model.
 ServerPolicy server_policy_of(const TrainConfig& config);
 /// True where all workers must run on one host, and start together.
-bool meets_in_shared_memory(const TrainConfig& config);
-/// The schedule of the workers' learning rate. Errors: ConfigError; InternalError, before the rate is resolved.
+bool uses_shared_model(const TrainConfig& config);
+/// The schedule of the workers' learning rate. Errors: ConfigError; InternalError, before the rate
+/// is resolved.
 Schedule schedule_of(const TrainConfig& config);
 
-/// Refuses options that contradict each other. `set_field` has checked each option by itself. Errors: ConfigError.
+/// Refuses options that contradict each other. `set_field` has checked each option by itself.
+/// Errors: ConfigError.
 void check_config(const TrainConfig& config);
 
-/// Refuses given options without an effect, such as `momentum` with `adam`. `given` holds names as on the command
-/// line. Errors: ConfigError.
+/// Refuses given options without an effect, such as `momentum` with `adam`. `given` holds names as
+/// on the command line. Errors: ConfigError.
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given);
 
 /// The facts that `resolve_config` completes a configuration from.
 struct ConfigFacts {
   std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
-  /// The processes that a launcher such as mpirun has started, workers and servers together; empty: none yet.
+  /// The processes that a launcher such as mpirun has started, workers and servers together; empty:
+  /// none yet.
   std::optional<std::uint32_t> ranks = {};
   bool mpi = false;  ///< the ranks can connect by MPI
   /// An empty function leaves the learning rate open.
@@ -194,8 +198,9 @@ struct ConfigFacts {
   std::string time;  ///< "20260131-235959": the beginning of a new run folder's name
 };
 
-/// Fills open options: workers, servers, rates, run folder. Makes the paths of data and cluster absolute, so that
-/// the result means the same in any folder of this machine. The result passes `check_config`. Errors: ConfigError.
+/// Fills open options: workers, servers, rates, run folder. Makes the paths of data and cluster
+/// absolute, so that the result means the same in any folder of this machine. The result passes
+/// `check_config`. Errors: ConfigError.
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts);
 
 }  // namespace syncopate

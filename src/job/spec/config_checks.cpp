@@ -34,7 +34,8 @@ bool weighs_workers(const TrainConfig& config) {
   return traits_of(config).weighs_workers;
 }
 
-/// Whether one of the rules of a job reads an option: of each worker, or of a server that has a rule of its own.
+/// Whether an optimizer of the job reads a hyperparameter: the workers' optimizer, or the server's
+/// where it has a separate one.
 bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
   const auto of_server = server_policy_of(config).optimizer;
   return optimizer_spec(config.optimizer).*reads ||
@@ -110,7 +111,8 @@ std::vector<Dependence> dependences() {
   };
 }
 
-/// Errors: ConfigError, where an option of some scheme has no effect in this one, or by the other options.
+/// Errors: ConfigError, where the configuration's scheme does not read an option of schemes, or its
+/// other options make it irrelevant.
 void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
   const bool has_effect = declared != nullptr && (declared->has_effect == nullptr ||
@@ -122,7 +124,8 @@ void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   }
 }
 
-/// Errors: ConfigError, where nothing travels that could be compressed, or not in the way that is told.
+/// Errors: ConfigError, where the scheme sends nothing that a codec can compress, or --aggregate
+/// names a way to reduce.
 void check_compression(const TrainConfig& config) {
   if (!config.compress) {
     return;
@@ -134,14 +137,14 @@ void check_compression(const TrainConfig& config) {
                     to_string(config.compress), compressible, config.scheme));
   }
   if (averages_workers(config) && aggregate_of(config) != Aggregate::automatic) {
-    throw ConfigError(fmt::format(
-        "compress {} adds up in a way of its own, found aggregate {}; leave one of them out",
-        to_string(config.compress), name_of_value(aggregate_of(config))));
+    throw ConfigError(
+        fmt::format("compress {} has its own allreduce, found aggregate {}; leave out one of them",
+                    to_string(config.compress), name_of_value(aggregate_of(config))));
   }
 }
 
 std::string_view advice_on_servers(const TrainConfig& config) {
-  return chooses_aggregate(config) ? ", or say --aggregate server" : "";
+  return chooses_aggregate(config) ? ", or choose --aggregate server" : "";
 }
 
 std::uint32_t resolve_servers(const TrainConfig& config) {
@@ -162,7 +165,7 @@ void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
   }
 }
 
-/// The scheme fills what its own options leave open.
+/// Sets the scheme's own options that are open.
 void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.resolve == nullptr) {
@@ -185,8 +188,8 @@ std::string told(std::uint32_t ranks, std::uint32_t servers) {
                                     servers == 1 ? "a server" : "servers");
 }
 
-/// How many workers there can be, which others than the user have settled: the cluster file, or who has
-/// started this process. Empty where nobody has.
+/// The number of workers that the cluster file or the launcher determines. Empty where neither
+/// exists.
 std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
   if (!facts.ranks) {
     return facts.devices;
@@ -221,7 +224,7 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
   return *settled;
 }
 
-/// Errors: ConfigError, where workers cannot reduce in the way that is asked for.
+/// Errors: ConfigError, where the workers cannot reduce by the given algorithm.
 void check_aggregate(const TrainConfig& config) {
   if (!averages_workers(config)) {
     return;
@@ -243,7 +246,7 @@ void check_aggregate(const TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, for MPI where nobody has started ranks that would come together.
+/// Errors: ConfigError, for MPI without ranks that an MPI launcher has started.
 void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   if (config.transport == TransportKind::automatic) {
     config.transport = facts.mpi ? TransportKind::mpi : TransportKind::shm;
@@ -256,8 +259,8 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
 }
 
-/// Fills what follows from the split of the data, once the number of workers is known: where parts differ, a worker
-/// has the weight of its share of the data.
+/// Sets the options that depend on the split, once the number of workers is known. Where parts
+/// differ, the weight of a worker is its share of the data.
 void resolve_split(TrainConfig& config) {
   config.split = split_of(config);
   config.split_by_class = false;
@@ -267,7 +270,8 @@ void resolve_split(TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not read.
+/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not
+///         read.
 void check_split(const TrainConfig& config) {
   if (config.split_by_class && config.split.kind == Split::Kind::dirichlet) {
     throw ConfigError(fmt::format(

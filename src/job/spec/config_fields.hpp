@@ -34,8 +34,9 @@ void set_field_from_text(const Field& field, TrainConfig& config, std::string_vi
 /// Earlier names of options, which still work.
 std::span<const std::string_view> old_option_names();
 
-/// Sets the option that an earlier name stands for, and logs a warning with its present name. Returns this name;
-/// empty for a name that never existed. Errors: ConfigError, for a value that the earlier option did not have.
+/// Sets the option that an earlier name stands for, and logs a warning with its present name.
+/// Returns this name; empty for a name that never existed. Errors: ConfigError, for a value that
+/// the earlier option did not have.
 std::optional<std::string_view> set_old_option(TrainConfig& config, std::string_view name,
                                                std::string_view text);
 

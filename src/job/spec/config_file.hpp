@@ -8,11 +8,12 @@
 
 namespace syncopate {
 
-/// Reads a configuration (TOML: one key a field of `TrainConfig`) over `base`, whose fields stay
-/// where the text says nothing.
+/// Reads a configuration (TOML: one key for each field of `TrainConfig`) over `base`, whose fields
+/// stay where the text has no key.
 ///
-/// Errors: ConfigError, one line that begins with `source:line:column:`, for text that is no TOML, an
-/// unknown key (with the nearest known one), a value of another type, out of range or not a choice.
+/// Errors: ConfigError, one line that begins with `source:line:column:`, for text that is not TOML,
+/// an unknown key (with the nearest known one), a value of another type, out of range or not a
+/// choice.
 TrainConfig parse_config(std::string_view text, std::string_view source,
                          const TrainConfig& base = {});
 

@@ -44,9 +44,9 @@ Partition JobPlan::partition(const ImageSet& train) const {
            .least = drawn ? sizes : std::vector<std::uint32_t>()}};
 }
 
-/// Where each step takes a batch of every worker, as batches; where devices go through their parts at their own speed, and
-/// a cluster file tells it, as speeds: all then end an epoch together, and every sample is trained on as often as the others.
-/// A part holds a batch at least.
+/// The sizes of the workers' parts in any unit. In lockstep they are the batch sizes. Where workers
+/// train at their own speed and a cluster file tells these speeds, they are the speeds, so that all
+/// workers end an epoch together. A part holds at least one batch.
 std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   if (!cluster_ || !traits_of(config_).parts_by_speed || samples < sizes.size()) {
@@ -133,7 +133,7 @@ std::uint32_t JobPlan::least_step_samples() const {
   return std::ranges::min(by_speeds ? balanced_sizes() : least_steps());
 }
 
-/// By rank, speeds of devices apart.
+/// The fewest samples of a step by rank, without regard to the speeds of devices.
 std::vector<std::uint32_t> JobPlan::least_steps() const {
   std::vector<std::uint32_t> least = batch_sizes();
   if (const auto cut = scheme_named(config_.scheme).least_step) {
@@ -144,7 +144,7 @@ std::vector<std::uint32_t> JobPlan::least_steps() const {
   return least;
 }
 
-/// As they come to be when every device keeps the speed of its profile.
+/// The balanced batch sizes under the speeds of the device profiles.
 std::vector<std::uint32_t> JobPlan::balanced_sizes() const {
   std::vector<double> speeds;
   for (const DeviceProfile& device : cluster_->devices) {

@@ -19,10 +19,10 @@
 
 namespace syncopate {
 
-/// What follows from a resolved configuration and its cluster file, the same on every node.
+/// The consequences of a resolved configuration and its cluster file, equal on every node.
 class JobPlan {
  public:
-  /// `config` is resolved: it says how many workers there are.
+  /// `config` is resolved, so it holds the number of workers.
   /// Errors: ConfigError, when the cluster file cannot be read or has another number of devices.
   explicit JobPlan(TrainConfig config);
 
@@ -30,8 +30,9 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep parts are in proportion to
-  /// batch sizes, elsewhere to the speeds of the cluster file, where there is one. Errors: ConfigError, where the split leaves a worker too few samples.
+  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep, parts
+  /// are proportional to batch sizes; in other sync modes they are proportional to the speeds of
+  /// the cluster file. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
   /// A worker's part over all training samples: its weight in a mean by weights data.
   double data_share(const ImageSet& train, Rank rank) const;
@@ -39,35 +40,37 @@ class JobPlan {
   std::optional<DevicePacer> pacer(Rank rank) const;
   /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
   std::string device_name(Rank rank, const std::string& real) const;
-  /// What the profile of a device allows one mini-batch; zero for a real device.
+  /// The time of one mini-batch by the device's profile; zero for a real device.
   Duration step_budget(Rank rank) const;
 
-  /// Whom the job consists of, and whether it outlives its workers.
+  /// The members of the job, and whether it survives the loss of workers.
   Membership::Options membership() const;
-  /// How the workers' steps go together.
+  /// How the steps of workers depend on each other.
   SyncMode sync_mode() const;
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
   double steps_per_epoch(std::uint64_t train_samples) const;
   /// Of all workers, in all epochs.
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
-  /// Whether a step may be smaller than the worker's batch, the last one of an epoch apart.
+  /// Whether a step may be smaller than the worker's batch, except at the end of an epoch.
   bool cuts_batches() const;
-  /// The fewest samples that a step may take on a device, as far as the configuration tells: of balanced workers,
-  /// by the speeds of the cluster file.
+  /// The fewest samples of a step on any device under this configuration. Of balanced workers, by
+  /// the speeds of the cluster file.
   std::uint32_t least_step_samples() const;
-  /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real one.
+  /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real
+  /// one.
   double profiled_throughput(Rank rank) const;
-  /// How much gradients count that workers do not average themselves. Where each is an update of its
-  /// own, a batch of the mean size weighs 1; gradients of one worker alone are those of sequential SGD.
+  /// The weight of a gradient that workers do not average themselves. Where each gradient is an
+  /// update, a batch of the mean size has weight 1. The gradients of a single worker are those of
+  /// sequential SGD.
   PushWeight push_weight() const;
 
   /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
-  /// Of a job with a parameter server: whether the model is the server's, or only sums are made there.
+  /// Whether a parameter server holds the model, and does not only reduce.
   bool server_keeps_model() const;
-  /// Whether workers who meet each other go on without one that is lost.
+  /// Whether synchronizing workers continue without a lost one.
   bool workers_regroup() const;
   ConsistencyOptions consistency() const;
   RuleSpec server_rule() const;
@@ -75,7 +78,7 @@ class JobPlan {
   Schedule server_schedule() const;
   std::optional<DelayCompensation::Options> delay_compensation() const;
 
-  /// What every member must agree upon, in words.
+  /// The text on which every member of the job must agree.
   std::string agreement(std::size_t parameters) const;
 
  private:

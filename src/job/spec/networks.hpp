@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-/// A network, declared in `networks.inc`: what the options must know of it without libtorch.
+/// A network, declared in `networks.inc`: the facts that options need without libtorch.
 struct NetworkSpec {
   std::string_view name;
   std::string_view summary = "";

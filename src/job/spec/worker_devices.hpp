@@ -8,8 +8,8 @@
 
 namespace syncopate {
 
-/// `TrainConfig::device` names a device for all workers (`auto`, `cpu`, `cuda`, `cuda:N`), or lists one for
-/// each by rank: "cuda:0,cpu".
+/// `TrainConfig::device` names a device for all workers (`auto`, `cpu`, `cuda`, `cuda:N`), or lists
+/// one for each by rank: "cuda:0,cpu".
 
 /// Whether `text` is a device other than `auto`, `cpu` and `cuda`, or a list of devices.
 bool is_device_list(std::string_view text);

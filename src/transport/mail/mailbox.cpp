@@ -8,14 +8,14 @@
 
 #include "base/errors.hpp"
 #include "transport/steady_time.hpp"
-#include "wire/frame.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::mail {
 namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// What a kept message weighs; its header counts, so that empty messages weigh something.
+/// Bytes that a kept message counts for; its header counts, so that an empty message counts, too.
 std::size_t weight(const Message& message) {
   return wire::frame_header_bytes + message.payload.size();
 }
@@ -33,7 +33,7 @@ TimedOut timed_out(const Waiter& waiter) {
                               waiter.tag.value));
 }
 
-/// Copies a message that came before its receive was ready for it.
+/// Copies a message that arrived before its receive was ready for it.
 std::exception_ptr fill(Waiter& waiter, const Message& message) {
   const std::span<std::byte> into = *waiter.buffer;
   if (message.payload.size() != into.size()) {
@@ -45,7 +45,7 @@ std::exception_ptr fill(Waiter& waiter, const Message& message) {
 
 }  // namespace
 
-/// A receive in a lent buffer.
+/// A receive into a borrowed buffer.
 class Receiving final : public Transfer {
  public:
   Receiving(Mailbox& mailbox, std::shared_ptr<Waiter> waiter)
@@ -308,7 +308,7 @@ void Mailbox::finish(Waiter& waiter, const std::exception_ptr& error) {
   waiter.error = error;
   waiter.state = Waiter::State::done;
   waiter.changed.notify_all();
-  // Last: the line may be the only owner.
+  // Last: the list may be the only owner.
   waiters_.remove_if([&](const auto& other) { return other.get() == &waiter; });
 }
 

@@ -15,10 +15,10 @@
 namespace syncopate::mpi {
 namespace {
 
-/// Packets that can come before they are looked at.
-constexpr std::size_t ring_places = 32;
+/// Packets that can arrive between two polls.
+constexpr std::size_t ring_slots = 32;
 constexpr std::uint32_t packet_tag = 0;
-/// For what is still under way when all ranks have come to their end.
+/// Time for transfers that are still under way when all ranks have ended.
 constexpr Duration farewell = std::chrono::seconds(2);
 
 }  // namespace
@@ -46,7 +46,7 @@ void Engine::run(const std::function<std::unique_ptr<Calls>()>& make, std::promi
   pthread_setname_np(pthread_self(), "mpi");
   try {
     calls_ = make();
-    await_packets();
+    post_receives();
   } catch (...) {
     started.set_exception(std::current_exception());
     return;
@@ -56,14 +56,14 @@ void Engine::run(const std::function<std::unique_ptr<Calls>()>& make, std::promi
   try {
     end();
   } catch (const std::exception& error) {
-    log::warn("MPI does not end well: {}", error.what());
+    log::warn("MPI_Finalize failed: {}", error.what());
   }
 }
 
 void Engine::loop() {
-  PollBackoff backoff(wakeup_, alone_);
+  PollBackoff backoff(wakeup_, has_core_);
   while (!stopping_) {
-    if (look() || wakeup_.take()) {
+    if (poll_once() || wakeup_.take()) {
       backoff.restart();
     } else {
       backoff.pause();
@@ -71,7 +71,7 @@ void Engine::loop() {
   }
 }
 
-bool Engine::look() {
+bool Engine::poll_once() {
   lock_.lock_after_others();
   const Lock lock(lock_, std::adopt_lock);
   try {
@@ -90,16 +90,16 @@ void Engine::fail(const std::exception_ptr& why) {
   }
 }
 
-/// What was posted still leaves; receives of packets are withdrawn.
+/// Posted sends still leave; receives of packets are cancelled.
 void Engine::end() {
   const Lock lock(lock_);
   const TimePoint patience = steady_now() + farewell;
   while (!operations_.empty() && steady_now() < patience) {
     test_operations();
   }
-  for (Place& place : ring_) {
-    calls_->cancel(place.request);
-    while (!calls_->test(place.request)) {
+  for (Slot& slot : ring_) {
+    calls_->cancel(slot.request);
+    while (!calls_->test(slot.request)) {
     }
   }
   calls_->finalize();
@@ -107,7 +107,7 @@ void Engine::end() {
 
 void Engine::await(Calls::Request request, TimePoint deadline, const std::function<void()>& check) {
   WakeupEvent quiet;
-  PollBackoff backoff(quiet, alone_);
+  PollBackoff backoff(quiet, has_core_);
   while (true) {
     lock_.lock_after_others();
     {
@@ -200,22 +200,22 @@ bool Engine::poll() {
   return moved;
 }
 
-void Engine::await_packets() {
-  ring_.resize(ring_places);
-  for (std::size_t place = 0; place < ring_places; ++place) {
-    ring_[place].bytes.resize(packet_limit);
-    post_receive(place);
+void Engine::post_receives() {
+  ring_.resize(ring_slots);
+  for (std::size_t slot = 0; slot < ring_slots; ++slot) {
+    ring_[slot].bytes.resize(packet_limit);
+    post_receive(slot);
   }
 }
 
-void Engine::post_receive(std::size_t place) {
-  ring_[place].request =
-      calls_->receive(Calls::Channel::packets, std::nullopt, packet_tag, ring_[place].bytes);
+void Engine::post_receive(std::size_t slot) {
+  ring_[slot].request =
+      calls_->receive(Calls::Channel::packets, std::nullopt, packet_tag, ring_[slot].bytes);
 }
 
 bool Engine::take_packet() {
-  Place& place = ring_[next_];
-  const auto done = calls_->test(place.request);
+  Slot& slot = ring_[next_];
+  const auto done = calls_->test(slot.request);
   if (!done) {
     return false;
   }
@@ -223,7 +223,7 @@ bool Engine::take_packet() {
     throw ProtocolError(
         fmt::format("expected a packet, found {} bytes from rank {}", done->bytes, done->from));
   }
-  const auto packet = std::span<const std::byte>(place.bytes).first(done->bytes);
+  const auto packet = std::span<const std::byte>(slot.bytes).first(done->bytes);
   const PacketHead head = decode_packet_head(packet);
   deliver({done->from, head.from_slot}, head, packet.subspan(packet_head_bytes));
   post_receive(next_);
@@ -236,12 +236,12 @@ void Engine::deliver(const Site& from, const PacketHead& head, std::span<const s
   if (found != endpoints_.end()) {
     found->second->arrived(from, head, payload);
   } else {
-    answer_for_nobody(from, head, payload);
+    answer_for_absent(from, head, payload);
   }
 }
 
-/// For a node that is not here yet, or no more.
-void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
+/// Answers a packet to a node that is not here yet, or has gone.
+void Engine::answer_for_absent(const Site& from, const PacketHead& head,
                                std::span<const std::byte> payload) {
   PacketHead answer{.from_slot = head.to_slot, .to_slot = head.from_slot};
   if (head.kind == PacketKind::hello) {
@@ -251,7 +251,7 @@ void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
       return;
     }
     wire::Refused refused;
-    refused.set_reason("nobody is there any more");
+    refused.set_reason("the node has gone");
     answer.kind = PacketKind::refused;
     send(from, answer, wire::encode_frame(refused));
   } else if (head.kind == PacketKind::welcome) {
@@ -262,7 +262,7 @@ void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
 
 bool Engine::test_operations() {
   bool moved = false;
-  // What is done may begin more, at the end; the rest keeps its order, in which pieces were begun.
+  // An operation that ends may begin others, which go to the end; pieces keep their order.
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationHandle operation = operations_[i];
     if (const auto done = calls_->test(operation->request)) {

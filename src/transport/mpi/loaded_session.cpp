@@ -10,9 +10,8 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "base/machine.hpp"
+#include "base/machine_identity.hpp"
 #include "transport/mpi/module_file.hpp"
-#include "transport/mpi/node.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate::mpi {
@@ -28,8 +27,8 @@ std::vector<std::uint32_t> numbered(const std::vector<std::uint64_t>& names) {
   return numbers;
 }
 
-/// Its symbols are everybody's: MPI loads parts of its own, which look for them there. It is never unloaded, since what
-/// MPI leaves behind at the end of a process lies in it.
+/// Loads the module with global symbols, which parts of MPI that are loaded later look up. The
+/// module is never unloaded: MPI runs code in it at the end of the process.
 MakeCalls load(const ModuleFile& module, const std::string& chosen) {
   const std::filesystem::path file = expect(module, chosen);
   void* const loaded = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
@@ -59,8 +58,8 @@ void LoadedSession::learn(const SessionOptions& options) {
   if (size_ != options.expected_size) {
     throw ConfigError(
         fmt::format("expected {} ranks, as the launcher has started, found that {} sees {}: the "
-                    "launcher is another MPI's, and "
-                    "every process takes itself for the only one; start this with the mpirun of "
+                    "launcher belongs to another MPI, so "
+                    "every process sees itself as the only one; start this with the mpirun of "
                     "{}, or with srun --mpi=pmix",
                     options.expected_size, library_, size_, library_));
   }
@@ -78,14 +77,14 @@ void LoadedSession::learn(const SessionOptions& options) {
   together_ = true;
 }
 
-/// The last barrier is one that burns no core; MPI's own would.
+/// Waits in a barrier that takes no core; the barrier in MPI_Finalize would.
 LoadedSession::~LoadedSession() {
   try {
     if (together_) {
       barrier(no_deadline);
     }
   } catch (const std::exception& error) {
-    log::warn("not all ranks leave together: {}", error.what());
+    log::warn("not all ranks ended together: {}", error.what());
   }
 }
 
@@ -119,7 +118,7 @@ void LoadedSession::barrier(TimePoint deadline) {
   }
 }
 
-/// What this process has said last goes another way to its launcher than the word that ends all.
+/// Waits a little: the launcher reads this process's last lines on another channel than the abort.
 void LoadedSession::abort(int status) {
   WakeupEvent().await(std::chrono::milliseconds(200));
   const auto lock = engine_.acquire_lock();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "transport/mpi/engine.hpp"
-#include "transport/mpi/mpi_allreduce.hpp"
+#include "transport/mpi/mpi_node.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::mpi {
@@ -37,7 +37,7 @@ class LoadedSession final : public Session {
   std::string library_;
   std::vector<std::uint32_t> hosts_;
   std::unique_ptr<MpiAllreduce> allreduce_;  ///< null, where this rank takes no part
-  bool together_ = false;  ///< all ranks have started, and none has left a barrier
+  bool together_ = false;  ///< all ranks have started, and none has left a barrier early
 };
 
 }  // namespace syncopate::mpi

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view prefix = "mpi:";
 constexpr std::size_t unfinished_bytes = 16;
 
-/// The number at the beginning of `text`, which loses it. False, where there is none.
+/// Takes a number off the beginning of `text`. False, where there is none.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -9,7 +9,7 @@
 
 #include "transport/mail/mailbox.hpp"
 #include "transport/mpi/engine.hpp"
-#include "transport/mpi/stream.hpp"
+#include "transport/mpi/mpi_stream.hpp"
 #include "transport/shm/host_memory.hpp"
 #include "wire/handshake.hpp"
 

@@ -11,12 +11,12 @@
 namespace syncopate::mpi {
 namespace {
 
-/// As long as the answer to a small message takes that finds its receiver awake.
+/// The time that the answer to a small message takes whose receiver is awake.
 constexpr Duration spinning = std::chrono::microseconds(30);
-/// As long as it takes a few threads of a host with more ranks than cores to have their turn.
+/// The time in which a few threads of a host with more ranks than cores each get a core.
 constexpr Duration yielding = std::chrono::microseconds(300);
 constexpr Duration first_nap = std::chrono::microseconds(20);
-/// A look takes some 10 µs: an idle rank then costs about one hundredth of a core.
+/// A poll takes some 10 µs, so an idle rank costs about one hundredth of a core.
 constexpr Duration longest_nap = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -40,7 +40,8 @@ bool WakeupEvent::take() {
   return std::exchange(notified_, false);
 }
 
-PollBackoff::PollBackoff(WakeupEvent& wakeup, bool alone) : wakeup_(wakeup), alone_(alone) {
+PollBackoff::PollBackoff(WakeupEvent& wakeup, bool has_core)
+    : wakeup_(wakeup), has_core_(has_core) {
   restart();
 }
 
@@ -51,7 +52,7 @@ void PollBackoff::restart() {
 
 void PollBackoff::pause() {
   const Duration quiet = steady_now() - quiet_since_;
-  if (alone_ && quiet < spinning) {
+  if (has_core_ && quiet < spinning) {
     return;
   }
   if (quiet < yielding) {

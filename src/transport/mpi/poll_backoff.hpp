@@ -10,7 +10,8 @@
 
 namespace syncopate::mpi {
 
-/// A mutex that one thread locks in a loop, and others now and then: those go first.
+/// The engine lock: a mutex that one thread locks in a loop, and others now and then. The others go
+///                  first.
 class EngineLock {
  public:
   void lock() {
@@ -18,7 +19,7 @@ class EngineLock {
     mutex_.lock();
     --waiting_;
   }
-  /// For the loop, which would be back before anyone else has woken.
+  /// For the loop, which would otherwise lock again before another thread has woken.
   void lock_after_others() {
     while (waiting_ > 0) {
       ::sched_yield();
@@ -32,11 +33,12 @@ class EngineLock {
   std::atomic<int> waiting_ = 0;
 };
 
-/// Wakes those who look now and then, before they would look again. Any thread, under any lock.
+/// Wakes a thread that sleeps between two polls. Any thread, under any lock.
 class WakeupEvent {
  public:
   void notify();
-  /// Sleeps until it rings, at most so long. True where it has rung since it was last asked.
+  /// Sleeps until a notification comes, at most for `limit`. True where one has come since the last
+  /// call.
   bool await(Duration limit);
   bool take();
 
@@ -46,21 +48,21 @@ class WakeupEvent {
   bool notified_ = false;
 };
 
-/// How often to look whether anything has moved: MPI wakes nobody. Awake for as long as an answer takes that is on
-/// its way, then with the core lent to others, then asleep for longer and longer.
+/// Decides how often a thread polls MPI, which has no wake-up: it spins for as long as an answer
+/// takes that is on its way, then yields the core, then sleeps for longer and longer.
 class PollBackoff {
  public:
-  /// `alone`: there are no more ranks on the host than cores.
-  PollBackoff(WakeupEvent& wakeup, bool alone);
+  /// `has_core`: the host has at least as many cores as ranks.
+  PollBackoff(WakeupEvent& wakeup, bool has_core);
 
-  /// Something has moved: more is likely to follow.
+  /// Restarts, after something has moved: more is likely to follow.
   void restart();
-  /// Waits until it is time to look again.
+  /// Waits until it is time to poll again.
   void pause();
 
  private:
   WakeupEvent& wakeup_;
-  const bool alone_;
+  const bool has_core_;
   TimePoint quiet_since_;
   Duration nap_;
 };

@@ -302,8 +302,8 @@ void Connections::cut(Peer& peer) {
   }
 }
 
-/// A node that has just been welcomed takes the handshake for a connection, and waits for its end. So
-/// this node breaks handshakes under way here, not when it is destroyed.
+/// A node that has just been welcomed takes the handshake for a connection, and waits for its end.
+/// So this node breaks handshakes under way here, not when it is destroyed.
 void Connections::leave() {
   leaving_ = true;
   listener_->close();

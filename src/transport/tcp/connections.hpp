@@ -12,10 +12,10 @@
 
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/connection.hpp"
-#include "transport/tcp/handshake.hpp"
 #include "transport/tcp/host_sharing.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
+#include "transport/tcp/tcp_handshake.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate::tcp {
@@ -30,15 +30,15 @@ struct Peer {
   Outbox outbox;
   std::exception_ptr lost_by{};  ///< guarded by the mutex of `Connections`
 
-  // Of the engine alone.
+  // Only the engine uses these.
   bool in_handshake = false;               ///< a handshake with it has begun, or is complete
   std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
   bool lost = false;                       ///< for good: its number is not used again
   std::unique_ptr<Connection> connection;  ///< kept until the engine has ended
 };
 
-/// The peers of a node and the streams to them: accepts and dials, validates handshakes, numbers the
-/// nodes that join, declares losses.
+/// The peers of a node and the streams to them: accepts and dials, validates handshakes, numbers
+/// the nodes that join, declares losses.
 ///
 /// Threads: as each section says. The table of peers has a mutex.
 class Connections {
@@ -117,7 +117,7 @@ class Connections {
   std::exception_ptr stopped_;   ///< cancelled or closed: no operation begins any more
   std::size_t connections_ = 0;  ///< that are open
 
-  // Of the engine alone.
+  // Only the engine uses these.
   std::uint32_t last_number_ = 0;  ///< the last one given to a joining node, by node 0
   bool leaving_ = false;           ///< a handshake that ends now comes too late
   std::vector<PendingHandshake> handshakes_;

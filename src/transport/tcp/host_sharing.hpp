@@ -2,14 +2,14 @@
 
 #include <memory>
 
+#include "transport/shm/byte_ring.hpp"
 #include "transport/shm/host_memory.hpp"
-#include "transport/shm/ring.hpp"
 #include "wire/handshake.hpp"
 
 namespace syncopate::tcp {
 
-/// The memory that this node shares with the nodes of its host. A handshake carries the addresses of
-/// the segments; both nodes use the rings, or neither does.
+/// The memory that this node shares with the nodes of its host. A handshake carries the addresses
+/// of the segments; both nodes use the rings, or neither does.
 ///
 /// Threads: `memory` any, once the node has joined; the rest the engine.
 class HostSharing {

@@ -24,7 +24,7 @@ wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
 
 }  // namespace
 
-/// A send from a lent buffer.
+/// A send from a borrowed buffer.
 class Sending final : public Transfer {
  public:
   Sending(Outbox& outbox, Tag tag, std::span<const std::byte> payload) : outbox_(outbox) {
@@ -144,8 +144,8 @@ Outbox::Progress Outbox::write_some() {
     return Progress::blocked;
   }
   if (error) {
-    // What this peer had sent before it broke the stream is still to be read: the loss is declared
-    // where reading ends.
+    // The engine may still read what this peer had sent before it broke the stream, and declares
+    // the loss when reading ends.
     break_off(std::make_exception_ptr(PeerLost(
         to_,
         fmt::format("node {} is lost: sending to it failed: {}", to_.value, error.message()))));

@@ -1,6 +1,7 @@
 // Goal:   a checkpoint restores parameters, buffers, optimizer and progress exactly, and one that
 //         belongs elsewhere is refused.
-// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained on.
+// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained
+//         on.
 
 #include "checkpoint/checkpoint.hpp"
 
@@ -48,7 +49,7 @@ void train(Replica& replica, std::uint64_t from, std::uint64_t to) {
   }
 }
 
-void write(const fs::path& path, const Progress& progress, Replica& replica) {
+void write(const fs::path& path, const TrainingProgress& progress, Replica& replica) {
   write_checkpoint(path, progress, "toy",
                    {.layout = layout_of(replica),
                     .params = replica.view(Part::params),
@@ -58,7 +59,8 @@ void write(const fs::path& path, const Progress& progress, Replica& replica) {
 
 TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
   const fs::path path = fresh_folder("exact") / "a.safetensors";
-  const Progress progress{.step = 10, .round = 9, .samples = 80, .training = Duration(123456789)};
+  const TrainingProgress progress{
+      .step = 10, .round = 9, .samples = 80, .training = Duration(123456789)};
   LogisticReplica original(toy);
   original.initialise(1);
   train(original, 0, 10);

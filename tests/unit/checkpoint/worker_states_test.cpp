@@ -1,5 +1,5 @@
-// Goal:   what workers and the pacer remember survives the way to worker 0 and into a checkpoint, bit for
-//         bit, and damage is refused by name.
+// Goal:   what workers and the pacer remember survives the way to worker 0 and into a checkpoint,
+//         bit for bit, and damage is refused by name.
 // Method: states of every kind there and back, in memory and through a file.
 
 #include "checkpoint/worker_states.hpp"

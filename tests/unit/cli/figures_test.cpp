@@ -82,8 +82,8 @@ TEST(FiguresTest, TheTargetIsReachedWhereTheNextTestConfirmsIt) {
 TEST(FiguresTest, ReadsASummary) {
   const RunFigures run = figures_of(summary_with({0.5, 0.75}), 0.8);
   EXPECT_EQ(run.accuracy, 0.75);
-  EXPECT_EQ(run.traffic, 5000) << "without what is exchanged in shared memory";
-  EXPECT_EQ(run.local, 700);
+  EXPECT_EQ(run.totals.at("traffic_bytes"), 5000) << "without what is exchanged in shared memory";
+  EXPECT_EQ(run.totals.at("local_bytes"), 700);
   EXPECT_EQ(run.cluster_efficiency, 0.5);
   EXPECT_EQ(run.p99_staleness, 4);
   ASSERT_EQ(run.devices.size(), 2U);
@@ -104,8 +104,8 @@ TEST(FiguresOverTest, TakesMediansOfSoundRunsAndTheMeanAccuracy) {
   EXPECT_EQ(all.time_to_target->median, 30);
   EXPECT_NEAR(all.accuracy->mean, 0.7, 1e-12);
   EXPECT_EQ(all.throughput, 50);
-  EXPECT_EQ(all.traffic_per_sample, 5);
-  EXPECT_EQ(all.local, 700);
+  EXPECT_EQ(all.totals_per_sample.at("traffic_bytes"), 5);
+  EXPECT_EQ(all.totals.at("local_bytes"), 700);
   const auto computing = range_of(all.devices, &DeviceFigures::computing);
   EXPECT_EQ(computing->least, 0.4);
   EXPECT_EQ(computing->most, 0.9);

@@ -100,7 +100,7 @@ TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
 
 TEST_P(Feedback, BeginsAnAttemptWhereTheLastCommitWas) {
   constexpr std::size_t count = 5000;
-  ErrorFeedback feedback(compression_, Commits::when_told);
+  ErrorFeedback feedback(compression_, Commits::deferred);
   feedback.reserve(count);
   sent_by(feedback, random_values(count, 1));
   feedback.commit();

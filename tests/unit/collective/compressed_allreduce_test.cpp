@@ -292,7 +292,7 @@ TEST(AllreduceOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
 
 TEST(AllreduceOfVelocities, CannotBeRetried) {
   const auto make = [](double momentum) {
-    CompressedAllreduce(Compression::parse("int8"), CompressedAllreduce::Commits::when_told,
+    CompressedAllreduce(Compression::parse("int8"), CompressedAllreduce::Commits::deferred,
                         momentum);
   };
   EXPECT_NO_THROW(make(0));
@@ -313,7 +313,7 @@ TEST(DamagedFrames, AreRefusedByTheirReceiver) {
       return "";
     }
     Values values(1000, 1);
-    CompressedAllreduce sums(compression, CompressedAllreduce::Commits::at_once);
+    CompressedAllreduce sums(compression, CompressedAllreduce::Commits::immediate);
     try {
       sums.run(group, values, 1, 0);
     } catch (const ProtocolError& error) {

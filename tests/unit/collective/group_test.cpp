@@ -43,7 +43,7 @@ Group knowing(Group& group, ReportedLosses& losses) {
   }
   return Group(
       group.world(),
-      {.members = members, .self = group.rank(), .losses = &losses, .hosts = group.hosts()});
+      {.members = members, .self = group.rank(), .failures = &losses, .hosts = group.hosts()});
 }
 
 /// Ranks 2 h and 2 h + 1 are on host h.
@@ -177,7 +177,7 @@ void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint w
       });
       Group group(world, {.members = nodes,
                           .self = Rank{rank},
-                          .losses = &losses,
+                          .failures = &losses,
                           .hosts = hosts_of_pairs(ranks)});
       Allreduce allreduce(group, {.algorithm = algorithm});
       try {

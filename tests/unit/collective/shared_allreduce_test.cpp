@@ -50,7 +50,7 @@ class ComputedLosses : public FailureListener {
 
 /// The same group, as one that may lose members.
 Group that_may_shrink(Group& group, FailureListener& losses) {
-  Group::Options options{.members = {}, .self = group.rank(), .losses = &losses};
+  Group::Options options{.members = {}, .self = group.rank(), .failures = &losses};
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
     options.members.push_back(group.node(Rank{rank}));
   }

@@ -1,6 +1,6 @@
-// Goal: an option has the value that was given for it, in its own type; whatever is no value of it is refused in words that
-//       say what was expected.
-// Method: one option of each type, given as text, read back; values at the bounds and beyond.
+// Goal:   an option holds a given value in its own type, and refuses every other value with the
+//         expected one in the message.
+// Method: one option of each type, set from text and read back; values at the bounds and beyond.
 
 #include "config/option_values.hpp"
 

@@ -1,4 +1,5 @@
-// Goal:   option values are read from text strictly, and a misspelt name gets the suggestion that was meant.
+// Goal:   option values are read from text strictly, and a misspelt name gets the suggestion that
+//         was meant.
 // Method: a table of texts for each function.
 
 #include "config/text.hpp"

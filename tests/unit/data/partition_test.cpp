@@ -206,7 +206,8 @@ TEST(SplitByClass, DealsWholeClassesEvenly) {
 }
 
 TEST(SplitByClass, DealsLargeClassesFirst) {
-  // Classes of 1, 2, 3 and 6 samples: 6 | 3, then 2 to the smaller part, 1 to the one with fewer classes.
+  // Classes of 1, 2, 3 and 6 samples: 6 | 3, then 2 to the smaller part, 1 to the one with fewer
+  // classes.
   const Labels labels{0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3};
   EXPECT_EQ(part_sizes(labels, 2), (std::vector<std::size_t>{7, 5}));
 }

@@ -1,6 +1,8 @@
-// Goal: a cluster file says what docs/clusters.md says it says; every mistake is refused with one
-//       line that begins with file:line:column; the kept files are those of the comparison tables.
-// Method: small texts, sound and with one mistake each; the kept files against their closed figures.
+// Goal:   a cluster file is read as docs/clusters.md describes it. Every mistake is refused with
+//         one line that begins with file:line:column. The files of clusters/ hold the figures of
+//         the comparison tables.
+// Method: small valid texts, and texts with one mistake each; the files of clusters/ against closed
+//         figures.
 
 #include "device/cluster_file.hpp"
 

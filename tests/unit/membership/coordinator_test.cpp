@@ -1,5 +1,6 @@
-// Goal:   a coordinator and its members carry out what the membership decides: places and descriptions
-//         for those who enquire, refusals told to both sides, and a job that goes on without a worker.
+// Goal:   a coordinator and its members carry out what the membership decides: places and
+//         descriptions for those who enquire, refusals told to both sides, and a job that goes on
+//         without a worker.
 // Method: small jobs in the simulator whose members do nothing but what the test says; what each of
 //         them and the coordinator's observer were told is compared.
 
@@ -89,13 +90,13 @@ class CoordinatorTest : public testing::Test {
   Notes notes_;
 };
 
-TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
+TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesTheSlotsOneByOne) {
   coordinate({.workers = 2, .evaluators = 0});
-  std::vector<std::uint32_t> places;
+  std::vector<std::uint32_t> slots;
   const auto body = [&](World& world) {
     const auto job = enquire(world.transport(), any_worker(), no_deadline);
     EXPECT_EQ(job.config(), "seed = 7\n");
-    places.push_back(job.index());
+    slots.push_back(job.index());
     MemberLink link(world, {.join = join_of_worker(job.index())});
     EXPECT_EQ(link.join().members[job.index()].node, world.transport().self());
     link.leave({});
@@ -103,7 +104,7 @@ TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
   add(body);
   add(body);
   simulation_.run();
-  EXPECT_THAT(places, testing::UnorderedElementsAre(0U, 1U));
+  EXPECT_THAT(slots, testing::UnorderedElementsAre(0U, 1U));
   EXPECT_THAT(notes_.refusals, IsEmpty());
 }
 
@@ -147,7 +148,7 @@ TEST_F(CoordinatorTest, AnEnquirerIsRefusedWithAReason) {
   EXPECT_EQ(told, "another worker (pid 0 on sim) cannot join: the job has already started");
 }
 
-TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsPlaceToAnother) {
+TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsSlotToAnother) {
   coordinate({.workers = 1, .evaluators = 0});
   add([](World& world) {
     enquire(world.transport(), any_worker(), no_deadline);
@@ -265,7 +266,7 @@ TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {
     wire::Heartbeat status;
     status.set_computing(true);
     status.set_expected_seconds(100);
-    link.set_status(status);
+    link.set_status_source([status] { return status; });
     world.sleep_for(std::chrono::seconds(200));
   });
   simulation_.run();
@@ -288,7 +289,7 @@ TEST_F(CoordinatorTest, EndsAReportedWaitForAWorkerThatMakesNoProgress) {
     wire::Heartbeat status;
     status.set_phase("backward");
     status.set_computing(true);
-    link.set_status(status);
+    link.set_status_source([status] { return status; });
     for (int i = 0; i < 100; ++i) {
       world.sleep_for(std::chrono::seconds(1));
       link.progressed();

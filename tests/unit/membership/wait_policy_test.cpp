@@ -1,7 +1,7 @@
 // Goal:   a worker is waited for as long as its step may take, by what is expected of it and by its
-//         progress: no longer than that, and no shorter than the limit of a wait. A reported wait goes
-//         on while a worker computes in time, ends by the name of the worker that hangs or does not
-//         come, and never by the name of one that waits itself.
+//         progress: no longer than that, and no shorter than the limit of a wait. A reported wait
+//         goes on while a worker computes in time, ends by the name of the worker that hangs or
+//         does not come, and never by the name of one that waits itself.
 // Method: heartbeats and reports with hand-made times; moments and verdicts are compared with those
 //         worked out by hand.
 

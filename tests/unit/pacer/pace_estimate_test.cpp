@@ -1,4 +1,5 @@
-// Goal:   an estimate follows its device, is not misled by one hiccup, and believes what comes twice.
+// Goal:   an estimate follows its device, is not misled by one hiccup, and believes what comes
+//         twice.
 // Method: durations worked out by hand.
 
 #include "pacer/pace_estimate.hpp"

@@ -79,7 +79,7 @@ void PacedDevices::begin_life(std::uint32_t rank) {
           .round = pacer_.state().round,
           .size = first.step_samples,
           .sync_after = first.sync_after,
-          .summed = pacer_.state().round - 1,
+          .reduced = pacer_.state().round - 1,
           .born = now_};
   if (first.sync_after) decided_.insert({rank, life.life, life.round});
   begin_step(rank);
@@ -113,7 +113,7 @@ void PacedDevices::end_step(std::uint32_t rank, Duration took) {
   if (!life.report.synchronizes) {
     send(rank, life.report);
     begin_step(rank);
-  } else if (life.summed + 1 < life.round) {
+  } else if (life.reduced + 1 < life.round) {
     wait(rank);
   } else {
     enter(rank);
@@ -226,8 +226,8 @@ void PacedDevices::complete_synchronizations() {
 void PacedDevices::deliver_result(std::uint64_t round) {
   for (std::uint32_t rank = 0; rank < lives_.size(); ++rank) {
     Life& life = lives_[rank];
-    if (!life.alive || life.summed >= round) continue;
-    life.summed = round;
+    if (!life.alive || life.reduced >= round) continue;
+    life.reduced = round;
     life.communicated = options_.synchronization;
     if (life.waits_since) go_on(rank);
   }

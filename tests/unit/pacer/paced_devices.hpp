@@ -13,11 +13,12 @@
 
 namespace syncopate {
 
-/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and the
-/// promises of the pacer, checked as they go.
+/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and
+/// the promises of the pacer, checked as they go.
 ///
-/// Messages take `latency`. A synchronization is complete when all present have entered it, and its result
-/// arrives `synchronization` later. A device that is to enter a synchronization while the last result is on its way, waits.
+/// Messages take `latency`. A synchronization is complete when all present have entered it, and its
+/// result arrives `synchronization` later. A device that is to enter a synchronization while the
+/// last result is on its way, waits.
 class PacedDevices {
  public:
   struct Device {
@@ -69,7 +70,7 @@ class PacedDevices {
     std::uint32_t size = 0;
     std::uint32_t in_hand = 0;  ///< samples
     std::optional<std::uint64_t> sync_after = {};
-    std::uint64_t summed = 0;  ///< the last round whose sum it has
+    std::uint64_t reduced = 0;  ///< the last round whose result it has
     Duration communicated{};
     std::optional<TimePoint> waits_since = {};
     StepReport report{};  ///< of the step after which it waits

@@ -1,4 +1,5 @@
-// Goal:   steps, decisions and speed shares travel between workers and the pacer as control messages.
+// Goal:   steps, decisions and speed shares travel between workers and the pacer as control
+//         messages.
 // Method: a `PacerLink` over a link that keeps what is sent, and a `PacerService` in the simulator
 //         whose only worker notes the messages that it receives.
 

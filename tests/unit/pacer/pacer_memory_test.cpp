@@ -1,6 +1,7 @@
 // Goal:   a pacer that goes on with the memory of another decides as that one does.
-// Method: random devices report to a pacer; at a random synchronization it restarts, and a new pacer with
-//         its memory starts at another time. Both hear the same from then on, and say the same.
+// Method: random devices report to a pacer; at a random synchronization it restarts, and a new
+//         pacer with its memory starts at another time. Both hear the same from then on, and say
+//         the same.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Three devices of random speeds, whose reports go to one pacer or to several, at moments that each
-/// counts from its own start.
+/// Three devices of random speeds, whose reports go to one pacer or to several, at moments that
+/// each counts from its own start.
 class Devices {
  public:
   Devices(const Pacer::Options& options, std::uint64_t seed) : random_(seed) {
@@ -33,7 +34,8 @@ class Devices {
     }
   }
 
-  /// Until every device has entered that many synchronizations; those that have wait for the others.
+  /// Until every device has entered that many synchronizations; those that have wait for the
+  /// others.
   template <class Hear>
   void run_to(std::uint64_t rounds, const Hear& hear) {
     for (Device* next = next_before(rounds); next != nullptr; next = next_before(rounds)) {

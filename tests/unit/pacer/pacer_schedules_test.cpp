@@ -1,7 +1,8 @@
-// Goal:   whatever the devices, every round has one synchronization, which each present enters once and in time,
-//         and every round ends; where nothing fails, devices wait as little as was promised.
-// Method: thousands of random clusters in a virtual time of their own. The promises that hold always
-//         are checked by `PacedDevices`; those of fault-free runs here.
+// Goal:   whatever the devices, every round has one synchronization, which each present enters once
+//         and in time, and every round ends; where nothing fails, devices wait as little as was
+//         promised.
+// Method: thousands of random clusters in a virtual time of their own. The promises that hold
+//         always are checked by `PacedDevices`; those of fault-free runs here.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Goal:   the pacer decides for each worker when to synchronize, as its two rules say, and refuses reports that make
-//         no sense.
+// Goal:   the pacer decides for each worker when to synchronize, as its two rules say, and refuses
+//         reports that make no sense.
 // Method: a few devices whose schedules are worked out by hand; decisions are compared as text.
 
 #include "pacer/pacer.hpp"
@@ -64,7 +64,8 @@ class Paced {
   }
 };
 
-/// Two devices under the paper's rule, of which the fast one, of 1 s a mini-batch, has met in round 1.
+/// Two devices under the paper's rule, of which the fast one, of 1 s a mini-batch, has met in round
+/// 1.
 Paced papers_two(bool overlap) {
   Paced paced({.batch_sizes = {64, 64}, .rule = Pacer::Rule::paper, .overlap = overlap});
   EXPECT_THAT(paced.synchronize(0, 1s, 1s), IsEmpty());

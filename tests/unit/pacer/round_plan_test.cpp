@@ -1,4 +1,5 @@
-// Goal:   a round is as short as its three reasons allow, a step as large as fits, and neither flutters.
+// Goal:   a round is as short as its three reasons allow, a step as large as fits, and neither
+//         flutters.
 // Method: values worked out by hand; each reason in turn is the one that decides.
 
 #include "pacer/round_plan.hpp"

@@ -1,14 +1,13 @@
 // Goal:   each decision of the pacer is written down once, beside what the worker then did.
 // Method: decisions and steps as a coordinator reports them; the lines read back.
 
-#include "report/pace_log.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "base/file.hpp"
+#include "report/run_folder.hpp"
 
 namespace syncopate {
 namespace {

@@ -1,10 +1,15 @@
-// Goal:   a summary counts as traffic what was sent for training, neither snapshots nor what went through
-//         shared memory, and measures a cluster by the speeds of its devices by themselves.
-// Method: what two workers and a server said last, made up; closed values.
+// Goal:   a summary counts as traffic the bytes of training, without snapshots and shared memory,
+//         measures a cluster by the speeds of its devices by themselves, and has every metric of
+//         the table.
+// Method: made-up last statuses of two workers and a server; closed values.
 
 #include "report/summary.hpp"
 
 #include <gtest/gtest.h>
+
+#include <vector>
+
+#include "telemetry/member_status.hpp"
 
 namespace syncopate {
 namespace {
@@ -12,18 +17,29 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// 100 s in which the device computed for half the time.
-wire::Heartbeat heard_of(std::uint64_t sent, std::uint64_t snapshots, std::uint64_t handed_over) {
-  wire::Heartbeat heartbeat;
-  heartbeat.set_session_samples(1000);
-  heartbeat.set_session_seconds(100);
-  heartbeat.set_compute_seconds(50);
-  heartbeat.set_bytes_sent(sent);
-  heartbeat.set_evaluation_bytes(snapshots);
-  heartbeat.set_bytes_handed_over(handed_over);
-  return heartbeat;
+MetricValues metrics_of(std::uint64_t sent, std::uint64_t snapshots, std::uint64_t local,
+                        MetricTable table = all_metrics()) {
+  MetricValues metrics(table);
+  metrics.set(Metric::samples, std::uint64_t{1000});
+  metrics.set(Metric::session_seconds, 100.0);
+  metrics.set(Metric::compute_seconds, 50.0);
+  metrics.set(Metric::bytes_sent, sent);
+  metrics.set(Metric::evaluation_bytes, snapshots);
+  metrics.set(Metric::local_bytes, local);
+  return metrics;
 }
 
-Json summary_of(const MembersSaid& members) {
+wire::Heartbeat heartbeat_of(const MetricValues& metrics) {
+  MemberStatus status;
+  status.metrics = metrics;
+  return to_wire(status);
+}
+
+wire::Heartbeat heartbeat_of(std::uint64_t sent, std::uint64_t snapshots, std::uint64_t local) {
+  return heartbeat_of(metrics_of(sent, snapshots, local));
+}
+
+Json summary_of(const MemberStatuses& members, MetricTable metrics = all_metrics()) {
   View view;
   const auto add = [&](Role role, Rank rank) {
     Member& member = view.members.emplace_back();
@@ -44,13 +60,14 @@ Json summary_of(const MembersSaid& members) {
                        .members = members,
                        .job = members.workers.at(Rank{0}),
                        .scoreboard = Scoreboard({}),
-                       .ended_because = "every epoch is done"});
+                       .ended_because = "every epoch is done",
+                       .metrics = metrics});
 }
 
 TEST(Summary, CountsSnapshotsAndSharedMemoryApartFromTraffic) {
   const Json summary = summary_of(
-      {.workers = {{Rank{0}, heard_of(7000, 5000, 300)}, {Rank{1}, heard_of(1000, 0, 400)}},
-       .servers = {{Rank{0}, heard_of(900, 600, 50)}},
+      {.workers = {{Rank{0}, heartbeat_of(7000, 5000, 300)}, {Rank{1}, heartbeat_of(1000, 0, 400)}},
+       .servers = {{Rank{0}, heartbeat_of(900, 600, 50)}},
        .dropped = {}});
   EXPECT_EQ(summary.at("traffic_bytes"), 2000 + 1000 + 300);
   EXPECT_EQ(summary.at("local_bytes"), 300 + 400 + 50);
@@ -60,19 +77,46 @@ TEST(Summary, CountsSnapshotsAndSharedMemoryApartFromTraffic) {
   EXPECT_EQ(summary.at("servers")[0].at("traffic_bytes"), 300);
 }
 
-/// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and on 40 in steps
-/// such as they took.
+/// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and
+/// on 40 in steps such as they took.
 TEST(Summary, MeasuresAClusterByItsDevicesInWholeBatches) {
-  MembersSaid members{.workers = {{Rank{0}, heard_of(0, 0, 0)}, {Rank{1}, heard_of(0, 0, 0)}},
-                      .servers = {},
-                      .dropped = {}};
+  MemberStatuses members{
+      .workers = {{Rank{0}, heartbeat_of(0, 0, 0)}, {Rank{1}, heartbeat_of(0, 0, 0)}},
+      .servers = {},
+      .dropped = {}};
   EXPECT_DOUBLE_EQ(summary_of(members).at("cluster_efficiency"), 0.5) << "nobody said";
   for (auto& [rank, heartbeat] : members.workers) {
-    heartbeat.set_stand_alone_throughput(30);
+    MetricValues metrics = metrics_of(0, 0, 0);
+    metrics.set(Metric::whole_batch_throughput, 30.0);
+    heartbeat = heartbeat_of(metrics);
   }
   const Json summary = summary_of(members);
   EXPECT_DOUBLE_EQ(summary.at("cluster_efficiency"), 1.0 / 3);
   EXPECT_EQ(summary.at("workers")[1].at("stand_alone_throughput"), 30);
+}
+
+TEST(Summary, HasEveryMetricOfTheTable) {
+  std::vector<MetricSpec> table(all_metrics().begin(), all_metrics().end());
+  table.push_back(
+      {.in_job = InJob::sum,
+       .names = {.summary = "toy", .worker = "toy_of_worker", .server = "toy_of_server"}});
+  MetricValues metrics = metrics_of(0, 0, 0, table);
+  metrics.set(Metric{table.size() - 1}, std::uint64_t{5});
+  const wire::Heartbeat heartbeat = heartbeat_of(metrics);
+  const Json summary = summary_of({.workers = {{Rank{0}, heartbeat}, {Rank{1}, heartbeat}},
+                                   .servers = {{Rank{0}, heartbeat}},
+                                   .dropped = {}},
+                                  table);
+  for (const MetricSpec& spec : table) {
+    const auto expect = [](const Json& object, std::string_view name) {
+      EXPECT_TRUE(name.empty() || object.contains(name)) << name;
+    };
+    expect(summary, spec.names.summary);
+    expect(summary.at("workers")[1], spec.names.worker);
+    expect(summary.at("servers")[0], spec.names.server);
+  }
+  EXPECT_EQ(summary.at("toy"), 15);
+  EXPECT_EQ(summary.at("workers")[1].at("toy_of_worker"), 5);
 }
 
 }  // namespace

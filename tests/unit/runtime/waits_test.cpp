@@ -1,6 +1,6 @@
-// Goal:   the adaptive limit is the floor until waits are known, then many times their median. A wait
-//         is reported when it takes long, goes on for as long as the arbiter allows, and ends at its
-//         limit without an arbiter; a check during the wait may end it.
+// Goal:   the adaptive limit is the floor until waits are known, then many times their median. A
+//         wait is reported when it takes long, goes on for as long as the arbiter allows, and ends
+//         at its limit without an arbiter; a check during the wait may end it.
 // Method: closed values; waits on a clock that moves when they do, with a scripted arbiter.
 
 #include "runtime/waits.hpp"
@@ -57,7 +57,7 @@ class Arbiter final : public WaitArbiter {
 
 /// Waits for what comes at `when`.
 void wait_until(const Waits& waits, HandClock& clock, TimePoint when,
-                const std::function<void()>& look_up = {}) {
+                const std::function<void()>& poll = {}) {
   waits.run(
       clock,
       [&](TimePoint until) {
@@ -71,7 +71,7 @@ void wait_until(const Waits& waits, HandClock& clock, TimePoint when,
            [] {
              return std::vector{Rank{2}, Rank{5}};
            }},
-      look_up);
+      poll);
 }
 
 TEST(Waits, ReportsALongWaitAndGoesOnAsLongAsItMay) {

@@ -144,8 +144,8 @@ Worker train(Group& group, const Cluster& cluster) {
     const Outcome outcome = scheme.after_backward(
         replica,
         {.samples = pass.samples, .loss_sum = pass.loss_sum, .requests = {.checkpoint = asks}});
-    for (const PushStatus& fate : outcome.push_statuses) {
-      worker.staleness.push_back(fate.staleness);
+    for (const PushStatus& status : outcome.push_statuses) {
+      worker.staleness.push_back(status.staleness);
     }
     if (outcome.sync_round) {
       act_on(*outcome.sync_round);

@@ -70,7 +70,7 @@ Got run_rounds(World& world, Known& known, Rank self, Algorithm algorithm) {
     }
   }
   ImmediateListener failures(world, known, self);
-  Group group(world, {.members = nodes, .self = self, .losses = &failures});
+  Group group(world, {.members = nodes, .self = self, .failures = &failures});
   Averaging averaging(group, {.algorithm = algorithm});
   Got got;
   for (std::uint64_t round = 1; round <= rounds; ++round) {

@@ -1,7 +1,7 @@
-// Goal:   a step has the first n gradients of its own and no other, waits for nobody beyond them and
-//         for no dead; every gradient is admitted or dropped, and the counts say which.
-// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some of
-//         which die, checked against a log of what came in.
+// Goal:   a step has the first n gradients of its own and no other, waits for nobody beyond them
+//         and for no dead; every gradient is admitted or dropped, and the counts say which.
+// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some
+//         of which die, checked against a log of what came in.
 
 #include "server/backup_steps.hpp"
 

@@ -1,8 +1,9 @@
-// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at all,
-//         a worker that dies in the middle of one, or of a pull, holds nobody up; shards may be as
-//         unequal, as small and as many as the model makes them.
-// Method: servers and clients on simulated nodes, with slow links so that a death falls in the middle
-//         of a transfer; gradients of ones, so that parameters tell how many updates they hold.
+// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at
+//         all, a worker that dies in the middle of one, or of a pull, holds nobody up; shards may
+//         be as unequal, as small and as many as the model makes them.
+// Method: servers and clients on simulated nodes, with slow links so that a death falls in the
+//         middle of a transfer; gradients of ones, so that parameters tell how many updates they
+//         hold.
 
 #include "server/parameter_server.hpp"
 

@@ -1,5 +1,5 @@
-// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from, also
-//         after a resume.
+// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from,
+//         also after a resume.
 // Method: pushes of two workers, one with 300 steps and one with 3 of half the samples.
 
 #include "server/shard_store.hpp"

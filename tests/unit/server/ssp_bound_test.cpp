@@ -1,7 +1,7 @@
-// Goal:   the table keeps workers within the bound, holds nobody up without need, and never holds up
-//         everybody.
-// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some of
-//         which die. The staleness rule is checked against a log of the updates that came in.
+// Goal:   the table keeps workers within the bound, holds nobody up without need, and never holds
+//         up everybody.
+// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some
+//         of which die. The staleness rule is checked against a log of the updates that came in.
 
 #include "server/ssp_bound.hpp"
 

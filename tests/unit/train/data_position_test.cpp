@@ -1,7 +1,8 @@
-// Goal:   a worker that goes on from its position in the data sees the samples that it would have seen,
-//         none of them twice.
-// Method: 500 random sequences of sizes over a feed of several mini-batches, cut at a random place: what a
-//         second cutter hands out from the position there is what the first one goes on with.
+// Goal:   a worker that goes on from its position in the data sees the samples that it would have
+//         seen, none of them twice.
+// Method: 500 random sequences of sizes over a feed of several mini-batches, cut at a random place:
+//         what a second cutter hands out from the position there is what the first one goes on
+//         with.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 #include "data/partition.hpp"
 #include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
-#include "train/micro_batcher.hpp"
+#include "train/loader.hpp"
 
 namespace syncopate {
 namespace {
@@ -44,10 +45,11 @@ TEST(DataPosition, GoesOnWithTheNextSample) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Random random(seed);
-    // Of 24 samples worker 0 has 8, in two mini-batches; worker 1 has 16, in three: worker 0 has an empty one.
+    // Of 24 samples worker 0 has 8, in two mini-batches; worker 1 has 16, in three: worker 0 has an
+    // empty one.
     const BatchFeed feed(Partition(dataset.train.labels, {.seed = seed, .shares = {1.0, 2.0}}),
                          Rank{static_cast<std::uint32_t>(random.below(2))}, {4, 7});
-    const auto empty = MicroBatcher::Empty::passed_over;
+    const auto empty = MicroBatcher::Empty::skipped;
     Reader whole(world, dataset, feed, empty, {});
     for (std::uint64_t steps = random.below(12); steps > 0; --steps) {
       whole.read(static_cast<std::uint32_t>(random.below(6)));

@@ -1,5 +1,7 @@
-// Goal:   independent first parameters have the spread of one draw, and what is no draw keeps its value.
-// Method: replicas of a drawn tensor and a constant one on four ranks of the simulator, for five seeds.
+// Goal:   independent first parameters have the spread of one draw, and what is no draw keeps its
+//         value.
+// Method: replicas of a drawn tensor and a constant one on four ranks of the simulator, for five
+//         seeds.
 
 #include "train/initial_state.hpp"
 

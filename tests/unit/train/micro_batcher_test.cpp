@@ -1,8 +1,6 @@
-// Goal:   every sample of a feed is handed out once, in order, whatever the sizes that are asked for;
-//         empty mini-batches are kept or passed over.
+// Goal:   every sample of a feed is handed out once, in order, whatever the sizes that are asked
+//         for; empty mini-batches are kept or passed over.
 // Method: a dataset whose k-th image has pixels of value k, cut by sizes that change.
-
-#include "train/micro_batcher.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include "data/partition.hpp"
 #include "tests/unit/train/numbered_dataset.hpp"
 #include "tests/unit/train/thread_world.hpp"
+#include "train/loader.hpp"
 
 namespace syncopate {
 namespace {
@@ -61,9 +60,9 @@ TEST(MicroBatcher, PassesOverEmptyBatchesWhereToldTo) {
   kept.next(0);
   EXPECT_EQ(kept.next(0).samples(), 0U);
   Loader second(world, {.dataset = dataset, .feed = feed, .start = {}});
-  MicroBatcher passed_over(second, MicroBatcher::Empty::passed_over);
-  passed_over.next(0);
-  EXPECT_EQ(passed_over.next(5).samples(), 5U);
+  MicroBatcher skipped(second, MicroBatcher::Empty::skipped);
+  skipped.next(0);
+  EXPECT_EQ(skipped.next(5).samples(), 5U);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Goal: the time of a step is booked phase by phase, and the speed of a device by itself is that of its
-//       whole batches, however many smaller steps cost more a sample.
+// Goal:   a worker's time is counted in its phase; the speed of a device by itself is measured in
+//         whole batches, although a sample of a smaller step takes longer; the longest of the
+//         earlier steps, scaled to the samples of the next one, bounds the time of that one.
 // Method: a clock that moves when told, closed values.
 
 #include "train/step_times.hpp"
@@ -9,6 +10,7 @@
 namespace syncopate {
 namespace {
 
+using namespace std::chrono_literals;
 using std::chrono::seconds;
 
 class ManualClock : public Clock {
@@ -20,7 +22,71 @@ class ManualClock : public Clock {
   TimePoint now_{seconds(1'000)};
 };
 
-/// A step over `samples`: a second of data, one of forward, `backward` and one of update; then two of waiting.
+TEST(PhaseClock, BooksTimeToItsPhase) {
+  ManualClock clock;
+  PhaseClock phases(clock);
+  clock.advance(seconds(1));  // in no phase
+  {
+    const auto data = phases.enter(Phase::data);
+    clock.advance(seconds(2));
+  }
+  clock.advance(seconds(3));
+  {
+    const auto forward = phases.enter(Phase::forward);
+    clock.advance(seconds(4));
+  }
+  {
+    const auto backward = phases.enter(Phase::backward);
+    clock.advance(seconds(8));
+  }
+  phases.add(Phase::update, seconds(1));
+  {
+    const auto data = phases.enter(Phase::data);
+    clock.advance(seconds(5));
+  }
+  EXPECT_EQ(phases.spent(Phase::data), seconds(7));
+  EXPECT_EQ(phases.spent(Phase::forward), seconds(4));
+  EXPECT_EQ(phases.spent(Phase::backward), seconds(8));
+  EXPECT_EQ(phases.computing(), seconds(13));
+  EXPECT_EQ(phases.spent(Phase::communicate), seconds(0));
+  EXPECT_EQ(phases.spent(Phase::wait), seconds(0));
+}
+
+TEST(PhaseClock, ReturnsToThePhaseAroundAScope) {
+  ManualClock clock;
+  PhaseClock phases(clock);
+  {
+    const auto communicate = phases.enter(Phase::communicate);
+    clock.advance(seconds(1));
+    {
+      const auto wait = phases.enter(Phase::wait);
+      clock.advance(seconds(10));
+    }
+    clock.advance(seconds(2));
+  }
+  EXPECT_EQ(phases.spent(Phase::communicate), seconds(3));
+  EXPECT_EQ(phases.spent(Phase::wait), seconds(10));
+}
+
+TEST(PhaseClock, CountsThePhaseUnderWay) {
+  ManualClock clock;
+  PhaseClock phases(clock);
+  const auto compute = phases.enter(Phase::forward);
+  clock.advance(seconds(5));
+  EXPECT_EQ(phases.spent(Phase::forward), seconds(5));
+  EXPECT_EQ(phases.spent(Phase::data), seconds(0));
+}
+
+TEST(PhaseClock, AddsWhatOthersMeasured) {
+  ManualClock clock;
+  PhaseClock phases(clock);
+  phases.add(Phase::communicate, seconds(2));
+  phases.add(Phase::communicate, seconds(3));
+  EXPECT_EQ(phases.spent(Phase::communicate), seconds(5));
+}
+
+/// A step over `samples`: a second of data, one of forward, `backward` and one of update; then two
+/// of waiting.
 void take_step(ManualClock& clock, StepTimes& times, std::uint32_t samples, Duration backward) {
   times.begin_step();
   {
@@ -43,14 +109,14 @@ TEST(StepTimes, TellsForwardBackwardAndUpdateApart) {
   StepTimes times(clock, {.batch_size = 16});
   take_step(clock, times, 16, seconds(5));
   take_step(clock, times, 4, seconds(2));
-  wire::Heartbeat status;
-  times.put_into(status);
-  EXPECT_EQ(status.data_seconds(), 2);
-  EXPECT_EQ(status.forward_seconds(), 2);
-  EXPECT_EQ(status.backward_seconds(), 7);
-  EXPECT_EQ(status.update_seconds(), 2);
-  EXPECT_EQ(status.compute_seconds(), 11);
-  EXPECT_EQ(status.wait_seconds(), 4);
+  MetricValues metrics;
+  times.report(metrics);
+  EXPECT_EQ(metrics[Metric::data_seconds], 2);
+  EXPECT_EQ(metrics[Metric::forward_seconds], 2);
+  EXPECT_EQ(metrics[Metric::backward_seconds], 7);
+  EXPECT_EQ(metrics[Metric::update_seconds], 2);
+  EXPECT_EQ(metrics[Metric::compute_seconds], 11);
+  EXPECT_EQ(metrics[Metric::wait_seconds], 4);
 }
 
 TEST(StepTimes, TakesAThirdOfThePassOfAnEmulatedDeviceForForward) {
@@ -75,6 +141,33 @@ TEST(StepTimes, TellsTheSpeedInWholeBatches) {
   EXPECT_EQ(times.stand_alone_throughput(), 2);
   take_step(clock, times, 4, seconds(2));
   EXPECT_EQ(times.stand_alone_throughput(), 2);
+}
+
+TEST(StepForecast, KnowsNothingBeforeTheFirstStep) {
+  StepForecast forecast;
+  EXPECT_FALSE(forecast.known());
+  forecast.took(0, 3s);
+  EXPECT_EQ(forecast.longest(64), 0s);
+}
+
+TEST(StepForecast, ScalesTheLongestStepToTheSamples) {
+  StepForecast forecast;
+  forecast.took(4, 2s);
+  forecast.took(64, 16s);
+  forecast.took(64, 8s);
+  EXPECT_EQ(forecast.longest(64), 32s);
+  EXPECT_EQ(forecast.longest(2), 1s);
+}
+
+TEST(StepForecast, ForgetsWhatIsLongAgo) {
+  StepForecast forecast;
+  forecast.took(1, 100s);
+  for (int i = 0; i < 63; ++i) {
+    forecast.took(1, 1s);
+  }
+  EXPECT_EQ(forecast.longest(1), 100s);
+  forecast.took(1, 1s);
+  EXPECT_EQ(forecast.longest(1), 1s);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Goal:   the toy replicas' gradients are those of their losses.
-// Method: central differences of the loss at random parameters (seed printed); the quadratic's closed
-//         minimum.
+// Method: central differences of the loss at random parameters (seed printed); the quadratic's
+//         closed minimum.
 
 #include "tests/support/toy_replica.hpp"
 

@@ -1,8 +1,7 @@
 // Goal:   a frame's header has the documented bytes, and no other bytes pass for one.
-// Method: one header spelled out byte by byte; each field damaged on purpose, with the error's words
-//         compared; then random damage from a seed, which must end in a value or a ProtocolError.
-
-#include "wire/frame.hpp"
+// Method: one header spelled out byte by byte; each field damaged on purpose, with the error's
+//         words compared; then random damage from a seed, which must end in a value or a
+//         ProtocolError.
 
 #include <gmock/gmock.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::wire {
 namespace {

@@ -1,4 +1,4 @@
-// The module: MPI's calls behind `Calls`. Built once for each library, of the same source.
+// The module: MPI's calls behind `Calls`. The build compiles this source once for each library.
 
 #include <fmt/format.h>
 #include <mpi.h>

@@ -1,6 +1,7 @@
-// Goal:   a configuration means the same on the command line, in a file and in a run's folder, and
-//         whatever cannot be meant is refused in one line that says where and what instead.
-// Method: examples of each rule; a round trip through TOML and through text of random configurations.
+// Goal:   a configuration means the same on the command line, in a file and in a run folder. An
+//         invalid one is refused in one line with the position and the expected value.
+// Method: examples of each rule; a round trip of random configurations through TOML and through
+//         text.
 #include "job/spec/config.hpp"
 
 #include <fmt/format.h>

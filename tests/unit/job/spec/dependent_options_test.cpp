@@ -1,6 +1,6 @@
-// Goal:   an option that nothing in the job reads is refused, and one that names something for each worker
-//         fits their number.
-// Method: each option under configurations that read it and that do not.
+// Goal:   an option that the job does not read is refused. A list with one entry for each worker
+//         has the right length.
+// Method: each option under configurations that read it and under others.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Goal:   a job knows from its configuration how small a step of it may be, how fast an emulated device is
-//         by itself, how much data a worker has, and what a server and the pacer are told.
-// Method: a configuration for each way in which batches are cut; closed values.
+// Goal:   a job plan follows from the configuration: the smallest step, the speed of an emulated
+//         device, the share of the data of a worker, and the settings of server and pacer.
+// Method: one configuration for each way to divide batches; closed values.
 
 #include "job/spec/job_plan.hpp"
 

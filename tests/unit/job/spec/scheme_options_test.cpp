@@ -1,6 +1,6 @@
-// Goal: the options of schemes decide what a job consists of, and are refused where they contradict each other or have no
-//       effect; those that have another name now keep working.
-// Method: configurations by hand; closed values and the words of refusals.
+// Goal:   the options of schemes decide the members of a job. They are refused where they
+//         contradict each other or have no effect. Earlier names still work.
+// Method: handwritten configurations; closed values and the texts of errors.
 
 #include "scheme/scheme_options.hpp"
 
@@ -35,7 +35,7 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   config.workers = 4;
   config.scheme = "nbssgd";
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
-  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_FALSE(uses_shared_model(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.07 / 1.6)
       << "updates are delayed";
   set(config, "commit", "barrier");
@@ -53,12 +53,12 @@ TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
   config.scheme = "nbssgd";
   set(config, "commit", "racy");
   EXPECT_EQ(resolve_config(config, facts).servers, 0U);
-  EXPECT_TRUE(meets_in_shared_memory(config));
+  EXPECT_TRUE(uses_shared_model(config));
   EXPECT_FALSE(server_keeps_model(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
   set(config, "aggregate", "server");
   EXPECT_EQ(resolve_config(config, facts).servers, 1U);
-  EXPECT_FALSE(meets_in_shared_memory(config));
+  EXPECT_FALSE(uses_shared_model(config));
   EXPECT_TRUE(server_keeps_model(config));
   EXPECT_TRUE(may_compress(config));
   EXPECT_DOUBLE_EQ(*resolve_config(config, facts).learning_rate, 0.01);
@@ -89,7 +89,7 @@ TEST(CheckConfig, AButterflyHasAPowerOfTwoOfWorkers) {
   EXPECT_EQ(refusal([&] { check_config(config); }),
             "aggregate butterfly needs a power of two of workers, found 6; choose binary-blocks, "
             "which takes any number, or auto");
-  config.scheme = "asgd";  // in which they do not meet
+  config.scheme = "asgd";  // whose workers do not synchronize
   EXPECT_NO_THROW(check_config(config));
 }
 

@@ -1,4 +1,4 @@
-// Goal:   what follows from a split of the data, and which options it makes meaningless or contradicts.
+// Goal:   the split of the data sets the defaults of other options, and contradictions are refused.
 // Method: examples of each rule, read from TOML.
 
 #include <gmock/gmock.h>

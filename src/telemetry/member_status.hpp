@@ -1,0 +1,54 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/time.hpp"
+#include "telemetry/histogram.hpp"
+#include "telemetry/metrics.hpp"
+#include "wire/control.pb.h"
+
+namespace syncopate {
+
+/// What a worker or a server reports of itself.
+struct MemberStatus {
+  std::string phase{};      ///< of a step, in words
+  bool computing = false;   ///< in a step
+  Duration expected{};      ///< of the step in hand, at most; zero: unknown
+  std::string aggregate{};  ///< the algorithm that reduces where all workers synchronize
+  MetricValues metrics{};
+  Histogram staleness{};
+  Histogram queue_length{};  ///< of a server: requests that waited when it took one
+};
+
+wire::Heartbeat to_wire(const MemberStatus& status);
+/// The metrics of a heartbeat. `table` is that of the sender.
+MetricValues metrics_in(const wire::Heartbeat& heartbeat, MetricTable table = all_metrics());
+
+wire::Counts to_wire(const Histogram& histogram);
+/// Errors: ProtocolError, for counts that no histogram has.
+Histogram from_wire(const wire::Counts& counts);
+
+/// A member's status while it changes: the member's own task writes, the heartbeat task reads.
+///
+/// Thread: any.
+class StatusBoard {
+ public:
+  explicit StatusBoard(MetricTable table = all_metrics()) { status_.metrics = MetricValues(table); }
+
+  /// Calls `change(MemberStatus&)` while no other task reads or writes.
+  template <class Change>
+  void update(Change&& change) {
+    const std::scoped_lock lock(mutex_);
+    std::forward<Change>(change)(status_);
+  }
+  wire::Heartbeat message() const;
+  MetricValues metrics() const;
+
+ private:
+  mutable std::mutex mutex_;
+  MemberStatus status_;
+};
+
+}  // namespace syncopate

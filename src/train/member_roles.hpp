@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+
+#include "checkpoint/checkpoint.hpp"
+#include "data/dataset.hpp"
+#include "job/spec/job_plan.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
+#include "scheme/replica.hpp"
+
+// The roles of a job's members, beside its coordinator: worker, server and evaluator. They are the
+// same in the real world and in the simulator.
+namespace syncopate {
+
+/// The worker's role: joins through `link`, begins with the same state as all other workers,
+/// trains, and leaves.
+/// Errors: the error that ended the job.
+struct WorkerOptions {
+  const JobPlan& plan;
+  const Dataset& dataset;
+  RunFolder folder;
+  Rank rank;
+  std::optional<std::filesystem::path> resume_from{};  ///< a checkpoint
+  std::span<std::byte> shared_memory{};  ///< of all workers of this host, zero at first; or empty
+  std::uint32_t cores = 0;               ///< of this host; 0: unknown
+};
+void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+
+/// The server's role: joins through `link`, serves one shard of the model until every worker has
+/// left, and leaves. The first shard also sends snapshots to the evaluator and writes checkpoints.
+/// Errors: the error that ended the job.
+struct ServerOptions {
+  const JobPlan& plan;
+  RunFolder folder;
+  Rank shard;
+  ModelLayout layout;
+  std::uint64_t train_samples = 0;                   ///< in the training set
+  std::optional<std::filesystem::path> resume_from;  ///< a checkpoint
+  std::uint32_t threads = 1;  ///< for an update of a long shard, the calling one included
+};
+void run_server(World& world, MemberLink& link, const ServerOptions& options);
+
+/// The accuracy and mean loss of `replica` on the test set.
+struct TestResult {
+  double accuracy = 0;
+  double loss = 0;
+};
+TestResult test(Replica& replica, const Dataset& dataset);
+
+/// Recomputes the running statistics of `replica` (`Replica::recompute_statistics`) over training
+/// samples: ten batches of 500, or all if there are fewer. The seed decides which.
+void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_t seed);
+
+/// The evaluator's role: joins through `link`, tests every snapshot that worker 0 or the first
+/// shard of a server sends, reports the results to the coordinator, and leaves after the last one.
+/// With `--batch-norm recomputed` it recomputes the running statistics before each test.
+/// Errors: the error that ended the job.
+struct EvaluatorOptions {
+  const JobPlan& plan;
+  const Dataset& dataset;
+};
+void run_evaluator(World& world, MemberLink& link, Replica& replica,
+                   const EvaluatorOptions& options);
+
+}  // namespace syncopate

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/checkpoint.hpp"
+#include "membership/member_link.hpp"
+#include "report/run_folder.hpp"
+#include "scheme/scheme.hpp"
+#include "telemetry/json_lines.hpp"
+#include "telemetry/member_status.hpp"
+#include "train/step_times.hpp"
+
+namespace syncopate {
+
+/// What a worker reports: its status, which heartbeats pull while this lives, and the log of its
+/// rounds.
+///
+/// Thread: one. The heartbeat task reads the status.
+class WorkerReport {
+ public:
+  struct Options {
+    Rank rank;
+    RunFolder folder;
+    std::optional<NodeId> evaluator;
+    TrainingProgress start;  ///< zero, or the progress of the checkpoint
+  };
+
+  /// A synchronization round in the log.
+  struct LoggedRound {
+    std::uint64_t samples = 0;  ///< of all workers
+    OwnContribution own{};
+    double learning_rate = 0;
+  };
+
+  /// Phases of a step in which the device computes, or waits for its batch.
+  static constexpr std::string_view data = "data";
+  static constexpr std::string_view computing = "backward";
+
+  /// Errors: DataError, when the log cannot be opened.
+  WorkerReport(World& world, MemberLink& link, Options options);
+  ~WorkerReport();
+  WorkerReport(const WorkerReport&) = delete;
+  WorkerReport& operator=(const WorkerReport&) = delete;
+
+  void enter(std::string_view phase);
+  /// The step in hand takes at most `longest`; zero: unknown.
+  void expect(Duration longest);
+  void count(Metric metric, std::uint64_t more = 1);
+  void step(const TrainingProgress& progress, std::uint64_t samples);
+  void progress(const TrainingProgress& progress, double epoch);
+  void loss(double mean);
+  void outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times, double epoch);
+  /// Worker 0 logs the aggregate, at first and when it changes, as after the loss of a worker.
+  void aggregate(const std::string& aggregate);
+
+  /// Errors: DataError, when the log cannot be written; also those of `flush`.
+  void log(const LoggedRound& round);
+  void flush() { log_.flush(); }
+
+  /// The status after the last step.
+  wire::Heartbeat last();
+
+ private:
+  void read_traffic();
+  wire::Heartbeat pull();
+
+  World& world_;
+  MemberLink& link_;
+  Options options_;
+  JsonLines log_;
+  StatusBoard status_;
+  std::string aggregate_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/shm/segment.hpp"
+
+namespace syncopate::shm {
+
+/// A stream of bytes through shared memory, from one process to one other.
+///
+/// A process that finds the ring full, or empty, may announce that it is about to sleep, and look
+/// once more; the other process then learns from its next read, or write, that it must send a
+/// wake-up event. The ring does not know how.
+///
+/// Threads: one at a time writes, one at a time reads.
+/// Trust:   the two processes belong to one user and one job, and checked each other's token. Each
+///          side bounds the counters that the other side writes, so that damage stays in the ring.
+class Ring {
+ public:
+  /// `memory`: `bytes_for(capacity)` bytes of zeroed shared memory, which outlive this.
+  Ring(std::span<std::byte> memory, std::size_t capacity);
+
+  static constexpr std::size_t bytes_for(std::size_t capacity) {
+    return sizeof(Control) + capacity;
+  }
+
+  /// Writes as much as there is room for. Returns the number of bytes.
+  std::size_t write(std::span<const std::byte> bytes);
+  /// Reads as much as there is. Returns the number of bytes.
+  std::size_t read(std::span<std::byte> into);
+
+  /// Announces that the writer sleeps until there is room; false, where there is some already.
+  bool await_room();
+  /// Announces that the reader sleeps until there are bytes; false, where there are some already.
+  bool await_bytes();
+  /// Whether this side must wake the other one, after a write or a read. True once for each sleep.
+  bool must_wake_reader() { return take(control_.reader_sleeps); }
+  bool must_wake_writer() { return take(control_.writer_sleeps); }
+
+ private:
+  struct Control {
+    alignas(64) std::atomic<std::uint64_t> written;
+    alignas(64) std::atomic<std::uint64_t> read;
+    alignas(64) std::atomic<std::uint32_t> writer_sleeps;
+    alignas(64) std::atomic<std::uint32_t> reader_sleeps;
+  };
+
+  static bool take(std::atomic<std::uint32_t>& flag);
+  std::size_t filled() const;
+
+  Control& control_;
+  std::span<std::byte> data_;
+};
+
+/// Two rings between two processes, one in each direction, in a segment of their own.
+class Duplex {
+ public:
+  /// Bytes of a ring. It stays in a core's cache beside the message that it carries.
+  static constexpr std::size_t capacity = std::size_t{1} << 20;
+
+  /// For the process that creates the rings, and for the other one. Errors: DataError, of
+  /// `Segment`.
+  static Duplex create();
+  static Duplex open(const SegmentAddress& address);
+
+  SegmentAddress address() const { return segment_.address(); }
+  Ring& outgoing() { return outgoing_; }
+  Ring& incoming() { return incoming_; }
+
+ private:
+  Duplex(Segment segment, std::size_t outgoing, std::size_t incoming);
+
+  Segment segment_;
+  Ring outgoing_;
+  Ring incoming_;
+};
+
+}  // namespace syncopate::shm

@@ -1,0 +1,177 @@
+// Goal:   a backward pass reports every value of the gradient once, when it is final, for any graph:
+//         the last layers first, a shared parameter after all its uses, an unused one at the end.
+//         The results of the pass do not change.
+// Method: small modules; a sink that copies values when they are reported, compared with the
+//         gradient at the end.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/errors.hpp"
+#include "tests/torch/examples.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Copies each value when it is reported.
+class Taker final : public GradientSink {
+ public:
+  explicit Taker(Replica& replica)
+      : gradient_(replica.view(Part::grads)),
+        taken(gradient_.size(), std::numeric_limits<float>::quiet_NaN()),
+        times(gradient_.size(), 0) {}
+
+  void ready(std::size_t begin, std::size_t end) override {
+    order.push_back(begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      taken[i] = gradient_[i];
+      ++times[i];
+    }
+  }
+
+ private:
+  std::span<const float> gradient_;
+
+ public:
+  std::vector<float> taken;
+  std::vector<int> times;
+  std::vector<std::size_t> order;  ///< first values
+};
+
+/// Expects a pass over `batch` to report every value once, with its value at the end.
+std::vector<std::size_t> expect_all_reported(Replica& replica, const Batch& batch) {
+  Taker taker(replica);
+  replica.backward(batch, &taker);
+  EXPECT_THAT(taker.times, testing::Each(1));
+  EXPECT_EQ(taker.taken, values_of(replica, Part::grads));
+  return taker.order;
+}
+
+TEST(GradientHooks, ReportLastLayersFirst) {
+  Watched<Tiny> watched({});
+  const auto offsets = watched.replica.layout(Part::grads);
+  const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
+  ASSERT_EQ(order.size(), 6U);
+  EXPECT_GE(std::min(order[0], order[1]), offsets[4].offset);  // fc
+  EXPECT_LT(std::max(order[4], order[5]), offsets[2].offset);  // conv
+}
+
+TEST(GradientHooks, LeaveThePassUnchanged) {
+  Watched<Tiny> watched({});
+  Watched<Tiny> plain({});
+  watched.replica.initialise(3);
+  plain.replica.initialise(3);
+  Taker taker(watched.replica);
+  const PassResult reported = watched.replica.backward(tiny_batch(1), &taker);
+  const PassResult unreported = plain.replica.backward(tiny_batch(1));
+  EXPECT_EQ(reported.loss_sum, unreported.loss_sum);
+  EXPECT_EQ(taker.taken, values_of(plain.replica, Part::grads));
+  EXPECT_EQ(values_of(watched.replica, Part::buffers), values_of(plain.replica, Part::buffers));
+}
+
+TEST(GradientHooks, ReportZerosForNoSample) {
+  Watched<Tiny> watched({});
+  watched.replica.backward(tiny_batch(1));
+  expect_all_reported(watched.replica, Batch{tiny_shape, {}, {}});
+}
+
+/// One layer at both ends of another.
+struct Shared : torch::nn::Module {
+  Shared()
+      : outer(register_module("outer", torch::nn::Linear(36, 36))),
+        inner(register_module("inner", torch::nn::Linear(36, 36))),
+        head(register_module("head", torch::nn::Linear(36, tiny_classes))) {}
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    return head(outer(torch::relu(inner(torch::relu(outer(x.flatten(1)))))));
+  }
+
+  torch::nn::Linear outer, inner, head;
+};
+
+TEST(GradientHooks, ReportASharedParameterAfterAllItsUses) {
+  Watched<Shared> watched({});
+  const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
+  EXPECT_LT(order.back(), watched.replica.layout(Part::grads)[2].offset);  // outer, after inner
+}
+
+/// A layer that takes part in every other pass alone.
+struct Skipping : torch::nn::Module {
+  Skipping()
+      : first(register_module("first", torch::nn::Linear(36, 36))),
+        middle(register_module("middle", torch::nn::Linear(36, 36))),
+        head(register_module("head", torch::nn::Linear(36, tiny_classes))),
+        unused(register_module("unused", torch::nn::Linear(2, 2))) {}
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor hidden = torch::relu(first(x.flatten(1)));
+    return head(passes++ % 2 == 0 ? middle(hidden) : hidden);
+  }
+
+  int passes = 0;
+  torch::nn::Linear first, middle, head, unused;
+};
+
+TEST(GradientHooks, FollowAGraphThatChanges) {
+  Watched<Skipping> watched({});
+  const auto layout = watched.replica.layout(Part::grads);
+  for (int pass = 0; pass < 6; ++pass) {
+    SCOPED_TRACE(pass);
+    const std::vector<std::size_t> order =
+        expect_all_reported(watched.replica, tiny_batch(static_cast<std::uint64_t>(pass)));
+    ASSERT_EQ(order.size(), 8U);
+    EXPECT_EQ(order.back(), pass % 2 == 0 ? layout[6].offset : layout[2].offset);
+    const std::vector<float> gradient = values_of(watched.replica, Part::grads);
+    EXPECT_EQ(gradient[layout[6].offset], 0);
+    EXPECT_EQ(gradient[layout[2].offset] == 0, pass % 2 == 1);
+  }
+}
+
+/// Runs a backward pass of its own for part of its loss, in the midst of the other.
+struct Nested : Tiny {
+  torch::Tensor forward(const torch::Tensor& x) {
+    torch::Tensor features = torch::relu(norm(conv(x))).flatten(1);
+    if (is_training()) {
+      features.register_hook([this](const torch::Tensor& grad) {
+        const torch::AutoGradMode enabled(true);
+        fc->weight.sum().backward();
+        return grad;
+      });
+    }
+    return fc(features);
+  }
+};
+
+TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
+  Watched<Nested> watched({});
+  watched.replica.backward(tiny_batch(1));  // without a sink, no error
+  Taker taker(watched.replica);
+  try {
+    watched.replica.backward(tiny_batch(1), &taker);
+    FAIL() << "the gradient of fc.weight was reported twice";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the gradient of fc.weight changed after it was complete"));
+    EXPECT_THAT(error.what(), HasSubstr("--overlap off"));
+  }
+  watched.replica.backward(tiny_batch(1));  // the sink is forgotten
+}
+
+TEST(GradientHooks, OutliveNoPass) {
+  torch::Tensor loss;
+  std::shared_ptr<Tiny> module;
+  {
+    Watched<Tiny> watched({});
+    module = watched.module;
+    loss = module->forward(features_of(tiny_batch(1))).sum();
+  }
+  loss.backward();  // the replica that watched is gone
+  EXPECT_TRUE(module->fc->bias.grad().defined());
+}
+
+}  // namespace
+}  // namespace syncopate::torch_backend

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "torch/flat.hpp"
+
+namespace syncopate::torch_backend {
+
+/// Notifies a sink of each gradient as soon as libtorch's backward pass has completed it.
+///
+/// Autograd has one node for each parameter, which accumulates the parameter's gradient. The node
+/// runs once in a pass, after every use of the parameter has contributed. The node of an unused
+/// parameter does not run; the sink learns of its gradient at the end of the pass. The graph may be
+/// different in every pass.
+///
+/// Thread: the thread of the pass, which on a CPU is the caller of `backward`.
+class GradientHooks {
+ public:
+  /// `params` outlive this. Their gradients lie at the same offsets in a flat vector.
+  explicit GradientHooks(const FlatTensors& params);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
+
+  /// Calls `completed` for each complete gradient from now on. An empty function ends the calls.
+  void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
+
+  /// Runs a backward pass. Notifies `sink` once of each gradient; null: no sink.
+  /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it
+  ///         does in a network that runs backward passes of its own.
+  template <class Pass>
+  auto run(GradientSink* sink, const Pass& pass) {
+    const ActiveSink active(*this, sink);
+    auto result = pass();
+    report_rest();
+    return result;
+  }
+
+ private:
+  class Hook;
+
+  /// Sets the sink for one pass, also for a pass that throws.
+  class ActiveSink {
+   public:
+    ActiveSink(GradientHooks& hooks, GradientSink* sink);
+    ~ActiveSink() { hooks_.sink_ = nullptr; }
+    ActiveSink(const ActiveSink&) = delete;
+    ActiveSink& operator=(const ActiveSink&) = delete;
+
+   private:
+    GradientHooks& hooks_;
+  };
+
+  struct Watched {
+    /// Owned here, because a parameter refers to it only weakly.
+    std::shared_ptr<torch::autograd::Node> node;
+    std::uintptr_t hook;
+  };
+
+  void complete(std::size_t tensor);
+  void report_rest();
+  void report(std::size_t tensor);
+
+  const FlatTensors& params_;
+  std::vector<Watched> watched_;  ///< by tensor
+  std::vector<bool> reported_;    ///< by tensor, in the current pass
+  GradientSink* sink_ = nullptr;
+  std::function<void()> completed_;
+};
+
+}  // namespace syncopate::torch_backend
