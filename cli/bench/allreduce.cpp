@@ -75,12 +75,12 @@ class AllreduceRank {
 
  private:
   void measure(const std::string& algorithm, const Sum& sum, std::size_t bytes) {
-    const bool tells = node_.all.rank() == Rank{0};
+    const bool reports = node_.all.rank() == Rank{0};
     const std::string what = fmt::format("allreduce of {} by {} over {}, {} ranks",
                                          bytes_text(static_cast<double>(bytes)), algorithm,
                                          command_.transport, command_.ranks);
-    if (tells) {
-      node_.teller.begins(what);
+    if (reports) {
+      node_.reporter.begins(what);
     }
     const std::span<float> values(memory_.get(), bytes / sizeof(float));
     check_sum(sum, node_.all, values, what);
@@ -88,8 +88,8 @@ class AllreduceRank {
     std::fill(values.begin(), values.end(), 0.0F);
     const Timings timings =
         time_rounds(node_.all, command_.effort, {.before = start_, .body = [&] { sum(values); }});
-    if (tells) {
-      node_.teller.result(figures(algorithm, bytes, timings));
+    if (reports) {
+      node_.reporter.result(figures(algorithm, bytes, timings));
     }
   }
 

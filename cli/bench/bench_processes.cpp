@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view error_mark = "syncopate: ";
-/// What is left of the others when one has failed hears of it at once.
+/// When one process has failed, the others end within this time.
 constexpr Duration grace = std::chrono::seconds(2);
 
 /// Keeps results and the cause of a failure, and shows what is under way.
@@ -90,9 +90,9 @@ class BenchWatcher : public Watcher {
 /// A process that lost another leaves it to that one's end to say why.
 int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
   log::set_up("", log::Verbosity::quiet);
-  Teller teller([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
+  BenchReporter reporter([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
   try {
-    body(index, teller);
+    body(index, reporter);
   } catch (const PeerLost& error) {
     log::debug("{}", error.what());
     return exit_status::failure;
@@ -125,12 +125,12 @@ Launch launched() {
 
 }  // namespace
 
-void Teller::begins(const std::string& what) {
-  tell_({{"begins", what}});
+void BenchReporter::begins(const std::string& what) {
+  report_({{"begins", what}});
 }
 
-void Teller::result(const Json& figures) {
-  tell_({{"result", figures}});
+void BenchReporter::result(const Json& figures) {
+  report_({{"result", figures}});
 }
 
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body) {
@@ -156,13 +156,13 @@ int run_rank(Form form, const std::vector<std::string>& names, const RankBody& b
   const auto session = mpi::start(
       *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
   Results results;
-  Teller teller([&](const nlohmann::ordered_json& line) {
+  BenchReporter reporter([&](const nlohmann::ordered_json& line) {
     if (const auto result = line.find("result"); result != line.end()) {
       results.push_back(*result);
     }
   });
   const int status = guarded([&] {
-    body(*session, teller);
+    body(*session, reporter);
     return exit_status::success;
   });
   if (status != exit_status::success) {

@@ -13,23 +13,23 @@
 
 namespace syncopate::cli {
 
-/// How the first process of a benchmark tells the one that started it what it does and finds.
-class Teller {
+/// Reports the progress and the results of a benchmark from its first process to its parent.
+class BenchReporter {
  public:
-  /// A line of `line`, for each thing that it tells.
-  using Tell = std::function<void(const nlohmann::ordered_json& line)>;
-  explicit Teller(Tell tell) : tell_(std::move(tell)) {}
+  /// Takes each report.
+  using Report = std::function<void(const nlohmann::ordered_json& line)>;
+  explicit BenchReporter(Report report) : report_(std::move(report)) {}
 
   /// `what` is measured from now on. Not to be called while something is timed.
   void begins(const std::string& what);
   void result(const nlohmann::ordered_json& figures);
 
  private:
-  Tell tell_;
+  Report report_;
 };
 
-/// What a process of a benchmark does; `index` is its place among the names. Only the first one tells.
-using ProcessBody = std::function<void(std::uint32_t index, Teller& teller)>;
+/// What a process of a benchmark does; `index` is its place among the names. Only the first one reports.
+using ProcessBody = std::function<void(std::uint32_t index, BenchReporter& reporter)>;
 
 /// Runs processes of these names to their end, with what is under way on standard error where that is a
 /// terminal, and prints what they found. Gives the exit status. When one dies or fails, the others are
@@ -38,8 +38,8 @@ using ProcessBody = std::function<void(std::uint32_t index, Teller& teller)>;
 /// Thread: to be called while this process has one thread.
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body);
 
-/// What one of the ranks does that a launcher of MPI started. Only the first one tells.
-using RankBody = std::function<void(mpi::Session& session, Teller& teller)>;
+/// What one of the ranks does that a launcher of MPI started. Only the first one reports.
+using RankBody = std::function<void(mpi::Session& session, BenchReporter& reporter)>;
 
 /// Runs this process's part of a benchmark that has a rank for each name; the first one prints what they found. Gives
 /// the exit status. Where a rank fails, it says why in one line and ends them all.

@@ -82,23 +82,23 @@ void add_cases(std::vector<Case>& cases, const std::string& place, std::size_t v
   }
 }
 
-void measure(std::size_t values, const Effort& effort, Teller& teller) {
+void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) {
   std::vector<Case> cases;
   add_cases(cases, "L2", cached_values);
   add_cases(cases, "memory", values);
-  teller.begins(fmt::format("{} codecs on one core", all_codecs().size()));
+  reporter.begins(fmt::format("{} codecs on one core", all_codecs().size()));
   take_turns(cases, effort);
   for (const Case& done : cases) {
-    teller.result(figures(done));
+    reporter.result(figures(done));
   }
 }
 
 }  // namespace
 
 int bench_codecs(const BenchCommand& command) {
-  return run_processes({"codecs"}, command.form, [&](std::uint32_t, Teller& teller) {
+  return run_processes({"codecs"}, command.form, [&](std::uint32_t, BenchReporter& reporter) {
     for (const std::size_t bytes : command.bytes) {
-      measure(bytes / sizeof(float), command.effort, teller);
+      measure(bytes / sizeof(float), command.effort, reporter);
     }
   });
 }

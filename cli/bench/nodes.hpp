@@ -18,15 +18,15 @@ namespace syncopate::cli {
 struct Node {
   World& world;
   Group& all;  ///< every node, in the order of the processes
-  Teller& teller;
+  BenchReporter& reporter;
 };
 
 /// Where the nodes of a benchmark meet. They may be on several hosts, whose network is then trusted: what they
 /// say to each other is no secret, and not encrypted.
-struct Meeting {
+struct BenchEndpoint {
   std::string transport;  ///< one of `bench_transports`
   std::string token;
-  std::string hub;                      ///< where node 0 listens
+  std::string coordinator;              ///< where node 0 listens
   std::optional<int> listener{};        ///< the socket that does, if there is one
   std::string address = "127.0.0.1:0";  ///< where another node listens
   std::uint32_t nodes;
@@ -47,7 +47,7 @@ void take_part(std::unique_ptr<Transport> transport, const Attendance& attendanc
 
 /// Lives the life of node `index`: meets the others, runs `body` with the group of all, in the order of their
 /// indices, and leaves when all have come to its end. Errors: those of transports, and of the body.
-void take_part(const Meeting& meeting, std::uint32_t index,
+void take_part(const BenchEndpoint& endpoint, std::uint32_t index,
                const std::function<void(World&, Group&)>& body);
 
 /// Runs as many nodes as there are names, each introduced to all others over `transport`, one of

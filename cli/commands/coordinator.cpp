@@ -11,7 +11,7 @@ constexpr const char* examples = R"(Example:
   syncopate worker --join 127.0.0.1:9091      (twice, and before or after)
 
 It holds the configuration, tests the model, shows the job and keeps its run folder.
-Without --secret, whoever reaches its address may join.)";
+Without --secret, any process that reaches its address may join.)";
 
 }  // namespace
 

@@ -47,7 +47,7 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   add_output_options(*app, Says::lines);
   app->footer(
       fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091\n\n"
-                  "What the job is, the coordinator tells. An option that contradicts it is "
+                  "The coordinator describes the job. An option that contradicts it is "
                   "refused.",
                   noun(role)));
   return {app, [app, role, &handlers] { return handlers.join(request_of(*app, role)); }};

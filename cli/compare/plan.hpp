@@ -25,7 +25,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Learning rates, by the label of who was given which; none: the scheme's usual one.
+/// Learning rates by the labels of contestants; empty: the scheme's usual one.
 using ChosenRates = std::map<std::string, std::optional<double>>;
 
 /// What a comparison consists of. Pure.
@@ -42,18 +42,18 @@ struct ComparisonPlan {
   /// The seed with which learning rates are tried, none of those that count: the one before the first, and
   /// 9999 where that is 0. More seeds later do not reach it.
   std::uint64_t grid_seed() const;
-  /// A run for each learning rate of those who have several.
+  /// A run for each learning rate of the contestants that have several.
   std::vector<Run> grid() const;
   /// The runs that count: seed by seed, contestant by contestant.
   std::vector<Run> finals(const ChosenRates& rates) const;
   /// How many runs there are in all.
   std::size_t size() const;
 
-  /// What `train` is told, not resolved and without a run folder.
+  /// The configuration for `train`, not resolved and without a run folder.
   TrainConfig config_of(const Run& run) const;
 };
 
-/// What runs in a folder must agree in, for they are told apart by their names alone.
+/// What runs in a folder must agree in, because only their names distinguish them.
 /// `cluster_text`: what the cluster file holds.
 nlohmann::ordered_json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text);
 /// The first difference of two agreements in words; empty: there is none.

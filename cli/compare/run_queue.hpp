@@ -50,7 +50,7 @@ class RunQueue {
   void wait_for_something();
   void heed_signals();
   void conclude(const Active& ended);
-  void tell(const Run& run, const RunFigures& figures, bool earlier);
+  void report(const Run& run, const RunFigures& figures, bool earlier);
   void show_progress();
 
   Options options_;

@@ -43,7 +43,7 @@ class TrainProcess {
   const std::string& last_words() const { return last_words_; }
 
  private:
-  void hear(std::string_view line);
+  void read_event(std::string_view line);
 
   pid_t pid_ = -1;
   Descriptor output_;

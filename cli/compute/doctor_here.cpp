@@ -62,8 +62,8 @@ Finding examine_launcher(const DoctorCommand& command) {
     finding.ok = false;
     finding.text = fmt::format("{} has started this, but {}", launch.launcher, built_modules());
     finding.advice = *launch.mpi == mpi::Library::open_mpi
-                         ? "apt-get install libopenmpi-dev and build anew, or use MPICH's mpiexec"
-                         : "apt-get install libmpich-dev and build anew, or use Open MPI's mpirun";
+                         ? "apt-get install libopenmpi-dev and build again, or use MPICH's mpiexec"
+                         : "apt-get install libmpich-dev and build again, or use Open MPI's mpirun";
   }
   return finding;
 }
@@ -149,9 +149,9 @@ int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
                         command, own);
   }
   const std::string token = unguessable_token();
-  auto hub = listen_over(transport, {.token = token});
-  rendezvous.publish({.address = hub->address(), .token = token});
-  return consult_over(std::move(hub), command, own);
+  auto coordinator = listen_over(transport, {.token = token});
+  rendezvous.publish({.address = coordinator->address(), .token = token});
+  return consult_over(std::move(coordinator), command, own);
 }
 
 /// Where ranks do not find each other, rank 0 says what it knows by itself.

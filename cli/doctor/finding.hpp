@@ -24,7 +24,7 @@ using Findings = std::vector<Finding>;
 /// made in the same words are said once.
 std::vector<std::string> lines_of(const Findings& findings, std::uint32_t ranks);
 
-/// A list of `subject`, `ok`, `text`, `advice` (where there is some) and `rank` (likewise).
+/// A list of `subject`, `ok`, `text`, `advice` and `rank`, where there are such.
 nlohmann::ordered_json to_json(const Findings& findings);
 /// What `to_json` made.
 Findings findings_in(const nlohmann::ordered_json& json);

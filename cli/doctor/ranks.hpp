@@ -8,7 +8,7 @@
 
 namespace syncopate::cli {
 
-/// What rank 0 knows when all ranks have told it.
+/// The findings of all ranks, which rank 0 collects.
 struct Consultation {
   Findings findings;
   LinkMatrix links;

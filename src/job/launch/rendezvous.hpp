@@ -33,7 +33,7 @@ class Rendezvous {
   /// Errors: DataError.
   void publish(const Place& place);
 
-  /// Waits until somebody who is still alive has published a place.
+  /// Waits until a process that is still alive has published a place.
   /// Errors: TimedOut.
   Place await(Duration limit) const;
 

@@ -29,8 +29,7 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   return path;
 }
 
-/// The place of a run is where its configuration lies, and no part of it: whoever runs it again gets
-/// a folder of his own.
+/// Leaves the run folder out of the configuration, so that the same job runs again in another folder.
 void write_config(TrainConfig config) {
   const auto file = RunFolder(std::exchange(config.run_dir, {})).config();
   write_file(file, to_toml(config));

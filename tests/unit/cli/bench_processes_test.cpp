@@ -54,11 +54,11 @@ void wait_for_the_end() {
 }
 
 TEST(RunProcessesTest, PrintsWhatTheFirstOneTells) {
-  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller& teller) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, BenchReporter& reporter) {
     if (index == 0) {
-      teller.begins("something");
-      teller.result({{"bytes", 4}});
-      teller.result({{"bytes", 8}});
+      reporter.begins("something");
+      reporter.result({{"bytes", 4}});
+      reporter.result({{"bytes", 8}});
     }
   });
   EXPECT_EQ(done.out, "{\"results\":[{\"bytes\":4},{\"bytes\":8}]}\n");
@@ -67,7 +67,7 @@ TEST(RunProcessesTest, PrintsWhatTheFirstOneTells) {
 }
 
 TEST(RunProcessesTest, NamesAProcessThatDies) {
-  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller&) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, BenchReporter&) {
     index == 1 ? void(::kill(::getpid(), SIGKILL)) : wait_for_the_end();
   });
   EXPECT_THAT(done.err,
@@ -77,7 +77,7 @@ TEST(RunProcessesTest, NamesAProcessThatDies) {
 }
 
 TEST(RunProcessesTest, TellsTheCauseAndNotWhatItLedTo) {
-  const Ran done = ran({"a", "b", "c"}, [](std::uint32_t index, Teller&) {
+  const Ran done = ran({"a", "b", "c"}, [](std::uint32_t index, BenchReporter&) {
     if (index == 1) {
       throw InternalError("the sum is wrong");
     }
@@ -88,7 +88,8 @@ TEST(RunProcessesTest, TellsTheCauseAndNotWhatItLedTo) {
 }
 
 TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
-  const Ran done = ran({"a"}, [](std::uint32_t, Teller&) { throw ConfigError("no such device"); });
+  const Ran done =
+      ran({"a"}, [](std::uint32_t, BenchReporter&) { throw ConfigError("no such device"); });
   EXPECT_EQ(done.err, "syncopate: no such device\n");
   EXPECT_EQ(done.status, exit_status::refused);
 }
