@@ -33,8 +33,8 @@ struct CompareCommand;  // cli/compare/comparison.hpp
 struct BenchCommand;    // cli/bench/bench_command.hpp
 struct DoctorCommand;   // cli/doctor/doctor_command.hpp
 
-/// What the commands do that start processes or need libtorch. `syncopate` fills these with a jump into
-/// `syncopate-torch`, which fills them with the work itself.
+/// What the commands do that start processes or need libtorch. `syncopate` fills these with a jump
+/// into `syncopate-torch`, which fills them with the work itself.
 struct Handlers {
   std::function<int(const TrainCommand&)> train;
   std::function<int(const CoordinatorCommand&)> coordinate;
@@ -47,8 +47,9 @@ struct Handlers {
   std::function<double(Optimizer)> usual_learning_rate;
 };
 
-/// Parses the command line, does what it says, and gives the exit status (`job/launch/exit_status.hpp`).
-/// Whatever was typed wrong becomes one line on standard error. Never throws.
+/// Parses the command line, does what it says, and gives the exit status
+/// (`job/launch/exit_status.hpp`). Whatever was typed wrong becomes one line on standard error.
+/// Never throws.
 int run_cli(int argc, char** argv, const Handlers& handlers);
 
 }  // namespace syncopate::cli

@@ -20,9 +20,9 @@
 
 namespace syncopate::sim {
 
-/// A whole training job in the simulator: the coordinator and all members of `member_roles`, the code
-/// that `syncopate train` runs, in virtual time. Gradients are computed for real; the virtual time of
-/// a step is that of the device profile.
+/// A whole training job in the simulator: the coordinator and all members of `member_roles`, the
+/// code that `syncopate train` runs, in virtual time. Gradients are computed for real; the virtual
+/// time of a step is that of the device profile.
 ///
 /// Thread: one, which computes for all replicas.
 class SimulatedJob : private MemberSite {

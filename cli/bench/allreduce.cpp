@@ -35,8 +35,8 @@ std::function<void()> make_start(Group& group) {
   return [&group] { barrier(group); };
 }
 
-/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2 times
-/// the pattern. All of these are whole numbers that a float has exactly.
+/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2
+/// times the pattern. All of these are whole numbers that a float has exactly.
 float pattern(std::size_t place) {
   return static_cast<float>(place % 97 + 1);
 }

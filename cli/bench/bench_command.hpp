@@ -15,7 +15,8 @@ namespace syncopate::cli {
 /// What `--transport` of `bench` may be. With mpi, a launcher has started the ranks.
 inline constexpr auto& bench_transports = transport_names;
 
-/// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
+/// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of
+/// them.
 inline constexpr std::array<std::string_view, 7> bench_algorithms{
     "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
 

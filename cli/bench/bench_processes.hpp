@@ -28,12 +28,13 @@ class BenchReporter {
   Report report_;
 };
 
-/// What a process of a benchmark does; `index` is its place among the names. Only the first one reports.
+/// What a process of a benchmark does; `index` is its place among the names. Only the first one
+/// reports.
 using ProcessBody = std::function<void(std::uint32_t index, BenchReporter& reporter)>;
 
-/// Runs processes of these names to their end, with what is under way on standard error where that is a
-/// terminal, and prints what they found. Gives the exit status. When one dies or fails, the others are
-/// ended, and one line says which and why.
+/// Runs processes of these names to their end, with what is under way on standard error where that
+/// is a terminal, and prints what they found. Gives the exit status. When one dies or fails, the
+/// others are ended, and one line says which and why.
 ///
 /// Thread: to be called while this process has one thread.
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body);
@@ -41,10 +42,12 @@ int run_processes(const std::vector<std::string>& names, Form form, const Proces
 /// What one of the ranks does that a launcher of MPI started. Only the first one reports.
 using RankBody = std::function<void(mpi::Session& session, BenchReporter& reporter)>;
 
-/// Runs this process's part of a benchmark that has a rank for each name; the first one prints what they found. Gives
-/// the exit status. Where a rank fails, it says why in one line and ends them all.
+/// Runs this process's part of a benchmark that has a rank for each name; the first one prints what
+/// they found. Gives the exit status. Where a rank fails, it says why in one line and ends them
+/// all.
 ///
-/// Errors: ConfigError: no launcher has started this process, or it started another number of ranks; as `mpi::start`.
+/// Errors: ConfigError: no launcher has started this process, or it started another number of
+/// ranks; as `mpi::start`.
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body);
 
 }  // namespace syncopate::cli

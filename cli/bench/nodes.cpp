@@ -92,8 +92,8 @@ Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry
   }
 }
 
-/// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in the
-/// order in which they come, so each entry also holds the index of the process.
+/// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in
+/// the order in which they come, so each entry also holds the index of the process.
 std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
                         TimePoint deadline) {
   std::vector<Entry> entries{own};

@@ -40,8 +40,8 @@ struct WarmedUp {
   std::uint64_t to_do = 0;
 };
 
-/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long a
-/// round takes once everything is warm.
+/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long
+/// a round takes once everything is warm.
 WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
   WarmedUp done;
   for (std::uint64_t portion = 1; done.to_do == 0; portion *= 2) {

@@ -13,8 +13,8 @@ namespace syncopate::cli {
 /// "about 40 s", "about 12 min", "about 2.5 h".
 std::string about(double seconds);
 
-/// Tells how a comparison goes on: a line a run, and below it, where standard output is a terminal, one
-/// that is redrawn. With `--quiet` nothing, with `--json` an object a run.
+/// Tells how a comparison goes on: a line a run, and below it, where standard output is a terminal,
+/// one that is redrawn. With `--quiet` nothing, with `--json` an object a run.
 class ComparisonProgress {
  public:
   /// `runs`: how many there are in all.

@@ -20,7 +20,8 @@ struct Run {
   std::uint64_t seed = 1;
   bool virtual_time = false;
 
-  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. Runs of one name are one run.
+  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. Runs of one name are one
+  /// run.
   std::string name() const;
   friend bool operator==(const Run&, const Run&) = default;
 };
@@ -39,8 +40,8 @@ struct ComparisonPlan {
   bool until_target = false;  ///< a run ends where the target is reached
 
   const Contestant& contestant(const std::string& label) const;
-  /// The seed with which learning rates are tried, none of those that count: the one before the first, and
-  /// 9999 where that is 0. More seeds later do not reach it.
+  /// The seed with which learning rates are tried, none of those that count: the one before the
+  /// first, and 9999 where that is 0. More seeds later do not reach it.
   std::uint64_t grid_seed() const;
   /// A run for each learning rate of the contestants that have several.
   std::vector<Run> grid() const;

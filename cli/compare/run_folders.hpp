@@ -40,7 +40,8 @@ class RunFolders {
   /// What a run came to, if it has ended: by its summary, or by having diverged.
   /// Errors: DataError.
   std::optional<RunFigures> figures(const Run& run, std::optional<double> target) const;
-  /// Clears what is left of a run that did not end, and writes its configuration. Errors: DataError.
+  /// Clears what is left of a run that did not end, and writes its configuration. Errors:
+  /// DataError.
   void prepare(const Run& run, const TrainConfig& config) const;
   void note_divergence(const Run& run, const std::string& error) const;
 

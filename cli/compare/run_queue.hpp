@@ -34,8 +34,8 @@ class RunQueue {
 
   /// What the runs came to, in the same order. `width`: processes at a time.
   ///
-  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was refused;
-  ///         Error, where one failed other than by diverging. No process is then left.
+  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was
+  ///         refused; Error, where one failed other than by diverging. No process is then left.
   std::vector<RunFigures> carry_out(const std::vector<Run>& runs, std::size_t width);
 
  private:

@@ -20,8 +20,8 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// "ok       open files   20,000", "problem  …" with what to do in a line below it. Findings that all of `ranks` ranks
-/// made in the same words are said once.
+/// "ok       open files   20,000", "problem  …" with what to do in a line below it. Findings that
+/// all of `ranks` ranks made in the same words are said once.
 std::vector<std::string> lines_of(const Findings& findings, std::uint32_t ranks);
 
 /// A list of `subject`, `ok`, `text`, `advice` and `rank`, where there are such.

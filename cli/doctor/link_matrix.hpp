@@ -21,8 +21,8 @@ struct LinkMatrix {
 /// Errors: those of transports; TimedOut names nobody.
 LinkMatrix measure_matrix(Group& all);
 
-/// One finding of what is usual, and one for each link that is several times slower than others of its kind, within
-/// a host or between hosts.
+/// One finding of what is usual, and one for each link that is several times slower than others of
+/// its kind, within a host or between hosts.
 Findings judge_links(const LinkMatrix& matrix);
 
 /// Two tables, of up to 16 ranks; none of more.

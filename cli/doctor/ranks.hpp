@@ -14,8 +14,8 @@ struct Consultation {
   LinkMatrix links;
 };
 
-/// Brings the findings of all ranks to rank 0, each with its rank, and measures what lies between them. A collective
-/// of the group; empty on other ranks than 0. Errors: those of transports.
+/// Brings the findings of all ranks to rank 0, each with its rank, and measures what lies between
+/// them. A collective of the group; empty on other ranks than 0. Errors: those of transports.
 std::optional<Consultation> consult(Group& all, Findings own);
 
 }  // namespace syncopate::cli

@@ -23,7 +23,8 @@ class TrainingView : public JobView {
   void event(std::string_view line) override;
   void output(std::string_view process, std::string_view line) override;
   void notice(std::string_view text) override;
-  /// Prints the final figures, or why there are none. The coordinator's reason goes before `failure`.
+  /// Prints the final figures, or why there are none. The coordinator's reason goes before
+  /// `failure`.
   void ended(int exit_status, const std::string& failure) override;
 
  protected:

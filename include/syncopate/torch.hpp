@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// Makes replicas of a `torch::nn::Module` with a `forward` from [samples, channels, height, width] to
-/// [samples, classes]. `make_module` returns a `std::shared_ptr` to a new module at each call;
+/// Makes replicas of a `torch::nn::Module` with a `forward` from [samples, channels, height, width]
+/// to [samples, classes]. `make_module` returns a `std::shared_ptr` to a new module at each call;
 /// `make_optimizer` returns a `std::unique_ptr` to an optimizer of the tensors that it is given.
 ///
 /// Loss:   cross entropy of softmax; other losses: `torch_backend::ModuleReplica`.

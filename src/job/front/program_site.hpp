@@ -14,8 +14,8 @@ namespace syncopate {
 /// The site of a job that trains a program's own model on its own data.
 class ProgramSite final : public HostSite {
  public:
-  /// `config` names a built-in network and dataset, because a program's own have no name that another
-  /// process could look up. The site replaces both names. Errors: ConfigError.
+  /// `config` names a built-in network and dataset, because a program's own have no name that
+  /// another process could look up. The site replaces both names. Errors: ConfigError.
   ProgramSite(const TrainConfig& config, ModelAndData what,
               std::optional<std::filesystem::path> resume_from);
 

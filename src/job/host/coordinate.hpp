@@ -14,8 +14,8 @@ namespace syncopate {
 
 using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
 
-/// Members in the coordinator's process, each a node of its own on a thread of its own. They end with
-/// the coordinator's transport; the destructor waits for them.
+/// Members in the coordinator's process, each a node of its own on a thread of its own. They end
+/// with the coordinator's transport; the destructor waits for them.
 class InProcessMembers {
  public:
   /// The members outlive this object.

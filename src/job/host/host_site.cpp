@@ -23,9 +23,9 @@ namespace {
 
 constexpr int evaluator_niceness = 19;
 
-/// CPU seconds that this process needs for one mini-batch: the median of a few, after one to warm up.
-/// Only computes gradients, so the parameters stay as they are. Not wall time, because other workers
-/// measure at the same moment.
+/// CPU seconds that this process needs for one mini-batch: the median of a few, after one to warm
+/// up. Only computes gradients, so the parameters stay as they are. Not wall time, because other
+/// workers measure at the same moment.
 double measure_step_cost(Replica& replica, const Dataset& dataset, BatchFeed feed) {
   Batch batch;
   gather(dataset, dataset.train, feed.batch({}), batch);

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-/// Memory, zero at first, that this process shares with the processes that it forks from now on. It has
-/// no name, so no other process can find it; it is gone when the last of them has ended.
+/// Memory, zero at first, that this process shares with the processes that it forks from now on. It
+/// has no name, so no other process can find it; it is gone when the last of them has ended.
 class InheritedMemory {
  public:
   /// Nothing.

@@ -25,8 +25,8 @@ class JoinedMember {
   /// Errors: as `enquire`.
   JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request);
 
-  /// Makes the member. Errors: ConfigError, DataError: this node does not fit the job; the coordinator
-  /// is told so.
+  /// Makes the member. Errors: ConfigError, DataError: this node does not fit the job; the
+  /// coordinator is told so.
   void prepare(const MakeSite& make_site);
 
   /// Joins, does the work of the role, and leaves. Call it after `prepare`.

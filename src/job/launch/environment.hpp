@@ -23,9 +23,9 @@ struct Variable {
 
 /// What the numeric libraries must find in the environment before they are loaded.
 ///
-/// OpenBLAS takes processors that are younger than itself for the oldest that it knows, at a fifth of
-/// their speed, unless OPENBLAS_CORETYPE says better; and it and OpenMP start a thread for every core
-/// unless told how many a worker may have. `cpuinfo` is the text of /proc/cpuinfo.
+/// OpenBLAS takes processors that are younger than itself for the oldest that it knows, at a fifth
+/// of their speed, unless OPENBLAS_CORETYPE says better; and it and OpenMP start a thread for every
+/// core unless told how many a worker may have. `cpuinfo` is the text of /proc/cpuinfo.
 std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t threads);
 
 /// Sets `variables` where the user has not set them. `tell` takes a line about each.

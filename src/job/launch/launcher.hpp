@@ -20,10 +20,12 @@ struct Launch {
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-/// What the environment says of a launcher; empty where none started this process, or started it alone.
+/// What the environment says of a launcher; empty where none started this process, or started it
+/// alone.
 ///
-/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a launcher
-/// was itself started by another, as `mpirun` is within a step of Slurm, the inner one counts.
+/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a
+/// launcher was itself started by another, as `mpirun` is within a step of Slurm, the inner one
+/// counts.
 ///
 /// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
 std::optional<Launch> launch_in(const Environment& environment);

@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// Where the ranks that a launcher started on one host find the coordinator: a file that this user alone
-/// can read, in a folder that is this user's alone.
+/// Where the ranks that a launcher started on one host find the coordinator: a file that this user
+/// alone can read, in a folder that is this user's alone.
 class Rendezvous {
  public:
   struct Place {

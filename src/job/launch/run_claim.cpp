@@ -29,7 +29,8 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   return path;
 }
 
-/// Leaves the run folder out of the configuration, so that the same job runs again in another folder.
+/// Leaves the run folder out of the configuration, so that the same job runs again in another
+/// folder.
 void write_config(TrainConfig config) {
   const auto file = RunFolder(std::exchange(config.run_dir, {})).config();
   write_file(file, to_toml(config));

@@ -4,8 +4,9 @@
 
 namespace syncopate {
 
-/// The folder of a run that is about to start: made, with its `config.toml` in it, and removed again
-/// with the claim unless the run took it over by `keep`. A resumed run keeps its folder either way.
+/// The folder of a run that is about to start: made, with its `config.toml` in it, and removed
+/// again with the claim unless the run took it over by `keep`. A resumed run keeps its folder
+/// either way.
 class RunClaim {
  public:
   /// A folder whose name is not the user's own choice gets another where two runs begin in the same

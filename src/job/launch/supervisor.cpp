@@ -23,8 +23,8 @@ struct LineSource {
   LineSource(Descriptor from, LineSplitter::Sink sink)
       : descriptor(std::move(from)), lines(std::move(sink)) {}
 
-  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a process
-  /// that never stops writing cannot keep the supervisor from the others.
+  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a
+  /// process that never stops writing cannot keep the supervisor from the others.
   bool read() {
     std::array<char, 64 * 1024> bytes;
     for (int left = 4; left > 0; --left) {

@@ -44,9 +44,9 @@ struct Child {
 
 /// Forks the processes of a job, watches over them, and ends with the last of them.
 ///
-/// Children run without `exec`, so that what this process has loaded is loaded once. They are killed
-/// when this process dies, whichever way; are in groups of their own, so that a terminal's Ctrl-C
-/// comes here alone; and have their output piped here, line by line.
+/// Children run without `exec`, so that what this process has loaded is loaded once. They are
+/// killed when this process dies, whichever way; are in groups of their own, so that a terminal's
+/// Ctrl-C comes here alone; and have their output piped here, line by line.
 ///
 /// Thread: to be built and run while this process has one thread.
 class Supervisor {

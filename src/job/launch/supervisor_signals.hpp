@@ -8,10 +8,10 @@
 
 namespace syncopate {
 
-/// The signals of a supervisor, to be read from a descriptor instead of interrupting it: the end of a
-/// child, the user's wish for an end, another size of the terminal. A wish that this process was
-/// started to ignore (`nohup`) stays ignored. Ctrl-Z is taken and passed over: a job whose supervisor
-/// stands still would only time out.
+/// The signals of a supervisor, to be read from a descriptor instead of interrupting it: the end of
+/// a child, the user's wish for an end, another size of the terminal. A wish that this process was
+/// started to ignore (`nohup`) stays ignored. Ctrl-Z is taken and passed over: a job whose
+/// supervisor stands still would only time out.
 class SignalInbox {
  public:
   /// Errors: Error.

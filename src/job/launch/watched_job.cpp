@@ -14,8 +14,8 @@
 namespace syncopate {
 namespace {
 
-/// The threads that a fork does no harm to: this one, and those of OpenBLAS, which ends them before a
-/// fork and starts them again at its next call.
+/// The threads that a fork does no harm to: this one, and those of OpenBLAS, which ends them before
+/// a fork and starts them again at its next call.
 std::size_t allowed_threads() {
   using ThreadCount = int (*)();
   const auto count =

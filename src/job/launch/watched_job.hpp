@@ -28,8 +28,8 @@ using OpenView = std::function<std::unique_ptr<JobView>(const TrainConfig& confi
 /// coordinator, which reports it to the view by a `failed` event. SIGTERM asks the coordinator to
 /// end the job after the current round.
 ///
-/// Errors: InternalError, when this process has more than one thread; Error, when a process cannot be
-///         started.
+/// Errors: InternalError, when this process has more than one thread; Error, when a process cannot
+///         be started.
 int run_watched(Supervisor::Options job, log::Verbosity verbosity, JobView& view);
 
 }  // namespace syncopate

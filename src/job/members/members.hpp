@@ -19,8 +19,8 @@
 
 namespace syncopate {
 
-/// The parts from which the members of a job are made. A process of a real job, the simulator, and a
-/// program that holds a whole job each supply their own.
+/// The parts from which the members of a job are made. A process of a real job, the simulator, and
+/// a program that holds a whole job each supply their own.
 ///
 /// Thread: members that share a process also share its site, so every function may be called from
 ///         several threads at once.

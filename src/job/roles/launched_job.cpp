@@ -84,8 +84,8 @@ int coordinate_over_mpi(const TrainingJob& job, const JobRequest& request, int e
                           .in_process = [&job] { return members_of_rank_zero(job); }});
 }
 
-/// The process of rank 0, which holds all of its members: a process of MPI is one rank, and cannot be
-/// forked.
+/// The process of rank 0, which holds all of its members: a process of MPI is one rank, and cannot
+/// be forked.
 Child leading_rank(const TrainingJob& job, const JobRequest& request, Descriptor events) {
   const int descriptor = events.get();
   Child child{.name = "rank 0", .body = [&job, &request, descriptor] {

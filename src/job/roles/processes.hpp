@@ -27,12 +27,12 @@ std::vector<Child> member_processes(const TrainingJob& job, const CoordinatorEnd
 MakeMembers servers_in_process(const TrainingJob& job);
 
 /// The one process of a job in virtual time: all nodes, in the simulator, under the network of the
-/// cluster file's `[link]`. It writes events and takes end requests as a coordinator's process does.
-/// Owns the events.
+/// cluster file's `[link]`. It writes events and takes end requests as a coordinator's process
+/// does. Owns the events.
 Child simulation_process(const TrainingJob& job, Descriptor events);
 
-/// Runs and shows the processes of a job to their end; returns its exit status. A job that was refused
-/// before its first round leaves nothing in its folder. Errors: as `run_watched`.
+/// Runs and shows the processes of a job to their end; returns its exit status. A job that was
+/// refused before its first round leaves nothing in its folder. Errors: as `run_watched`.
 int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_view);
 
 }  // namespace syncopate

@@ -10,8 +10,8 @@
 
 namespace syncopate {
 
-/// The site of a job that trains a built-in network on a built-in dataset. Processes that are forked
-/// from one also share one load of libtorch.
+/// The site of a job that trains a built-in network on a built-in dataset. Processes that are
+/// forked from one also share one load of libtorch.
 class TrainingJob final : public HostSite {
  public:
   /// Loads the dataset. Errors: ConfigError, DataError.
@@ -28,8 +28,8 @@ class TrainingJob final : public HostSite {
   std::uint64_t parameters() const override;
 };
 
-/// The checkpoint from which a resumed run continues; empty for a new run. Drops the evaluations that
-/// came after it. Errors: DataError, when there is none.
+/// The checkpoint from which a resumed run continues; empty for a new run. Drops the evaluations
+/// that came after it. Errors: DataError, when there is none.
 std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request);
 
 }  // namespace syncopate

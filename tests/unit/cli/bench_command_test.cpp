@@ -1,4 +1,5 @@
-// Goal:   `syncopate bench` reads every option that its help lists, and refuses the others in one line.
+// Goal:   `syncopate bench` reads every option that its help lists, and refuses the others in one
+//         line.
 // Method: whole command lines through `run_cli` with a handler that writes down what it was given.
 #include "cli/bench/bench_command.hpp"
 

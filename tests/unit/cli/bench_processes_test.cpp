@@ -1,5 +1,6 @@
 // Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
-// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds. What a
+// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds.
+// What a
 //         user sees of all of them is in tests/process/.
 #include "cli/bench/bench_processes.hpp"
 

@@ -1,4 +1,5 @@
-// Goal:   results are the same figures in all three forms: exact for programs, with units for people.
+// Goal:   results are the same figures in all three forms: exact for programs, with units for
+//         people.
 // Method: hand-made results with times of every magnitude, and quantiles known by counting.
 #include "cli/bench/bench_report.hpp"
 

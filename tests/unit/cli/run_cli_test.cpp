@@ -1,4 +1,5 @@
-// Goal:   every command line is either understood as its help says or refused in one line that helps.
+// Goal:   every command line is either understood as its help says or refused in one line that
+//         helps.
 // Method: whole command lines through `run_cli` with handlers that write down what they were given.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // Goal:   a job ends once, in the right way, with the exit status that tells how.
-// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes them.
+// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes
+// them.
 #include "job/launch/job_end.hpp"
 
 #include <gtest/gtest.h>

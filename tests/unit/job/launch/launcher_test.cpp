@@ -1,5 +1,5 @@
-// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI library can
-//         come together there; and takes no other environment for a launcher's.
+// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI
+//         library can come together there; and takes no other environment for a launcher's.
 // Method: environments as the launchers of Debian 12 make them, as maps.
 
 #include "job/launch/launcher.hpp"

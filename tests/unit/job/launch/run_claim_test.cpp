@@ -1,4 +1,5 @@
-// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never began.
+// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never
+//         began.
 // Method: claims in a temporary folder.
 #include "job/launch/run_claim.hpp"
 

@@ -1,5 +1,7 @@
-// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp` says.
-// Method: real processes with small bodies that wait for each other through pipes, never for time. How
+// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp`
+//         says.
+// Method: real processes with small bodies that wait for each other through pipes, never for time.
+// How
 //         a terminal and a killed supervisor come into it is in tests/process/.
 #include "job/launch/supervisor.hpp"
 
