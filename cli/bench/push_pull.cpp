@@ -38,13 +38,13 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
                     .workers = command.workers,
                     .rule = {.name = "sgd"},
                     .learning_rate = [](std::uint64_t) { return 1e-6; },
-                    .hands = default_thread_count()});
+                    .threads = default_thread_count()});
   const auto consistency = make_consistency(store, {});
   ParameterServer server(node.world, store, *consistency,
                          {.workers = cast.workers, .servers = cast.servers});
   barrier(node.all);
   const double cpu_before = cpu_seconds();
-  while (!server.deserted()) {
+  while (!server.all_gone()) {
     server.serve(node.world.now() + std::chrono::milliseconds(50));
   }
   return cpu_seconds() - cpu_before;
