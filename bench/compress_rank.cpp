@@ -66,8 +66,8 @@ void train(const Orders& orders, World& world, Group& group) {
       {.name = orders.network, .input = batch.shape, .classes = cli::random_batch_classes},
       {.optimizer = Optimizer::momentum, .learning_rate = 0.01}, "cpu");
   replica->initialise(1);
-  Ssgd ssgd(group,
-            {.averaging = {.compression = orders.compression, .buckets = BucketSums::Options{}}});
+  Ssgd ssgd(group, {.averaging = {.compression = orders.compression,
+                                  .buckets = BucketReducer::Options{}}});
   for (int step = 0; step < warm_up_steps; ++step) {
     take_step(ssgd, *replica, batch);
   }

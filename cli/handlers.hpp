@@ -12,7 +12,7 @@
 #include "data/batch.hpp"
 #include "job/launch/launcher.hpp"
 #include "job/spec/config.hpp"
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 #include "torch/factory.hpp"
 
 namespace syncopate::cli {

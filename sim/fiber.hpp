@@ -23,7 +23,7 @@ class Fiber {
 
   /// Runs the body until it pauses or ends. Called from outside the fiber.
   void resume();
-  /// Returns to whoever resumed this fiber. Called inside the fiber.
+  /// Returns to the caller that resumed this fiber. Called inside the fiber.
   void pause();
   bool ended() const;
 

@@ -95,7 +95,7 @@ bool Inbox::serve(Box& box, Receive& receive) {
 
 const Inbox::Loss* Inbox::loss_for(const Receive& receive) {
   if (!receive.from) {
-    return losses_told_ < losses_.size() ? &losses_[losses_told_++] : nullptr;
+    return losses_reported_ < losses_.size() ? &losses_[losses_reported_++] : nullptr;
   }
   const auto found = std::find_if(losses_.begin(), losses_.end(),
                                   [&](const Loss& loss) { return loss.peer == *receive.from; });

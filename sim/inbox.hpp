@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/completion.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::sim {
@@ -57,8 +57,8 @@ class Inbox {
   const Loss* loss_for(const Receive& receive);
 
   std::map<Tag, Box> boxes_;
-  std::vector<Loss> losses_;     // in the order in which they became known
-  std::size_t losses_told_ = 0;  // to receives from anyone
+  std::vector<Loss> losses_;         // in the order in which they became known
+  std::size_t losses_reported_ = 0;  // to receives from anyone
 };
 
 }  // namespace syncopate::sim

@@ -13,7 +13,7 @@
 
 namespace syncopate::sim {
 
-/// What happens at a moment of virtual time.
+/// Receives an event at a moment of virtual time.
 class EventTarget {
  public:
   /// `argument` is what the event was scheduled with.
@@ -23,7 +23,7 @@ class EventTarget {
   ~EventTarget() = default;
 };
 
-/// What a strand is blocked on, in words, for the report of a deadlock.
+/// Describes what a strand is blocked on, for the report of a deadlock.
 class Waiting {
  public:
   /// Completes "waits for ...".

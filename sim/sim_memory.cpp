@@ -10,7 +10,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// How long a node sleeps before it asks whether the other one is lost.
+/// A waiting node sleeps this long before it checks that the other one is not lost.
 constexpr Duration glance = std::chrono::milliseconds(10);
 
 bool has_come_to(const SharedWord& word, std::uint32_t value) {
@@ -68,7 +68,7 @@ std::span<std::byte> SimMemory::allocate_for_good(std::size_t bytes) {
   return {host_->for_good.back().get(), bytes};
 }
 
-std::optional<std::uint64_t> SimMemory::place_of(std::span<const std::byte> bytes) const {
+std::optional<std::uint64_t> SimMemory::offset_of(std::span<const std::byte> bytes) const {
   const std::uint64_t place = address(bytes.data());
   const SimHost::Lent* const lent = lender_of(place, bytes.size());
   return lent != nullptr && lent->by == node_.id() ? std::optional(place) : std::nullopt;

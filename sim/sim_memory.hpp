@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/completion.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate::sim {
@@ -33,12 +33,12 @@ class SimMemory final : public SharedMemory {
   bool reaches(NodeId /*peer*/) override { return true; }
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
   std::span<std::byte> allocate_for_good(std::size_t bytes) override;
-  std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
+  std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const override;
   std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
-  void handed_over(std::uint64_t bytes) override { handed_over_ += bytes; }
-  std::uint64_t bytes_handed_over() const { return handed_over_; }
+  void count_zero_copy(std::uint64_t bytes) override { zero_copy_ += bytes; }
+  std::uint64_t bytes_zero_copy() const { return zero_copy_; }
 
  private:
   const SimHost::Lent* lender_of(std::uint64_t place, std::size_t bytes) const;
@@ -47,7 +47,7 @@ class SimMemory final : public SharedMemory {
   Node& node_;
   std::shared_ptr<SimHost> host_;
   Check check_;
-  std::uint64_t handed_over_ = 0;
+  std::uint64_t zero_copy_ = 0;
 };
 
 }  // namespace syncopate::sim

@@ -10,7 +10,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// What `close` waits for.
+/// `close` waits for this.
 class Flush : public Waiting {
  public:
   std::string describe() const override { return "its messages to be sent"; }
@@ -25,31 +25,31 @@ std::string address_of(NodeId node) {
 class SimTransport::StartedSend final : public Transfer, private Waiting {
  public:
   StartedSend(SimTransport& transport, NodeId to, Tag tag, std::span<const std::byte> payload)
-      : transport_(transport), to_(to), tag_(tag), loan_{payload, fingerprint(payload)} {
-    transport_.network_.send({transport_.self(), to, tag, {}, &loan_});
+      : transport_(transport), to_(to), tag_(tag), buffer_{payload, fingerprint(payload)} {
+    transport_.network_.send({transport_.self(), to, tag, {}, &buffer_});
   }
-  ~StartedSend() override { loan_.completion.await_quietly(transport_.node_, *this); }
+  ~StartedSend() override { buffer_.completion.await_quietly(transport_.node_, *this); }
   StartedSend(const StartedSend&) = delete;
   StartedSend& operator=(const StartedSend&) = delete;
 
   void wait(TimePoint deadline) override {
-    if (!loan_.completion.await(transport_.node_, *this, deadline)) {
+    if (!buffer_.completion.await(transport_.node_, *this, deadline)) {
       give_up();
     }
-    loan_.completion.check();
+    buffer_.completion.check();
   }
 
  private:
   std::string describe() const override {
-    return fmt::format("its card to send {} bytes to node {} under tag {}", loan_.payload.size(),
-                       to_.value, tag_.value);
+    return fmt::format("its network card to send {} bytes to node {} under tag {}",
+                       buffer_.payload.size(), to_.value, tag_.value);
   }
 
   /// Half a message leaves nothing behind which the next one could begin.
   [[noreturn]] void give_up() {
     const std::string what =
         fmt::format("{} gave up sending {} bytes to node {} under tag {} at its deadline",
-                    transport_.node_.title(), loan_.payload.size(), to_.value, tag_.value);
+                    transport_.node_.title(), buffer_.payload.size(), to_.value, tag_.value);
     transport_.cut(to_, what);
     throw TimedOut(what);
   }
@@ -57,7 +57,7 @@ class SimTransport::StartedSend final : public Transfer, private Waiting {
   SimTransport& transport_;
   NodeId to_;
   Tag tag_;
-  Loan loan_;
+  BorrowedBuffer buffer_;
 };
 
 class SimTransport::StartedReceive final : public Transfer, private Waiting {
@@ -110,7 +110,7 @@ void SimTransport::introduce(NodeId peer, const std::string& address) {
     throw InternalError(fmt::format("{}: node {} is reached at {}, not at '{}'", node_.title(),
                                     peer.value, address_of(peer), address));
   }
-  if (peer == self() || relation(peer) != Relation::stranger) {
+  if (peer == self() || relation(peer) != Relation::unknown) {
     return;
   }
   relate(peer, Relation::known);
@@ -159,7 +159,7 @@ void SimTransport::cancel(std::exception_ptr why) noexcept {
   if (!ended_by_) {
     ended_by_ = std::move(why);
     inbox_.cancel(ended_by_);
-    network_.call_loans(self(), std::nullopt, ended_by_);
+    network_.end_sends(self(), std::nullopt, ended_by_);
   }
 }
 
@@ -184,7 +184,7 @@ void SimTransport::cut(NodeId peer, const std::string& why) {
 }
 
 void SimTransport::deliver(Message message) {
-  if (relation(message.from) == Relation::stranger) {
+  if (relation(message.from) == Relation::unknown) {
     relate(message.from, Relation::known);
   }
   if (!ended_by_) {
@@ -199,16 +199,16 @@ void SimTransport::lose(NodeId peer, const std::string& why) {
   relate(peer, Relation::lost);
   losses_[peer] = why;
   inbox_.lose(peer, why);
-  network_.call_loans(self(), peer, std::make_exception_ptr(PeerLost(peer, why)));
+  network_.end_sends(self(), peer, std::make_exception_ptr(PeerLost(peer, why)));
 }
 
 SimTransport::Relation SimTransport::relation(NodeId peer) const {
-  return peer.value < relations_.size() ? relations_[peer.value] : Relation::stranger;
+  return peer.value < relations_.size() ? relations_[peer.value] : Relation::unknown;
 }
 
 void SimTransport::relate(NodeId peer, Relation relation) {
   if (peer.value >= relations_.size()) {
-    relations_.resize(peer.value + 1, Relation::stranger);
+    relations_.resize(peer.value + 1, Relation::unknown);
   }
   relations_[peer.value] = relation;
 }
@@ -222,7 +222,7 @@ void SimTransport::check() const {
 
 void SimTransport::check_peer(NodeId peer) const {
   check();
-  if (relation(peer) == Relation::stranger) {
+  if (relation(peer) == Relation::unknown) {
     throw InternalError(fmt::format("{} was never introduced to node {}, nor heard from it",
                                     node_.title(), peer.value));
   }
@@ -237,7 +237,7 @@ void SimTransport::check_presence(NodeId peer) const {
 
 Traffic SimTransport::traffic() const {
   Traffic traffic = traffic_;
-  traffic.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
+  traffic.bytes_zero_copy = memory_ ? memory_->bytes_zero_copy() : 0;
   return traffic;
 }
 

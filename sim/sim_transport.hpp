@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "sim/inbox.hpp"
-#include "sim/network.hpp"
-#include "sim/node.hpp"
 #include "sim/sim_memory.hpp"
+#include "sim/sim_network.hpp"
+#include "sim/sim_node.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::sim {
@@ -17,7 +17,7 @@ std::string address_of(NodeId node);
 /// The transport of one simulated node.
 ///
 /// Called from the node's own tasks only. Beyond the contract: `traffic` counts `header_bytes` for
-/// each message; a caller that changes a lent buffer too early gets an InternalError.
+/// each message; a caller that changes a borrowed buffer too early gets an InternalError.
 class SimTransport final : public Transport, private Endpoint {
  public:
   /// `host`: with whose nodes it shares memory; null: with none.
@@ -38,7 +38,7 @@ class SimTransport final : public Transport, private Endpoint {
   Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
-  /// Closes at once: what is not yet sent is lost. `why` tells the peers.
+  /// Closes at once: what is not yet sent is lost. The peers find `why` in their errors.
   void shut(const std::string& why);
   /// Both ends of the stream to `peer` find the other lost.
   void cut(NodeId peer, const std::string& why);
@@ -46,7 +46,7 @@ class SimTransport final : public Transport, private Endpoint {
  private:
   class StartedSend;
   class StartedReceive;
-  enum class Relation : std::uint8_t { stranger, known, lost };
+  enum class Relation : std::uint8_t { unknown, known, lost };
 
   bool is_open() const override { return open_; }
   bool knows(NodeId peer) const override { return relation(peer) == Relation::known; }

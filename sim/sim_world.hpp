@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/world.hpp"
-#include "sim/node.hpp"
+#include "sim/sim_node.hpp"
 #include "sim/sim_transport.hpp"
 
 namespace syncopate::sim {

@@ -5,6 +5,7 @@
 #include "base/errors.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "membership/member_link.hpp"
+#include "pacer/pacer_control.hpp"
 #include "scheme/shared_model.hpp"
 #include "train/evaluator.hpp"
 #include "train/server_role.hpp"
@@ -75,7 +76,8 @@ void SimulatedJob::coordinate(World& world) {
     const auto resumed = checkpoint();
     Coordinator coordinator(world, recorder,
                             {.membership = plan_.membership(),
-                             .pacing = plan_.pacing(resumed ? round_of(*resumed) : 0)});
+                             .pacing = make_pacer_service(
+                                 world, recorder, plan_.pacing(resumed ? round_of(*resumed) : 0))});
     coordinator.run();
     recorder.finish();
   } catch (const std::exception& error) {

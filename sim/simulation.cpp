@@ -41,7 +41,7 @@ Simulation::Simulation(const Options& options)
     : until_(options.until),
       trace_(options.trace),
       scheduler_(options.scheduler),
-      network_(scheduler_, trace_, Pricing(options.network, options.seed)),
+      network_(scheduler_, trace_, TransferTimes(options.network, options.seed)),
       host_(options.shared_memory ? std::make_shared<SimHost>() : nullptr) {}
 
 Simulation::~Simulation() {
@@ -131,7 +131,7 @@ void Simulation::run_body(Member& member) {
       member.body(member.world);
     }
   } catch (const NodeDied&) {
-    // As it was told to.
+    // The node was killed, so its body ends here.
   } catch (...) {
     fail(member, std::current_exception());
   }

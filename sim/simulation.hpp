@@ -9,12 +9,12 @@
 
 #include "base/errors.hpp"
 #include "runtime/world.hpp"
-#include "sim/network.hpp"
-#include "sim/node.hpp"
-#include "sim/pricing.hpp"
 #include "sim/scheduler.hpp"
+#include "sim/sim_network.hpp"
+#include "sim/sim_node.hpp"
 #include "sim/sim_transport.hpp"
 #include "sim/trace.hpp"
+#include "sim/transfer_times.hpp"
 
 namespace syncopate::sim {
 
@@ -82,7 +82,7 @@ class Simulation final : private EventTarget {
   /// Calls `action` at `when`.
   void at(TimePoint when, std::function<void()> action);
   /// Ends a node as the death of its machine would: peers learn of it after the latency, what its
-  /// card had not sent is dropped, and its tasks unwind without being able to do anything.
+  /// network card had not sent is dropped, and its tasks unwind without being able to do anything.
   void kill(NodeId node);
   /// Breaks the connection of two nodes: both find the other lost.
   void cut_link(NodeId one, NodeId other);

@@ -15,7 +15,7 @@ namespace syncopate::sim {
 /// Takes one line of a trace, without its end.
 using TraceSink = std::function<void(std::string_view line)>;
 
-/// 64 bits of `bytes`, to tell payloads apart. Not cryptographic.
+/// 64 bits of `bytes`, to distinguish payloads. Not cryptographic.
 std::uint64_t fingerprint(std::span<const std::byte> bytes);
 
 /// A message that left `node` for `peer`, or came to `node` from it.
@@ -39,7 +39,7 @@ class Trace {
   /// Anything else.
   void note(TimePoint when, NodeId node, std::string_view what) const;
 
-  /// Whether anybody reads; spares making up what nobody does.
+  /// False without a sink: callers then skip the work of making a line.
   bool on() const { return static_cast<bool>(sink_); }
 
  private:

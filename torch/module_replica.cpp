@@ -12,7 +12,7 @@
 #include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
 #include "torch/scoped_modes.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -55,7 +55,7 @@ class ModuleReplica final : public Replica {
   /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
   /// take, a device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
-  bool tells_gradients() const override { return options_.device.is_cpu(); }
+  bool reports_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
   /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as
   /// `GradientHooks`.

@@ -10,10 +10,10 @@
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allgather.hpp"
 #include "collective/allreduce.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -24,13 +24,13 @@ using Sum = std::function<void(std::span<float>)>;
 Sum make_sum(const std::string& algorithm, Group& group) {
   const auto allreduce = std::make_shared<Allreduce>(
       group, Allreduce::Options{.algorithm = algorithm_named(algorithm).value()});
-  return [allreduce](std::span<float> values) { allreduce->sum(values); };
+  return [allreduce](std::span<float> values) { allreduce->reduce(values); };
 }
 
 /// Lets all ranks go at the same moment, or as near to it as the transport lets them meet.
 std::function<void()> make_start(Group& group) {
   if (std::shared_ptr<SharedAllreduce> shared = SharedAllreduce::make(group)) {
-    return [shared] { shared->meet(); };
+    return [shared] { shared->barrier(); };
   }
   return [&group] { barrier(group); };
 }

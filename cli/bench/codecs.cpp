@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,13 +13,19 @@
 #include "base/random.hpp"
 #include "cli/bench/processes.hpp"
 #include "cli/bench/turns.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-constexpr std::array<std::string_view, 5> codec_names{"bf16", "fp16", "int8", "onebit",
-                                                      "topk:0.01"};
+/// Every codec, as `Compression::parse` reads it: "int8", "topk:0.01".
+std::vector<std::string> codec_names() {
+  std::vector<std::string> names;
+  for (const CodecSpec* const codec : all_codecs()) {
+    names.push_back(to_string(Compression{.codec = codec, .parameter = 0.01}));
+  }
+  return names;
+}
 
 /// What one codec works on.
 struct Bench {
@@ -60,7 +65,7 @@ std::shared_ptr<Bench> bench_of(std::string_view name, std::size_t count) {
 }
 
 void add_cases(std::vector<Case>& cases, const std::string& place, std::size_t values) {
-  for (const std::string_view name : codec_names) {
+  for (const std::string& name : codec_names()) {
     const std::shared_ptr<Bench> bench = bench_of(name, values);
     const std::size_t bytes = values * sizeof(float);
     const auto add = [&](const std::string& does, std::function<void()> pass) {
@@ -82,7 +87,7 @@ void measure(std::size_t values, const Effort& effort, Teller& teller) {
   std::vector<Case> cases;
   add_cases(cases, "L2", cached_values);
   add_cases(cases, "memory", values);
-  teller.begins(fmt::format("{} codecs on one core", codec_names.size()));
+  teller.begins(fmt::format("{} codecs on one core", all_codecs().size()));
   take_turns(cases, effort);
   for (const Case& done : cases) {
     teller.result(figures(done));

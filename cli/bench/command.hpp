@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "transport/transport_registry.hpp"
+
 namespace syncopate::cli {
 
-/// What `--transport` of `bench` may be. `make_node` makes each of them. With mpi, a launcher has started the ranks.
-inline constexpr std::array<std::string_view, 3> bench_transports{"shm", "tcp", "mpi"};
+/// What `--transport` of `bench` may be. With mpi, a launcher has started the ranks.
+inline constexpr auto& bench_transports = transport_names;
 
 /// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of them.
 inline constexpr std::array<std::string_view, 7> bench_algorithms{

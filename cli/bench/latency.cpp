@@ -9,7 +9,7 @@
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate::cli {
 namespace {

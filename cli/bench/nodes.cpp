@@ -14,11 +14,11 @@
 #include "base/machine.hpp"
 #include "base/random.hpp"
 #include "cli/bench/rank.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "job/launch/descriptor.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/tags.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -31,25 +31,16 @@ struct Entry {
   std::array<char, 96> machine;  ///< likewise
 };
 
-/// Each of `bench_transports`.
 std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
-  if (meeting.endpoint != nullptr) {
-    return index == 0 ? meeting.endpoint->listen({.token = meeting.token})
-                      : meeting.endpoint->join({.token = meeting.token});
-  }
-  const bool shared_memory = meeting.transport == "shm";
+  TransportOptions options{.token = meeting.token, .unencrypted = true, .session = meeting.session};
   if (index == 0) {
-    return TcpTransport::listen({.token = meeting.token,
-                                 .address = meeting.hub,
-                                 .descriptor = meeting.listener,
-                                 .shared_memory = shared_memory,
-                                 .unencrypted = true});
+    options.address = meeting.hub;
+    options.descriptor = meeting.listener;
+    return listen_over(meeting.transport, options);
   }
-  return TcpTransport::join({.hub = meeting.hub,
-                             .token = meeting.token,
-                             .address = meeting.address,
-                             .shared_memory = shared_memory,
-                             .unencrypted = true});
+  options.coordinator = meeting.hub;
+  options.address = meeting.address;
+  return join_over(meeting.transport, options);
 }
 
 std::vector<std::byte> packed(const Entry* entries, std::size_t count) {
@@ -162,13 +153,13 @@ void take_part(const Meeting& meeting, std::uint32_t index,
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body) {
   if (command.transport == "mpi") {
-    return run_rank(command.form, names, [&](mpi::Endpoint& endpoint, Teller& teller) {
+    return run_rank(command.form, names, [&](mpi::Session& session, Teller& teller) {
       const Meeting meeting{.transport = command.transport,
                             .token = "bench",
                             .hub = {},
-                            .nodes = endpoint.size(),
-                            .endpoint = &endpoint};
-      take_part(meeting, endpoint.rank(), [&](World& world, Group& all) {
+                            .nodes = session.size(),
+                            .session = &session};
+      take_part(meeting, session.rank(), [&](World& world, Group& all) {
         Node node{world, all, teller};
         body(node);
       });

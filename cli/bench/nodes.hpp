@@ -10,7 +10,7 @@
 #include "cli/bench/processes.hpp"
 #include "collective/group.hpp"
 #include "runtime/world.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
 
@@ -30,7 +30,7 @@ struct Meeting {
   std::optional<int> listener{};        ///< the socket that does, if there is one
   std::string address = "127.0.0.1:0";  ///< where another node listens
   std::uint32_t nodes;
-  mpi::Endpoint* endpoint = nullptr;  ///< of transport mpi, which needs no addresses
+  mpi::Session* session = nullptr;  ///< of transport mpi, which needs no addresses
 };
 
 /// How many nodes meet, which of them this is, and how long it waits for the others.

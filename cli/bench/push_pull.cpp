@@ -10,11 +10,11 @@
 #include "cli/bench/timing.hpp"
 #include "cli/cpu_time.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -38,7 +38,7 @@ double serve(const BenchCommand& command, Node& node, const Cast& cast, std::siz
                     .workers = command.workers,
                     .rule = {.name = "sgd"},
                     .learning_rate = [](std::uint64_t) { return 1e-6; },
-                    .hands = hands_at_hand()});
+                    .hands = default_thread_count()});
   const auto consistency = make_consistency(store, {});
   ParameterServer server(node.world, store, *consistency,
                          {.workers = cast.workers, .servers = cast.servers});

@@ -33,8 +33,8 @@ int run_rank(Form form, const std::vector<std::string>& names, const RankBody& b
                     names.size(), by.size));
   }
   log::set_up("", log::Verbosity::quiet);
-  const auto endpoint = mpi::start(
-      *by.mpi, {.expected_size = by.size, .sums = true, .modules = chosen_mpi_modules()});
+  const auto session = mpi::start(
+      *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
   Results results;
   Teller teller([&](const nlohmann::ordered_json& line) {
     if (const auto result = line.find("result"); result != line.end()) {
@@ -42,13 +42,13 @@ int run_rank(Form form, const std::vector<std::string>& names, const RankBody& b
     }
   });
   const int status = guarded([&] {
-    body(*endpoint, teller);
+    body(*session, teller);
     return exit_status::success;
   });
   if (status != exit_status::success) {
-    endpoint->abort(status);
+    session->abort(status);
   }
-  if (endpoint->rank() == 0) {
+  if (session->rank() == 0) {
     fmt::print("{}\n", report(results, form));
   }
   return status;

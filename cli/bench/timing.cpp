@@ -5,8 +5,7 @@
 #include <span>
 
 #include "cli/cpu_time.hpp"
-#include "collective/allgather.hpp"
-#include "collective/broadcast.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "cli/command.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/table.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/errors.hpp"
 #include "report/scoreboard.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "job/spec/config_fields.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/mpi_rank.hpp"
 #include "transport/steady_time.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -74,8 +74,9 @@ Finding ask_coordinator(const DoctorCommand& command) {
   Finding finding{.subject = "coordinator", .text = ""};
   try {
     const TimePoint begun = steady_now();
-    const auto transport = TcpTransport::join(
-        {.hub = command.join, .token = command.token, .timeout = milliseconds(5000)});
+    const auto transport = join_over(
+        "shm",
+        {.token = command.token, .coordinator = command.join, .timeout = milliseconds(5000)});
     finding.text = fmt::format("one of this version answers at {} within {:.1f} ms", command.join,
                                to_seconds(steady_now() - begun) * 1e3);
     transport->close(steady_now() + std::chrono::seconds(1));
@@ -135,24 +136,22 @@ int consult_over(std::unique_ptr<Transport> transport, const DoctorCommand& comm
 }
 
 int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
-  return run_as_mpi_rank(*command.launch, false, [&](mpi::Endpoint& endpoint) {
-    return consult_over(command.launch->rank == 0 ? endpoint.listen({}) : endpoint.join({}),
-                        command, own);
+  return run_as_mpi_rank(*command.launch, false, [&](mpi::Session& session) {
+    return consult_over(command.launch->rank == 0 ? session.listen({}) : session.join({}), command,
+                        own);
   });
 }
 
 int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
-  const bool shared_memory = command.transport != TransportKind::tcp;
+  const std::string_view transport = command.transport == TransportKind::tcp ? "tcp" : "shm";
   Rendezvous rendezvous(command.launch->job);
   if (command.launch->rank > 0) {
     const auto place = rendezvous.await(command.patience);
-    return consult_over(
-        TcpTransport::join(
-            {.hub = place.address, .token = place.token, .shared_memory = shared_memory}),
-        command, own);
+    return consult_over(join_over(transport, {.token = place.token, .coordinator = place.address}),
+                        command, own);
   }
   const std::string token = unguessable_token();
-  auto hub = TcpTransport::listen({.token = token, .shared_memory = shared_memory});
+  auto hub = listen_over(transport, {.token = token});
   rendezvous.publish({.address = hub->address(), .token = token});
   return consult_over(std::move(hub), command, own);
 }

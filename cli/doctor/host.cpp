@@ -22,7 +22,7 @@
 #include "job/launch/descriptor.hpp"
 #include "job/launch/environment.hpp"
 #include "transport/shm/segment.hpp"
-#include "transport/tcp/address.hpp"
+#include "transport/tcp/sockets.hpp"
 
 namespace syncopate::cli {
 namespace {

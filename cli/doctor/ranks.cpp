@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -3,16 +3,17 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/ids.hpp"
-#include "base/long_wait.hpp"
+#include "base/time.hpp"
 
 namespace syncopate {
 
 /// Everything that Syncopate throws on purpose derives from this.
 ///
-/// A message says what was expected, what was found, where, and what to do. `docs/errors.md` lists
-/// who throws which of them, and the exit status that each ends a command with.
+/// A message names the expected and the found value, the location, and a remedy. `docs/errors.md`
+/// lists which component throws which error, and the exit status of each.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -30,7 +31,7 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// Another node died, or its connection broke, before it had done what was waited for.
+/// Another node died, or its connection broke, before an operation with it ended.
 class PeerLost : public Error {
  public:
   PeerLost(NodeId peer, const std::string& message) : Error(message), peer_(peer) {}
@@ -44,6 +45,16 @@ class PeerLost : public Error {
 class TimedOut : public Error {
  public:
   using Error::Error;
+};
+
+/// A wait of a member for others, as it is reported.
+struct LongWait {
+  std::vector<Rank>
+      ranks;              ///< ranks of the job that have not come; empty: the wait is for no worker
+  std::string operation;  ///< "allgather"
+  Duration waited{};
+  Duration usual{};  ///< of such waits
+  Duration limit{};  ///< the least that one may take where no worker computes
 };
 
 /// A wait for other members took longer than its limit.
@@ -69,7 +80,7 @@ class NotFinite : public Error {
   using Error::Error;
 };
 
-/// Another node sent what the protocol does not allow: another version, size, type or order.
+/// Another node violated the protocol: another version, size, type or order.
 class ProtocolError : public Error {
  public:
   using Error::Error;

@@ -8,8 +8,9 @@
 
 namespace syncopate {
 
-/// Writes a file so that a reader sees all of it or nothing: to a temporary name beside `path`,
-/// flushed to disk, then renamed. On an error the temporary file is removed and `path` is as before.
+/// Writes a file so that a reader sees all of it or nothing: under a temporary name beside `path`,
+/// flushed to disk, then renamed. On an error the temporary file is removed and `path` is as
+/// before.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

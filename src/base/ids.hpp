@@ -16,11 +16,11 @@ struct Id {
 
 /// A node of a job as its transport numbers it. The coordinator is node 0.
 using NodeId = Id<struct NodeIdKind, std::uint32_t>;
-/// A worker's place among the workers of a view: 0 to P − 1.
+/// The number of a worker in a view: 0 to P − 1.
 using Rank = Id<struct RankKind, std::uint32_t>;
 /// Backward passes that one worker has done.
 using Step = Id<struct StepKind, std::uint64_t>;
-/// Meetings of replicas that a job has held.
+/// Synchronization rounds of a job.
 using Round = Id<struct RoundKind, std::uint64_t>;
 /// Passes over the training set.
 using Epoch = Id<struct EpochKind, std::uint64_t>;

@@ -6,7 +6,7 @@
 
 namespace syncopate::log {
 
-/// How much a process says on standard error.
+/// How much a process logs on standard error.
 enum class Verbosity { quiet, normal, verbose };
 
 /// Sets up this process's log: lines on standard error, `[role] message`, warnings marked.

@@ -41,7 +41,7 @@ class Random {
   std::array<std::uint64_t, 4> state_;
 };
 
-/// 128 bits from the system's own source, in hexadecimal: what nobody else can guess.
+/// 128 random bits of the system, in hexadecimal, which no other process can guess.
 std::string unguessable_token();
 
 }  // namespace syncopate

@@ -18,7 +18,7 @@ struct WorldTime {
 /// A moment of one node's time axis; also a deadline.
 using TimePoint = WorldTime::time_point;
 
-/// The deadline of what may take for ever because something else ends it.
+/// The deadline of an operation that something else ends, and that may take for ever.
 inline constexpr TimePoint no_deadline = TimePoint::max();
 
 /// A node's steady clock.

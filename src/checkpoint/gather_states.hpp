@@ -14,7 +14,7 @@ namespace syncopate {
 void send_states(World& world, const View& view, const States& states);
 
 /// Takes those of all other workers that the job has not dropped, under their names in a checkpoint.
-/// `on_loss` is called now and then, for a worker may be dropped meanwhile (`Scheme::settle_losses`).
+/// `on_loss` is called now and then, for a worker may be dropped meanwhile (`Scheme::agree_after_failures`).
 /// Errors: RanksMissing, which names a worker whose states have not come within `limit`; DataError; those
 /// of `on_loss`.
 States gather_states(World& world, MemberLink& link, Duration limit,

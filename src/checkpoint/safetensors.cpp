@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "base/file.hpp"
 
@@ -16,8 +16,6 @@ namespace syncopate {
 namespace {
 
 using nlohmann::json;
-
-static_assert(std::endian::native == std::endian::little, "tensors are written little-endian");
 
 constexpr std::size_t length_bytes = sizeof(std::uint64_t);
 constexpr const char* metadata_key = "__metadata__";
@@ -35,6 +33,13 @@ std::string header_of(const Metadata& metadata, std::span<const NamedTensor> ten
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the format asks for values aligned to 8 bytes
   return text;
+}
+
+/// The length of the header, as it stands at the beginning of a file.
+std::array<std::byte, length_bytes> packed_length(const std::string& header) {
+  std::array<std::byte, length_bytes> bytes{};
+  ByteWriter(bytes).put(std::uint64_t{header.size()});
+  return bytes;
 }
 
 /// The number of values that a shape holds; no number for one that is negative or overflows.
@@ -56,9 +61,8 @@ std::optional<std::size_t> count_of(const std::vector<std::int64_t>& shape) {
 void write_safetensors(const std::filesystem::path& path, const Metadata& metadata,
                        std::span<const NamedTensor> tensors) {
   const std::string header = header_of(metadata, tensors);
-  const std::uint64_t length = header.size();
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(packed_length(header));
   file.write(header);
   for (const NamedTensor& tensor : tensors) {
     file.write(std::as_bytes(tensor.values));
@@ -68,8 +72,8 @@ void write_safetensors(const std::filesystem::path& path, const Metadata& metada
 
 std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTensor> tensors) {
   const std::string header = header_of(metadata, tensors);
-  const std::uint64_t length = header.size();
-  std::string bytes(reinterpret_cast<const char*>(&length), length_bytes);
+  std::string bytes(length_bytes, '\0');
+  std::ranges::copy(packed_length(header), std::as_writable_bytes(std::span(bytes)).begin());
   bytes += header;
   for (const NamedTensor& tensor : tensors) {
     bytes.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
@@ -86,7 +90,7 @@ Safetensors::Safetensors(std::string bytes, std::string source)
   if (bytes_.size() < length_bytes) {
     throw damaged(fmt::format("it has {} bytes", bytes_.size()));
   }
-  std::memcpy(&length, bytes_.data(), length_bytes);
+  length = ByteReader(std::as_bytes(std::span(bytes_))).take<std::uint64_t>();
   if (length > bytes_.size() - length_bytes) {
     throw damaged(fmt::format("its header should have {} bytes, and {} follow", length,
                               bytes_.size() - length_bytes));

@@ -1,19 +1,37 @@
 #include "checkpoint/snapshot.hpp"
 
-#include <cstring>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
 
+/// As a stamp travels: u64 round, u64 samples, f64 epoch, f64 training seconds.
+constexpr std::size_t stamp_bytes = 32;
+
 /// An empty announcement ends the sequence. The waits here have no deadline of their own: a dead or
 /// silent peer is the coordinator's to notice, who then cancels the node.
 std::vector<std::byte> announcement(const SnapshotStamp& stamp) {
-  const auto bytes = std::as_bytes(std::span(&stamp, 1));
-  return {bytes.begin(), bytes.end()};
+  std::vector<std::byte> bytes(stamp_bytes);
+  ByteWriter(bytes)
+      .put(stamp.round)
+      .put(stamp.samples)
+      .put(stamp.epoch)
+      .put(stamp.training_seconds);
+  return bytes;
+}
+
+SnapshotStamp unpack(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  SnapshotStamp stamp;
+  stamp.round = reader.take<std::uint64_t>();
+  stamp.samples = reader.take<std::uint64_t>();
+  stamp.epoch = reader.take<double>();
+  stamp.training_seconds = reader.take<double>();
+  return stamp;
 }
 
 }  // namespace
@@ -40,11 +58,10 @@ std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
   if (message.payload.empty()) {
     return std::nullopt;
   }
-  SnapshotStamp stamp;
-  if (message.payload.size() != sizeof stamp) {
+  if (message.payload.size() != stamp_bytes) {
     throw ProtocolError("the announcement of a snapshot has another size than expected");
   }
-  std::memcpy(&stamp, message.payload.data(), sizeof stamp);
+  const SnapshotStamp stamp = unpack(message.payload);
   for (const Part part : {Part::params, Part::buffers}) {
     receive_into(transport_, sender_, tags::snapshot, std::as_writable_bytes(replica.view(part)),
                  no_deadline);

@@ -11,7 +11,7 @@
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "data/batch.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {

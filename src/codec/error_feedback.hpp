@@ -10,52 +10,52 @@
 
 namespace syncopate {
 
-/// What compressing has saved and lost so far.
+/// Statistics of compression so far.
 struct CompressionStats {
-  std::uint64_t values = 0;         ///< that were encoded
-  std::uint64_t encoded_bytes = 0;  ///< what they became
-  /// Σ over frames of their values · ‖x − decoded‖ / ‖x‖, where x is what was encoded: with the errors of before.
+  std::uint64_t values = 0;         ///< encoded so far
+  std::uint64_t encoded_bytes = 0;  ///< their encoded size
+  /// Σ over frames of their values · ‖x − decoded‖ / ‖x‖, where x includes the errors of before.
   double error_sum = 0;
 
-  /// Bytes before over bytes after; 0 of nothing.
+  /// Bytes before over bytes after; 0 without values.
   double ratio() const;
-  /// The mean relative error; 0 of nothing.
+  /// The mean relative error; 0 without values.
   double error() const;
 };
 
-/// Encodes vectors, and remembers what each time was lost, to add it the next time (Seide et al. 2014; Karimireddy
-/// et al. 2019). With e = 0 at first, C the codec and x the values at hand:
+/// Encodes vectors, and adds what one encoding loses to the next (Seide et al. 2014; Karimireddy et
+/// al. 2019). With e = 0 at first, C the codec and x the current values:
 ///
 ///     sends C(x + e);  e ← x + e − decoded(C(x + e))
 ///
-/// So what was sent in all and e make up, at any time, the sum of all values. What is not finite is sent but not
-/// remembered.
+/// So at any time the sum of all sent values and e is the sum of all values. A value that is not
+/// finite is sent but does not enter e.
 ///
-/// Where a sum may break in the middle and be tried again, e becomes what it would be only with `commit`; an attempt
-/// begins with the e of the last commit. It takes twice the memory.
+/// Where a reduction may break and be retried, e changes only with `commit`; an attempt begins with
+/// the e of the last commit. This takes twice the memory.
 ///
 /// Thread: one at a time.
 class ErrorFeedback {
  public:
-  enum class Commits : bool { at_once, when_told };
+  enum class Commits : bool { immediate, deferred };
 
-  explicit ErrorFeedback(const Compression& compression, Commits commits = Commits::at_once);
+  explicit ErrorFeedback(const Compression& compression, Commits commits = Commits::immediate);
 
   Codec& codec() { return *codec_; }
   const Codec& codec() const { return *codec_; }
 
-  /// e gets room for so many values; those that it has stay.
+  /// Makes room in e for `values` values; its present ones stay.
   void reserve(std::size_t values);
 
-  /// Encodes factor · `values` + e, where e is that of the values from `first` on. Where `decoded` is not empty it
-  /// is filled with what others will decode; it may be `values`.
+  /// Encodes factor · `values` + e, with the e of the values from `first` on. `decoded`, if not
+  /// empty, gets the values that others will decode; it may be `values`.
   void encode(std::span<const float> values, float factor, std::size_t first,
               std::span<std::byte> frame, std::span<float> decoded = {});
 
-  /// What was encoded since the last commit has become part of a sum.
+  /// The values encoded since the last commit have become part of a result.
   void commit();
 
-  /// e. Thread: as `encode`.
+  /// The vector e. Thread: as `encode`.
   std::span<const float> residual() const { return before_; }
   void load(std::span<const float> residual) { before_.assign(residual.begin(), residual.end()); }
 
@@ -65,13 +65,10 @@ class ErrorFeedback {
   std::unique_ptr<Codec> codec_;
   Commits commits_;
   std::vector<float> before_;  ///< e
-  std::vector<float> after_;   ///< what a commit makes e; empty where each is one
-  std::vector<float> wanted_;  ///< a block of what is to be encoded
-  std::vector<float> made_;    ///< and of what it decodes to
+  std::vector<float> after_;   ///< e after the next commit; empty where every call commits
+  std::vector<float> wanted_;  ///< a block of values to encode
+  std::vector<float> made_;    ///< and its decoded values
   CompressionStats stats_;
 };
-
-/// into[i] += from[i].
-void add_decoded(std::span<float> into, std::span<const float> from);
 
 }  // namespace syncopate

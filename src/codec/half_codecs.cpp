@@ -1,22 +1,20 @@
-// Compiled once for each instruction set that Highway knows on this architecture; the best one that
-// the CPU has is chosen at the first call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/half_codecs.cpp"
-#include "codec/half_codecs.hpp"
-
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
-#include <algorithm>
-#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "codec/codec.hpp"
+#include "kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Halves are made by whole-number operations, since those of CPUs differ in how they round and what they
-// make of NaN.
+// Integer operations convert to and from halves: the conversions of CPUs differ in rounding and in
+// the payload of NaN.
 
 constexpr int32_t infinity = 0x7f800000;
 
@@ -25,7 +23,7 @@ using Bits = hn::RebindToSigned<Tag>;
 template <class Tag>
 using Halves = hn::Rebind<uint16_t, Tag>;
 
-/// The lower 16 bits of each lane; the others are 0.
+/// Stores the lower 16 bits of each lane; the others are 0.
 template <class Tag>
 HWY_INLINE void store_halves(Tag tag, hn::Vec<Bits<Tag>> halves, uint16_t* into) {
   const Halves<Tag> narrow;
@@ -69,7 +67,8 @@ struct Fp16 {
   /// Of the least normal half, 2^-14, and of the greatest, 65504.
   static constexpr int32_t least_normal = (127 - 14) << 23;
   static constexpr int32_t greatest = 0x477fe000;
-  /// 0.5: added to what has no normal half, it leaves the mantissa of its half in the lowest bits, rounded.
+  /// 0.5: added to a value without a normal half, it leaves the mantissa of its half in the lowest
+  /// bits, rounded.
   static constexpr int32_t aligner = (127 - 1) << 23;
   static constexpr int32_t rebias = (127 - 15) << 23;
 
@@ -105,7 +104,8 @@ struct Fp16 {
     const auto shifted = hn::ShiftLeft<13>(magnitude);
     const auto normal = hn::Add(shifted, hn::Set(whole, rebias));
     const auto base = hn::Set(whole, least_normal);
-    // A subnormal half, as the mantissa of 2^-14 and taken off again, is renormalised exactly.
+    // A subnormal half is renormalised exactly: its bits become the mantissa of 2^-14, which is
+    // then subtracted.
     const auto subnormal = hn::BitCast(
         whole, hn::Sub(hn::BitCast(tag, hn::Add(shifted, base)), hn::BitCast(tag, base)));
     const auto is_small = hn::Lt(magnitude, hn::Set(whole, 0x0400));
@@ -119,28 +119,12 @@ struct Fp16 {
 
 template <class Half>
 HWY_INLINE void encode_all(const float* from, uint16_t* into, size_t count) {
-  const hn::ScalableTag<float> lanes;
-  const size_t width = hn::Lanes(lanes);
-  size_t i = 0;
-  for (; i + width <= count; i += width) {
-    Half::encode(lanes, from + i, into + i);
-  }
-  for (; i < count; ++i) {
-    Half::encode(hn::CappedTag<float, 1>(), from + i, into + i);
-  }
+  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR { Half::encode(tag, from + i, into + i); });
 }
 
 template <class Half>
 HWY_INLINE void decode_all(const uint16_t* from, float* into, size_t count) {
-  const hn::ScalableTag<float> lanes;
-  const size_t width = hn::Lanes(lanes);
-  size_t i = 0;
-  for (; i + width <= count; i += width) {
-    Half::decode(lanes, from + i, into + i);
-  }
-  for (; i < count; ++i) {
-    Half::decode(hn::CappedTag<float, 1>(), from + i, into + i);
-  }
+  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR { Half::decode(tag, from + i, into + i); });
 }
 
 void encode_bf16(const float* from, uint16_t* into, size_t count) {
@@ -167,6 +151,9 @@ HWY_EXPORT(decode_bf16);
 HWY_EXPORT(encode_fp16);
 HWY_EXPORT(decode_fp16);
 
+const CodecSpec& bf16_codec();
+const CodecSpec& fp16_codec();
+
 namespace {
 
 std::uint16_t* halves(std::span<std::byte> bytes) {
@@ -177,43 +164,58 @@ const std::uint16_t* halves(std::span<const std::byte> bytes) {
   return reinterpret_cast<const std::uint16_t*>(bytes.data());
 }
 
+using Encode = void (*)(const float* from, std::uint16_t* into, std::size_t count);
+using Decode = void (*)(const std::uint16_t* from, float* into, std::size_t count);
+
+void encode_as_bf16(const float* from, std::uint16_t* into, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(encode_bf16)(from, into, count);
+}
+void decode_as_bf16(const std::uint16_t* from, float* into, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(decode_bf16)(from, into, count);
+}
+void encode_as_fp16(const float* from, std::uint16_t* into, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(encode_fp16)(from, into, count);
+}
+void decode_as_fp16(const std::uint16_t* from, float* into, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(decode_fp16)(from, into, count);
+}
+
+/// Floats of 16 bits: the nearest of each value, ties to even. A finite value stays finite: where
+/// it would round to infinity it becomes the greatest finite half instead.
+template <const CodecSpec& (*declared)(), Encode encode_all, Decode decode_all>
+class HalfCodec final : public Codec {
+ public:
+  const CodecSpec& spec() const override { return declared(); }
+  std::size_t block_bytes(std::size_t values) const override { return 2 * values; }
+  void encode(std::span<const float> block, std::span<std::byte> into) override {
+    encode_all(block.data(), halves(into), block.size());
+  }
+  void decode(std::span<const std::byte> from, std::span<float> block) const override {
+    decode_all(halves(from), block.data(), block.size());
+  }
+};
+
+template <class Half>
+std::unique_ptr<Codec> make_half(double /*parameter*/) {
+  return std::make_unique<Half>();
+}
+
 }  // namespace
 
-template <Compression::Kind which>
-void HalfCodec<which>::encode(std::span<const float> block, std::span<std::byte> into) {
-  if constexpr (which == Compression::Kind::bf16) {
-    HWY_DYNAMIC_DISPATCH(encode_bf16)(block.data(), halves(into), block.size());
-  } else {
-    HWY_DYNAMIC_DISPATCH(encode_fp16)(block.data(), halves(into), block.size());
-  }
+/// bfloat16: the upper half of a float32.
+/// Error: |x − decoded| ≤ 2^−8 |x| for normal x, except the very greatest.
+const CodecSpec& bf16_codec() {
+  using Bf16Codec = HalfCodec<bf16_codec, encode_as_bf16, decode_as_bf16>;
+  static const CodecSpec spec{.name = "bf16", .number = 1, .make = make_half<Bf16Codec>};
+  return spec;
 }
 
-template <Compression::Kind which>
-void HalfCodec<which>::decode(std::span<const std::byte> from, std::span<float> block) const {
-  if constexpr (which == Compression::Kind::bf16) {
-    HWY_DYNAMIC_DISPATCH(decode_bf16)(halves(from), block.data(), block.size());
-  } else {
-    HWY_DYNAMIC_DISPATCH(decode_fp16)(halves(from), block.data(), block.size());
-  }
-}
-
-template class HalfCodec<Compression::Kind::bf16>;
-template class HalfCodec<Compression::Kind::fp16>;
-
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  const std::uint32_t sign = bits ^ magnitude;
-  constexpr std::uint32_t infinity = 0x7f800000U;
-  std::uint32_t half = magnitude > infinity ? 0x7fc00000U : infinity;
-  if (magnitude < infinity) {
-    half = std::min(magnitude + 0x7fffU + (magnitude >> 16 & 1U), 0x7f7f0000U);
-  }
-  return static_cast<std::uint16_t>((half | sign) >> 16);
-}
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+/// binary16 of IEEE 754, whose greatest value is 65504.
+/// Error: |x − decoded| ≤ max(2^−11 |x|, 2^−25) for |x| ≤ 65504.
+const CodecSpec& fp16_codec() {
+  using Fp16Codec = HalfCodec<fp16_codec, encode_as_fp16, decode_as_fp16>;
+  static const CodecSpec spec{.name = "fp16", .number = 2, .make = make_half<Fp16Codec>};
+  return spec;
 }
 
 }  // namespace syncopate

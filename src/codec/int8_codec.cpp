@@ -1,86 +1,54 @@
-// Compiled once for each instruction set that Highway knows on this architecture; the best one that
-// the CPU has is chosen at the first call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/int8_codec.cpp"
-#include "codec/int8_codec.hpp"
-
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "base/errors.hpp"
+#include "codec/codec.hpp"
+#include "kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// The greatest of the bits of |x|: those of NaN are above those of infinity, and they above all others.
+/// The greatest of the bits of |x|.
 int32_t greatest_magnitude(const float* from, size_t count) {
   const hn::ScalableTag<int32_t> lanes;
-  const hn::RebindToFloat<decltype(lanes)> floats;
+  const hn::CappedTag<int32_t, 1> single;
   const size_t width = hn::Lanes(lanes);
   auto greatest = hn::Zero(lanes);
   size_t i = 0;
-  for (; i + width <= count; i += width) {
-    greatest = hn::Max(greatest, hn::BitCast(lanes, hn::Abs(hn::LoadU(floats, from + i))));
-  }
-  int32_t result = hn::GetLane(hn::MaxOfLanes(lanes, greatest));
-  const hn::CappedTag<int32_t, 1> one;
-  const hn::RebindToFloat<decltype(one)> one_float;
-  for (; i < count; ++i) {
-    const auto bits = hn::BitCast(one, hn::Abs(hn::LoadU(one_float, from + i)));
-    result = HWY_MAX(result, hn::GetLane(bits));
-  }
-  return result;
-}
-
-template <class Tag>
-HWY_INLINE void quantise_lanes(Tag tag, const float* from, float factor, int8_t* into) {
-  const hn::Rebind<int8_t, Tag> bytes;
-  const auto scaled = hn::Mul(hn::LoadU(tag, from), hn::Set(tag, factor));
-  hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(scaled)), bytes, into);
+  for (; i + width <= count; i += width) greatest = greater_magnitude(lanes, greatest, from + i);
+  auto rest = hn::Zero(single);
+  for (; i < count; ++i) rest = greater_magnitude(single, rest, from + i);
+  return HWY_MAX(hn::GetLane(hn::MaxOfLanes(lanes, greatest)), hn::GetLane(rest));
 }
 
 void quantise(const float* from, float factor, int8_t* into, size_t count) {
-  const hn::ScalableTag<float> lanes;
-  const size_t width = hn::Lanes(lanes);
-  size_t i = 0;
-  for (; i + width <= count; i += width) {
-    quantise_lanes(lanes, from + i, factor, into + i);
-  }
-  for (; i < count; ++i) {
-    quantise_lanes(hn::CappedTag<float, 1>(), from + i, factor, into + i);
-  }
-}
-
-template <class Tag>
-HWY_INLINE void restore_lanes(Tag tag, const int8_t* from, float scale, float* into) {
-  const hn::Rebind<int8_t, Tag> bytes;
-  const hn::RebindToSigned<Tag> whole;
-  const auto numbers = hn::ConvertTo(tag, hn::PromoteTo(whole, hn::LoadU(bytes, from)));
-  hn::StoreU(hn::Mul(numbers, hn::Set(tag, scale)), tag, into);
+  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR {
+    const hn::Rebind<int8_t, decltype(tag)> bytes;
+    const auto scaled = hn::Mul(hn::LoadU(tag, from + i), hn::Set(tag, factor));
+    hn::StoreU(hn::DemoteTo(bytes, hn::NearestInt(scaled)), bytes, into + i);
+  });
 }
 
 void restore(const int8_t* from, float scale, float* into, size_t count) {
-  const hn::ScalableTag<float> lanes;
-  const size_t width = hn::Lanes(lanes);
-  size_t i = 0;
-  for (; i + width <= count; i += width) {
-    restore_lanes(lanes, from + i, scale, into + i);
-  }
-  for (; i < count; ++i) {
-    restore_lanes(hn::CappedTag<float, 1>(), from + i, scale, into + i);
-  }
+  for_lanes(count, [=](auto tag, size_t i) HWY_ATTR {
+    const hn::Rebind<int8_t, decltype(tag)> bytes;
+    const hn::RebindToSigned<decltype(tag)> whole;
+    const auto numbers = hn::ConvertTo(tag, hn::PromoteTo(whole, hn::LoadU(bytes, from + i)));
+    hn::StoreU(hn::Mul(numbers, hn::Set(tag, scale)), tag, into + i);
+  });
 }
 
 constexpr size_t group = 256;
 constexpr int32_t infinity = 0x7f800000;
-/// Below this 127 / m is no finite number.
+/// Below this 127 / m is infinite.
 constexpr float least = 1e-36F;
 
 /// Returns the scale.
@@ -126,7 +94,26 @@ namespace syncopate {
 HWY_EXPORT(encode_int8);
 HWY_EXPORT(decode_int8);
 
+const CodecSpec& int8_codec();
+
 namespace {
+
+/// Linear quantisation (as QSGD, Alistarh et al. 2017, without its random rounding): of every group
+/// of 256 values, with m = max |x|, each is sent as round(127 x / m), together with m / 127.
+///
+/// Bytes: of a block, the scales of its groups, float32 each, then a byte a value.
+/// Error: |x − decoded| ≤ m / 254, plus a rounding error of float32; groups with m < 10^−36 become
+///        zeros.
+class Int8Codec final : public Codec {
+ public:
+  static constexpr std::size_t group_values = 256;
+
+  const CodecSpec& spec() const override { return int8_codec(); }
+  std::size_t block_bytes(std::size_t values) const override;
+  void encode(std::span<const float> block, std::span<std::byte> into) override;
+  /// Refuses scales below 0 and infinite ones. NaN is the scale of a group that was not finite.
+  void decode(std::span<const std::byte> from, std::span<float> block) const override;
+};
 
 constexpr std::size_t groups_in(std::size_t values) {
   return (values + Int8Codec::group_values - 1) / Int8Codec::group_values;
@@ -140,8 +127,6 @@ void check_scales(std::span<const float> scales) {
     throw ProtocolError("values compressed by int8 have a scale that is below 0 or infinite");
   }
 }
-
-}  // namespace
 
 std::size_t Int8Codec::block_bytes(std::size_t values) const {
   return groups_in(values) * sizeof(float) + values;
@@ -159,6 +144,16 @@ void Int8Codec::decode(std::span<const std::byte> from, std::span<float> block) 
   check_scales({scales, groups});
   const auto* const numbers = reinterpret_cast<const std::int8_t*>(scales + groups);
   HWY_DYNAMIC_DISPATCH(decode_int8)(scales, numbers, block.data(), block.size());
+}
+
+}  // namespace
+
+const CodecSpec& int8_codec() {
+  static const CodecSpec spec{
+      .name = "int8", .number = 3, .make = [](double) -> std::unique_ptr<Codec> {
+        return std::make_unique<Int8Codec>();
+      }};
+  return spec;
 }
 
 }  // namespace syncopate

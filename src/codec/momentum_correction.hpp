@@ -4,31 +4,31 @@
 #include <span>
 #include <vector>
 
-#include "codec/compression.hpp"
+#include "codec/codec.hpp"
 
 namespace syncopate {
 
-/// Lets gradients for optimizers with momentum be summed with a loss.
+/// Lets ranks reduce lossy gradients for optimizers with momentum.
 ///
-/// Error feedback makes what is lost arrive later. Momentum, which makes gradients act later, has no patience for that:
-/// together they overshoot, and training swings at learning rates that are good ones without a loss. So ranks send
-/// velocities (Lin et al. 2018, momentum correction), and in these a part of every gradient goes ahead: with all the
-/// momentum that it will come to, at once (quasi-hyperbolic momentum, Ma & Yarats 2019). It comes late by as much as
-/// error feedback takes.
+/// Error feedback delays the losses of a codec, and momentum prolongs the effect of every gradient.
+/// Together they overshoot, and training oscillates at learning rates that work without loss. So
+/// ranks send velocities (Lin et al. 2018, momentum correction), and send a part of every gradient
+/// ahead in these: at once, with all the momentum that it will accumulate (quasi-hyperbolic
+/// momentum, Ma & Yarats 2019). This part arrives late only by the delay of error feedback.
 ///
-/// With m the momentum, a the part that goes ahead, g_t what a rank brings to the sum, C the sum with its loss:
+/// With m the momentum, a the part sent ahead, g_t a rank's gradient, C the lossy sum over ranks:
 ///
 ///     u_t = m · u_(t−1) + g_t
-///     p_t = (1 − a) · u_t + a · g_t / (1 − m)      what this rank sends, instead of g_t
+///     p_t = (1 − a) · u_t + a · g_t / (1 − m)      this rank sends p_t instead of g_t
 ///     d_t = C(p_t of all ranks)
-///     x_t = d_t − m · b_(t−1)                      what the optimizer gets as the mean gradient
-///     b_t = m · b_(t−1) + x_t                      and makes of it: d_t
+///     x_t = d_t − m · b_(t−1)                      the optimizer gets x_t as the mean gradient
+///     b_t = m · b_(t−1) + x_t                      and computes from it the velocity b_t = d_t
 ///
-/// With a = 0 and nothing lost x_t is the sum of g_t, but for rounding. Whatever a is, Σ p and Σ u are the same in the
-/// long run. Optimizers are left as they are, with weight decay and Nesterov's look ahead, and may begin with a momentum
-/// of their own, since all of this is linear.
+/// With a = 0 and no loss x_t is the sum of g_t, apart from rounding. For every a, Σ p and Σ u
+/// agree in the long run. Optimizers stay as they are, with weight decay and Nesterov momentum, and
+/// may begin with a velocity of their own, since all of this is linear.
 ///
-/// Invariant: b is made of what all ranks have, so it and x have the same bits on all of them.
+/// Invariant: b follows from values that all ranks have, so b and x have the same bits on all.
 /// Thread:    one at a time.
 class MomentumCorrection {
  public:
@@ -39,11 +39,11 @@ class MomentumCorrection {
 
   explicit MomentumCorrection(const Options& options) : options_(options) {}
 
-  /// u and b get room for so many values; those that they have stay.
+  /// Makes room in u and b for `values` values; their present ones stay.
   void reserve(std::size_t values);
 
-  /// Replaces g / `factor` by p, for the values from `first` on. What is not finite is sent, but not
-  /// remembered.
+  /// Replaces g / `factor` by p, for the values from `first` on. A value that is not finite is
+  /// sent, but does not enter u.
   void to_velocity(std::span<float> values, float factor, std::size_t first);
 
   /// u and b. Thread: as `to_velocity`.
@@ -54,7 +54,7 @@ class MomentumCorrection {
     all_.assign(all.begin(), all.end());
   }
 
-  /// Replaces d by x, likewise.
+  /// Replaces d by x, for the values from `first` on.
   void to_gradient(std::span<float> values, std::size_t first);
 
  private:
@@ -63,8 +63,10 @@ class MomentumCorrection {
   std::vector<float> all_;  ///< b
 };
 
-/// How much of a gradient goes ahead under this compression. 0.3, which Ma & Yarats find good by itself, for `onebit` and
-/// a `topk` that keeps little; nothing where next to nothing is lost.
-double part_ahead(const Compression& compression);
+/// The part of a gradient that lossy codecs send ahead, which Ma & Yarats recommend in general.
+inline constexpr double usual_gradient_ahead = 0.3;
+
+/// The part of a gradient to send ahead under this compression: that of its `CodecSpec`.
+double gradient_ahead(const Compression& compression);
 
 }  // namespace syncopate

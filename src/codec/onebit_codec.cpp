@@ -1,24 +1,21 @@
-// Compiled once for each instruction set that Highway knows on this architecture; the best one that
-// the CPU has is chosen at the first call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codec/onebit_codec.cpp"
-#include "codec/onebit_codec.hpp"
-
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "base/errors.hpp"
+#include "codec/codec.hpp"
+#include "codec/momentum_correction.hpp"
+#include "kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// What a group comes to.
+/// Statistics of a group.
 struct Signs {
   float sum = 0;  ///< of the values from 0 up
   float sum_below = 0;
@@ -128,7 +125,29 @@ namespace syncopate {
 HWY_EXPORT(encode_onebit);
 HWY_EXPORT(decode_onebit);
 
+const CodecSpec& onebit_codec();
+
 namespace {
+
+/// 1-bit quantisation (Seide et al. 2014): of every group of 256 values the signs are sent, the
+/// mean of those from 0 up and the mean of those below 0. Each value decodes to the mean of its
+/// side, so the mean of the group stays.
+///
+/// Bytes: of a block, the two means of its groups, float32 each, then a bit a value, set from 0 up,
+///        in words of 32.
+/// Error: ‖x − decoded‖ ≤ ‖x‖ in each group, since the mean is the best single number.
+///        Groups whose values are too large to be added count as not finite.
+class OnebitCodec final : public Codec {
+ public:
+  static constexpr std::size_t group_values = 256;
+
+  const CodecSpec& spec() const override { return onebit_codec(); }
+  std::size_t block_bytes(std::size_t values) const override;
+  void encode(std::span<const float> block, std::span<std::byte> into) override;
+  /// Refuses means on the wrong side of 0, and infinite ones. NaN are those of a group that was not
+  /// finite.
+  void decode(std::span<const std::byte> from, std::span<float> block) const override;
+};
 
 constexpr std::size_t means_in(std::size_t values) {
   return 2 * ((values + OnebitCodec::group_values - 1) / OnebitCodec::group_values);
@@ -146,8 +165,6 @@ void check_means(std::span<const float> means) {
   }
 }
 
-}  // namespace
-
 std::size_t OnebitCodec::block_bytes(std::size_t values) const {
   return means_in(values) * sizeof(float) + (values + 31) / 32 * sizeof(std::uint32_t);
 }
@@ -163,6 +180,17 @@ void OnebitCodec::decode(std::span<const std::byte> from, std::span<float> block
   check_means({means, means_in(block.size())});
   const auto* const words = reinterpret_cast<const std::uint32_t*>(means + means_in(block.size()));
   HWY_DYNAMIC_DISPATCH(decode_onebit)(means, words, block.data(), block.size());
+}
+
+}  // namespace
+
+const CodecSpec& onebit_codec() {
+  static const CodecSpec spec{
+      .name = "onebit",
+      .number = 4,
+      .make = [](double) -> std::unique_ptr<Codec> { return std::make_unique<OnebitCodec>(); },
+      .gradient_ahead = [](double) { return usual_gradient_ahead; }};
+  return spec;
 }
 
 }  // namespace syncopate

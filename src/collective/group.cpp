@@ -29,7 +29,7 @@ Group::Group(World& world, Options options)
   }
 }
 
-Group Group::of(const std::vector<Rank>& ranks) const {
+Group Group::subgroup(const std::vector<Rank>& ranks) const {
   Group part(*this);
   part.options_.members.clear();
   part.options_.hosts.clear();
@@ -44,36 +44,36 @@ Group Group::of(const std::vector<Rank>& ranks) const {
   return part;
 }
 
-Group Group::beside() const {
+Group Group::duplicate() const {
   Group other(*this);
-  other.options_.losses = nullptr;
-  other.is_beside_ = true;
+  other.options_.failures = nullptr;
+  other.is_duplicate_ = true;
   other.scratch_ = std::make_shared<std::vector<float>>();
   return other;
 }
 
-void Group::catch_up() {
-  if (!options_.losses) {
+void Group::drop_lost() {
+  if (!options_.failures) {
     return;
   }
-  const std::vector<Rank> lost = options_.losses->lost();
+  const std::vector<Rank> lost = options_.failures->lost();
   for (; generation_ < lost.size(); ++generation_) {
-    leave_out(lost[generation_]);
+    drop(lost[generation_]);
   }
 }
 
-void Group::leave_out(Rank in_job) {
+void Group::drop(Rank in_job) {
   const auto gone = std::find(ranks_in_job_.begin(), ranks_in_job_.end(), in_job);
   if (gone == ranks_in_job_.end() || in_job == rank_in_job(rank())) {
-    throw InternalError(
-        fmt::format("worker {}: told that worker {} is lost, which is itself, or none of its group",
-                    rank_in_job(rank()).value, in_job.value));
+    throw InternalError(fmt::format(
+        "worker {}: the loss of worker {} was reported, which is itself, or no member of its group",
+        rank_in_job(rank()).value, in_job.value));
   }
-  const auto place = gone - ranks_in_job_.begin();
+  const auto index = gone - ranks_in_job_.begin();
   ranks_in_job_.erase(gone);
-  options_.members.erase(options_.members.begin() + place);
-  options_.hosts.erase(options_.hosts.begin() + place);
-  options_.self.value -= place < static_cast<std::ptrdiff_t>(rank().value) ? 1 : 0;
+  options_.members.erase(options_.members.begin() + index);
+  options_.hosts.erase(options_.hosts.begin() + index);
+  options_.self.value -= index < static_cast<std::ptrdiff_t>(rank().value) ? 1 : 0;
 }
 
 void Group::await(Transfer& receive, Rank from, const char* operation) {
@@ -82,7 +82,7 @@ void Group::await(Transfer& receive, Rank from, const char* operation) {
 }
 
 void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
-  if (options_.losses) {
+  if (options_.failures) {
     waits_.run(world_, wait, awaited, [this] { check(); });
   } else {
     waits_.run(world_, wait, awaited);
@@ -90,8 +90,9 @@ void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
 }
 
 void Group::check() const {
-  if (options_.losses->lost().size() > generation_ || options_.losses->all_finished()) {
-    throw ViewChanged(fmt::format("the group of generation {} is no more", generation_));
+  if (options_.failures->lost().size() > generation_ || options_.failures->all_finished()) {
+    throw ViewChanged(
+        fmt::format("the group of generation {} has lost a member or finished", generation_));
   }
 }
 

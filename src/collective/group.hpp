@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "runtime/failure_listener.hpp"
+#include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
 #include "transport/tags.hpp"
@@ -20,12 +20,13 @@ namespace syncopate {
 ///
 /// A group of one makes every collective a no-op.
 ///
-/// A group that may lose members begins with generation 0. When one of them is lost, every collective under
-/// way throws ViewChanged, or the PeerLost that told of it; after `catch_up` the group is that of those
-/// who are left, and its generation the number of those who are gone. All members come to the same
-/// groups, though one that hears of two losses at once passes over a generation. Each generation has
-/// tags of its own, so no message of a broken collective is taken for one of the next. Those that
-/// nobody takes any more stay with the transport: less than a model's bytes a loss.
+/// A group that may lose members begins with generation 0. When it loses one, every collective
+/// under way throws ViewChanged, or the PeerLost that reported the loss; after `drop_lost` the
+/// group consists of the remaining members, and its generation is the number of lost ones. All
+/// members come to the same groups, though one that learns of two losses at once skips a
+/// generation. Each generation has tags of its own, so no message of a broken collective is taken
+/// for one of the next. Messages that nobody receives any more stay with the transport: less than a
+/// model's bytes a loss.
 ///
 /// Thread: one collective at a time per group.
 class Group {
@@ -33,10 +34,10 @@ class Group {
   struct Options {
     std::vector<NodeId> members;  ///< rank r is members[r]
     Rank self;
-    Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
-    WaitArbiter* arbiter = nullptr;     ///< judges longer waits; null: they end at their limit
-    FailureListener* losses = nullptr;  ///< whom the group goes on without; null: nobody
-    /// The host of each rank, numbered anyhow; empty: every rank is on a host of its own.
+    Duration wait_limit = std::chrono::seconds(60);  ///< the shortest limit of a wait
+    WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at their limit
+    FailureListener* failures = nullptr;  ///< the lost members to drop; null: none is dropped
+    /// The host of each rank, by any numbering; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
   };
 
@@ -45,46 +46,48 @@ class Group {
   std::uint32_t size() const { return static_cast<std::uint32_t>(options_.members.size()); }
   Rank rank() const { return options_.self; }
   NodeId node(Rank rank) const { return options_.members[rank.value]; }
-  /// The rank `steps` places on in the ring.
+  /// The rank `steps` further in the ring.
   Rank neighbour(std::uint32_t steps) const { return Rank{(rank().value + steps) % size()}; }
 
   /// The host of each rank.
   const std::vector<std::uint32_t>& hosts() const { return options_.hosts; }
 
-  /// A group of some of this one's ranks, in ascending order, of which this rank is one. It has this
-  /// one's generation, limits, tags and scratch memory: its collectives are parts of one of this
-  /// group, and end before that does.
-  Group of(const std::vector<Rank>& ranks) const;
+  /// A group of some of this group's ranks, in ascending order, this rank among them. It shares
+  /// this group's generation, limits, tags and scratch memory: its collectives are parts of a
+  /// collective of this group, and end before that does.
+  Group subgroup(const std::vector<Rank>& ranks) const;
 
-  /// The same ranks with tags and scratch memory of their own: one collective of it may go on while one of
-  /// this does, in another task. It does not hear of losses.
-  Group beside() const;
+  /// The same ranks with tags and scratch memory of their own: a collective of the duplicate may
+  /// run while one of this group does, in another task. It is not notified of losses.
+  Group duplicate() const;
 
-  /// A member's rank in the job, by which errors name it.
+  /// A member's rank in the job, which errors report.
   Rank rank_in_job(Rank rank) const { return ranks_in_job_[rank.value]; }
 
-  FailureListener* losses() const { return options_.losses; }
+  FailureListener* failures() const { return options_.failures; }
   std::uint32_t generation() const { return generation_; }
   /// Of this generation.
   Tag tag(Tag tag) const {
-    return tags::of_generation(is_beside_ ? tags::beside(tag) : tag, generation_);
+    return tags::of_generation(is_duplicate_ ? tags::beside(tag) : tag, generation_);
   }
-  /// Leaves out those who have been lost since it was last called. No collective is under way.
-  void catch_up();
+  /// Drops the members that have been lost since the last call. No collective is under way.
+  void drop_lost();
 
-  /// Waits for a message that `from`, a member of the group, owes. A wait that takes long is the arbiter's to judge.
-  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss; RanksMissing, without an arbiter.
+  /// Waits for a message that `from`, a member of the group, has to send. The arbiter decides about
+  /// long waits.
+  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss; RanksMissing,
+  ///         without an arbiter.
   void await(Transfer& receive, Rank from, const char* operation = "allreduce");
-  /// The same of any wait. `missing`: the ranks in the job that have not come.
+  /// The same for any wait. `missing`: the ranks in the job whose messages have not come.
   void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
-  static constexpr Duration glance = Waits::glance;
+  static constexpr Duration glance = Waits::poll_every;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }
 
-  /// How long waits of this group have taken, and so how long the next one may where nobody computes.
+  /// Knows how long the waits of this group have taken, and derives the limit of the next one.
   Waits& waits() { return waits_; }
-  /// Of what ends by itself, such as a send.
+  /// The deadline of transfers that end by themselves, such as a send.
   TimePoint deadline() const { return world_.now() + waits_.limit(); }
 
   /// Scratch memory of at least `count` values, kept from call to call: first touches are slow.
@@ -95,11 +98,11 @@ class Group {
   Options options_;
   std::vector<Rank> ranks_in_job_;
   std::uint32_t generation_ = 0;
-  bool is_beside_ = false;
+  bool is_duplicate_ = false;
   Waits waits_;
-  std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its parts
+  std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its subgroups
 
-  void leave_out(Rank in_job);
+  void drop(Rank in_job);
   void check() const;
 };
 

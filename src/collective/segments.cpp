@@ -7,7 +7,8 @@
 
 namespace syncopate {
 
-/// That one rank expects at a time: what comes before it is expected waits in memory that nobody has touched.
+/// Receives that a rank posts at a time. A message without a posted receive waits in fresh memory,
+/// whose first touch is slow.
 constexpr std::size_t segments_ahead = 4;
 
 std::vector<std::span<float>> segments_of(std::span<float> values) {
@@ -57,14 +58,14 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
   const auto segments = segments_of(into);
   const std::size_t longest = std::min(segment_values, into.size());
   const std::span<float> scratch = group.scratch(segments_ahead * longest);
-  const auto place = [&](std::size_t i) {
+  const auto buffer = [&](std::size_t i) {
     return scratch.subspan(i % segments_ahead * longest, segments[i].size());
   };
   std::deque<std::unique_ptr<Transfer>> arriving;
   const auto expect = [&](std::size_t i) {
     if (i < segments.size()) {
       arriving.push_back(group.transport().start_receive(group.node(from), group.tag(tags::parts),
-                                                         std::as_writable_bytes(place(i))));
+                                                         std::as_writable_bytes(buffer(i))));
     }
   };
   for (std::size_t i = 0; i < segments_ahead; ++i) {
@@ -76,7 +77,7 @@ void receive_and_add(Group& group, Rank from, std::span<float> into, float facto
     if (at.before) {
       at.before(i);
     }
-    factor == 1 ? add(segments[i], place(i)) : scale_and_add(segments[i], factor, place(i));
+    factor == 1 ? add(segments[i], buffer(i)) : scale_and_add(segments[i], factor, buffer(i));
     if (at.after) {
       at.after(segments[i]);
     }

@@ -9,31 +9,30 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {
 
-/// What a rank tells the others before the first sum.
-struct Greeting {
-  std::uint64_t place = 0;
-  std::uint64_t ready = 0;  ///< whether all is well with this rank so far
+/// Ranks exchange these before the first round.
+struct SetupInfo {
+  std::uint64_t offset = 0;  ///< of the rank's control block in its shared memory
+  std::uint64_t ready = 0;   ///< 1 while this rank has met no obstacle
 };
 
-std::vector<Greeting> exchange(Group& group, const Greeting& mine) {
-  std::vector<Greeting> all(group.size());
+std::vector<SetupInfo> exchange(Group& group, const SetupInfo& mine) {
+  std::vector<SetupInfo> all(group.size());
   allgather(group, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;
 }
 
-bool all_ready(const std::vector<Greeting>& greetings) {
-  return std::all_of(greetings.begin(), greetings.end(),
-                     [](const Greeting& greeting) { return greeting.ready != 0; });
+bool all_ready(const std::vector<SetupInfo>& all) {
+  return std::all_of(all.begin(), all.end(), [](const SetupInfo& info) { return info.ready != 0; });
 }
 
-/// Others may look at it when this node has gone. Empty, where there is no memory: then nobody sums in it.
-std::span<std::byte> desk_in(SharedMemory* memory, std::size_t bytes) {
+/// Memory that others may read after this node has ended. Empty, where there is none.
+std::span<std::byte> control_block_in(SharedMemory* memory, std::size_t bytes) {
   try {
     return memory == nullptr ? std::span<std::byte>() : memory->allocate_for_good(bytes);
   } catch (const DataError&) {
@@ -42,7 +41,7 @@ std::span<std::byte> desk_in(SharedMemory* memory, std::size_t bytes) {
 }
 
 /// A part of `count` values.
-struct Range {
+struct Slice {
   std::size_t begin;
   std::size_t count;
 
@@ -53,7 +52,7 @@ struct Range {
 };
 
 /// Slices begin at whole lines of the cache, so that no two ranks write to the same one.
-Range slice_of(std::uint32_t rank, std::size_t count, std::uint32_t ranks) {
+Slice slice_of(std::uint32_t rank, std::size_t count, std::uint32_t ranks) {
   constexpr std::size_t line = 16;
   const auto edge = [&](std::size_t r) {
     return r == ranks ? count : count / line * r / ranks * line;
@@ -71,112 +70,113 @@ void copy(std::span<const float> from, std::span<float> to) {
 
 std::unique_ptr<SharedAllreduce> SharedAllreduce::make(Group& group) {
   SharedMemory* const memory = group.transport().shared_memory();
-  const std::span<std::byte> mine = desk_in(memory, sizeof(Desk));
-  Greeting greeting{.ready = mine.empty() ? 0U : 1U};
+  const std::span<std::byte> mine = control_block_in(memory, sizeof(ControlBlock));
+  SetupInfo info{.ready = mine.empty() ? 0U : 1U};
   if (!mine.empty()) {
-    greeting.place = *memory->place_of(mine);
+    info.offset = *memory->offset_of(mine);
   }
-  const std::vector<Greeting> greetings = exchange(group, greeting);
-  greeting.ready = all_ready(greetings) ? 1 : 0;
-  std::vector<Desk*> desks;
-  for (std::uint32_t rank = 0; greeting.ready != 0 && rank < group.size(); ++rank) {
+  const std::vector<SetupInfo> all = exchange(group, info);
+  info.ready = all_ready(all) ? 1 : 0;
+  std::vector<ControlBlock*> blocks;
+  for (std::uint32_t rank = 0; info.ready != 0 && rank < group.size(); ++rank) {
     const NodeId node = group.node(Rank{rank});
     if (!memory->reaches(node)) {
-      greeting.ready = 0;
+      info.ready = 0;
     } else {
-      std::byte* const desk = memory->at(node, greetings[rank].place, sizeof(Desk)).data();
-      desks.push_back(std::launder(reinterpret_cast<Desk*>(desk)));
+      std::byte* const block = memory->at(node, all[rank].offset, sizeof(ControlBlock)).data();
+      blocks.push_back(std::launder(reinterpret_cast<ControlBlock*>(block)));
     }
   }
-  if (!all_ready(exchange(group, greeting))) {
+  if (!all_ready(exchange(group, info))) {
     return nullptr;
   }
-  return std::make_unique<SharedAllreduce>(Made{}, group, std::move(desks));
+  return std::make_unique<SharedAllreduce>(Made{}, group, std::move(blocks));
 }
 
-SharedAllreduce::SharedAllreduce(Made, Group& group, std::vector<Desk*> desks)
+SharedAllreduce::SharedAllreduce(Made, Group& group, std::vector<ControlBlock*> blocks)
     : group_(group),
       memory_(*group.transport().shared_memory()),
-      desks_(std::move(desks)),
-      summed_(desks_.size(), 0) {}
+      blocks_(std::move(blocks)),
+      reduced_(blocks_.size(), 0) {}
 
 void SharedAllreduce::run(std::span<float> values, float factor) {
   ++round_;
   try {
-    sum(values, factor);
+    reduce(values, factor);
   } catch (...) {
-    desk().left.store(round_, std::memory_order_seq_cst);
+    own().failed.store(round_, std::memory_order_seq_cst);
     throw;
   }
 }
 
-void SharedAllreduce::sum(std::span<float> values, float factor) {
+void SharedAllreduce::reduce(std::span<float> values, float factor) {
   if (values.size() <= short_values) {
-    sum_short(values, factor);
+    reduce_short(values, factor);
   } else {
-    sum_long(values, factor);
+    reduce_long(values, factor);
   }
 }
 
-void SharedAllreduce::arrive(const Offer& offer) {
-  desk().offers[round_ % 2] = offer;
-  memory_.set(desk().arrived, round_);
-  await_all([](Desk& other) -> SharedWord& { return other.arrived; }, round_);
+void SharedAllreduce::arrive(const Input& input) {
+  own().inputs[round_ % 2] = input;
+  memory_.set(own().arrived, round_);
+  await_all([](ControlBlock& other) -> SharedWord& { return other.arrived; }, round_);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-    if (offer_of(rank).count != offer.count) {
-      throw ProtocolError(fmt::format("a sum of {} values, of which worker {} brings {}",
-                                      offer.count, group_.rank_in_job(Rank{rank}).value,
-                                      offer_of(rank).count));
+    if (input_of(rank).count != input.count) {
+      throw ProtocolError(fmt::format("an allreduce of {} values, of which worker {} has {}",
+                                      input.count, group_.rank_in_job(Rank{rank}).value,
+                                      input_of(rank).count));
     }
   }
 }
 
-/// What was laid on a desk two rounds ago has been read by all: they have arrived in the round before.
-void SharedAllreduce::sum_short(std::span<float> values, float factor) {
-  const std::span<float> laid = std::span(desk().laid[round_ % 2]).first(values.size());
-  std::copy(values.begin(), values.end(), laid.begin());
+/// All ranks have read the vector of two rounds ago: they have arrived in the round before.
+void SharedAllreduce::reduce_short(std::span<float> values, float factor) {
+  const std::span<float> mine = std::span(own().short_vectors[round_ % 2]).first(values.size());
+  std::copy(values.begin(), values.end(), mine.begin());
   if (factor != 1) {
-    scale(laid, factor);
+    scale(mine, factor);
   }
-  arrive({.count = values.size(), .place = 0, .factor = 1});
-  std::copy_n(desks_[0]->laid[round_ % 2], values.size(), values.begin());
+  arrive({.count = values.size(), .offset = 0, .factor = 1});
+  std::copy_n(blocks_[0]->short_vectors[round_ % 2], values.size(), values.begin());
   for (std::uint32_t rank = 1; rank < group_.size(); ++rank) {
-    add(values, std::span(desks_[rank]->laid[round_ % 2]).first(values.size()));
+    add(values, std::span(blocks_[rank]->short_vectors[round_ % 2]).first(values.size()));
   }
 }
 
-void SharedAllreduce::sum_long(std::span<float> values, float factor) {
+void SharedAllreduce::reduce_long(std::span<float> values, float factor) {
   const std::span<float> mine = shared(values);
-  arrive(
-      {.count = values.size(), .place = *memory_.place_of(std::as_bytes(mine)), .factor = factor});
-  if (group_.losses() == nullptr) {
-    hand_out(mine);
+  arrive({.count = values.size(),
+          .offset = *memory_.offset_of(std::as_bytes(mine)),
+          .factor = factor});
+  if (group_.failures() == nullptr) {
+    write_to_all(mine);
     copy(mine, values);
   } else {
-    collect(mine, values);
+    copy_from_all(mine, values);
   }
 }
 
-/// Each rank writes its slice of the sum to all.
-void SharedAllreduce::hand_out(std::span<float> mine) {
-  const Range slice = slice_of(group_.rank().value, mine.size(), group_.size());
+/// Each rank writes its slice of the result to all.
+void SharedAllreduce::write_to_all(std::span<float> mine) {
+  const Slice slice = slice_of(group_.rank().value, mine.size(), group_.size());
   std::vector<float*> into;
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     into.push_back(slice.of(values_of(rank)).data());
   }
-  sum_slice(mine, into);
+  reduce_slice(mine, into);
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     const std::uint32_t rank = group_.neighbour(step).value;
-    await(rank, desks_[rank]->summed, summed_[rank] + segments_of(rank, mine.size()));
+    await(rank, blocks_[rank]->reduced, reduced_[rank] + segments_of(rank, mine.size()));
   }
   count_segments(mine.size());
   count_bytes(mine.size_bytes());
 }
 
-/// Each rank takes the slices of all others to where its values belong.
-void SharedAllreduce::collect(std::span<float> mine, std::span<float> values) {
-  const Range slice = slice_of(group_.rank().value, mine.size(), group_.size());
-  sum_slice(mine, std::array{slice.of(mine).data()});
+/// Each rank copies the slices of all others into its own values.
+void SharedAllreduce::copy_from_all(std::span<float> mine, std::span<float> values) {
+  const Slice slice = slice_of(group_.rank().value, mine.size(), group_.size());
+  reduce_slice(mine, std::array{slice.of(mine).data()});
   copy(slice.of(mine), slice.of(values));
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     copy_slice(group_.neighbour(step).value, values);
@@ -186,9 +186,9 @@ void SharedAllreduce::collect(std::span<float> mine, std::span<float> values) {
   finish();
 }
 
-/// What others read of this rank's values, and what they have of its sums.
+/// The bytes that others read of this rank's values, and of its results.
 void SharedAllreduce::count_bytes(std::size_t bytes) {
-  memory_.handed_over(2 * bytes * (group_.size() - 1) / group_.size());
+  memory_.count_zero_copy(2 * bytes * (group_.size() - 1) / group_.size());
 }
 
 std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count) const {
@@ -198,13 +198,13 @@ std::uint32_t SharedAllreduce::segments_of(std::uint32_t rank, std::size_t count
 
 void SharedAllreduce::count_segments(std::size_t count) {
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-    summed_[rank] += segments_of(rank, count);
+    reduced_[rank] += segments_of(rank, count);
   }
 }
 
-/// Where the others can read the values: where they are, or a copy.
+/// Values that the others can read: these, or a copy in shared memory.
 std::span<float> SharedAllreduce::shared(std::span<float> values) {
-  if (memory_.place_of(std::as_bytes(values))) {
+  if (memory_.offset_of(std::as_bytes(values))) {
     return values;
   }
   if (staging_values_ < values.size()) {
@@ -218,51 +218,52 @@ std::span<float> SharedAllreduce::shared(std::span<float> values) {
 }
 
 std::span<float> SharedAllreduce::values_of(std::uint32_t rank) const {
-  const Offer& offer = offer_of(rank);
+  const Input& input = input_of(rank);
   const std::span<std::byte> bytes =
-      memory_.at(group_.node(Rank{rank}), offer.place, offer.count * sizeof(float));
-  return {reinterpret_cast<float*>(bytes.data()), offer.count};
+      memory_.at(group_.node(Rank{rank}), input.offset, input.count * sizeof(float));
+  return {reinterpret_cast<float*>(bytes.data()), input.count};
 }
 
-void SharedAllreduce::sum_slice(std::span<float> mine, std::span<float* const> into) {
+void SharedAllreduce::reduce_slice(std::span<float> mine, std::span<float* const> into) {
   const std::uint32_t self = group_.rank().value;
-  const Range slice = slice_of(self, mine.size(), group_.size());
-  std::vector<float*> places(into.begin(), into.end());
+  const Slice slice = slice_of(self, mine.size(), group_.size());
+  std::vector<float*> outputs(into.begin(), into.end());
   std::vector<const float*> addends;
   std::vector<float> factors;
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     addends.push_back(rank == self ? slice.of(mine).data() : slice.of(values_of(rank)).data());
-    factors.push_back(offer_of(rank).factor);
+    factors.push_back(input_of(rank).factor);
   }
-  std::uint32_t segments = summed_[self];
+  std::uint32_t segments = reduced_[self];
   for (std::size_t at = 0; at < slice.count; at += segment_values) {
     const std::size_t count = std::min(segment_values, slice.count - at);
-    weighted_sum({.into = places, .addends = addends, .factors = factors, .count = count});
-    std::for_each(places.begin(), places.end(), [&](float*& place) { place += count; });
+    weighted_sum({.into = outputs, .addends = addends, .factors = factors, .count = count});
+    std::for_each(outputs.begin(), outputs.end(), [&](float*& output) { output += count; });
     std::for_each(addends.begin(), addends.end(), [&](const float*& addend) { addend += count; });
-    memory_.set(desk().summed, ++segments);
+    memory_.set(own().reduced, ++segments);
   }
 }
 
 void SharedAllreduce::copy_slice(std::uint32_t from, std::span<float> values) {
-  const Range slice = slice_of(from, values.size(), group_.size());
-  const std::span<const float> sums = slice.of(values_of(from));
+  const Slice slice = slice_of(from, values.size(), group_.size());
+  const std::span<const float> results = slice.of(values_of(from));
   const std::span<float> into = slice.of(values);
-  std::uint32_t segments = summed_[from];
+  std::uint32_t segments = reduced_[from];
   for (std::size_t at = 0; at < slice.count; at += segment_values) {
     const std::size_t count = std::min(segment_values, slice.count - at);
-    await(from, desks_[from]->summed, ++segments);
-    std::memcpy(into.data() + at, sums.data() + at, count * sizeof(float));
+    await(from, blocks_[from]->reduced, ++segments);
+    std::memcpy(into.data() + at, results.data() + at, count * sizeof(float));
   }
 }
 
 void SharedAllreduce::finish() {
-  memory_.set(desk().done, round_);
-  await_all([](Desk& other) -> SharedWord& { return other.done; }, round_);
+  memory_.set(own().done, round_);
+  await_all([](ControlBlock& other) -> SharedWord& { return other.done; }, round_);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
-    if (desks_[rank]->left.load(std::memory_order_seq_cst) == round_) {
-      throw PeerLost(group_.node(Rank{rank}), fmt::format("worker {} has left a sum before its end",
-                                                          group_.rank_in_job(Rank{rank}).value));
+    if (blocks_[rank]->failed.load(std::memory_order_seq_cst) == round_) {
+      throw PeerLost(group_.node(Rank{rank}),
+                     fmt::format("worker {} has left an allreduce before its end",
+                                 group_.rank_in_job(Rank{rank}).value));
     }
   }
 }
@@ -277,7 +278,7 @@ template <class Word>
 void SharedAllreduce::await_all(Word word, std::uint32_t value) {
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     const std::uint32_t rank = group_.neighbour(step).value;
-    await(rank, word(*desks_[rank]), value);
+    await(rank, word(*blocks_[rank]), value);
   }
 }
 

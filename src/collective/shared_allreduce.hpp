@@ -10,85 +10,88 @@
 
 namespace syncopate {
 
-/// Sums over ranks of one host, in memory that all of them reach, without a message.
+/// An allreduce over ranks of one host, in memory that all of them reach, without messages.
 ///
-/// Every rank has a desk in shared memory, on which it says where its values are and how far it is.
+/// Every rank has a control block in shared memory, in which it publishes where its values are and
+/// how far it has come.
 ///
-/// Long vectors: each is cut into P slices, of which slice r is rank r's to sum. When all have arrived, a
-///     rank adds up its slice of all vectors, where they are, and writes the sums into all of them.
-///     When all slices are summed, all have the whole.
-///     Cost: 2 meetings; every rank reads N bytes and writes N, and adds N/P · (P − 1) values.
-///     In a group that goes on without those who are lost, nobody may write into memory of others, who
-///     may have left: there a rank writes its sums into its own vector alone, and the others copy them
-///     from there, segment by segment, as soon as they are summed.
-///     Cost: 3 meetings, and (P − 1)/P · N bytes more to be read.
-/// Short vectors: every rank lays a copy of its values on its desk, and when all have arrived, adds up
-///     those of all. One meeting, (P − 1) N additions a rank.
+/// Long vectors: Each is cut into P slices; rank r reduces slice r. When all ranks have arrived,
+///     each reads its slice of all vectors, where they are, and writes the result into all of them.
+///     When all slices are reduced, all ranks have the whole result.
+///     Cost: 2 barriers; every rank reads N bytes and writes N, and adds N/P · (P − 1) values.
+///     In a group that drops lost members no rank may write into the memory of others, which may
+///     have left: there a rank writes its result into its own vector alone, and the others copy it
+///     from there, segment by segment, as soon as it is reduced.
+///     Cost: 3 barriers, and (P − 1)/P · N more bytes to read.
+/// Short vectors: Every rank copies its values into its control block. When all have arrived, each
+///     adds the values of all. One barrier, (P − 1) N additions a rank.
 ///
-/// Values that are not in shared memory are copied there first; `SharedMemory::allocate` saves that.
+/// Values outside shared memory are copied there first; `SharedMemory::allocate` avoids that.
 ///
-/// The ranks are added in their order, by one rank or by all alike, so all have the same bits.
+/// Values are added in the order of ranks, by one rank or by all in the same way, so all ranks have
+/// the same bits.
 ///
-/// Who leaves a round with an error says so before it touches its values again: nobody who still reads
-/// them takes the result for a sum.
+/// A rank that leaves a round with an error publishes that before it touches its values again: no
+/// other rank takes what it still reads of them for a result.
 ///
 /// Thread: one collective at a time per group.
 class SharedAllreduce {
-  struct Desk;
-  struct Made {};  ///< so that none but `make` constructs it
+  struct ControlBlock;
+  struct Made {};  ///< only `make` can construct
 
  public:
-  /// Null where a rank does not reach another, on all ranks alike. Communicates.
+  /// Null on all ranks where one of them does not reach another. A collective.
   /// Errors: those of `allgather`.
   static std::unique_ptr<SharedAllreduce> make(Group& group);
 
-  SharedAllreduce(Made, Group& group, std::vector<Desk*> desks);
+  SharedAllreduce(Made, Group& group, std::vector<ControlBlock*> blocks);
   SharedAllreduce(const SharedAllreduce&) = delete;
   SharedAllreduce& operator=(const SharedAllreduce&) = delete;
 
   /// Returns when all ranks have called it. Errors: as `run`.
-  void meet() { run({}, 1); }
+  void barrier() { run({}, 1); }
 
-  /// Sums `values`, times `factor`, over all ranks, in place.
-  /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError where a rank brings
-  ///         another number of values.
+  /// Replaces `values` by the sum of `factor` · `values` over all ranks.
+  /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError, where a rank
+  ///         has another number of values.
   void run(std::span<float> values, float factor);
 
  private:
-  /// Values of a round this long at most are laid on the desk.
+  /// The longest vector that is copied into the control blocks.
   static constexpr std::size_t short_values = 1024;
   static constexpr std::size_t segment_values = 32 * 1024;
 
-  struct Offer {
+  /// A rank's values of one round.
+  struct Input {
     std::uint64_t count;
-    std::uint64_t place;
+    std::uint64_t offset;  ///< in the shared memory of the rank
     float factor;
   };
-  struct Desk {
-    SharedWord arrived;  ///< in so many rounds
-    SharedWord summed;   ///< segments of this rank's slice, of all rounds
-    SharedWord done;     ///< rounds in which this rank reads nothing of others any more
-    std::atomic<std::uint32_t> left;  ///< the latest round that ended with an error
-    Offer offers[2];                  ///< of this round and the one before, by turns
-    float laid[2][short_values];      ///< likewise
+  struct ControlBlock {
+    SharedWord arrived;  ///< the number of rounds in which this rank has arrived
+    SharedWord reduced;  ///< segments of this rank's slices, over all rounds
+    SharedWord done;     ///< rounds in which this rank has finished reading from others
+    std::atomic<std::uint32_t> failed;     ///< the latest round that ended with an error
+    Input inputs[2];                       ///< of this round and the one before, alternating
+    float short_vectors[2][short_values];  ///< of this round and the one before, alternating
   };
 
-  void sum(std::span<float> values, float factor);
-  void arrive(const Offer& offer);
-  void sum_short(std::span<float> values, float factor);
-  void sum_long(std::span<float> values, float factor);
+  void reduce(std::span<float> values, float factor);
+  void arrive(const Input& input);
+  void reduce_short(std::span<float> values, float factor);
+  void reduce_long(std::span<float> values, float factor);
   std::span<float> shared(std::span<float> values);
-  void sum_slice(std::span<float> mine, std::span<float* const> into);
-  void hand_out(std::span<float> mine);
-  void collect(std::span<float> mine, std::span<float> values);
+  void reduce_slice(std::span<float> mine, std::span<float* const> into);
+  void write_to_all(std::span<float> mine);
+  void copy_from_all(std::span<float> mine, std::span<float> values);
   std::uint32_t segments_of(std::uint32_t rank, std::size_t count) const;
   void count_segments(std::size_t count);
   void count_bytes(std::size_t bytes);
   void copy_slice(std::uint32_t from, std::span<float> values);
   void finish();
 
-  Desk& desk() { return *desks_[group_.rank().value]; }
-  const Offer& offer_of(std::uint32_t rank) const { return desks_[rank]->offers[round_ % 2]; }
+  ControlBlock& own() { return *blocks_[group_.rank().value]; }
+  const Input& input_of(std::uint32_t rank) const { return blocks_[rank]->inputs[round_ % 2]; }
   std::span<float> values_of(std::uint32_t rank) const;
   void await(std::uint32_t rank, SharedWord& word, std::uint32_t value);
   template <class Word>
@@ -96,9 +99,9 @@ class SharedAllreduce {
 
   Group& group_;
   SharedMemory& memory_;
-  std::vector<Desk*> desks_;  ///< by rank
+  std::vector<ControlBlock*> blocks_;  ///< by rank
   std::uint32_t round_ = 0;
-  std::vector<std::uint32_t> summed_;  ///< segments of each rank's slices in the rounds before
+  std::vector<std::uint32_t> reduced_;  ///< segments of each rank's slices in the rounds before
   std::shared_ptr<std::byte> staging_;
   std::size_t staging_values_ = 0;
 };

@@ -1,43 +1,22 @@
-// Compiled once for each instruction set that Highway knows on this architecture; the best one that
-// the CPU has is chosen at the first call. The build keeps the compiler from fusing operations.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/optimizer_steps.cpp"
 #include "kernels/optimizer_steps.hpp"
 
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <cmath>
 
+#include "kernels/lanes-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// Calls body(tag, i) for all lanes of 0 to count − 1: most as whole vectors, then single values.
-///
-/// Vectors are taken from several strands in turn. The processor fetches ahead in each of them, so
-/// memory has more to do at a time than one strand would give it. Eight streams are best, strands
-/// times the arrays that `body` touches; with more, blocks whose length is a power of two collide in
-/// the cache.
-template <size_t strands, class Body>
-HWY_INLINE void for_lanes(size_t count, const Body& body) {
-  const hn::ScalableTag<float> vectors;
-  const hn::CappedTag<float, 1> single;
-  const size_t width = hn::Lanes(vectors);
-  const size_t strand = count / (strands * width) * width;
-  for (size_t i = 0; i < strand; i += width) {
-    for (size_t begin = 0; begin < strands * strand; begin += strand) body(vectors, begin + i);
-  }
-  for (size_t i = strands * strand; i < count; ++i) body(single, i);
-}
 
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> times(Tag tag, double factor, hn::Vec<Tag> values) {
   return hn::Mul(hn::Set(tag, static_cast<float>(factor)), values);
 }
 
-/// The gradient that `block` steps along at lanes `i` and following, where `values` are.
+/// The gradient of the step at the lanes from `i` on, whose parameters are `values`.
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> gradient_at(Tag tag, const StepBlock& block, size_t i,
                                     hn::Vec<Tag> values) {

@@ -4,13 +4,13 @@
 
 namespace syncopate {
 
-/// Loops over parameters, vectorised for the CPU at hand (Highway). All spans of a call have the same
-/// length.
+/// Loops over parameters. Highway vectorises them for the CPU that runs them. All spans of a call
+/// have the same length.
 ///
 /// Every operation rounds to float32 by itself, as written, and none is fused with another. So the
-/// bits are those of a scalar loop on any CPU, and do not depend on how a vector is cut into blocks.
+/// bits are those of a scalar loop on any CPU, however a vector is cut into blocks.
 
-/// A block of parameters and the gradient g = scale · gradient + decay · values that it steps along.
+/// A block of parameters, and the gradient g = scale · gradient + decay · values of its step.
 struct StepBlock {
   std::span<float> values;
   std::span<const float> gradient;
@@ -57,7 +57,7 @@ struct AdamStep {
   double epsilon = 0;
   double correction1 = 1;  ///< 1 − beta1ᵗ at step t, which counts from 1
   double correction2 = 1;  ///< 1 − beta2ᵗ
-  double keep = 1;         ///< what decoupled weight decay leaves of `values` before the step
+  double keep = 1;         ///< factor of decoupled weight decay on `values`
 };
 /// mean = beta1 · mean + (1 − beta1) · g; mean_square = beta2 · mean_square + (1 − beta2) · g²;
 /// values = keep · values − rate / correction1 · mean / (√(mean_square / correction2) + epsilon)
@@ -84,7 +84,7 @@ struct AdaptiveDelay {
 void compensate_delay_adaptively(const DelayedBlock& block, std::span<float> mean_square,
                                  const AdaptiveDelay& delay);
 
-/// Draws a replica and the centre towards each other (EASGD, Zhang et al. 2015, equations 5 and 6):
+/// Moves a replica and the centre towards each other (EASGD, Zhang et al. 2015, equations 5 and 6):
 /// d = alpha · (replica − centre); centre += d; replica −= d.
 void elastic_exchange(std::span<float> replica, std::span<float> centre, double alpha);
 

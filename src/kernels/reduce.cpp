@@ -1,28 +1,14 @@
-// Compiled once for each instruction set that Highway knows on this architecture; the best one that
-// the CPU has is chosen at the first call.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce.cpp"
 #include "kernels/reduce.hpp"
 
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include "kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncopate::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// Calls body(tag, i) for all lanes of 0 to count − 1: most as whole vectors, then single values.
-template <class Body>
-HWY_INLINE void for_lanes(size_t count, const Body& body) {
-  const hn::ScalableTag<float> vectors;
-  const hn::CappedTag<float, 1> single;
-  const size_t width = hn::Lanes(vectors);
-  size_t i = 0;
-  for (; i + width <= count; i += width) body(vectors, i);
-  for (; i < count; ++i) body(single, i);
-}
 
 void add(float* into, const float* from, size_t count) {
   for_lanes(count, [=](auto tag, size_t i) HWY_ATTR {
@@ -43,8 +29,9 @@ void scale(float* values, float factor, size_t count) {
   });
 }
 
-/// All addends are read side by side, so that no sum waits in memory for the next addend. Each is in pages of its own,
-/// where the processor by itself fetches ahead too late: it is told where to, 8 lines of the cache ahead.
+/// Reads all addends side by side, so no partial sum goes to memory. Each addend is in pages of its
+/// own, where the processor prefetches too late by itself: hence the explicit prefetch, 8 cache
+/// lines ahead.
 void weighted_sum(const WeightedSum& sum) {
   constexpr size_t ahead = 128;
   for_lanes(sum.count, [&](auto tag, size_t i) HWY_ATTR {
@@ -62,6 +49,31 @@ void weighted_sum(const WeightedSum& sum) {
   });
 }
 
+template <class Tag>
+HWY_INLINE bool finite_in(Tag tag, const float* values, size_t count) {
+  const size_t width = hn::Lanes(tag);
+  auto first = hn::Zero(tag);
+  auto second = hn::Zero(tag);  // two chains, since loads are faster than one chain
+  size_t i = 0;
+  for (; i + 2 * width <= count; i += 2 * width) {
+    first = greater_magnitude(tag, first, values + i);
+    second = greater_magnitude(tag, second, values + i + width);
+  }
+  for (; i + width <= count; i += width) first = greater_magnitude(tag, first, values + i);
+  const auto infinity = hn::Set(tag, 0x7f800000);
+  return hn::AllTrue(tag, hn::Lt(hn::Max(first, second), infinity));
+}
+
+bool all_finite(const float* values, size_t count) {
+  constexpr size_t block = 4096;
+  const hn::ScalableTag<int32_t> lanes;
+  const size_t in_vectors = count - count % hn::Lanes(lanes);
+  for (size_t i = 0; i < in_vectors; i += block) {
+    if (!finite_in(lanes, values + i, HWY_MIN(block, in_vectors - i))) return false;
+  }
+  return finite_in(hn::CappedTag<int32_t, 1>(), values + in_vectors, count - in_vectors);
+}
+
 const char* target() {
   return hwy::TargetName(HWY_TARGET);
 }
@@ -76,6 +88,7 @@ HWY_EXPORT(add);
 HWY_EXPORT(scale_and_add);
 HWY_EXPORT(scale);
 HWY_EXPORT(weighted_sum);
+HWY_EXPORT(all_finite);
 HWY_EXPORT(target);
 
 void add(std::span<float> into, std::span<const float> from) {
@@ -94,6 +107,10 @@ void scale(std::span<float> values, float factor) {
 
 void weighted_sum(const WeightedSum& sum) {
   HWY_DYNAMIC_DISPATCH(weighted_sum)(sum);
+}
+
+bool all_finite(std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(all_finite)(values.data(), values.size());
 }
 
 const char* kernel_target() {

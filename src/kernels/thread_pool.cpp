@@ -6,21 +6,21 @@
 
 namespace syncopate {
 
-std::uint32_t hands_at_hand() {
-  constexpr std::uint32_t enough = 4;
-  return std::clamp(std::thread::hardware_concurrency(), 1U, enough);
+std::uint32_t default_thread_count() {
+  constexpr std::uint32_t most = 4;
+  return std::clamp(std::thread::hardware_concurrency(), 1U, most);
 }
 
-ThreadPool::ThreadPool(std::uint32_t hands) {
-  while (threads_.size() + 1 < hands) {
-    threads_.emplace_back([this] { help(); });
+ThreadPool::ThreadPool(std::uint32_t threads) {
+  while (threads_.size() + 1 < threads) {
+    threads_.emplace_back([this] { work(); });
   }
 }
 
 ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(mutex_);
-    over_ = true;
+    stopping_ = true;
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) {
@@ -43,13 +43,13 @@ void ThreadPool::run(std::size_t parts, const Visit& visit) {
   changed_.wait(lock, [this] { return busy_ == 0; });
 }
 
-void ThreadPool::help() {
+void ThreadPool::work() {
   pthread_setname_np(pthread_self(), "pool");
   std::uint64_t done = 0;
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return over_ || loops_ != done; });
-    if (over_) {
+    changed_.wait(lock, [&] { return stopping_ || loops_ != done; });
+    if (stopping_) {
       return;
     }
     done = loops_;

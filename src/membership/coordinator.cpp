@@ -3,21 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "base/errors.hpp"
 #include "transport/tags.hpp"
-#include "wire/control.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr Duration tick = std::chrono::milliseconds(100);
-constexpr Duration farewell = std::chrono::seconds(2);
-/// A worker is told its share of the speed again when it has changed by more than this part of it.
-constexpr double share_tolerance = 0.02;
+constexpr Duration closing_limit = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -25,32 +21,27 @@ Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
     : world_(world),
       observer_(observer),
       membership_(std::move(options.membership), world.now()),
-      description_(std::move(options.description)) {
-  if (options.pacing) {
-    pacer_.emplace(std::move(*options.pacing));
-  }
-}
+      pacing_(std::move(options.pacing)),
+      description_(std::move(options.description)) {}
 
 void Coordinator::run() {
   while (!done_) {
-    for (const Decision& decision : next_event()) {
-      carry_out(decision);
+    carry_out(next_event());
+    carry_out(membership_.time_passed(world_.now()));
+    if (pacing_) {
+      pacing_->tick();
     }
-    for (const Decision& decision : membership_.time_passed(world_.now())) {
-      carry_out(decision);
-    }
-    keep_pace();
-    stop_if_wanted();
+    stop_if_requested();
   }
-  world_.transport().close(world_.now() + farewell);
+  world_.transport().close(world_.now() + closing_limit);
 }
 
 Decisions Coordinator::next_event() {
   try {
     const TimePoint now = world_.now();
-    const TimePoint until = next_tick_ > now ? std::min(next_tick_, now + tick) : now + tick;
-    const Message message = world_.transport().receive(std::nullopt, tags::to_coordinator, until);
-    return understand(message);
+    const TimePoint next = pacing_ ? pacing_->next_tick() : TimePoint{};
+    const TimePoint until = next > now ? std::min(next, now + tick) : now + tick;
+    return decode_and_handle(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
   } catch (const TimedOut&) {
     return {};  // the tick
   } catch (const PeerLost& loss) {
@@ -58,7 +49,7 @@ Decisions Coordinator::next_event() {
   }
 }
 
-Decisions Coordinator::understand(const Message& message) {
+Decisions Coordinator::decode_and_handle(const Message& message) {
   try {
     return handle(message.from, wire::decode_to_coordinator(message.payload));
   } catch (const ProtocolError& error) {
@@ -67,15 +58,15 @@ Decisions Coordinator::understand(const Message& message) {
 }
 
 Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
-  const bool known = membership_.view() && membership_.is_present(from);
-  const Member* member = known ? membership_.view()->find(from) : nullptr;
+  const Member* member = present_member(from);
   switch (message.body_case()) {
     case wire::ToCoordinator::kJoin: return handle_join(from, message.join());
     case wire::ToCoordinator::kHeartbeat:
       if (member) {
-        observer_.heard(*member, message.heartbeat());
+        observer_.heartbeat_received(*member, message.heartbeat());
       }
-      return membership_.heard(from, message.heartbeat(), world_.now());
+      membership_.on_heartbeat(from, message.heartbeat(), world_.now());
+      return {};
     case wire::ToCoordinator::kArrived: return handle_arrival(from, message.arrived());
     case wire::ToCoordinator::kMissing:
       return membership_.missing(from, message.missing(), world_.now());
@@ -87,10 +78,10 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kLeave:
       if (member) {
         observer_.left(*member, message.leave());
-        no_longer_pace(from);
+        end_pacing_of(*member);
       }
       return membership_.left(from);
-    case wire::ToCoordinator::kStepped: return handle_step(from, message.stepped());
+    case wire::ToCoordinator::kStepped: return handle_step(from, message);
     case wire::ToCoordinator::kComplete:
       if (member) {
         stop_when_complete();
@@ -99,24 +90,20 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
-  throw ProtocolError("the coordinator was sent a control message that it has no answer to");
+  throw ProtocolError("the coordinator received a control message of an unknown kind");
 }
 
-Decisions Coordinator::handle_step(NodeId from, const wire::Stepped& stepped) {
+const Member* Coordinator::present_member(NodeId node) const {
+  const View* view = membership_.view();
+  return view && membership_.is_present(node) ? view->find(node) : nullptr;
+}
+
+Decisions Coordinator::handle_step(NodeId from, const wire::ToCoordinator& message) {
   const View* view = membership_.view();
   const Member* member = view ? view->find(from) : nullptr;
-  if (!pacer_ || !member || member->role != Role::worker) {
-    throw ProtocolError("the coordinator was told of a step, but nobody's steps are paced");
+  if (!pacing_ || !member || !pacing_->handle(*member, message)) {
+    throw ProtocolError("the coordinator received a step report of a worker that is not paced");
   }
-  const StepReport report{.round = stepped.round(),
-                          .steps = stepped.steps(),
-                          .samples = stepped.samples(),
-                          .took = from_seconds(stepped.seconds()),
-                          .meets = stepped.meets(),
-                          .communicated = from_seconds(stepped.communicated_seconds())};
-  const Paces paces = pacer_->stepped(member->rank, report, world_.now());
-  observer_.stepped(member->rank, report);
-  carry_out(paces);
   return {};
 }
 
@@ -124,9 +111,9 @@ Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived)
   if (arrived.restarts()) {
     restart_barrier_ = std::max(restart_barrier_, arrived.barrier());
   }
-  if (pacer_ && arrived.has_pacer()) {
+  if (pacing_) {
     try {
-      pacer_->load(arrived.pacer());
+      pacing_->arrived(arrived);
     } catch (const ConfigError& error) {
       return membership_.refused(error.what());
     }
@@ -134,60 +121,14 @@ Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived)
   return membership_.arrived(from, arrived.barrier());
 }
 
-/// What the pacer decides depends on reports, and on ticks that begin at the restart: on nothing that
-/// differs in a run that is resumed there.
-void Coordinator::restart_pace() {
-  next_tick_ = world_.now() + tick;
-  shares_told_.clear();
-  carry_out(pacer_->restart(world_.now()));
-}
-
-void Coordinator::keep_pace() {
-  if (!pacer_ || !membership_.view() || world_.now() < next_tick_) {
-    return;
-  }
-  next_tick_ = world_.now() + tick;
-  carry_out(pacer_->time_passed(world_.now()));
-  const PacerState state = pacer_->state();
-  observer_.paced(state);
-  tell_speed_shares(state);
-}
-
-void Coordinator::tell_speed_shares(const PacerState& state) {
-  const std::vector<double> shares = speed_shares(state);
-  shares_told_.resize(shares.size());
-  for (std::uint32_t rank = 0; rank < shares.size(); ++rank) {
-    const double change = std::abs(shares[rank] - shares_told_[rank]);
-    if (shares[rank] == 0 || change <= share_tolerance * shares[rank]) {
-      continue;
-    }
-    shares_told_[rank] = shares[rank];
-    wire::FromCoordinator message;
-    message.mutable_speed_share()->set_share(shares[rank]);
-    tell(membership_.view()->find(Role::worker, Rank{rank})->node, message);
-  }
-}
-
-void Coordinator::carry_out(const Paces& paces) {
-  for (const Pace& pace : paces) {
-    wire::FromCoordinator message;
-    message.mutable_pace()->set_round(pace.round);
-    message.mutable_pace()->set_meet_after(pace.meet_after.value_or(0));
-    message.mutable_pace()->set_step_samples(pace.step_samples);
-    tell(membership_.view()->find(Role::worker, pace.worker)->node, message);
-    observer_.pace_decided(pace, world_.now() - installed_);
-  }
-}
-
-void Coordinator::no_longer_pace(NodeId node) {
-  const Member* member = membership_.view()->find(node);
-  if (pacer_ && member->role == Role::worker) {
-    carry_out(pacer_->left(member->rank, world_.now()));
+void Coordinator::end_pacing_of(const Member& member) {
+  if (pacing_) {
+    pacing_->gone(member);
   }
 }
 
 Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
-  // Every member hears of every other from the view, but the coordinator answers before that.
+  // The view introduces the members to each other, but the coordinator answers before that.
   try {
     world_.transport().introduce(from, join.address());
   } catch (const Error& error) {
@@ -203,56 +144,38 @@ Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
   return decisions;
 }
 
-void Coordinator::carry_out(const Decision& decision) {
-  std::visit([this](const auto& decided) { act(decided); }, decision);
+void Coordinator::carry_out(const Decisions& decisions) {
+  for (const Decision& decision : decisions) {
+    std::visit([this](const auto& decided) { act(decided); }, decision);
+  }
 }
 
 void Coordinator::act(const AnswerEnquiry& answer) {
   wire::FromCoordinator message;
   *message.mutable_job() = description_;
   message.mutable_job()->set_index(answer.index);
-  tell(answer.node, message);
+  send(answer.node, message);
 }
 
 void Coordinator::act(const RefuseJoin& refusal) {
   wire::FromCoordinator message;
   *message.mutable_abort() = refusal.abort;
-  tell(refusal.node, message);
+  send(refusal.node, message);
   observer_.refused(refusal.abort.reason());
 }
 
-void Coordinator::act(const NameAbsent& absent) {
+void Coordinator::act(const ReportAbsent& absent) {
   observer_.awaiting(absent.names);
-}
-
-/// What workers begin a new job with they know without a message.
-void Coordinator::tell_first_paces() {
-  const PacerState state = pacer_->state();
-  if (state.round > 1) {
-    return;
-  }
-  for (std::uint32_t rank = 0; rank < state.workers.size(); ++rank) {
-    const PacerState::Worker& worker = state.workers[rank];
-    if (worker.reason) {
-      observer_.pace_decided({.worker = Rank{rank},
-                              .round = worker.round,
-                              .meet_after = worker.meet_after,
-                              .step_samples = worker.step_samples,
-                              .reason = *worker.reason},
-                             Duration::zero());
-    }
-  }
 }
 
 void Coordinator::act(const InstallView& install) {
   observer_.view_installed(install.view);
-  installed_ = world_.now();
-  if (pacer_) {
-    tell_first_paces();
+  if (pacing_) {
+    pacing_->view_installed(install.view);
   }
   wire::FromCoordinator message;
   *message.mutable_view() = to_wire(install.view);
-  tell_everyone(message);
+  send_to_all(message);
 }
 
 void Coordinator::act(const ReleaseBarrier& release) {
@@ -260,12 +183,12 @@ void Coordinator::act(const ReleaseBarrier& release) {
   wire::FromCoordinator message;
   message.mutable_released()->set_barrier(release.barrier);
   message.mutable_released()->set_restarts(restarts);
-  if (restarts && pacer_) {
-    *message.mutable_released()->mutable_pacer() = pacer_->memory();
+  if (restarts && pacing_) {
+    pacing_->before_restart(*message.mutable_released());
   }
-  tell_everyone(message);
-  if (restarts && pacer_) {
-    restart_pace();
+  send_to_all(message);
+  if (restarts && pacing_) {
+    pacing_->restarted();
   }
 }
 
@@ -274,14 +197,14 @@ void Coordinator::act(const DropWorker& drop) {
   to_others.mutable_dropped()->set_node(drop.member.node.value);
   to_others.mutable_dropped()->set_rank(drop.member.rank.value);
   to_others.mutable_dropped()->set_reason(drop.reason);
-  tell_everyone(to_others);
-  // Should it still be there, it must not go on by itself.
-  wire::FromCoordinator to_it;
-  to_it.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
-  to_it.mutable_abort()->set_node(drop.member.node.value);
-  to_it.mutable_abort()->set_reason("the job goes on without " + drop.reason);
-  tell(drop.member.node, to_it);
-  no_longer_pace(drop.member.node);
+  send_to_all(to_others);
+  // A worker that still runs must not go on by itself.
+  wire::FromCoordinator to_worker;
+  to_worker.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
+  to_worker.mutable_abort()->set_node(drop.member.node.value);
+  to_worker.mutable_abort()->set_reason("the job goes on without " + drop.reason);
+  send(drop.member.node, to_worker);
+  end_pacing_of(drop.member);
   observer_.dropped(drop.member, drop.reason);
 }
 
@@ -289,14 +212,14 @@ void Coordinator::act(const ExtendWait& extension) {
   wire::FromCoordinator message;
   message.mutable_more_time()->set_wait(extension.wait);
   message.mutable_more_time()->set_seconds(to_seconds(extension.more));
-  tell(extension.node, message);
+  send(extension.node, message);
 }
 
 void Coordinator::act(const EndJob& end) {
   wire::FromCoordinator message;
   *message.mutable_abort() = end.abort;
-  tell_everyone(message);
-  world_.transport().close(world_.now() + farewell);
+  send_to_all(message);
+  world_.transport().close(world_.now() + closing_limit);
   std::rethrow_exception(to_error(end.abort));
 }
 
@@ -304,7 +227,7 @@ void Coordinator::act(const JobDone& /*done*/) {
   done_ = true;
 }
 
-void Coordinator::stop_if_wanted() {
+void Coordinator::stop_if_requested() {
   const auto reason = observer_.reason_to_stop();
   if (!reason || stopping_ || !membership_.view()) {
     return;
@@ -312,10 +235,11 @@ void Coordinator::stop_if_wanted() {
   stopping_ = true;
   wire::FromCoordinator message;
   message.mutable_stop()->set_reason(*reason);
-  tell_everyone(message);
+  send_to_all(message);
 }
 
-/// The samples of the job are complete: every worker stops at once, and what is in flight is cancelled.
+/// The samples of the job are complete: every worker stops at once, and cancels its step in
+/// progress.
 void Coordinator::stop_when_complete() {
   if (complete_ || !membership_.view()) {
     return;
@@ -324,49 +248,19 @@ void Coordinator::stop_when_complete() {
   wire::FromCoordinator message;
   message.mutable_stop()->set_reason("every epoch is done");
   message.mutable_stop()->set_complete(true);
-  tell_everyone(message);
+  send_to_all(message);
 }
 
-void Coordinator::tell(NodeId node, const wire::FromCoordinator& message) {
+void Coordinator::send(NodeId node, const wire::FromCoordinator& message) {
   world_.transport().post(node, tags::from_coordinator, wire::encode(message));
 }
 
-void Coordinator::tell_everyone(const wire::FromCoordinator& message) {
+void Coordinator::send_to_all(const wire::FromCoordinator& message) {
   for (const auto& [node, join] : membership_.joins()) {
     if (membership_.is_present(node)) {
-      tell(node, message);
+      send(node, message);
     }
   }
-}
-
-std::exception_ptr to_error(const wire::Abort& abort) {
-  switch (abort.kind()) {
-    case wire::Abort::KIND_PEER_LOST:
-      return std::make_exception_ptr(PeerLost(NodeId{abort.node()}, abort.reason()));
-    case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(abort.reason()));
-    case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(abort.reason()));
-    case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(abort.reason()));
-    case wire::Abort::KIND_NOT_FINITE: return std::make_exception_ptr(NotFinite(abort.reason()));
-    default: return std::make_exception_ptr(Error(abort.reason()));
-  }
-}
-
-wire::Abort to_abort(const std::exception& error) {
-  wire::Abort abort;
-  abort.set_reason(error.what());
-  if (dynamic_cast<const ConfigError*>(&error)) {
-    abort.set_kind(wire::Abort::KIND_CONFIG);
-  } else if (dynamic_cast<const DataError*>(&error)) {
-    abort.set_kind(wire::Abort::KIND_DATA);
-  } else if (dynamic_cast<const NotFinite*>(&error)) {
-    abort.set_kind(wire::Abort::KIND_NOT_FINITE);
-  } else if (dynamic_cast<const TimedOut*>(&error)) {
-    abort.set_kind(wire::Abort::KIND_TIMED_OUT);
-  } else if (const auto* loss = dynamic_cast<const PeerLost*>(&error)) {
-    abort.set_kind(wire::Abort::KIND_PEER_LOST);
-    abort.set_node(loss->peer().value);
-  }
-  return abort;
 }
 
 }  // namespace syncopate

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "membership/coordinator.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
 namespace syncopate {
 namespace {
 
-constexpr Duration time_to_explain = std::chrono::seconds(3);
-constexpr Duration farewell = std::chrono::seconds(10);
-constexpr Duration time_to_judge = std::chrono::seconds(60);
+constexpr Duration abort_limit = std::chrono::seconds(3);
+constexpr Duration closing_limit = std::chrono::seconds(10);
+constexpr Duration answer_limit = std::chrono::seconds(60);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -54,15 +53,15 @@ void decline(World& world, const std::exception& why) {
   wire::ToCoordinator message;
   *message.mutable_abort() = to_abort(why);
   post_to_coordinator(world.transport(), message);
-  world.transport().close(world.now() + farewell);
+  world.transport().close(world.now() + closing_limit);
 }
 
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       changed_(world.make_event()),
-      beat_now_(world.make_event()),
-      stop_asked_(world.make_event()) {
+      heartbeat_now_(world.make_event()),
+      stop_requested_(world.make_event()) {
   options_.join.set_address(world.transport().address());
 }
 
@@ -73,11 +72,11 @@ MemberLink::~MemberLink() {
 const View& MemberLink::join() {
   wire::ToCoordinator message;
   *message.mutable_join() = options_.join;
-  tell(message);
-  ear_ = world_.spawn("control", [this] { listen(); });
-  heart_ = world_.spawn("heartbeat", [this] { beat(); });
-  wait_until([this] { return received_view_.has_value(); });
-  view_ = *received_view_;
+  send(message);
+  receive_loop_ = world_.spawn("control", [this] { receive(); });
+  heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
+  wait_until([this] { return state_.view().has_value(); });
+  view_ = *state_.view();
   for (const Member& member : view_.members) {
     if (member.node != world_.transport().self()) {
       world_.transport().introduce(member.node, member.address);
@@ -85,13 +84,15 @@ const View& MemberLink::join() {
   }
   const std::scoped_lock lock(mutex_);
   introduced_ = true;
-  std::for_each(dropped_.begin(), dropped_.end(), [this](const auto& gone) { give_up(gone); });
+  for (const wire::Dropped& worker : state_.dropped()) {
+    give_up(worker);
+  }
   return view_;
 }
 
-/// The node may hang in the middle of a message; whoever waits for the rest must not.
-void MemberLink::give_up(const wire::Dropped& gone) {
-  world_.transport().give_up(NodeId{gone.node()});
+/// The worker may hang in the middle of a message; a task that waits for the rest of it must not.
+void MemberLink::give_up(const wire::Dropped& worker) {
+  world_.transport().give_up(NodeId{worker.node()});
 }
 
 void MemberLink::set_status(const wire::Heartbeat& status) {
@@ -101,17 +102,17 @@ void MemberLink::set_status(const wire::Heartbeat& status) {
 
 std::optional<std::string> MemberLink::stop_reason() const {
   const std::scoped_lock lock(mutex_);
-  return stop_reason_;
+  return state_.stop_reason();
 }
 
 bool MemberLink::job_is_complete() const {
   const std::scoped_lock lock(mutex_);
-  return complete_;
+  return state_.is_complete();
 }
 
 bool MemberLink::sleep_unless_stopped(TimePoint when) {
   while (world_.now() < when && !stop_reason()) {
-    stop_asked_->wait(when);
+    stop_requested_->wait(when);
   }
   return !stop_reason();
 }
@@ -119,30 +120,29 @@ bool MemberLink::sleep_unless_stopped(TimePoint when) {
 void MemberLink::report_complete() {
   wire::ToCoordinator message;
   message.mutable_complete();
-  tell(message);
+  send(message);
 }
 
 std::optional<double> MemberLink::speed_share() const {
   const std::scoped_lock lock(mutex_);
-  return speed_share_;
+  return state_.speed_share();
 }
 
 void MemberLink::check() const {
   const std::scoped_lock lock(mutex_);
-  if (ended_) {
-    std::rethrow_exception(ended_);
+  if (state_.ended()) {
+    std::rethrow_exception(state_.ended());
   }
 }
 
 std::vector<wire::Dropped> MemberLink::take_dropped() {
   const std::scoped_lock lock(mutex_);
-  const std::size_t told = std::exchange(taken_, dropped_.size());
-  return {dropped_.begin() + static_cast<std::ptrdiff_t>(told), dropped_.end()};
+  return state_.take_dropped();
 }
 
 void MemberLink::barrier() {
   const std::uint64_t mine = arrive();
-  wait_until([this, mine] { return released_ >= mine; });
+  wait_until([this, mine] { return state_.released() >= mine; });
 }
 
 wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pacer,
@@ -157,17 +157,17 @@ wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pa
   do {
     known = lost().size();
     on_loss();
-    wait_until([&] { return released_ >= mine || dropped_.size() > known; });
+    wait_until([&] { return state_.released() >= mine || state_.dropped().size() > known; });
   } while (lost().size() > known);
   const std::scoped_lock lock(mutex_);
-  return released_pacer_;
+  return state_.pacer();
 }
 
 std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
   wire::ToCoordinator message;
   *message.mutable_arrived() = arrived;
   message.mutable_arrived()->set_barrier(++barriers_);
-  tell(message);
+  send(message);
   return barriers_;
 }
 
@@ -185,48 +185,18 @@ void MemberLink::wait_until(const std::function<bool()>& ready) {
 void MemberLink::report(const wire::Evaluation& evaluation) {
   wire::ToCoordinator message;
   *message.mutable_evaluation() = evaluation;
-  tell(message);
+  send(message);
 }
 
 void MemberLink::report(const wire::Checkpoint& checkpoint) {
   wire::ToCoordinator message;
   *message.mutable_checkpoint() = checkpoint;
-  tell(message);
-}
-
-void MemberLink::report(const StepReport& report) {
-  wire::ToCoordinator message;
-  wire::Stepped& stepped = *message.mutable_stepped();
-  stepped.set_round(report.round);
-  stepped.set_steps(report.steps);
-  stepped.set_samples(report.samples);
-  stepped.set_seconds(to_seconds(report.took));
-  stepped.set_meets(report.meets);
-  stepped.set_communicated_seconds(to_seconds(report.communicated));
-  tell(message);
-}
-
-PaceOrder MemberLink::order() const {
-  const std::scoped_lock lock(mutex_);
-  return order_;
-}
-
-/// Orders come in the order in which they were given; one without a meeting leaves the last in force.
-void MemberLink::follow(const wire::Pace& pace) {
-  order_.step_samples = pace.step_samples();
-  if (pace.meet_after() > 0) {
-    order_.round = pace.round();
-    order_.meet_after = pace.meet_after();
-  }
+  send(message);
 }
 
 std::vector<Rank> MemberLink::lost() const {
   const std::scoped_lock lock(mutex_);
-  std::vector<Rank> ranks;
-  for (const wire::Dropped& gone : dropped_) {
-    ranks.push_back(Rank{gone.rank()});
-  }
-  return ranks;
+  return state_.lost();
 }
 
 Duration MemberLink::report_wait(const LongWait& wait) {
@@ -240,18 +210,18 @@ Duration MemberLink::report_wait(const LongWait& wait) {
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
-  tell(message);
-  report->answered->wait(world_.now() + time_to_judge);
+  send(message);
+  report->answered->wait(world_.now() + answer_limit);
   const std::scoped_lock lock(mutex_);
   unanswered_.erase(missing.wait());
   if (!report->more) {
     throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
-                               to_seconds(time_to_judge), missing.operation()));
+                               to_seconds(answer_limit), missing.operation()));
   }
   return *report->more;
 }
 
-/// To a report that has been given up nothing is to be said.
+/// An answer to a report that was given up has no effect.
 void MemberLink::extend(const wire::MoreTime& answer) {
   const auto report = unanswered_.find(answer.wait());
   if (report != unanswered_.end()) {
@@ -268,7 +238,7 @@ void MemberLink::finished() {
 
 bool MemberLink::all_finished() const {
   const std::scoped_lock lock(mutex_);
-  return last_barrier_ && released_ >= *last_barrier_;
+  return last_barrier_ && state_.released() >= *last_barrier_;
 }
 
 bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
@@ -285,13 +255,12 @@ bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
 void MemberLink::fail(const std::exception& error) {
   const std::exception_ptr original = std::current_exception();
   wire::ToCoordinator message;
-  // Who was lost, and why, the coordinator finds out by itself.
+  // The coordinator finds out by itself which peer was lost, and why.
   if (!dynamic_cast<const PeerLost*>(&error)) {
     *message.mutable_abort() = to_abort(error);
-    tell(message);
+    send(message);
   }
-  world_.sleep_for(
-      time_to_explain);  // the answer cancels the node, and so ends this with its error
+  world_.sleep_for(abort_limit);  // the answer cancels the node, and so ends this with its error
   std::rethrow_exception(original);
 }
 
@@ -302,8 +271,8 @@ void MemberLink::leave(const wire::Leave& leave) {
   }
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
-  tell(message);
-  world_.transport().close(world_.now() + farewell);
+  send(message);
+  world_.transport().close(world_.now() + closing_limit);
   end_tasks();
 }
 
@@ -312,14 +281,14 @@ void MemberLink::end_tasks() {
     const std::scoped_lock lock(mutex_);
     leaving_ = true;
   }
-  if (heart_ || ear_) {
+  if (heartbeat_task_ || receive_loop_) {
     world_.cancel(std::make_exception_ptr(Cancelled("this member has left its job")));
   }
-  heart_.reset();
-  ear_.reset();
+  heartbeat_task_.reset();
+  receive_loop_.reset();
 }
 
-void MemberLink::beat() {
+void MemberLink::send_heartbeats() {
   try {
     for (;;) {
       wire::ToCoordinator message;
@@ -328,16 +297,16 @@ void MemberLink::beat() {
         *message.mutable_heartbeat() = status_;
       }
       message.mutable_heartbeat()->set_progress(progress_);
-      tell(message);
-      beat_now_->wait(world_.now() + options_.heartbeat_every);
+      send(message);
+      heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }
   } catch (const Error&) {
-    // The node was cancelled: `listen` or `end_tasks` did it and told why.
+    // `receive` or `end_tasks` has cancelled the node, with the reason.
     return;
   }
 }
 
-void MemberLink::listen() {
+void MemberLink::receive() {
   try {
     for (;;) {
       const Message message =
@@ -361,7 +330,7 @@ void MemberLink::listen() {
 void MemberLink::end_job(const std::exception_ptr& why) {
   {
     const std::scoped_lock lock(mutex_);
-    ended_ = ended_ ? ended_ : why;
+    state_.end(why);
   }
   world_.cancel(why);
 }
@@ -369,50 +338,41 @@ void MemberLink::end_job(const std::exception_ptr& why) {
 void MemberLink::handle(const wire::FromCoordinator& message) {
   {
     const std::scoped_lock lock(mutex_);
+    state_.apply(message);
     switch (message.body_case()) {
-      case wire::FromCoordinator::kView: received_view_ = from_wire(message.view()); break;
-      case wire::FromCoordinator::kReleased: pass(message.released()); break;
-      case wire::FromCoordinator::kPace: follow(message.pace()); break;
-      case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
-      case wire::FromCoordinator::kStop:
-        stop_reason_ = message.stop().reason();
-        complete_ = complete_ || message.stop().complete();
-        break;
+      case wire::FromCoordinator::kPace: dispatch(message); break;
       case wire::FromCoordinator::kMoreTime: extend(message.more_time()); break;
-      case wire::FromCoordinator::kAbort:
-        ended_ = to_error(message.abort());
-        world_.cancel(ended_);
-        break;
+      case wire::FromCoordinator::kAbort: world_.cancel(state_.ended()); break;
       case wire::FromCoordinator::kDropped:
-        dropped_.push_back(message.dropped());
         if (introduced_) {
           give_up(message.dropped());
         }
         break;
-      case wire::FromCoordinator::kJob:
-      case wire::FromCoordinator::BODY_NOT_SET:
-        throw ProtocolError("the coordinator sent a control message that nobody asked for");
+      default: break;
     }
   }
   changed_->notify();
   if (message.released().restarts()) {
-    beat_now_->notify();  // from here on as in a run that is resumed
+    heartbeat_now_->notify();  // from here on as in a run that is resumed
   }
   if (message.has_stop()) {
-    stop_asked_->notify();
+    stop_requested_->notify();
   }
 }
 
-/// What was said of the pace before a restart is not said in a run that is resumed there.
-void MemberLink::pass(const wire::Released& released) {
-  released_ = released.barrier();
-  if (released.restarts()) {
-    released_pacer_ = released.pacer();
-    speed_share_.reset();
+void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {
+  const std::scoped_lock lock(mutex_);
+  handlers_[kind] = std::move(handler);
+}
+
+void MemberLink::dispatch(const wire::FromCoordinator& message) const {
+  const auto handler = handlers_.find(message.body_case());
+  if (handler != handlers_.end() && handler->second) {
+    handler->second(message);
   }
 }
 
-void MemberLink::tell(const wire::ToCoordinator& message) {
+void MemberLink::send(const wire::ToCoordinator& message) {
   post_to_coordinator(world_.transport(), message);
 }
 

@@ -17,22 +17,11 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
-std::string cannot_join(const Places::Wish& wish, const std::string& objection) {
-  return fmt::format("{} cannot join: {}", wish.who(), objection);
-}
-
-template <class Message>
-Places::Wish wish_of(const Message& message, std::optional<std::uint32_t> index) {
-  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
-}
-
-/// Failures that no other worker is spared.
+/// Failures that every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
   return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
          kind == wire::Abort::KIND_NOT_FINITE;
 }
-
-constexpr const char* too_late = "the job has already started";
 
 }  // namespace
 
@@ -40,87 +29,51 @@ Membership::Membership(Options options, TimePoint now)
     : options_(std::move(options)),
       started_(now),
       reminded_(now),
-      places_({.workers = options_.workers,
-               .servers = options_.servers,
-               .evaluators = options_.evaluators}),
-      judge_(options_.waits) {}
+      admission_({.slots = {.workers = options_.workers,
+                            .servers = options_.servers,
+                            .evaluators = options_.evaluators},
+                  .agreement = options_.agreement}),
+      liveness_(options_.silence),
+      wait_policy_(options_.waits) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
-  if (ended_ || refused_.contains(node)) {
+  if (ended_ || admission_.was_refused(node)) {
     return {};
   }
-  if (enquiry.role() == wire::ROLE_UNKNOWN) {
-    return {AnswerEnquiry{node, 0}};
+  const Admission::Answer answer = admission_.enquired(node, enquiry);
+  if (answer.refusal) {
+    return refuse(node, wire::Abort::KIND_CONFIG, *answer.refusal);
   }
-  if (const auto join = joins_.find(node); join != joins_.end()) {
-    return {AnswerEnquiry{node, join->second.index()}};
-  }
-  const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
-  const Places::Wish wish = wish_of(enquiry, index);
-  const std::optional<std::string> late = view_ ? std::optional(too_late) : std::nullopt;
-  const auto objection = late ? late : places_.objection_to(node, wish);
-  if (objection) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
-  }
-  return {AnswerEnquiry{node, places_.take(node, wish)}};
+  return {AnswerEnquiry{node, answer.index}};
 }
 
 Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now) {
-  if (ended_ || refused_.contains(node)) {
+  if (ended_ || admission_.was_refused(node)) {
     return {};
   }
-  const Places::Wish wish = wish_of(join, join.index());
-  if (const auto objection = objection_to(node, join)) {
-    return refuse(node, wire::Abort::KIND_CONFIG, cannot_join(wish, *objection));
+  const Admission::Answer answer = admission_.joined(node, join);
+  if (answer.refusal) {
+    return refuse(node, wire::Abort::KIND_CONFIG, *answer.refusal);
   }
-  places_.take(node, wish);
-  places_.fill(node);
-  joins_.emplace(node, join);
-  lives_.emplace(node, Life{now, {}, AdaptiveLimit(options_.silence)});
+  liveness_.joined(node, now);
   if (join.role() == wire::ROLE_WORKER) {
-    judge_.joined(node, now);
+    wait_policy_.joined(node, now);
   }
-  if (!places_.all_filled()) {
+  if (!admission_.is_complete()) {
     return {};
   }
   install_view();
   return {InstallView{*view_}};
 }
 
-std::optional<std::string> Membership::objection_to(NodeId node, const wire::Join& join) const {
-  if (view_) {
-    return too_late;
-  }
-  if (joins_.contains(node)) {
-    return "it has joined before";
-  }
-  if (const auto objection = places_.objection_to(node, wish_of(join, join.index()))) {
-    return objection;
-  }
-  if (!options_.agreement.empty() && join.agreement() != options_.agreement) {
-    return fmt::format("it runs \"{}\", but this job is \"{}\"", join.agreement(),
-                       options_.agreement);
-  }
-  for (const auto& [other_node, other] : joins_) {
-    if (other.agreement() != join.agreement()) {
-      return fmt::format("it runs \"{}\", but {} runs \"{}\"", join.agreement(),
-                         place_name(other.role(), other.index()), other.agreement());
-    }
-  }
-  return std::nullopt;
-}
-
 Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason) {
-  refused_.insert(node);
-  if (!joins_.contains(node)) {
-    places_.give_back(node);
-  }
+  admission_.refuse(node);
   return {RefuseJoin{node, abort_of(kind, reason, node)}};
 }
 
 void Membership::install_view() {
   View view{.number = 1, .members = {}};
-  for (const auto& [node, join] : joins_) {
+  for (const auto& [node, join] : joins()) {
     view.members.push_back({
         .node = node,
         .role = role_from_wire(join.role()),
@@ -136,22 +89,12 @@ void Membership::install_view() {
     return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);
   });
   view_ = std::move(view);
+  admission_.close();
 }
 
-bool Membership::is_present(NodeId node) const {
-  const auto life = lives_.find(node);
-  return life != lives_.end() && life->second.standing == Standing::present;
-}
-
-Decisions Membership::heard(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
-  const auto life = lives_.find(node);
-  if (life != lives_.end()) {
-    life->second.silence.observed(now - life->second.last_heard);
-    life->second.last_heard = now;
-    life->second.last = heartbeat;
-    judge_.heard(node, heartbeat, now);
-  }
-  return {};
+void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
+  liveness_.on_heartbeat(node, heartbeat, now);
+  wait_policy_.on_heartbeat(node, heartbeat, now);
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
@@ -168,7 +111,7 @@ Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
   return {ReleaseBarrier{barrier}};
 }
 
-/// Releases the barriers at which none but those who are gone were missing.
+/// Releases the barriers at which only workers that are gone were missing.
 Decisions Membership::release_complete() {
   Decisions decisions;
   for (auto barrier = barriers_.begin(); barrier != barriers_.end();) {
@@ -193,11 +136,12 @@ Decisions Membership::missing(NodeId reporter, const wire::Missing& report, Time
   if (ended_ || !is_present(reporter)) {
     return {};
   }
-  const WaitJudge::Verdict verdict = judge_.judge({.from = reporter,
-                                                   .awaited = nodes_of(report),
-                                                   .waited = from_seconds(report.waited_seconds()),
-                                                   .limit = from_seconds(report.limit_seconds())},
-                                                  now);
+  const WaitPolicy::Verdict verdict =
+      wait_policy_.decide({.from = reporter,
+                           .awaited = nodes_of(report),
+                           .waited = from_seconds(report.waited_seconds()),
+                           .limit = from_seconds(report.limit_seconds())},
+                          now);
   if (verdict.more) {
     return {ExtendWait{reporter, report.wait(), *verdict.more}};
   }
@@ -230,9 +174,9 @@ std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
                      report.usual_seconds(), signs.empty() ? "" : " for ", fmt::join(signs, "; "));
 }
 
-/// Where workers do not synchronize with each other, one that is missing without a sign of hanging may be innocent:
-/// the server waits for it, too.
-Decisions Membership::go_on_or_end_without(const WaitJudge::Verdict& verdict,
+/// If workers do not synchronize with each other, a missing worker that does not hang may be
+/// innocent: it may wait for the server itself.
+Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
                                            const std::string& reason) {
   const std::vector<NodeId>& missing = verdict.missing;
   if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
@@ -253,8 +197,9 @@ Decisions Membership::refused(const std::string& reason) {
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
   const std::string reason = fmt::format("{}: {}", name_of(node), abort.reason());
-  if (!joins_.contains(node)) {
-    return ended_ || refused_.contains(node) ? Decisions{} : refuse(node, abort.kind(), reason);
+  if (!joins().contains(node)) {
+    return ended_ || admission_.was_refused(node) ? Decisions{}
+                                                  : refuse(node, abort.kind(), reason);
   }
   if (concerns_all(abort.kind()) && is_present(node)) {
     return end(abort.kind(), reason, node);
@@ -263,14 +208,12 @@ Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
 }
 
 Decisions Membership::lost(NodeId node, TimePoint now) {
-  if (!joins_.contains(node)) {
-    places_.give_back(node);
-  }
+  admission_.lost(node);
   return go_on_or_end(wire::Abort::KIND_PEER_LOST,
                       fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
 }
 
-/// What the loss of a member means; that of one who has left already means nothing.
+/// Decides about the loss of a member. The loss of one that has left already has no effect.
 Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& reason,
                                    NodeId culprit) {
   if (ended_ || !is_present(culprit)) {
@@ -286,11 +229,11 @@ bool Membership::may_drop(NodeId node) const {
   }
   const auto workers = view_->workers();
   return std::any_of(workers.begin(), workers.end(), [&](const Member& other) {
-    return other.node != node && lives_.at(other.node).standing != Standing::dropped;
+    return other.node != node && !liveness_.was_dropped(other.node);
   });
 }
 
-/// Those who have been dropped already are nobody's concern.
+/// Workers that were dropped before do not count.
 bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
   return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [this](NodeId node) {
     return !is_present(node) || may_drop(node);
@@ -299,25 +242,24 @@ bool Membership::may_drop(const std::vector<NodeId>& nodes) const {
 
 Decisions Membership::drop(NodeId node, const std::string& reason) {
   Decisions decisions{DropWorker{*view_->find(node), reason}};
-  for (Decision& consequence : go_on_without(node, Standing::dropped)) {
+  for (Decision& consequence : go_on_without(node, Liveness::Standing::dropped)) {
     decisions.push_back(std::move(consequence));
   }
   return decisions;
 }
 
 Decisions Membership::left(NodeId node) {
-  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Standing::left);
+  return ended_ || !is_present(node) ? Decisions{} : go_on_without(node, Liveness::Standing::left);
 }
 
-Decisions Membership::go_on_without(NodeId node, Standing standing) {
-  lives_.at(node).standing = standing;
-  judge_.gone(node);
+Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
+  liveness_.gone(node, standing);
+  wait_policy_.gone(node);
   if (!view_) {
     return {};
   }
   Decisions decisions = release_complete();
-  ended_ = std::none_of(lives_.begin(), lives_.end(),
-                        [this](const auto& entry) { return is_present(entry.first); });
+  ended_ = !liveness_.any_present();
   if (ended_) {
     decisions.push_back(JobDone{});
   }
@@ -326,13 +268,11 @@ Decisions Membership::go_on_without(NodeId node, Standing standing) {
 
 Decisions Membership::time_passed(TimePoint now) {
   Decisions decisions = gathering_passed(now);
-  for (const auto& [node, life] : lives_) {
-    if (now - life.last_heard > life.silence.limit()) {
-      const std::string reason =
-          fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
-      for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
-        decisions.push_back(std::move(decision));
-      }
+  for (const NodeId node : liveness_.silent(now)) {
+    const std::string reason =
+        fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
+    for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
+      decisions.push_back(std::move(decision));
     }
   }
   return decisions;
@@ -345,13 +285,13 @@ Decisions Membership::gathering_passed(TimePoint now) {
   if (now - started_ > options_.gathering) {
     return end(wire::Abort::KIND_TIMED_OUT,
                fmt::format("after {:.0f} s there is still no sign of {}",
-                           to_seconds(options_.gathering), places_.absent()));
+                           to_seconds(options_.gathering), admission_.absent()));
   }
   if (now - reminded_ < options_.remind_every) {
     return {};
   }
   reminded_ = now;
-  return {NameAbsent{places_.absent()}};
+  return {ReportAbsent{admission_.absent()}};
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
@@ -363,15 +303,8 @@ Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, Nod
 }
 
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
-  const auto life = lives_.find(node);
-  if (life == lives_.end()) {
-    return "never heard";
-  }
-  const wire::Heartbeat& last = life->second.last;
-  const std::string sign = fmt::format(
-      "last heard {:.1f} s ago, in {} of step {}", to_seconds(now - life->second.last_heard),
-      last.phase().empty() ? "start-up" : last.phase(), last.step());
-  const StepWatch* const watch = judge_.watch(node);
+  const std::string sign = liveness_.last_sign(node, now);
+  const StepWatch* const watch = wait_policy_.watch(node);
   if (watch == nullptr || !watch->hangs(now)) {
     return sign;
   }
@@ -380,7 +313,7 @@ std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
 }
 
 std::string Membership::name_of(NodeId node) const {
-  const std::string name = places_.who_is(node);
+  const std::string name = admission_.holder_name(node);
   return name.empty() ? fmt::format("node {}", node.value) : name;
 }
 

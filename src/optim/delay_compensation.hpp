@@ -3,17 +3,17 @@
 #include <cstddef>
 #include <span>
 
-#include "optim/optimizer_state.hpp"
-#include "optim/rule_memory.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 
-/// Delay-compensated asynchronous SGD (Zheng et al. 2017): what a gradient g, computed at parameters
-/// w_bak, would about be at those of today, w. Equation 10, elementwise:
+/// Delay-compensated asynchronous SGD (Zheng et al. 2017): approximates the gradient at the
+/// present parameters w from a gradient g that was computed at w_bak. Equation 10, elementwise:
 ///
 ///     g + λ_t · g² · (w − w_bak)
 ///
-/// with λ_t = λ, or, where `adaptive`, λ / √(m_t + 1e-7), m_t = 0.95 · m_{t−1} + 0.05 · g², m_0 = 0.
+/// with λ_t = λ, or, if `adaptive`, λ_t = λ / √(m_t + 1e-7), m_0 = 0 and
+/// m_t = 0.95 · m_{t−1} + 0.05 · g².
 ///
 /// Thread: one at a time.
 class DelayCompensation {

@@ -14,9 +14,13 @@ struct ValueRange {
   friend bool operator==(const ValueRange&, const ValueRange&) = default;
 };
 
-/// The values of one shard, where `count` values are divided among `shards` in order. Sizes differ by
-/// at most one; with more shards than values some are empty.
-ValueRange range_of_shard(std::size_t count, std::uint32_t shard, std::uint32_t shards);
+/// The values of one shard, where `count` values are divided among `shards` in order. The sizes of
+/// two shards differ by one at most; with more shards than values some are empty.
+inline ValueRange range_of_shard(std::size_t count, std::uint32_t shard, std::uint32_t shards) {
+  const std::size_t first = count * shard / shards;
+  const std::size_t end = count * (shard + 1) / shards;
+  return {first, end - first};
+}
 
 template <class Value>
 std::span<Value> part(std::span<Value> values, ValueRange range) {

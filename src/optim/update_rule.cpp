@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "kernels/optimizer_steps.hpp"
-#include "optim/rule_memory.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 namespace {
@@ -60,7 +60,7 @@ class Sgd final : public Rule {
   void step(const StepBlock& block, ValueRange) override { sgd_step(block, rate()); }
 };
 
-/// Heavy ball and Nesterov's. That the velocity begins at 0 makes it the gradient at the first step.
+/// Heavy ball and Nesterov's. The velocity begins at 0, so it is the gradient at the first step.
 class Momentum final : public Rule {
  public:
   Momentum(const RuleSpec& spec, std::size_t values)

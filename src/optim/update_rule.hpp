@@ -7,24 +7,25 @@
 #include <string>
 #include <string_view>
 
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 
-/// An optimizer by name; what it has no use for, such as the momentum of Adam, is ignored.
+/// An optimizer by name; it ignores hyperparameters that it does not have, such as the momentum of
+/// Adam.
 struct RuleSpec {
   std::string name;  ///< one of `update_rule_names()`
   double momentum = 0.9;
-  double weight_decay = 0;          ///< added to the gradient; with adamw taken off the parameters
-  double beta1 = 0.9;               ///< of adam and adamw
-  double beta2 = 0.999;             ///< likewise
-  double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
+  double weight_decay = 0;  ///< added to the gradient; with adamw, subtracted from the parameters
+  double beta1 = 0.9;       ///< of adam and adamw
+  double beta2 = 0.999;     ///< of adam and adamw
+  double alpha = 0.99;      ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon{};  ///< empty: torch's, 1e-8, with adagrad 1e-10
 };
 
 /// An optimizer over a contiguous range of parameters, as a server applies it.
 ///
-/// It computes what torch.optim's of the same name does with the same hyperparameters, rounding
+/// It computes the same as torch.optim's of this name with the same hyperparameters, rounding
 /// each operation to float32, with the same bits on every CPU; plain SGD without weight decay is
 /// `values -= rate * (scale * gradient)`.
 ///
@@ -41,10 +42,10 @@ class UpdateRule {
   virtual void apply(std::size_t first, std::span<float> values, std::span<const float> gradient,
                      float scale) = 0;
 
-  /// All that the rule remembers, under the names that libtorch's optimizers use.
+  /// The rule's state, under the names that libtorch's optimizers use.
   virtual OptimizerState state() const = 0;
-  /// Goes on as the rule did that `state` was taken from; an empty one is that before the first step.
-  /// Errors: DataError, when it is that of another rule or range; nothing has changed then.
+  /// Continues as the rule whose state this is. An empty state is that before the first step.
+  /// Errors: DataError, for the state of another rule or range; the rule is unchanged then.
   virtual void load(const OptimizerState& state) = 0;
 };
 

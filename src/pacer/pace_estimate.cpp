@@ -16,18 +16,18 @@ constexpr Duration least_margin = std::chrono::milliseconds(1);
 
 }  // namespace
 
-void PaceEstimate::heard(std::uint32_t samples, Duration took) {
+void PaceEstimate::observe(std::uint32_t samples, Duration took) {
   if (samples == 0) {
     return;
   }
   const double seconds = to_seconds(took) / samples;
   if (is_outlier(seconds)) {
-    if (!std::exchange(last_left_out_, true)) {
+    if (!std::exchange(last_ignored_, true)) {
       return;
     }
     recent_.clear();
   }
-  last_left_out_ = false;
+  last_ignored_ = false;
   follow(seconds);
 }
 
@@ -36,18 +36,20 @@ Duration PaceEstimate::margin(std::uint32_t samples) const {
   return std::max(from_seconds(2 * deviation), least_margin);
 }
 
-PaceEstimate::Memory PaceEstimate::memory() const {
-  return {.mean = mean_,
-          .spread = spread_,
-          .recent = {recent_.begin(), recent_.end()},
-          .last_left_out = last_left_out_};
+wire::PacerMemory::Estimate PaceEstimate::memory() const {
+  wire::PacerMemory::Estimate memory;
+  memory.set_mean(mean_);
+  memory.set_spread(spread_);
+  memory.mutable_recent()->Add(recent_.begin(), recent_.end());
+  memory.set_last_left_out(last_ignored_);
+  return memory;
 }
 
-void PaceEstimate::load(const Memory& memory) {
-  mean_ = memory.mean;
-  spread_ = memory.spread;
-  recent_.assign(memory.recent.begin(), memory.recent.end());
-  last_left_out_ = memory.last_left_out;
+void PaceEstimate::load(const wire::PacerMemory::Estimate& memory) {
+  mean_ = memory.mean();
+  spread_ = memory.spread();
+  recent_.assign(memory.recent().begin(), memory.recent().end());
+  last_ignored_ = memory.last_left_out();
 }
 
 double PaceEstimate::median() const {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "pacer/round_time.hpp"
+#include "pacer/round_plan.hpp"
 
 namespace syncopate {
 namespace {
@@ -17,32 +17,15 @@ void require(bool holds, Rank worker, const std::string& complaint) {
   }
 }
 
-wire::PacerMemory::Estimate to_wire(const PaceEstimate::Memory& memory) {
-  wire::PacerMemory::Estimate estimate;
-  estimate.set_mean(memory.mean);
-  estimate.set_spread(memory.spread);
-  estimate.mutable_recent()->Add(memory.recent.begin(), memory.recent.end());
-  estimate.set_last_left_out(memory.last_left_out);
-  return estimate;
-}
-
-PaceEstimate::Memory from_wire(const wire::PacerMemory::Estimate& estimate) {
-  return {.mean = estimate.mean(),
-          .spread = estimate.spread(),
-          .recent = {estimate.recent().begin(), estimate.recent().end()},
-          .last_left_out = estimate.last_left_out()};
-}
-
-/// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
-constexpr int in_time = 100;
-
 }  // namespace
 
 Pacer::Pacer(Options options)
-    : options_(std::move(options)), round_(options_.done + 1), round_time_(options_.round_time) {
-  if (round_time_ && *round_time_ <= Duration::zero()) {
+    : options_(std::move(options)),
+      round_(options_.done + 1),
+      plan_({.round_time = options_.round_time, .overlap = options_.overlap}) {
+  if (options_.round_time && *options_.round_time <= Duration::zero()) {
     throw ConfigError(fmt::format("--round-time {:g}: expected `auto` or a number above 0",
-                                  to_seconds(*round_time_)));
+                                  to_seconds(*options_.round_time)));
   }
   if (options_.margin && *options_.margin < Duration::zero()) {
     throw ConfigError(fmt::format("--pacing-margin {:g}: expected `auto` or a number from 0",
@@ -52,19 +35,19 @@ Pacer::Pacer(Options options)
     if (size == 0) {
       throw ConfigError("batch size 0: expected at least 1 on every worker");
     }
-    workers_.push_back(newcomer(size));
+    workers_.push_back(new_worker(size));
   }
 }
 
-Pacer::Worker Pacer::newcomer(std::uint32_t batch_size) const {
+Pacer::Worker Pacer::new_worker(std::uint32_t batch_size) const {
   const FirstPace first = first_pace(options_.rule, batch_size);
   Worker worker{.round = round_,
-                .told = first.meet_after,
+                .sync_after = first.sync_after,
                 .batch_size = batch_size,
                 .step_samples = first.step_samples,
-                .in_hand = first.step_samples,
-                .begun = now_};
-  if (first.meet_after) {
+                .current_samples = first.step_samples,
+                .step_began = now_};
+  if (first.sync_after) {
     worker.reason = PaceReason::first_round;
   }
   return worker;
@@ -78,13 +61,13 @@ Paces Pacer::stepped(Rank rank, const StepReport& report, TimePoint now) {
     return {};
   }
   expect_possible(rank, report);
-  see(now);
-  take(worker, report);
+  advance_to(now);
+  record(worker, report);
   return decide();
 }
 
 Paces Pacer::left(Rank rank, TimePoint now) {
-  see(now);
+  advance_to(now);
   workers_.at(rank.value).present = false;
   return decide();
 }
@@ -94,28 +77,27 @@ Paces Pacer::joined(Rank rank, TimePoint now) {
     throw InternalError(fmt::format("worker {} joined, but is there already, or none of {}",
                                     rank.value, workers_.size()));
   }
-  see(now);
+  advance_to(now);
   Worker& worker = workers_[rank.value];
-  worker = newcomer(worker.batch_size);
+  worker = new_worker(worker.batch_size);
   return decide();
 }
 
 Paces Pacer::time_passed(TimePoint now) {
-  see(now);
+  advance_to(now);
   return decide();
 }
 
 Paces Pacer::restart(TimePoint now) {
-  see(now);
-  base_.reset();
-  end_.reset();
+  advance_to(now);
+  plan_.restart();
   for (Worker& worker : workers_) {
     worker.round = round_;
     worker.steps = 0;
-    worker.begun = now_;
-    worker.in_hand = worker.step_samples;
-    if (worker.heard) {
-      worker.told.reset();
+    worker.step_began = now_;
+    worker.current_samples = worker.step_samples;
+    if (worker.reported) {
+      worker.sync_after.reset();
     }
   }
   return decide();
@@ -125,12 +107,12 @@ wire::PacerMemory Pacer::memory() const {
   wire::PacerMemory memory;
   for (const Worker& worker : workers_) {
     wire::PacerMemory::Worker& kept = *memory.add_workers();
-    kept.set_heard(worker.heard);
+    kept.set_heard(worker.reported);
     kept.set_step_samples(worker.step_samples);
-    *kept.mutable_estimate() = to_wire(worker.estimate.memory());
+    *kept.mutable_estimate() = worker.estimate.memory();
   }
-  *memory.mutable_synchronization() = to_wire(meetings_.memory());
-  memory.set_round_time(round_time_.value_or(Duration::zero()).count());
+  *memory.mutable_synchronization() = plan_.synchronizations().memory();
+  memory.set_round_time(plan_.round_time().value_or(Duration::zero()).count());
   return memory;
 }
 
@@ -142,17 +124,14 @@ void Pacer::load(const wire::PacerMemory& memory) {
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
     const wire::PacerMemory::Worker& kept = memory.workers(static_cast<int>(rank));
     Worker& worker = workers_[rank];
-    worker.heard = kept.heard();
+    worker.reported = kept.heard();
     worker.step_samples = kept.step_samples();
-    worker.estimate.load(from_wire(kept.estimate()));
+    worker.estimate.load(kept.estimate());
   }
-  meetings_.load(from_wire(memory.synchronization()));
-  if (memory.round_time() > 0 && !options_.round_time) {
-    round_time_ = Duration(memory.round_time());
-  }
+  plan_.load(memory.synchronization(), Duration(memory.round_time()));
 }
 
-void Pacer::see(TimePoint now) {
+void Pacer::advance_to(TimePoint now) {
   now_ = std::max(now_, now);
 }
 
@@ -165,23 +144,24 @@ void Pacer::expect_possible(Rank rank, const StepReport& report) const {
                       report.steps));
   require(report.took >= Duration::zero() && report.communicated >= Duration::zero(), rank,
           "a duration is negative");
-  require(!report.meets || report.round == round_, rank,
-          fmt::format("it meets in round {}, but round {} is not complete", report.round, round_));
+  require(!report.synchronizes || report.round == round_, rank,
+          fmt::format("it synchronizes in round {}, but round {} is not complete", report.round,
+                      round_));
 }
 
-void Pacer::take(Worker& worker, const StepReport& report) {
-  worker.heard = true;
-  worker.estimate.heard(report.samples, report.took);
+void Pacer::record(Worker& worker, const StepReport& report) {
+  worker.reported = true;
+  worker.estimate.observe(report.samples, report.took);
   if (report.communicated > Duration::zero()) {
-    meetings_.heard(1, report.communicated);
+    plan_.observe_synchronization(report.communicated);
   }
   worker.steps = report.steps;
-  worker.begun = now_;
-  worker.in_hand = worker.step_samples;
-  if (report.meets) {
+  worker.step_began = now_;
+  worker.current_samples = worker.step_samples;
+  if (report.synchronizes) {
     ++worker.round;
     worker.steps = 0;
-    worker.told.reset();
+    worker.sync_after.reset();
   }
 }
 
@@ -189,8 +169,8 @@ Paces Pacer::decide() {
   if (is_complete()) {
     open_next_round();
   }
-  if (!end_ && options_.rule == Rule::timed && everyone_heard()) {
-    plan();
+  if (!plan_.is_planned() && options_.rule == Rule::timed && all_reported()) {
+    plan_.plan(known_speeds(), now_);
   }
   Paces paces;
   for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
@@ -209,40 +189,31 @@ bool Pacer::is_complete() const {
   return std::ranges::any_of(workers_, present) && std::ranges::none_of(workers_, open);
 }
 
-bool Pacer::everyone_heard() const {
-  return std::ranges::all_of(workers_,
-                             [](const Worker& worker) { return worker.heard || !worker.present; });
+bool Pacer::all_reported() const {
+  return std::ranges::all_of(
+      workers_, [](const Worker& worker) { return worker.reported || !worker.present; });
 }
 
 void Pacer::open_next_round() {
   ++round_;
-  base_ = std::max(end_.value_or(now_), now_);
-  end_.reset();
+  plan_.open_next(now_);
   if (options_.overlap) {
     return;
   }
   for (Worker& worker : workers_) {
-    worker.begun = now_ + meeting_time();
+    worker.step_began = now_ + plan_.synchronization_time();
   }
 }
 
-void Pacer::plan() {
-  if (!options_.round_time) {
-    const Duration wanted = wanted_round_time();
-    round_time_ = round_time_ ? followed(*round_time_, wanted) : wanted;
-  }
-  end_ = base_.value_or(now_) + *round_time_;
-}
-
-/// As those tell who were heard.
-Duration Pacer::wanted_round_time() const {
+/// Of the workers that have reported a step.
+std::vector<DeviceSpeed> Pacer::known_speeds() const {
   std::vector<DeviceSpeed> devices;
   for (const Worker& worker : workers_) {
     if (worker.present && worker.estimate.known()) {
       devices.push_back({worker.estimate.sample_seconds(), worker.batch_size});
     }
   }
-  return shortest_round(devices, meeting_time(), !options_.overlap);
+  return devices;
 }
 
 std::optional<Pace> Pacer::next_pace(Rank rank) {
@@ -251,17 +222,17 @@ std::optional<Pace> Pacer::next_pace(Rank rank) {
     return std::nullopt;
   }
   const std::uint32_t before = std::exchange(worker.step_samples, size_for(worker));
-  const std::optional<PaceReason> meets = reason_to_meet(worker);
-  if (!meets && worker.step_samples == before) {
+  const std::optional<PaceReason> sync_reason = reason_to_synchronize(worker);
+  if (!sync_reason && worker.step_samples == before) {
     return std::nullopt;
   }
-  worker.reason = meets.value_or(PaceReason::resized);
-  if (meets) {
-    worker.told = worker.steps + 1;
+  worker.reason = sync_reason.value_or(PaceReason::resized);
+  if (sync_reason) {
+    worker.sync_after = worker.steps + 1;
   }
   return Pace{.worker = rank,
               .round = worker.round,
-              .meet_after = worker.told,
+              .sync_after = worker.sync_after,
               .step_samples = worker.step_samples,
               .reason = *worker.reason};
 }
@@ -270,16 +241,13 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
   if (options_.rule == Rule::paper || !worker.estimate.known()) {
     return worker.step_samples;
   }
-  // Until the slowest is heard, nobody else shall train on probes: those that are known plan by
-  // themselves.
-  const Duration round_time = round_time_ ? *round_time_ : wanted_round_time();
-  const Duration waiting = options_.overlap ? Duration::zero() : meeting_time();
+  // No worker shall train on probes until the slowest has reported: the known ones make a plan.
   return fitting_samples({worker.estimate.sample_seconds(), worker.batch_size},
-                         round_time - waiting, worker.step_samples);
+                         plan_.computing_time(known_speeds()), worker.step_samples);
 }
 
-std::optional<PaceReason> Pacer::reason_to_meet(const Worker& worker) const {
-  if (worker.told || worker.round != round_ || !everyone_heard()) {
+std::optional<PaceReason> Pacer::reason_to_synchronize(const Worker& worker) const {
+  if (worker.sync_after || worker.round != round_ || !all_reported()) {
     return std::nullopt;
   }
   return options_.rule == Rule::paper ? reason_by_paper(worker) : reason_by_time(worker);
@@ -293,7 +261,7 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
   if (last.round > round_) {
     return PaceReason::with_the_slowest;
   }
-  const Duration margin = options_.margin.value_or(last.estimate.margin(last.in_hand));
+  const Duration margin = options_.margin.value_or(last.estimate.margin(last.current_samples));
   if (expected_end(worker) + step_time(worker) + margin > expected_end(last)) {
     return PaceReason::no_time_for_another;
   }
@@ -301,11 +269,9 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
 }
 
 std::optional<PaceReason> Pacer::reason_by_time(const Worker& worker) const {
-  const TimePoint end = expected_end(worker);
-  const TimePoint next = end + step_time(worker);
-  const bool meets =
-      options_.overlap ? end - *end_ >= *end_ - next : next > *end_ + step_time(worker) / in_time;
-  return meets ? std::optional(PaceReason::no_time_for_another) : std::nullopt;
+  return plan_.ends_round(expected_end(worker), step_time(worker))
+             ? std::optional(PaceReason::no_time_for_another)
+             : std::nullopt;
 }
 
 const Pacer::Worker& Pacer::slowest() const {
@@ -320,27 +286,22 @@ Duration Pacer::step_time(const Worker& worker) const {
 }
 
 TimePoint Pacer::expected_end(const Worker& worker) const {
-  return std::max(worker.begun + worker.estimate.step_time(worker.in_hand), now_);
+  return std::max(worker.step_began + worker.estimate.step_time(worker.current_samples), now_);
 }
 
 bool Pacer::is_overdue(const Worker& worker) const {
   const bool computes = worker.present && (options_.overlap || worker.round == round_);
-  const Duration usual = worker.estimate.step_time(worker.in_hand);
+  const Duration usual = worker.estimate.step_time(worker.current_samples);
   return computes && worker.estimate.known() &&
-         now_ > worker.begun + usual + worker.estimate.margin(worker.in_hand);
-}
-
-Duration Pacer::meeting_time() const {
-  return meetings_.step_time(1);
+         now_ > worker.step_began + usual + worker.estimate.margin(worker.current_samples);
 }
 
 PacerState Pacer::state() const {
   PacerState state{.round = round_,
-                   .round_time = round_time_.value_or(Duration::zero()),
-                   .communication = meeting_time()};
+                   .round_time = plan_.round_time().value_or(Duration::zero()),
+                   .communication = plan_.synchronization_time()};
   if (options_.rule == Rule::paper && !workers_.empty()) {
-    const Duration waiting = options_.overlap ? Duration::zero() : meeting_time();
-    state.round_time = step_time(slowest()) + waiting;
+    state.round_time = step_time(slowest()) + plan_.waiting_time();
   }
   for (const Worker& worker : workers_) {
     state.workers.push_back(state_of(worker));
@@ -354,7 +315,7 @@ PacerState::Worker Pacer::state_of(const Worker& worker) const {
           .sample_seconds = worker.estimate.sample_seconds(),
           .round = worker.round,
           .steps = worker.steps,
-          .meet_after = worker.told,
+          .sync_after = worker.sync_after,
           .step_samples = worker.step_samples,
           .reason = worker.reason,
           .overdue = is_overdue(worker)};

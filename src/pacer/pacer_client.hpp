@@ -1,19 +1,105 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
 
-#include "pacer/pace.hpp"
+#include "base/ids.hpp"
+#include "base/time.hpp"
 
 namespace syncopate {
 
-/// What a worker was told last. Nothing at first.
-struct PaceOrder {
-  std::uint64_t round = 0;         ///< of which `meet_after` is said
-  std::uint64_t meet_after = 0;    ///< local steps; 0: not said
-  std::uint32_t step_samples = 0;  ///< of the next steps; 0: not said
+/// The rule by which the pacer decides when the workers of a round synchronize.
+enum class PaceRule {
+  paper,  ///< a round is one mini-batch of the slowest (ESync, Li et al. 2019, algorithm 2)
+  timed,  ///< rounds have a length; a worker trains on the share of a mini-batch that fits
 };
 
-/// A worker's line to the pacer. What is said goes one way: nobody waits for an answer.
+/// A worker's report after a local step. Durations are its own; it sends no time of its clock.
+struct StepReport {
+  std::uint64_t round = 0;    ///< of the step; the first is 1
+  std::uint64_t steps = 0;    ///< local steps in that round so far, this one included
+  std::uint32_t samples = 0;  ///< of the step
+  Duration took{};            ///< data, forward, backward, update
+  bool synchronizes =
+      false;                ///< the worker enters the round's synchronization, then the next round
+  Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
+};
+
+/// Why the pacer has decided as it did.
+enum class PaceReason {
+  first_round,          ///< nothing is known of the worker: it synchronizes after its first step
+  slowest,              ///< the others wait for this worker alone
+  with_the_slowest,     ///< the slowest has entered the synchronization
+  no_time_for_another,  ///< another step would not end in time for the synchronization
+  resized,              ///< the steps change their size; nothing is decided about synchronizing
+};
+
+/// "no time for another step": for people.
+std::string_view words_for(PaceReason reason);
+
+/// A decision of the pacer for one worker.
+struct Pace {
+  Rank worker;
+  std::uint64_t round = 0;
+  /// The worker synchronizes once it has done that many local steps of `round`. One that has done
+  /// more by then synchronizes after its current step. Empty: not decided yet. A decision does not
+  /// change within a round.
+  std::optional<std::uint64_t> sync_after;
+  std::uint32_t step_samples = 0;  ///< of the steps after the current one
+  PaceReason reason = PaceReason::resized;
+};
+using Paces = std::vector<Pace>;
+
+/// The pace of a worker until it receives another one. Worker and pacer both call `first_pace`, so
+/// that no message can arrive too late for the first step.
+struct FirstPace {
+  std::uint32_t step_samples = 0;
+  std::optional<std::uint64_t> sync_after;  ///< in the worker's first round
+};
+
+/// Under `paper` whole mini-batches, of which the first ends the first round, as in the paper,
+/// where the first worker to report is the slowest known. Under `timed` probes, and no
+/// synchronization until all workers have reported.
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
+
+/// The least share of a mini-batch that is worth a step: a sixteenth, and at least two samples,
+/// which the variance of BatchNorm needs.
+std::uint32_t probe_samples(std::uint32_t batch_size);
+
+/// The state of a pacer, for observers.
+struct PacerState {
+  struct Worker {
+    bool present = true;
+    double step_seconds = 0;    ///< estimated, of its next steps; 0: unknown
+    double sample_seconds = 0;  ///< estimated; 0: unknown
+    std::uint64_t round = 0;    ///< of its current step
+    std::uint64_t steps = 0;    ///< done in that round
+    std::optional<std::uint64_t> sync_after;
+    std::uint32_t step_samples = 0;
+    std::optional<PaceReason> reason;  ///< of the last decision
+    bool overdue = false;              ///< its current step should have ended
+  };
+
+  std::uint64_t round = 0;           ///< its synchronization is in progress, or comes next
+  Duration round_time{};             ///< planned; zero: unknown
+  Duration communication{};          ///< estimated, of a synchronization; zero: unknown
+  std::vector<Worker> workers = {};  ///< by rank
+};
+
+/// The share of each worker's speed in that of all, by rank: 0 for one that is gone. Empty until
+/// the speed of every worker present is known.
+std::vector<double> speed_shares(const PacerState& state);
+
+/// The last decisions that a worker has received. Empty at first.
+struct PaceOrder {
+  std::uint64_t round = 0;         ///< of `sync_after`
+  std::uint64_t sync_after = 0;    ///< local steps; 0: not decided
+  std::uint32_t step_samples = 0;  ///< of the next steps; 0: not decided
+};
+
+/// A worker's access to the pacer. Messages go one way: no call waits for an answer.
 class PacerClient {
  public:
   virtual ~PacerClient() = default;

@@ -15,7 +15,7 @@ void PaceLog::stepped(Rank worker, const StepReport& report) {
   Round& round = rounds_[worker];
   round.steps = report.steps;
   round.samples += report.samples;
-  if (report.meets) {
+  if (report.synchronizes) {
     write(round, /*synchronized=*/true);
     round = {};
   }
@@ -36,7 +36,7 @@ void PaceLog::write(const Round& round, bool synchronized) {
                   {"round", pace.round},
                   {"seconds", to_seconds(decision.moment)},
                   {"steps_before", decision.steps_before},
-                  {"planned_steps", pace.meet_after ? Json(*pace.meet_after) : Json(nullptr)},
+                  {"planned_steps", pace.sync_after ? Json(*pace.sync_after) : Json(nullptr)},
                   {"step_samples", pace.step_samples},
                   {"reason", std::string(words_for(pace.reason))},
                   {"taken_steps", synchronized ? Json(round.steps) : Json(nullptr)},

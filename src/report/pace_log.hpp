@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate {

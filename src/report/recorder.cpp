@@ -21,7 +21,7 @@ Json to_json(const PacerState::Worker& worker) {
   return {{"step_seconds", worker.step_seconds},
           {"step_samples", worker.step_samples},
           {"steps", worker.steps},
-          {"meet_after", worker.meet_after ? Json(*worker.meet_after) : Json(nullptr)},
+          {"meet_after", worker.sync_after ? Json(*worker.sync_after) : Json(nullptr)},
           {"reason", worker.reason ? Json(words_for(*worker.reason)) : Json(nullptr)},
           {"overdue", worker.overdue}};
 }
@@ -87,7 +87,7 @@ void Recorder::view_installed(const View& view) {
                  {"workers", std::move(workers)}});
 }
 
-void Recorder::heard(const Member& member, const wire::Heartbeat& heartbeat) {
+void Recorder::heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) {
   const bool before_first_round = leader().round() == 0;
   note_down(member, heartbeat);
   const bool first_round = before_first_round && leader().round() > 0;

@@ -8,6 +8,7 @@
 
 #include "job/spec/config.hpp"
 #include "membership/coordinator.hpp"
+#include "pacer/pacer_control.hpp"
 #include "report/pace_log.hpp"
 #include "report/run_folder.hpp"
 #include "report/scoreboard.hpp"
@@ -18,7 +19,7 @@ namespace syncopate {
 
 /// The coordinator's memory of a training job: it hears of everything, tells those who watch
 /// (`report/events.hpp`), decides when the target is reached, and writes the summary.
-class Recorder : public JobObserver {
+class Recorder : public JobObserver, public PaceObserver {
  public:
   using Json = nlohmann::ordered_json;
 
@@ -38,7 +39,7 @@ class Recorder : public JobObserver {
   void refused(const std::string& reason) override;
   void awaiting(const std::string& absent) override;
   void view_installed(const View& view) override;
-  void heard(const Member& member, const wire::Heartbeat& heartbeat) override;
+  void heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) override;
   void evaluated(const wire::Evaluation& evaluation) override;
   void checkpoint_written(const wire::Checkpoint& checkpoint) override;
   void left(const Member& member, const wire::Leave& leave) override;

@@ -8,7 +8,7 @@
 #include "job/spec/config.hpp"
 #include "report/run_folder.hpp"
 #include "report/scoreboard.hpp"
-#include "runtime/view.hpp"
+#include "runtime/job_view.hpp"
 
 namespace syncopate {
 

@@ -13,15 +13,15 @@ namespace syncopate {
 namespace {
 
 /// The system refuses a longer name.
-constexpr std::size_t thread_name_letters = 15;
+constexpr std::size_t thread_name_length = 15;
 
-void warn_of_unasked(const std::string& task, const std::exception_ptr& error) {
+void warn_of_unexpected(const std::string& task, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Cancelled&) {
-    // The end that it was asked for.
-  } catch (const std::exception& unasked) {
-    log::warn("task {} ended with an error that nobody asked for: {}", task, unasked.what());
+    // The requested end.
+  } catch (const std::exception& unexpected) {
+    log::warn("task {} ended with an unexpected error: {}", task, unexpected.what());
   }
 }
 
@@ -37,7 +37,7 @@ class RealWorld::ThreadTask final : public Task {
       thread_.join();
     }
     if (error_) {
-      warn_of_unasked(name_, error_);
+      warn_of_unexpected(name_, error_);
     }
   }
 
@@ -55,7 +55,7 @@ class RealWorld::ThreadTask final : public Task {
 
  private:
   void run(const std::function<void()>& body) noexcept {
-    pthread_setname_np(pthread_self(), name_.substr(0, thread_name_letters).c_str());
+    pthread_setname_np(pthread_self(), name_.substr(0, thread_name_length).c_str());
     try {
       body();
     } catch (...) {

@@ -32,8 +32,8 @@ class RealWorld final : public World {
   class ThreadTask;
   class FlagEvent;
 
-  /// Waits until `ready`, which is looked at under the mutex. False at the deadline. Errors: what
-  /// `cancel` was given.
+  /// Waits until `ready`, which is called under the mutex. False at the deadline.
+  /// Errors: the error that `cancel` received.
   bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
             TimePoint deadline, const std::function<bool()>& ready);
 

@@ -5,16 +5,41 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace syncopate {
+
+AdaptiveLimit::AdaptiveLimit(Options options) : options_(options) {}
+
+void AdaptiveLimit::observed(Duration duration) {
+  recent_.push_back(duration);
+  if (recent_.size() > options_.window) {
+    recent_.pop_front();
+  }
+}
+
+Duration AdaptiveLimit::median() const {
+  if (recent_.empty()) {
+    return Duration::zero();
+  }
+  std::vector<Duration> sorted(recent_.begin(), recent_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+Duration AdaptiveLimit::limit() const {
+  return std::max(options_.floor, from_seconds(options_.factor * to_seconds(median())));
+}
 namespace {
 
 RanksMissing error_of(const LongWait& wait) {
   std::vector<std::uint32_t> ranks;
   std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks),
                  [](Rank rank) { return rank.value; });
-  const std::string whom = ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
-  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), whom),
+  const std::string awaited =
+      ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
+  return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), awaited),
           wait};
 }
 
@@ -27,16 +52,16 @@ Duration Waits::limit() const {
 }
 
 void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
-                const std::function<void()>& look_up) const {
+                const std::function<void()>& poll) const {
   const TimePoint begun = clock.now();
   TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
   for (;;) {
     try {
-      attempt(look_up ? std::min(due, clock.now() + glance) : due);
+      attempt(poll ? std::min(due, clock.now() + poll_every) : due);
       return;
     } catch (const TimedOut&) {
-      if (look_up) {
-        look_up();
+      if (poll) {
+        poll();
       }
     }
     if (clock.now() < due) {

@@ -1,36 +1,61 @@
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "base/ids.hpp"
-#include "base/long_wait.hpp"
 #include "base/time.hpp"
-#include "runtime/adaptive_limit.hpp"
 
 namespace syncopate {
 
-/// Decides how long a member goes on waiting for others. The coordinator does: it alone knows what each member is
-/// doing.
+/// The longest time that a wait may take: many times the usual one.
+///
+/// limit = max(floor, factor · median of the last `window` durations). The median makes one outage
+/// leave no trace; the floor covers first waits, of which nothing is known.
+class AdaptiveLimit {
+ public:
+  struct Options {
+    Duration floor = std::chrono::seconds(60);
+    double factor = 20;
+    std::size_t window = 64;
+  };
+
+  explicit AdaptiveLimit(Options options);
+
+  void observed(Duration duration);
+  Duration limit() const;
+  /// Zero before the first observation.
+  Duration median() const;
+
+ private:
+  Options options_;
+  std::deque<Duration> recent_;
+};
+
+/// Decides how long a member waits for others. The coordinator does so, since it alone knows what
+/// each member does.
 ///
 /// Thread: any, several at a time.
 class WaitArbiter {
  public:
   virtual ~WaitArbiter() = default;
 
-  /// Reports a long wait. Returns how much longer it may take before it is reported again. Blocks until the
-  /// coordinator has answered.
-  /// Errors: what ended the job; TimedOut, when the coordinator does not answer.
+  /// Reports a long wait. Returns the time after which the member reports it again. Blocks until
+  /// the coordinator has answered.
+  /// Errors: the error that ended the job; TimedOut, when the coordinator does not answer.
   virtual Duration report_wait(const LongWait& wait) = 0;
 };
 
-/// The waits of a member for other members: how long they usually take, and what happens to one that takes longer.
+/// The waits of a member for other members: their usual time, and the end of one that takes longer.
 ///
-/// With an arbiter, a wait that has taken half of `Options::limit` is reported, again after each extension, and ends
-/// early only with the job or with the group. So a device that computes is waited for, whatever its speed. Without
-/// an arbiter a wait ends at its limit: `Options::limit` or 20 times the usual duration, whichever is longer.
+/// With an arbiter, a wait that has taken half of `Options::limit` is reported, and again after
+/// each extension; it ends early only with the job or with the group. So members wait for a device
+/// that computes, whatever its speed. Without an arbiter a wait ends at its limit: `Options::limit`
+/// or 20 times the usual duration, whichever is longer.
 ///
 /// Thread: one at a time.
 class Waits {
@@ -40,28 +65,29 @@ class Waits {
     WaitArbiter* arbiter = nullptr;
   };
 
-  /// What a wait is for.
+  /// The reason for a wait.
   struct Awaited {
     const char* operation = "";
     std::function<std::vector<Rank>()>
-        missing;  ///< ranks of the job that have not come; empty: no worker
+        missing;  ///< ranks of the job that are late; empty: no worker
   };
 
-  /// Blocks until what is awaited is there. TimedOut: the given moment has passed; it may be called again.
+  /// Blocks until the wait is over. TimedOut: the given moment has passed; it may be called again.
   using Attempt = std::function<void(TimePoint)>;
 
   explicit Waits(Options options);
 
-  /// Runs `attempt` until it succeeds. `look_up`, where there is one, is called every `glance`, and may throw.
-  /// Errors: those of `attempt`, of `look_up` and of the arbiter; RanksMissing, without an arbiter.
+  /// Runs `attempt` until it succeeds. Calls `poll`, if there is one, every `poll_every`; it may
+  /// throw.
+  /// Errors: those of `attempt`, of `poll` and of the arbiter; RanksMissing, without an arbiter.
   void run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
-           const std::function<void()>& look_up = {}) const;
-  static constexpr Duration glance = std::chrono::milliseconds(100);
+           const std::function<void()>& poll = {}) const;
+  static constexpr Duration poll_every = std::chrono::milliseconds(100);
 
   void observed(Duration duration) { recent_.observed(duration); }
   Duration median() const { return recent_.median(); }
   Duration limit() const;
-  /// From now on the limit is at least this, whatever waits have taken.
+  /// From now on the limit is at least this.
   void allow(Duration wait) { allowed_ = wait; }
 
  private:

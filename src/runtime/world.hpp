@@ -15,21 +15,22 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  /// Blocks until the task has ended; throws what ended it, once.
+  /// Blocks until the task has ended; throws the error that ended it, once.
   virtual void join() = 0;
 };
 
-/// Wakes one task of a node from another. A notification with nobody waiting is kept, once.
+/// Wakes one task of a node from another. A notification that no task waits for is kept, once.
 class Event {
  public:
   virtual ~Event() = default;
 
   virtual void notify() = 0;
-  /// True when notified, false when the deadline passed. Errors: what `World::cancel` was given.
+  /// True when notified, false when the deadline passed.
+  /// Errors: the error that `World::cancel` received.
   virtual bool wait(TimePoint deadline) = 0;
 };
 
-/// What a node stands on: its clock, its transport, sleep, and background tasks.
+/// The environment of a node: its clock, its transport, sleep, and background tasks.
 ///
 /// There are two: `RealWorld` on threads and the steady clock, and the simulator's on fibers and a
 /// virtual clock. Code written against this interface cannot tell which it is in, provided that it
@@ -41,7 +42,7 @@ class World : public Clock {
  public:
   virtual Transport& transport() = 0;
 
-  /// Errors: what `cancel` was given.
+  /// Errors: the error that `cancel` received.
   virtual void sleep_until(TimePoint when) = 0;
 
   virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;

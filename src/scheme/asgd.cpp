@@ -1,8 +1,9 @@
-#include "scheme/push_pull.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
 
-/// Asynchronous SGD by a parameter server: `PushPull`, whose pushes the server applies and answers at once.
+/// Asynchronous SGD with a parameter server: `PushPull`; the server applies and answers each push
+/// at once.
 const SchemeSpec& asgd_scheme() {
   static const SchemeSpec spec{
       .name = "asgd",

@@ -3,31 +3,43 @@
 #include <utility>
 
 namespace syncopate {
-
 namespace {
 
 constexpr const char* compression_state = "compression";
 
-std::optional<Group> beside(const Group& group, const Averaging::Options& options) {
-  const bool in_buckets = options.buckets && !options.server && !group.losses();
-  return in_buckets ? std::optional(group.beside()) : std::nullopt;
+std::optional<Group> bucket_group_of(const Group& group, const Averaging::Options& options) {
+  const bool in_buckets = options.buckets && !options.server && !group.failures();
+  return in_buckets ? std::optional(group.duplicate()) : std::nullopt;
 }
+
+/// Sets a flag when its scope ends, also by an exception.
+class CompletionFlag {
+ public:
+  explicit CompletionFlag(std::atomic<bool>& finished) : finished_(finished) {}
+  ~CompletionFlag() { finished_ = true; }
+  CompletionFlag(const CompletionFlag&) = delete;
+  CompletionFlag& operator=(const CompletionFlag&) = delete;
+
+ private:
+  std::atomic<bool>& finished_;
+};
 
 }  // namespace
 
 Averaging::Averaging(Group& group, const Options& options)
     : group_(group),
       options_(options),
-      adding_(beside(group, options)),
-      allreduce_(adding_ ? *adding_ : group, {.algorithm = options.algorithm,
-                                              .compression = options.compression,
-                                              .compress_remote = options.compress_remote,
-                                              .momentum = options.momentum}) {
-  if (group.losses() && !options.server) {
+      bucket_group_(bucket_group_of(group, options)),
+      allreduce_(bucket_group_ ? *bucket_group_ : group,
+                 {.algorithm = options.algorithm,
+                  .compression = options.compression,
+                  .compress_remote = options.compress_remote,
+                  .momentum = options.momentum}) {
+  if (group.failures() && !options.server) {
     recovery_.emplace(group);
   }
-  if (adding_) {
-    buckets_.emplace(*adding_, allreduce_, *options.buckets);
+  if (bucket_group_) {
+    buckets_.emplace(*bucket_group_, allreduce_, *options.buckets);
   }
 }
 
@@ -43,67 +55,95 @@ double Averaging::weight_of(std::uint64_t samples) const {
   return 1;
 }
 
-/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as the exchange of step infos.
+/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as
+/// the exchange of step infos.
 GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
   if (!buckets_) {
     return nullptr;
   }
-  adding_->waits().allow(group_.waits().limit());
+  bucket_group_->waits().allow(group_.waits().limit());
   return buckets_->begin(weight_of(samples), gradient);
 }
 
-Averaging::Result Averaging::meet(Round round, const StepInfo& info, const Values& values) {
+Averaging::Result Averaging::synchronize(Round round, const StepInfo& info,
+                                         const SyncValues& values) {
   Result result =
-      recovery_ ? meet_with_those_left(round, info, values) : attempt(round, info, values);
-  samples_done_ += result.table.meeting.samples;
+      recovery_ ? average_with_recovery(round, info, values) : average_once(round, info, values);
+  samples_done_ += result.round_info.sync_round.samples;
   return result;
 }
 
-Averaging::Result Averaging::meet_with_those_left(Round round, const StepInfo& info,
-                                                  const Values& values) {
+/// Repeats the round until it ends in the current group. After a failure the remaining workers
+/// first agree whether one of them already has the round's result; only where none has it is the
+/// round run again.
+Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& info,
+                                                   const SyncValues& values) {
   const Clock& clock = group_.world();
   const TimePoint begun = clock.now();
   Result result;
-  const auto once = [&] {
-    const TimePoint settling = clock.now();
-    if (const auto meeting = recovery_->settle(values)) {
-      result = {.table = {.infos = {}, .meeting = *meeting}};
-      result.communicated = clock.now() - settling;
+  const auto attempt = [&] {
+    const TimePoint agreeing = clock.now();
+    if (const auto sync_round = recovery_->agree(values)) {
+      result = {.round_info = {.infos = {}, .sync_round = *sync_round}};
+      result.communicated = clock.now() - agreeing;
     } else {
-      result = attempt(round, info, values);
+      result = average_once(round, info, values);
     }
   };
   recovery_->begin(round, values);
-  bool whole = true;
-  while (!recovery_->survives(once)) {
-    whole = false;
+  bool broke = false;
+  while (!recovery_->run_or_regroup(attempt)) {
+    broke = true;
   }
-  if (!whole) {
-    result.table.waited = clock.now() - begun - result.communicated;
+  if (broke) {
+    result.round_info.waited = clock.now() - begun - result.communicated;
   }
-  recovery_->keep(result.table.meeting, values);
+  recovery_->keep(result.round_info.sync_round, values);
   allreduce_.commit();
   return result;
 }
 
-Averaging::Result Averaging::attempt(Round round, const StepInfo& info, const Values& values) {
+Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
+                                          const SyncValues& values) {
   const Clock& clock = group_.world();
   StepInfo mine = info;
   mine.weight = weight_of(info.samples);
-  RoundInfo table = exchange_step_info(group_, mine);
-  table.meeting.round = round;
-  const std::uint64_t done = samples_done_ + table.meeting.samples;
-  const std::uint64_t coming = options_.ahead ? table.meeting.samples : 0;
-  table.meeting.agreed.stop |= done + coming >= options_.samples_to_do;
+  RoundInfo round_info = begin_round(round, mine);
   const TimePoint opened = clock.now();
   prepare(values.model.size());
-  const TimePoint met = clock.now();
-  table.waited += met - opened;
-  const double total = total_weight(table.infos);
-  const double of_change = weight_of_change(table.infos, mine);
+  const TimePoint prepared = clock.now();
+  round_info.waited += prepared - opened;
+  reduce(round_info, mine, values);
+  return {.round_info = std::move(round_info), .communicated = clock.now() - prepared};
+}
+
+/// Exchanges step infos, and adds the end of the job to the agreement.
+RoundInfo Averaging::begin_round(Round round, const StepInfo& mine) {
+  RoundInfo round_info = exchange_step_info(group_, mine);
+  SyncRound& sync_round = round_info.sync_round;
+  sync_round.round = round;
+  const std::uint64_t done = samples_done_ + sync_round.samples;
+  const std::uint64_t coming = options_.ahead ? sync_round.samples : 0;
+  sync_round.agreed.stop |= done + coming >= options_.samples_to_do;
+  return round_info;
+}
+
+/// Measures links or agrees on buckets where necessary. Its time does not count as communication.
+void Averaging::prepare(std::size_t values) {
+  if (buckets_) {
+    buckets_->agree(values);
+  } else if (!options_.server) {
+    allreduce_.prepare(values);
+  }
+}
+
+void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
+                       const SyncValues& values) {
+  const double total = total_weight(round_info.infos);
+  const double of_change = weight_of_change(round_info.infos, mine);
   if (options_.server) {
-    add_by_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
-                  {.step = round.value, .samples = info.samples});
+    reduce_on_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
+                     {.step = round_info.sync_round.round.value, .samples = mine.samples});
   } else if (buckets_) {
     buckets_->weighted_mean(values.model, of_change, total);
   } else {
@@ -111,20 +151,11 @@ Averaging::Result Averaging::attempt(Round round, const StepInfo& info, const Va
   }
   allreduce_.weighted_mean(values.control, mine.weight, total);
   allreduce_.weighted_mean(values.buffers, mine.weight, total);
-  return {.table = std::move(table), .communicated = clock.now() - met};
 }
 
-/// What is measured for it is no part of the time that sums take.
-void Averaging::prepare(std::size_t values) {
-  if (buckets_) {
-    buckets_->settle(values);
-  } else if (!options_.server) {
-    allreduce_.prepare(values);
-  }
-}
-
-/// The sum comes back to where the values were: a server answers when it has the whole of them.
-void Averaging::add_by_server(std::span<float> values, float share, const PushFacts& facts) {
+/// Pushes and pulls through the same memory: the server replies only after it has received the
+/// whole push.
+void Averaging::reduce_on_server(std::span<float> values, float share, const PushFacts& facts) {
   ServerClient::Work work{.push = values, .pull = values, .facts = facts};
   work.facts.weight = share;
   options_.server->work(work);
@@ -138,11 +169,11 @@ std::string Averaging::aggregate() const {
 }
 
 std::map<std::string, OptimizerState> Averaging::worker_states() const {
-  const CompressedSums* const compressed = allreduce_.compressed();
+  const CompressedAllreduce* const compressed = allreduce_.compressed();
   if (!compressed) {
     return {};
   }
-  CompressedSums::Memory memory = compressed->memory();
+  CompressedAllreduce::Memory memory = compressed->memory();
   return {{compression_state,
            {.slots = {{"residual", std::move(memory.residual)},
                       {"own_velocity", std::move(memory.own_velocity)},
@@ -151,7 +182,7 @@ std::map<std::string, OptimizerState> Averaging::worker_states() const {
 }
 
 void Averaging::load_worker_states(const std::map<std::string, OptimizerState>& states) {
-  CompressedSums* const compressed = allreduce_.compressed();
+  CompressedAllreduce* const compressed = allreduce_.compressed();
   const auto found = states.find(compression_state);
   if (!compressed || found == states.end()) {
     return;
@@ -165,19 +196,33 @@ void Averaging::load_worker_states(const std::map<std::string, OptimizerState>& 
                     .velocity_of_all = slot("velocity_of_all")});
 }
 
-void Averaging::settle_losses() {
+void Averaging::agree_after_failures() {
   if (recovery_) {
-    recovery_->settle_losses();
+    recovery_->agree_after_failures();
   }
 }
 
 void Averaging::leave() {
   if (recovery_) {
-    recovery_->stay();
+    recovery_->linger();
   }
   if (options_.server) {
     options_.server->leave();
   }
+}
+
+void BackgroundAveraging::begin(Round round, const StepInfo& info, const SyncValues& values) {
+  finished_ = false;
+  task_ = averaging_.group().world().spawn("averaging", [this, round, info, values] {
+    const CompletionFlag completion(finished_);
+    result_ = averaging_.synchronize(round, info, values);
+  });
+}
+
+Averaging::Result BackgroundAveraging::take() {
+  const std::unique_ptr<Task> task = std::exchange(task_, nullptr);
+  task->join();
+  return *std::exchange(result_, std::nullopt);
 }
 
 }  // namespace syncopate

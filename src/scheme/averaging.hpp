@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,18 +13,20 @@
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
 #include "config/option_values.hpp"
-#include "scheme/bucket_sums.hpp"
-#include "scheme/meeting.hpp"
+#include "runtime/world.hpp"
+#include "scheme/bucket_reducer.hpp"
 #include "scheme/recovery.hpp"
+#include "scheme/scheme.hpp"
+#include "scheme/step_info_exchange.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// How workers are weighted in a mean over them.
+/// The weights of workers in a mean over them.
 enum class Weights {
   samples,  ///< Σ n_i x_i / N: of gradients, the gradient of the union of the batches
-  uniform,  ///< Σ x_i over those with samples, by their number: right only where all n_i are equal
-  data,     ///< Σ p_i x_i over those with samples, p_i the worker's share of the training data
+  uniform,  ///< the plain mean over workers with samples: correct only where all n_i are equal
+  data,     ///< Σ p_i x_i over workers with samples, p_i the worker's share of the training data
 };
 
 constexpr auto names_of(Weights) {
@@ -30,86 +34,144 @@ constexpr auto names_of(Weights) {
       {{"samples", Weights::samples}, {"uniform", Weights::uniform}, {"data", Weights::data}});
 }
 
-/// Meetings at which all workers exchange step infos and take the weighted mean of what each brings: by an
-/// allreduce, or by a server that adds. Without a server, a meeting of a group that knows its losses goes on
-/// without those who are lost (`Recovery`).
+/// The weighted mean of values over all workers, in synchronization rounds.
 ///
-/// Thread: one meeting at a time; `aggregate` and `compression` any.
+/// A round has two phases. First all workers exchange step infos: they learn the total weight, and
+/// agree on stopping, evaluation and checkpoints. Then the values are reduced, by an allreduce or
+/// by a server that sums pushes. Without a server, a group that listens for failures finishes a
+/// round without the failed workers (`Recovery`).
+///
+/// Thread: one round at a time; `aggregate` and `compression` from any thread.
 class Averaging {
  public:
   struct Options {
     Weights weights = Weights::samples;
-    double data_share = 1;                       ///< p_i of this worker, of weights `data`
+    double data_share = 1;                       ///< p_i of this worker, for weights `data`
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
-    Compression compression{};  ///< of the model's values, by the allreduce; buffers travel whole
-    bool compress_remote = false;  ///< only between hosts
-    double momentum = 0;  ///< of optimizers that get the model's values as gradients, and have one
-    ServerClient* server =
-        nullptr;  ///< adds what is as long as the model; null: the allreduce does
-    /// Of all workers, from now on, after which all end; they count alike, and so need no request for it.
+    /// Of the model's values, by the allreduce; buffers are not compressed.
+    Compression compression{};
+    bool compress_remote = false;  ///< compress only between hosts
+    /// Of the optimizer, where the model's values are gradients and the optimizer has a momentum.
+    double momentum = 0;
+    /// Reduces the model's values; null: the allreduce does.
+    ServerClient* server = nullptr;
+    /// The samples of all workers, from now on, after which all end. Every worker counts them
+    /// alike, so nobody has to request the end.
     std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
-    /// The next round is under way when one has its sum: the end is agreed upon one round ahead, where
-    /// the next, should it be like this one, brings all that is left.
+    /// The next round begins before the result of a round is known. Workers then agree on the end
+    /// one round ahead: when the next round, with as many samples as this one, completes the job.
     bool ahead = false;
-    /// The model's mean is taken bucket by bucket, and may begin before the meeting; not with a server, nor in a
-    /// group that knows its losses. Empty: in one piece, at the meeting.
-    std::optional<BucketSums::Options> buckets{};
+    /// Reduces the model's values bucket by bucket, possibly before the round begins. Ignored with
+    /// a server, and in a group that listens for failures. Empty: reduces them as a whole.
+    std::optional<BucketReducer::Options> buckets{};
   };
 
-  using Values = MeetingValues;
-
   struct Result {
-    RoundInfo table;  ///< the round of its meeting is filled in; no step infos, if another ended it
+    RoundInfo round_info;  ///< no step infos, if another worker finished the round (`Recovery`)
     Duration communicated{};
   };
 
   /// `group` and the server outlive this.
   Averaging(Group& group, const Options& options);
 
-  /// Before a backward pass over so many samples into `gradient`, which is what the next meeting is of: who takes it
-  /// as it is made; null: nobody.
+  /// Called before a backward pass over `samples` samples into `gradient`, the values of the next
+  /// round. Returns the sink that takes the gradient while the pass computes it, or null.
   GradientSink* begin(std::uint64_t samples, std::span<float> gradient);
 
-  /// Errors: RanksMissing, PeerLost, TimedOut; the values are then unspecified.
-  Result meet(Round round, const StepInfo& info, const Values& values);
+  /// Replaces `values` by their weighted mean. Errors: RanksMissing, PeerLost, TimedOut; `values`
+  /// are then unspecified.
+  Result synchronize(Round round, const StepInfo& info, const SyncValues& values);
 
-  /// Between two meetings: see `Recovery::settle_losses`.
-  void settle_losses();
+  /// Called between two rounds: see `Recovery::agree_after_failures`.
+  void agree_after_failures();
 
-  /// This worker will not come again. Waits for those who may need it yet.
+  /// This worker synchronizes no more. Waits for workers that may still need its last result.
   void leave();
 
   Group& group() const { return group_; }
 
-  /// What adds up, and why, as `Allreduce::description` says it; "server".
+  /// How values are reduced, and why, as `Allreduce::description` says; "server" with a server.
   std::string aggregate() const;
 
-  /// What this worker's compression remembers, by name; empty where nothing is compressed. No
-  /// synchronization is under way. Errors of `load_states`: DataError.
+  /// The state of this worker's compression, by name; empty without compression. No synchronization
+  /// is under way. Errors of `load_worker_states`: DataError.
   std::map<std::string, OptimizerState> worker_states() const;
   void load_worker_states(const std::map<std::string, OptimizerState>& states);
-  /// Links are measured again.
+  /// Measures links again before the next allreduce.
   void restart() { allreduce_.forget_links(); }
 
-  /// What compressing has come to; nothing of nothing.
+  /// Statistics of compression; zeros without compression.
   CompressionStats compression() const { return allreduce_.compression(); }
 
  private:
   double weight_of(std::uint64_t samples) const;
-  Result attempt(Round round, const StepInfo& info, const Values& values);
-  Result meet_with_those_left(Round round, const StepInfo& info, const Values& values);
+  Result average_once(Round round, const StepInfo& info, const SyncValues& values);
+  Result average_with_recovery(Round round, const StepInfo& info, const SyncValues& values);
+  RoundInfo begin_round(Round round, const StepInfo& mine);
+  void reduce(const RoundInfo& round_info, const StepInfo& mine, const SyncValues& values);
   void prepare(std::size_t values);
-  void add_by_server(std::span<float> values, float share, const PushFacts& facts);
+  void reduce_on_server(std::span<float> values, float share, const PushFacts& facts);
 
   Group& group_;
   Options options_;
-  /// What adds up, beside the group that exchanges step infos: step infos are then about the ends of passes alone, while
-  /// buckets are still under way.
-  std::optional<Group> adding_;
+  /// Reduces buckets, beside the group that exchanges step infos. With separate groups the step
+  /// infos mark only the ends of backward passes, while buckets are still under way.
+  std::optional<Group> bucket_group_;
   Allreduce allreduce_;
   std::optional<Recovery> recovery_;
-  std::uint64_t samples_done_ = 0;     ///< of all workers
-  std::optional<BucketSums> buckets_;  ///< last: it ends before what it uses
+  std::uint64_t samples_done_ = 0;        ///< of all workers
+  std::optional<BucketReducer> buckets_;  ///< last: its task ends before the objects that it uses
+};
+
+/// A scheme whose workers synchronize by `Averaging`.
+class AveragingScheme : public Scheme {
+ public:
+  std::map<std::string, OptimizerState> worker_states() const override {
+    return averaging_.worker_states();
+  }
+  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
+    averaging_.load_worker_states(states);
+  }
+  std::string aggregate() const override { return averaging_.aggregate(); }
+  CompressionStats compression() const override { return averaging_.compression(); }
+  std::optional<SyncRound> leave(Replica& /*replica*/) override {
+    averaging_.leave();
+    return std::nullopt;
+  }
+
+ protected:
+  /// `group` and the server outlive this.
+  AveragingScheme(Group& group, const Averaging::Options& options) : averaging_(group, options) {}
+
+  Averaging averaging_;
+};
+
+/// Runs one round of `Averaging` in a background task, while the worker trains on.
+///
+/// Threads: one thread calls. From `begin` until `take` the background task owns the averaging and
+///          the values.
+class BackgroundAveraging {
+ public:
+  /// `averaging` outlives this.
+  explicit BackgroundAveraging(Averaging& averaging) : averaging_(averaging) {}
+  /// Waits for the end of a round that is under way.
+  ~BackgroundAveraging() = default;
+
+  /// Begins a round. No other round is under way. The task borrows the values until `take`.
+  void begin(Round round, const StepInfo& info, const SyncValues& values);
+
+  bool under_way() const { return task_ != nullptr; }
+  /// True if `take` would return at once.
+  bool finished() const { return under_way() && finished_; }
+
+  /// Waits for the end of the round. Errors: those of `Averaging::synchronize`.
+  Averaging::Result take();
+
+ private:
+  Averaging& averaging_;
+  std::optional<Averaging::Result> result_;  ///< owned by the background task until it ends
+  std::atomic<bool> finished_ = false;
+  std::unique_ptr<Task> task_;  ///< last: it ends before the objects that it uses
 };
 
 }  // namespace syncopate

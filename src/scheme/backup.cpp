@@ -1,13 +1,25 @@
-#include "scheme/backup.hpp"
-
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
+#include "config/option_groups.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
+
+namespace option {
+
+inline constexpr Option<std::uint32_t> backup_workers{
+    .name = "backup-workers",
+    .group = option_group::server,
+    .value = "N",
+    .help = "gradients per step that backup does not wait for",
+    .initial = 1};
+
+}  // namespace option
+
 namespace {
 
-void leave_a_worker(const SchemeJob& job) {
+void check_backup_workers(const SchemeJob& job) {
   const std::uint32_t backups = job.options[option::backup_workers];
   if (backups >= job.workers) {
     throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
@@ -22,15 +34,16 @@ ServerPolicy close_steps_early(const OptionValues& options) {
 
 }  // namespace
 
-/// Synchronous SGD with backup workers: `PushPull`, whose steps the server closes with their first gradients.
+/// Synchronous SGD with backup workers: `PushPull`; the server closes a step after its first
+/// gradients.
 const SchemeSpec& backup_scheme() {
   static const SchemeSpec spec{
       .name = "backup",
-      .formula = "a step is the mean of its first gradients; those of the last b are left out",
+      .formula = "a step is the mean of its first gradients; those of the last b are dropped",
       .source = "Chen et al. 2016",
       .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
       .options = {spec_of(option::backup_workers)},
-      .check = leave_a_worker,
+      .check = check_backup_workers,
       .server_policy = close_steps_early,
       .make = make_push_pull};
   return spec;

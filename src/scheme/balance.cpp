@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-/// What is left to those parts that get more than the least.
+/// The weight and the samples of the parts that get more than the least.
 struct Rest {
   double weight = 0;
   std::uint32_t samples = 0;
@@ -29,8 +29,9 @@ Rest rest_beside(const std::vector<bool>& is_least, std::uint32_t whole,
   return rest;
 }
 
-/// Parts that get `least`, because their share is not above it. Taking what they need from the others
-/// makes those smaller, so that another may fall below; no more than one does so in each turn.
+/// Marks the parts that get `least` because their share is not larger. What they get beyond their
+/// share makes the other parts smaller, so further parts may fall below `least`: repeats until none
+/// does.
 std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weights,
                               std::uint32_t least) {
   std::vector<bool> is_least(weights.size(), false);
@@ -85,11 +86,11 @@ Balance::Balance(Options options)
   }
 }
 
-void Balance::heard(std::span<const Step> steps) {
+void Balance::observe(std::span<const Step> steps) {
   std::vector<double> speeds;
   for (std::size_t rank = 0; rank < steps.size(); ++rank) {
     PaceEstimate& estimate = estimates_[rank];
-    estimate.heard(steps[rank].samples, steps[rank].took);
+    estimate.observe(steps[rank].samples, steps[rank].took);
     if (estimate.known() && estimate.sample_seconds() > 0) {
       speeds.push_back(1 / estimate.sample_seconds());
     }

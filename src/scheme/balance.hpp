@@ -8,34 +8,35 @@
 
 namespace syncopate {
 
-/// Batch sizes in proportion to the speeds of the devices, so that all end a step at the same time
-/// (LB-BSP, Chen et al. 2018). The global batch stays what it is.
+/// Batch sizes in proportion to the speeds of the devices, so that all workers end a step at the
+/// same time (LB-BSP, Chen et al. 2018). The global batch does not change.
 ///
-/// Pure: every worker feeds its own with what the step infos of a meeting say, the same everywhere, and so
-/// all agree without a message. Speeds are estimated from every step, so that sizes follow a device
-/// that becomes slower or faster.
+/// Pure: every worker feeds its own copy with the step infos of a round, which are the same on all
+/// workers, so all compute the same sizes without a message. Speeds are estimated from every step,
+/// so sizes follow a device that becomes slower or faster.
 ///
-/// Invariants: Σ sizes is the global batch; each is `least` at least.
+/// Invariants: Σ sizes is the global batch; each size is at least `least`.
 class Balance {
  public:
   struct Options {
-    std::vector<std::uint32_t>
-        batch_sizes;          ///< to begin with, by rank; their sum is the global batch
+    /// At the beginning, by rank. Their sum is the global batch.
+    std::vector<std::uint32_t> batch_sizes;
     std::uint32_t least = 1;  ///< samples of a step
   };
 
-  /// What a worker did in a step.
+  /// The step of one worker.
   struct Step {
     std::uint32_t samples = 0;
     Duration took{};
   };
 
-  /// Errors: ConfigError, where the global batch is too small for `least` samples of each.
+  /// Errors: ConfigError, where the global batch is too small for `least` samples per worker.
   explicit Balance(Options options);
 
-  /// The steps of all workers, by rank.
-  void heard(std::span<const Step> steps);
-  /// Of the next step, by rank. Those to begin with, until every device has been heard.
+  /// Takes the steps of all workers, by rank.
+  void observe(std::span<const Step> steps);
+  /// The sizes of the next step, by rank. They stay at their initial values until the speed of
+  /// every device is known.
   const std::vector<std::uint32_t>& sizes() const { return sizes_; }
 
  private:
@@ -45,8 +46,9 @@ class Balance {
   std::vector<std::uint32_t> sizes_;
 };
 
-/// Divides `whole` in proportion to `weights` (each above 0), every part at least `least`, by largest
-/// remainders; of equal ones the first gets more. `whole` is at least `least` times their number.
+/// Divides `whole` in proportion to `weights` (all positive) by largest remainders; of equal
+/// remainders the first gets more. Every part is at least `least`; `whole` is at least `least`
+/// times the number of parts.
 std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
                                   std::uint32_t least);
 

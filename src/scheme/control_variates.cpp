@@ -29,7 +29,7 @@ void ControlVariates::correct(std::span<float> gradient, std::uint32_t samples) 
   }
 }
 
-void ControlVariates::depart(std::span<float> mine) {
+void ControlVariates::contribute(std::span<float> mine) {
   mine_.resize(mine.size());
   if (round_samples_ > 0) {
     seen_ = std::min<std::uint64_t>(seen_ + round_samples_, memory_);
@@ -43,7 +43,7 @@ void ControlVariates::depart(std::span<float> mine) {
   std::copy(mine_.begin(), mine_.end(), mine.begin());
 }
 
-void ControlVariates::arrived(std::span<const float> mean) {
+void ControlVariates::on_mean(std::span<const float> mean) {
   own_ = mine_;
   correction_.assign(mean.begin(), mean.end());
   add_scaled(correction_, -1, own_);

@@ -1,6 +1,35 @@
-#include "scheme/dc_asgd.hpp"
+#include <array>
+#include <optional>
+
+#include "config/option_groups.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
+
+/// The weight of a delay: λ, or λ divided by the root of a moving mean of g².
+enum class Compensation { constant, adaptive };
+constexpr auto names_of(Compensation) {
+  return std::to_array<Named<Compensation>>(
+      {{"constant", Compensation::constant}, {"adaptive", Compensation::adaptive}});
+}
+
+namespace option {
+
+inline constexpr Option<Compensation> compensation{.name = "compensation",
+                                                   .group = option_group::server,
+                                                   .value = "NAME",
+                                                   .help = "how dc-asgd weights a delay",
+                                                   .initial = Compensation::adaptive};
+
+inline constexpr Option<std::optional<double>> lambda{
+    .name = "lambda",
+    .group = option_group::server,
+    .value = "X",
+    .help = "weight of the delay compensation of dc-asgd",
+    .when_unset = "2 adaptive, 0.04 constant"};
+
+}  // namespace option
+
 namespace {
 
 /// The paper's values of λ.
@@ -20,11 +49,11 @@ ServerPolicy compensate_delays(const OptionValues& options) {
 
 }  // namespace
 
-/// `PushPull`, whose pushes the server applies at once, with `DelayCompensation`.
+/// `PushPull`; the server applies each push at once, with `DelayCompensation`.
 const SchemeSpec& dc_asgd_scheme() {
   static const SchemeSpec spec{
       .name = "dc-asgd",
-      .formula = "asgd with g + lambda g*g*(w - w_i), w_i: what the worker computed at",
+      .formula = "asgd with g + lambda g*g*(w - w_i), w_i: the parameters of g",
       .source = "Zheng et al. 2017",
       .traits = {.topology = Topology::server, .sync_mode = SyncMode::asynchronous},
       .options = {spec_of(option::compensation), spec_of(option::lambda)},

@@ -1,9 +1,8 @@
-#include "scheme/aggregate_option.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 
-/// `LocalRounds`, closed after a number of local steps by an outer optimizer with a momentum.
+/// `LocalRounds` of a fixed number of local steps, with an outer optimizer that has a momentum.
 const SchemeSpec& diloco_scheme() {
   static const SchemeSpec spec{
       .name = "diloco",

@@ -33,11 +33,11 @@ std::unique_ptr<Scheme> make_downpour(const SchemeContext& context) {
 
 Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
-  hold(replica.view(Part::grads), facts);
+  accumulate(replica.view(Part::grads), facts);
   replica.local_step();
   Outcome outcome{.spent = {.update = clock_.now() - begun}};
-  const bool push = held_.step % options_.push_every == 0;
-  const bool fetch = held_.step % options_.fetch_every == 0;
+  const bool push = pending_.step % options_.push_every == 0;
+  const bool fetch = pending_.step % options_.fetch_every == 0;
   if (!push && !fetch) {
     return outcome;
   }
@@ -45,39 +45,37 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   outcome.spent.communicate = result.communicated;
   outcome.spent.wait = result.waited;
   if (result.owed) {
-    outcome.push_statuses.push_back(
-        {.staleness = result.owed->staleness, .dropped = result.owed->dropped});
+    outcome.push_statuses.push_back(status_of(*result.owed));
   }
-  if (fetch) {  // the answer to a push alone comes later
-    outcome.meeting = meetings_.next(result.reply, facts.requests);
+  if (fetch) {  // a push without a fetch is answered later
+    outcome.sync_round = rounds_.next(result.reply, facts.requests);
     if (push) {
-      outcome.push_statuses.push_back(
-          {.staleness = result.reply.staleness, .dropped = result.reply.dropped});
+      outcome.push_statuses.push_back(status_of(result.reply));
     }
   }
   return outcome;
 }
 
 std::uint64_t Downpour::discard_pending() {
-  const std::uint64_t discarded = held_steps_;
-  let_go();
+  const std::uint64_t discarded = pending_steps_;
+  clear_pending();
   return discarded;
 }
 
-/// The answer to the last push says how far the job has come.
-std::optional<Meeting> Downpour::leave(Replica& replica) {
-  std::optional<Meeting> last;
-  if (held_.samples > 0) {
-    last = meetings_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
+/// The reply to the last push holds the progress of the job.
+std::optional<SyncRound> Downpour::leave(Replica& replica) {
+  std::optional<SyncRound> last;
+  if (pending_.samples > 0) {
+    last = rounds_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 
 ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch) {
-  ServerClient::Work work{.facts = held_};
+  ServerClient::Work work{.facts = pending_};
   if (push) {
-    work.push = sum_;
+    work.push = gradient_sum_;
     work.buffers = replica.view(Part::buffers);
   }
   if (fetch) {
@@ -88,25 +86,25 @@ ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch)
     replica.store(Part::params);
   }
   if (push) {
-    let_go();
+    clear_pending();
   }
   return result;
 }
 
-void Downpour::hold(std::span<const float> gradient, const StepFacts& facts) {
-  sum_.resize(gradient.size());
-  add_scaled(sum_, options_.weight.of(facts.samples), gradient);
-  ++held_.step;
-  ++held_steps_;
-  held_.samples += facts.samples;
-  held_.loss_sum += facts.loss_sum;
+void Downpour::accumulate(std::span<const float> gradient, const StepFacts& facts) {
+  gradient_sum_.resize(gradient.size());
+  add_scaled(gradient_sum_, options_.weight.of(facts.samples), gradient);
+  ++pending_.step;
+  ++pending_steps_;
+  pending_.samples += facts.samples;
+  pending_.loss_sum += facts.loss_sum;
 }
 
-void Downpour::let_go() {
-  std::fill(sum_.begin(), sum_.end(), 0.0F);
-  held_.samples = 0;
-  held_.loss_sum = 0;
-  held_steps_ = 0;
+void Downpour::clear_pending() {
+  std::fill(gradient_sum_.begin(), gradient_sum_.end(), 0.0F);
+  pending_.samples = 0;
+  pending_.loss_sum = 0;
+  pending_steps_ = 0;
 }
 
 const SchemeSpec& downpour_scheme() {

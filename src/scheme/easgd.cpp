@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 
 namespace syncopate {
 namespace {
@@ -14,7 +14,7 @@ void resolve_moving_rate(SchemeDefaults& defaults) {
   }
 }
 
-ServerPolicy draw_together(const OptionValues& options) {
+ServerPolicy elastic_averaging(const OptionValues& options) {
   const double rate = options[option::moving_rate].value();
   return {.consistency = {.kind = ConsistencyOptions::Kind::elastic,
                           .moving_rate = static_cast<float>(rate)}};
@@ -31,19 +31,16 @@ std::unique_ptr<Scheme> make_easgd(const SchemeContext& context) {
 Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
   replica.local_step();
-  Outcome outcome{.spent = {.update = clock_.now() - begun}};
+  const Duration update = clock_.now() - begun;
   ++since_.step;
   ++steps_since_;
   since_.samples += facts.samples;
   since_.loss_sum += facts.loss_sum;
   if (since_.step % options_.local_steps != 0) {
-    return outcome;
+    return {.spent = {.update = update}};
   }
-  const ServerClient::Result result = exchange(replica);
-  outcome.spent.communicate = result.communicated;
-  outcome.spent.wait = result.waited;
-  outcome.meeting = meetings_.next(result.reply, facts.requests);
-  outcome.push_statuses = {{.staleness = result.reply.staleness, .dropped = result.reply.dropped}};
+  Outcome outcome = outcome_of(exchange(replica), facts.requests);
+  outcome.spent.update = update;
   return outcome;
 }
 
@@ -52,17 +49,17 @@ std::uint64_t Easgd::discard_pending() {
   return std::exchange(steps_since_, 0);
 }
 
-std::optional<Meeting> Easgd::leave(Replica& replica) {
-  std::optional<Meeting> last;
+std::optional<SyncRound> Easgd::leave(Replica& replica) {
+  std::optional<SyncRound> last;
   if (since_.samples > 0) {
-    last = meetings_.next(exchange(replica).reply, {});
+    last = rounds_.next(exchange(replica).reply, {});
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 
 ServerClient::Result Easgd::exchange(Replica& replica) {
-  // The answer comes when the server has the whole replica, so it may take its place.
+  // The server replies after it has received the whole replica, so the reply may overwrite it.
   const std::span<float> params = replica.view(Part::params);
   const ServerClient::Result result = server_.work(
       {.push = params, .buffers = replica.view(Part::buffers), .pull = params, .facts = since_});
@@ -72,11 +69,11 @@ ServerClient::Result Easgd::exchange(Replica& replica) {
   return result;
 }
 
-/// Workers send their parameters, which no codec takes, and the moving rate weighs them.
+/// Workers send parameters, which no codec compresses; the moving rate replaces their weights.
 const SchemeSpec& easgd_scheme() {
   static const SchemeSpec spec{
       .name = "easgd",
-      .formula = "local steps; every so many, w_i and the server's w are drawn together",
+      .formula = "local steps; every tau steps, w_i and the server's w move towards each other",
       .source = "Zhang et al. 2015",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
@@ -84,7 +81,7 @@ const SchemeSpec& easgd_scheme() {
                  .weighs_workers = false},
       .options = {spec_of(option::local_steps), spec_of(option::moving_rate)},
       .resolve = resolve_moving_rate,
-      .server_policy = draw_together,
+      .server_policy = elastic_averaging,
       .make = make_easgd};
   return spec;
 }

@@ -3,44 +3,42 @@
 #include "base/time.hpp"
 #include "config/option_groups.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "scheme/server_meetings.hpp"
+#include "scheme/server_scheme.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1): local steps with the replica's own
-/// optimizer; every `local_steps` of them the replica and the server's centre are drawn towards each
-/// other by the moving rate α, which the server does at once: w_i −= α (w_i − w̃), w̃ += α (w_i − w̃).
+/// Asynchronous elastic averaging (Zhang et al. 2015, algorithm 1). The replica takes local steps
+/// with its own optimizer. After every `local_steps` steps the server moves the replica w_i and its
+/// center w̃ towards each other by the moving rate α, both with the same difference:
 ///
-/// The centre is what is tested and saved. A worker that is resumed begins at the centre.
-class Easgd : public Scheme {
+///     d = α (w_i − w̃),  w_i −= d,  w̃ += d
+///
+/// The center is evaluated and saved. A resumed worker begins at the center.
+class Easgd : public ServerScheme {
  public:
   struct Options {
     std::uint32_t local_steps = 10;  ///< τ
-    Reply start{};                   ///< what the server said when this worker began
+    Reply start{};                   ///< the server's reply when this worker began
   };
 
   /// `server` outlives this.
   Easgd(const Clock& clock, ServerClient& server, const Options& options)
-      : clock_(clock),
-        server_(server),
+      : ServerScheme(server, options.start),
+        clock_(clock),
         options_(options),
-        meetings_(options.start),
         since_{.step = options.start.steps} {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   std::uint64_t discard_pending() override;
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   ServerClient::Result exchange(Replica& replica);
 
   const Clock& clock_;
-  ServerClient& server_;
   Options options_;
-  ServerMeetings meetings_;
-  PushFacts since_;  ///< the last exchange
+  PushFacts since_;  ///< facts of the steps since the last exchange
   std::uint64_t steps_since_ = 0;
 };
 

@@ -3,24 +3,23 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/paced_schedule.hpp"
-#include "scheme/round_options.hpp"
 
 namespace syncopate {
 namespace {
+
+constexpr const char* step_samples_counter = "step_samples";
 
 bool overlaps(const OptionValues& options) {
   return options[option::overlap] != Overlap::off;
 }
 
-/// Without a server, the others close a round without a worker that is lost.
+/// Without a server, a round ends without a failed worker.
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
   traits.regroups = job.options[option::aggregate] != Aggregate::server;
 }
 
-/// Where parts of the data differ, a momentum over rounds replaces that of local steps, which would carry each replica
-/// towards its own part.
+/// Where parts of the data differ, a momentum over rounds replaces the momentum of local steps,
+/// which would carry each replica towards its own part.
 void move_momentum_outside(SchemeDefaults& defaults) {
   OptionValues& options = defaults.options;
   if (!defaults.skewed || options[option::outer_optimizer] != OuterOptimizer::automatic ||
@@ -43,7 +42,7 @@ void resolve_esync(SchemeDefaults& defaults) {
   resolve_rounds(defaults, OuterOptimizer::sgd);
 }
 
-/// A timed round may have room for a part of a mini-batch only.
+/// A timed round may have time for only a part of a mini-batch.
 std::uint32_t least_step(const OptionValues& options, std::uint32_t batch_size) {
   return options[option::pacing] == PaceRule::timed ? probe_samples(batch_size) : batch_size;
 }
@@ -73,11 +72,58 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
 
 }  // namespace
 
-/// `LocalRounds`, whose rounds a pacer closes, so that no device waits for the slowest.
+bool PacedSchedule::due_after(const LocalStep& step) {
+  ++steps_;
+  const bool due = is_due();
+  pacer_.report({.round = round_,
+                 .steps = steps_,
+                 .samples = step.samples,
+                 .took = step.took,
+                 .synchronizes = due,
+                 .communicated = step.communicated});
+  if (due) {
+    ++round_;
+    steps_ = 0;
+    first_.sync_after.reset();  // holds for the first round alone
+  }
+  return due;
+}
+
+std::uint32_t PacedSchedule::step_samples() const {
+  const std::uint32_t samples = ordered_samples();
+  return samples < batch_size_ ? samples : 0;
+}
+
+std::uint32_t PacedSchedule::ordered_samples() const {
+  const PaceOrder order = pacer_.order();
+  return order.step_samples > 0 ? order.step_samples : first_.step_samples;
+}
+
+OptimizerState PacedSchedule::state() const {
+  return {.slots = {}, .counters = {{step_samples_counter, ordered_samples()}}};
+}
+
+/// The pacer of a resumed run keeps its estimates, so the first round is like any other.
+void PacedSchedule::load(const OptimizerState& state) {
+  const auto samples = state.counters.find(step_samples_counter);
+  if (samples != state.counters.end()) {
+    first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .sync_after = {}};
+  }
+}
+
+bool PacedSchedule::is_due() const {
+  const PaceOrder order = pacer_.order();
+  if (order.round == round_ && order.sync_after > 0) {
+    return steps_ >= order.sync_after;
+  }
+  return first_.sync_after && steps_ >= *first_.sync_after;
+}
+
+/// `LocalRounds` with a `PacedSchedule`, so that no device waits for the slowest.
 const SchemeSpec& esync_scheme() {
   static const SchemeSpec spec{
       .name = "esync",
-      .formula = "local steps until the pacer says ready, then w += rate * sum(n_i (w_i - w)) / N",
+      .formula = "local steps until the pacer signals, then w += rate * sum(n_i (w_i - w)) / N",
       .source = "Li et al. 2019",
       .traits = {.sync_mode = SyncMode::local_rounds, .local_steps = true, .parts_by_speed = true},
       .options = {spec_of(option::aggregate), spec_of(option::outer_optimizer),

@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "config/option_groups.hpp"
-#include "pacer/pace.hpp"
+#include "pacer/pacer_client.hpp"
+#include "scheme/local_rounds.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -13,22 +14,56 @@ constexpr auto names_of(PaceRule) {
   return std::to_array<Named<PaceRule>>({{"timed", PaceRule::timed}, {"paper", PaceRule::paper}});
 }
 
+/// The sync schedule of ESync (Li et al. 2019, algorithm 1, without its round trip): reports every
+/// step to the pacer, and is due when the pacer says *ready*. It never interrupts a mini-batch: an
+/// order that arrives during a step takes effect at its end.
+class PacedSchedule : public SyncSchedule {
+ public:
+  struct Options {
+    FirstPace first;
+    std::uint32_t batch_size = 0;  ///< a step of this size takes a whole mini-batch
+    std::uint64_t done = 0;        ///< rounds before this run, where it is resumed
+  };
+
+  /// `pacer` outlives this.
+  PacedSchedule(PacerClient& pacer, const Options& options)
+      : pacer_(pacer),
+        first_(options.first),
+        batch_size_(options.batch_size),
+        round_(options.done + 1) {}
+
+  bool due_after(const LocalStep& step) override;
+  std::uint32_t step_samples() const override;
+  OptimizerState state() const override;
+  void load(const OptimizerState& state) override;
+
+ private:
+  bool is_due() const;
+  std::uint32_t ordered_samples() const;
+
+  PacerClient& pacer_;
+  FirstPace first_;  ///< valid until the pacer sends an order
+  std::uint32_t batch_size_;
+  std::uint64_t round_;
+  std::uint64_t steps_ = 0;  ///< of this round
+};
+
 namespace option {
 
 inline constexpr Option<PaceRule> pacing{
     .name = "pacing",
     .group = option_group::synchronization,
     .value = "NAME",
-    .help = "rounds of esync: as long as the sums want, or as the slowest takes for a mini-batch",
+    .help = "rounds of esync: as long as the allreduce requires, or as a mini-batch of the slowest",
     .initial = PaceRule::timed};
 
 inline constexpr Option<std::optional<double>> round_time{
     .name = "round-time",
     .group = option_group::synchronization,
     .value = "SECONDS",
-    .help = "of a round of esync with pacing timed",
+    .help = "duration of a round of esync with --pacing timed",
     .limits = positive,
-    .when_unset = "auto: the shortest whose sums take 5 % of it",
+    .when_unset = "auto: the shortest whose allreduce takes 5 % of it",
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::timed; },
     .needs = " and --pacing timed"};
 
@@ -36,7 +71,7 @@ inline constexpr Option<std::optional<double>> pacing_margin{
     .name = "pacing-margin",
     .group = option_group::synchronization,
     .value = "SECONDS",
-    .help = "epsilon of pacing paper: time to spare for another step; 0.5 in the paper",
+    .help = "epsilon of --pacing paper: time to spare for another step; 0.5 in the paper",
     .when_unset = "auto: by the measured spread of step times",
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::paper; },
     .needs = " and --pacing paper"};

@@ -25,8 +25,8 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   replica.local_step();
   const TimePoint stepped = clock_.now();
   model_.add_difference(replica.view(Part::params), before_);
-  model_.leave_buffers(options_.self, replica.view(Part::buffers), facts.samples);
-  model_.leave_position(options_.self, {.step = facts.step, .data = facts.position});
+  model_.store_buffers(options_.self, replica.view(Part::buffers), facts.samples);
+  model_.store_position(options_.self, {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
   const PushStatus status{.staleness = updates - read_at_};
   read_at_ = model_.counts().updates;
@@ -35,14 +35,14 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
     read_mean_buffers(replica);
   }
   return {.spent = {.update = stepped - begun, .communicate = clock_.now() - stepped},
-          .meeting = meetings_.next(facts),
+          .sync_round = rounds_.next(facts),
           .push_statuses = {status}};
 }
 
-std::optional<Meeting> Hogwild::leave(Replica& replica) {
+std::optional<SyncRound> Hogwild::leave(Replica& replica) {
   read(replica);
   read_mean_buffers(replica);
-  return meetings_.next({});
+  return rounds_.next({});
 }
 
 void Hogwild::read(Replica& replica) {

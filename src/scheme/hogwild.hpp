@@ -3,9 +3,8 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "scheme/push_weight.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/shared_meetings.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "scheme/shared_model.hpp"
 
 namespace syncopate {
@@ -13,9 +12,10 @@ namespace syncopate {
 /// Hogwild (Recht et al. 2011): all workers of a host read one shared vector of parameters and add
 /// their steps to it, value by value and without a lock.
 ///
-/// A step is that of the replica's own optimizer; what it changes is added: w += w_i(after) −
-/// w_i(before). Its gradient is scaled by its weight first: so the state of the optimizer, such as a
-/// momentum, is that of scaled gradients. The worker of rank 0 tests and saves the shared parameters.
+/// The replica's own optimizer takes a step, and the worker adds the change to the shared
+/// parameters: w += w_i(after) − w_i(before). The gradient is multiplied by its weight before the
+/// step, so the state of the optimizer, such as a momentum, is that of scaled gradients. The worker
+/// of rank 0 evaluates and saves the shared parameters.
 class Hogwild : public Scheme {
  public:
   struct Options {
@@ -24,18 +24,18 @@ class Hogwild : public Scheme {
     SharedModel::Counts start{};  ///< when this worker began
   };
 
-  /// `model` outlives this. The replica holds the shared parameters already.
+  /// `model` outlives this. The replica holds the shared parameters.
   Hogwild(const Clock& clock, SharedModel& model, const Options& options)
       : clock_(clock),
         model_(model),
         options_(options),
-        meetings_(model, options.start),
+        rounds_(model, options.start),
         read_at_(options.start.updates) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
-  /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
-  std::optional<Meeting> leave(Replica& replica) override;
+  /// Copies the final shared parameters and the mean of all buffers into the replica.
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void read(Replica& replica);
@@ -44,8 +44,8 @@ class Hogwild : public Scheme {
   const Clock& clock_;
   SharedModel& model_;
   Options options_;
-  SharedMeetings meetings_;
-  std::uint64_t read_at_;  ///< updates when the parameters were read
+  SharedModelRounds rounds_;
+  std::uint64_t read_at_;  ///< updates at the time when the parameters were read
   std::vector<float> before_;
 };
 

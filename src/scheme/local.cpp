@@ -12,11 +12,11 @@ Outcome Local::after_backward(Replica& replica, const StepFacts& facts) {
   replica.local_step();
   ++round_.value;
   return {.spent = {.update = clock_.now() - start},
-          .meeting = Meeting{.round = round_,
-                             .samples = facts.samples,
-                             .loss_sum = facts.loss_sum,
-                             .paused = facts.paused,
-                             .agreed = facts.requests}};
+          .sync_round = SyncRound{.round = round_,
+                                  .samples = facts.samples,
+                                  .loss_sum = facts.loss_sum,
+                                  .paused = facts.paused,
+                                  .agreed = facts.requests}};
 }
 
 const SchemeSpec& local_scheme() {

@@ -5,10 +5,10 @@
 
 namespace syncopate {
 
-/// One device, no communication: sequential SGD. Every step is a meeting with itself.
+/// One device without communication: sequential SGD. Every step is a round of its own.
 class Local : public Scheme {
  public:
-  /// `done` rounds came before, in a run that is resumed.
+  /// `done`: rounds before this run, where it is resumed.
   Local(const Clock& clock, Round done) : clock_(clock), round_(done) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;

@@ -1,59 +1,161 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "optim/update_rule.hpp"
 #include "scheme/averaging.hpp"
-#include "scheme/background_meeting.hpp"
 #include "scheme/control_variates.hpp"
-#include "scheme/local_progress.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/sync_schedule.hpp"
-#include "transport/shared_values.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 
-/// Rounds of local steps, each closed by one synchronous aggregation. With w_t the global model at the
-/// beginning of round t, w_i replica i at its end, Δ_i = w_i − w_t, and n_i the samples of its steps:
+/// A local step, as a sync schedule sees it.
+struct LocalStep {
+  std::uint32_t samples = 0;
+  Duration took{};          ///< data, forward, backward, update
+  bool last = false;        ///< of all workers, where all are in lockstep
+  Duration communicated{};  ///< by the last round that has ended; zero where none has since
+};
+
+/// Decides after which local steps a replica synchronizes.
+class SyncSchedule {
+ public:
+  virtual ~SyncSchedule() = default;
+
+  /// Called after each step. True if the replica synchronizes now; a new round begins then.
+  virtual bool due_after(const LocalStep& step) = 0;
+  /// The number of samples of the next step; 0: all that are left of the mini-batch.
+  virtual std::uint32_t step_samples() const { return 0; }
+  /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
+  virtual OptimizerState state() const { return {}; }
+  virtual void load(const OptimizerState& /*state*/) {}
+};
+
+/// Synchronizes after a fixed number of steps, and after the last step.
+class FixedSchedule : public SyncSchedule {
+ public:
+  explicit FixedSchedule(std::uint32_t steps) : steps_(steps) {}
+
+  bool due_after(const LocalStep& step) override {
+    done_ = (done_ + 1) % steps_;
+    const bool due = done_ == 0 || step.last;
+    done_ = due ? 0 : done_;
+    return due;
+  }
+
+ private:
+  std::uint32_t steps_;
+  std::uint32_t done_ = 0;  ///< steps of this round
+};
+
+/// The distance that the local steps of a round carry a replica along a constant gradient, in units
+/// of the learning rate: ‖a_i‖₁ of FedNova (Wang et al. 2020). A replica's change is divided by it,
+/// so that a worker with many local steps does not pull the model towards its own part of the data.
+///
+/// A plain step counts 1. With momentum m, step k counts the velocity v_k = m v_{k−1} + 1 that a
+/// gradient of 1 gives it; with Nesterov's momentum it counts 1 + m v_k. The factor of the learning
+/// rate multiplies the count. The velocity lives on across rounds, as that of the replica's
+/// optimizer does (in FedNova's own formula it is 0 at the beginning of each round).
+///
+/// With a shared rate each of the τ_i local steps of a round takes 1 / τ_i of the learning rate, so
+/// that a round carries every replica as far as one step does. The number of steps of a round is
+/// not known before it ends, so τ_i is that of the previous round; the lengths are exact all the
+/// same. Pure.
+class LocalProgress {
+ public:
+  struct Options {
+    double momentum = 0;  ///< of the replica's optimizer; 0 where it has none
+    bool nesterov = false;
+    bool shared_rate = false;  ///< the steps of a round share the learning rate
+  };
+
+  /// The state that lives on from round to round.
+  struct State {
+    double velocity = 0;
+    std::uint64_t steps = 1;  ///< of the last round
+  };
+
+  explicit LocalProgress(const Options& options) : options_(options) {}
+
+  /// The factor on the learning rate of the steps of this round.
+  double rate_factor() const {
+    return options_.shared_rate ? 1 / static_cast<double>(state_.steps) : 1;
+  }
+
+  /// Counts a local step.
+  void on_step() {
+    double& velocity = state_.velocity;
+    velocity = options_.momentum * velocity + 1;
+    length_ += rate_factor() * (options_.nesterov ? 1 + options_.momentum * velocity : velocity);
+    ++steps_;
+  }
+
+  /// Ends the round and returns its length.
+  double finish_round() {
+    state_.steps = std::max<std::uint64_t>(1, std::exchange(steps_, 0));
+    return std::exchange(length_, 0);
+  }
+
+  const State& state() const { return state_; }
+  /// Continues from a `state` that was taken at the end of a round.
+  void resume(const State& state) { state_ = state; }
+
+ private:
+  Options options_;
+  State state_;
+  std::uint64_t steps_ = 0;  ///< of this round
+  double length_ = 0;        ///< of this round
+};
+
+/// Rounds of local steps. Each round ends with one synchronous aggregation. With w_t the global
+/// model at the beginning of round t, w_i replica i at its end, Δ_i = w_i − w_t, and n_i the
+/// samples of its steps:
 ///
 ///     w_{t+1} = outer(w_t, −Σ n_i Δ_i / N)
 ///
-/// where the outer optimizer takes −Σ n_i Δ_i / N for a gradient; plain SGD at the global learning rate
-/// ε_g makes it w_t + ε_g · Σ n_i Δ_i / N. When a replica meets the others is told by its synchronization schedule:
+/// The outer optimizer takes −Σ n_i Δ_i / N as its gradient. Plain SGD with the global learning
+/// rate ε_g gives w_t + ε_g · Σ n_i Δ_i / N. The sync schedule decides when a round ends:
 ///
-///     local-sgd  every H steps, ε_g = 1                                     Stich 2018
-///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9           Douillard et al. 2023
-///     esync      when the pacer says so                                     Li et al. 2019, algorithm 1
+///     local-sgd  every H steps, ε_g = 1                              Stich 2018
+///     diloco     every H steps, Nesterov at 0.7 with momentum 0.9    Douillard et al. 2023
+///     esync      when the pacer signals it                           Li et al. 2019, algorithm 1
 ///
-/// The state of the replica's own optimizer lives on across rounds.
+/// The state of the replica's own optimizer lives on across rounds. Buffers are averaged with the
+/// same weights.
 ///
-/// With overlap a replica trains on while the sum travels. When that has come, w_i becomes
-/// w_{t+1} + (w_i − what it was when it went to the meeting): local progress since then is kept, and is
-/// part of the next Δ_i. So the global model, which is tested and saved, is not that of any replica.
-/// Once the end is agreed upon, the round under way is the last, and its sum is waited for. Likewise, when
-/// a checkpoint is agreed upon, the allreduce of the next round is waited for: replicas then agree, and that
-/// round's meeting says `agreed.checkpoint`.
+/// With overlap a replica trains on while its contribution is reduced. When the result arrives, w_i
+/// becomes w_{t+1} + (w_i − the parameters that it contributed): the replica keeps its local
+/// progress since then, which is part of the next Δ_i. The global model, which is evaluated and
+/// saved, therefore differs from every replica. When the workers agree on the end, the round that
+/// is under way is the last, and all wait for its result. When they agree on a checkpoint, all wait
+/// for the result of the next round: replicas are then equal, and that round has
+/// `agreed.checkpoint`.
 ///
-/// Buffers are averaged with the same weights; likewise.
-///
-/// Where a worker's weight is its share p_i of the data, changes are normalised by the local steps behind
-/// them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the `LocalProgress`
-/// of the round, ā = Σ p_i a_i. With drift correction local steps follow `ControlVariates`.
-class LocalRounds : public Scheme {
+/// Where a worker's weight is its share p_i of the data, changes are normalised by the local steps
+/// that made them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the
+/// `LocalProgress` of the round, ā = Σ p_i a_i. With drift correction local steps follow
+/// `ControlVariates`.
+class LocalRounds : public AveragingScheme {
  public:
-  /// The name of the outer optimizer's among `states`.
+  /// The name of the outer optimizer's state among `states`.
   static constexpr const char* state_of_outer = "outer";
 
   struct Options {
     Averaging::Options averaging{};
-    Round done{};  ///< rounds that came before, in a run that is resumed
+    Round done{};  ///< rounds before this run, where it is resumed
     RuleSpec outer{.name = "sgd", .momentum = 0};
     double outer_rate = 1;
-    OptimizerState outer_state{};  ///< of a run that is resumed
+    OptimizerState outer_state{};  ///< of a resumed run
     bool overlap = false;
     LocalProgress::Options local{};          ///< of the replicas' optimizer
     std::optional<std::uint32_t> control{};  ///< memory of control variates, samples; empty: none
@@ -68,50 +170,60 @@ class LocalRounds : public Scheme {
   std::map<std::string, OptimizerState> states() const override;
   std::map<std::string, OptimizerState> worker_states() const override;
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
-  void settle_losses() override { averaging_.settle_losses(); }
+  void agree_after_failures() override { averaging_.agree_after_failures(); }
   void restart() override { averaging_.restart(); }
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
-  void begin_with(Replica& replica);
-  bool waits() const { return !options_.overlap || last_round_ || drains_; }
-  void hold(const StepFacts& facts);
-  StepInfo depart(Replica& replica);
-  Meeting return_from(const Averaging::Result& met, Replica& replica, Spent& spent);
-  Meeting meet_at_once(Replica& replica, Spent& spent);
-  Meeting end_meeting(Replica& replica, Spent& spent);
-  Averaging::Values lent() {
+  void initialise(Replica& replica);
+  bool blocks() const { return !options_.overlap || last_round_ || drains_; }
+  void correct(Replica& replica, const StepFacts& facts);
+  void accumulate(const StepFacts& facts);
+  StepInfo contribute(Replica& replica);
+  SyncRound apply_result(const Averaging::Result& result, Replica& replica, Spent& spent);
+  SyncRound synchronize_now(Replica& replica, Spent& spent);
+  SyncRound finish_background(Replica& replica, Spent& spent);
+  SyncValues sync_values() {
     return {.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
   }
-  void correct(Replica& replica, const StepFacts& facts);
 
   const Clock& clock_;
-  Averaging averaging_;
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
   Round round_;
-  bool last_round_ = false;       ///< the end is agreed upon
-  bool drains_ = false;           ///< a checkpoint is agreed upon, which the next round ends with
-  StepInfo held_;                 ///< what this replica's next step info says
-  std::uint64_t held_steps_ = 0;  ///< likewise
-  OwnPart gone_with_{};           ///< with what it went to its meeting
+  bool last_round_ = false;          ///< the workers agreed on the end
+  bool drains_ = false;              ///< the workers agreed on a checkpoint after the next round
+  StepInfo pending_;                 ///< this replica's next step info
+  std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
+  OwnContribution contribution_{};   ///< to the last round
   Duration communicated_{};
   LocalProgress progress_;
   std::optional<ControlVariates> control_;
 
-  // As long as the parts of the replica; empty before the first step.
-  std::vector<float> global_;          ///< w_t
-  std::vector<float> global_buffers_;  ///< likewise
-  std::vector<float> gone_;          ///< the parameters with which the replica went to its meeting
-  std::vector<float> gone_buffers_;  ///< likewise
-  SharedValues mean_;                ///< Δ_i, and then their mean; lent to the meeting under way
-  std::vector<float> mean_buffers_;  ///< likewise
-  std::vector<float> mean_control_;  ///< c_i, and then c; lent; empty without drift correction
+  // As long as the vectors of the replica; empty before the first step.
+  std::vector<float> global_;               ///< w_t
+  std::vector<float> global_buffers_;       ///< buffers of the global model
+  std::vector<float> contributed_;          ///< the replica's parameters at its last contribution
+  std::vector<float> contributed_buffers_;  ///< the replica's buffers at its last contribution
+  SharedValues mean_;                ///< Δ_i, then their mean; borrowed by the round under way
+  std::vector<float> mean_buffers_;  ///< the contributed buffers, then their mean; borrowed
+  std::vector<float> mean_control_;  ///< c_i, then c; borrowed; empty without drift correction
 
-  BackgroundMeeting meeting_;  ///< last: it ends before what it uses
+  BackgroundAveraging background_;  ///< last: it ends before the objects that it uses
 };
+
+/// Sets the options of rounds of local steps that were left open; `usual` is the scheme's outer
+/// optimizer.
+void resolve_rounds(SchemeDefaults& defaults, OuterOptimizer usual);
+
+/// Refuses an outer optimizer that contradicts its momentum. Errors: ConfigError.
+void check_rounds(const SchemeJob& job);
+
+/// Makes `LocalRounds` from the options of the context.
+std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
+                                          std::unique_ptr<SyncSchedule> schedule, bool overlap);
+
+/// The same with a `FixedSchedule` of the option `local_steps`.
+std::unique_ptr<Scheme> make_fixed_rounds(const SchemeContext& context);
 
 }  // namespace syncopate

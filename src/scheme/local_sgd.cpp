@@ -1,13 +1,12 @@
-#include "scheme/aggregate_option.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 
-/// `LocalRounds`, closed after a number of local steps.
+/// `LocalRounds` of a fixed number of local steps.
 const SchemeSpec& local_sgd_scheme() {
   static const SchemeSpec spec{
       .name = "local-sgd",
-      .formula = "local steps; every so many, w = sum(n_i w_i) / N",
+      .formula = "local steps; every H steps, w = sum(n_i w_i) / N",
       .source = "Stich 2018",
       .traits = {.local_steps = true},
       .options = {spec_of(option::aggregate), spec_of(option::local_steps),

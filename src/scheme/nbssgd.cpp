@@ -1,36 +1,124 @@
 #include "scheme/nbssgd.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "base/errors.hpp"
+#include "scheme/racy_nbssgd.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {
 
-/// Rounds of which a worker hears at once: the latest one, with the samples of all.
-Meeting joined(const std::optional<Meeting>& before, Meeting latest) {
-  if (before) {
-    latest.samples += before->samples;
-    latest.loss_sum += before->loss_sum;
-    latest.paused += before->paused;
-    latest.agreed.stop |= before->agreed.stop;
-    latest.own->steps += before->own->steps;
-    latest.own->samples += before->own->samples;
+bool is_racy(const OptionValues& options) {
+  return options[option::commit] == Commit::racy;
+}
+
+/// A racy contribution goes to a server or to shared memory, so no allreduce is chosen.
+bool chooses_aggregate(const OptionValues& options) {
+  return !is_racy(options) || options[option::aggregate] == Aggregate::server;
+}
+
+OptionSpec aggregate_of_nbssgd() {
+  OptionSpec aggregate = spec_of(option::aggregate);
+  aggregate.has_effect = chooses_aggregate;
+  aggregate.needs = ", where --commit racy takes --aggregate server alone";
+  return aggregate;
+}
+
+BatchCut batch_cut(const OptionValues& options, std::uint32_t batch_size) {
+  return {.batch_size = batch_size, .mini_batches = options[option::mini_batches]};
+}
+
+/// The divisor of the learning rate where steps are one round late and the momentum is 0.9:
+/// measured in bench/results/nbssgd.md.
+constexpr double of_delayed_updates = 1.6;
+
+/// With overlap a round may end while a mini-batch is computed. Each racy contribution is an update
+/// of its own, as in the asynchronous schemes.
+void adapt_nbssgd(SchemeTraits& traits, const SchemeJob& job) {
+  const OptionValues& options = job.options;
+  const bool is_ssgd =
+      options[option::commit] == Commit::barrier && options[option::mini_batches] == 1;
+  traits.parts_by_speed = !is_racy(options) && !is_ssgd;
+  if (is_racy(options)) {
+    const bool by_server = options[option::aggregate] == Aggregate::server;
+    traits.topology = by_server ? Topology::server : Topology::shared_memory;
+    traits.compresses = by_server;
+    traits.sync_mode = SyncMode::asynchronous;
+    count_asynchronous_updates(traits, job);
+  } else if (options[option::commit] == Commit::overlap && job.workers > 1) {
+    traits.rate_divisor = of_delayed_updates;
   }
-  return latest;
+}
+
+void check_nbssgd(const SchemeJob& job) {
+  const Aggregate aggregate = job.options[option::aggregate];
+  if (!chooses_aggregate(job.options) && aggregate != Aggregate::automatic) {
+    throw ConfigError(
+        "commit racy updates shared memory, or the model of a server by aggregate server; found "
+        "aggregate " +
+        std::string(name_of_value(aggregate)) + "; leave it out");
+  }
+}
+
+std::unique_ptr<Scheme> make_racy(const SchemeContext& context) {
+  const RacyOptions racy{.batch = batch_cut(context.options, context.batch_size),
+                         .signal = context.options[option::signal],
+                         .mean_batch = context.weight.unit};
+  if (context.server != nullptr) {
+    return std::make_unique<RacyServerNbssgd>(context.workers, *context.server, racy,
+                                              context.server_start);
+  }
+  SharedModel& shared = shared_model_of(context, "--commit racy without --aggregate server");
+  return std::make_unique<RacyNbssgd>(context.workers, shared, racy, shared.counts());
+}
+
+/// True where a worker waits for the allreduce. On a host without a spare core a worker that
+/// computes during an allreduce delays it for the others: with four workers on two cores, 87 % of
+/// the mini-batches were one update late. There each worker waits, which leaves its core to the
+/// others.
+bool waits_for_allreduce(const SchemeContext& context) {
+  const bool overlaps = context.options[option::commit] == Commit::overlap;
+  return !overlaps || (context.workers.size() > 1 && context.all_cores_taken());
+}
+
+std::unique_ptr<Scheme> make_nbssgd(const SchemeContext& context) {
+  if (is_racy(context.options)) {
+    return make_racy(context);
+  }
+  const std::span<const float> buffers = context.replica->view(Part::buffers);
+  Averaging::Options averaging = context.averaging;
+  averaging.momentum = context.momentum;
+  const bool barrier = waits_for_allreduce(context);
+  averaging.ahead = !barrier;
+  return std::make_unique<Nbssgd>(
+      context.workers,
+      Nbssgd::Options{.averaging = averaging,
+                      .rounds = {.batch = batch_cut(context.options, context.batch_size),
+                                 .done = context.done,
+                                 .signal = context.options[option::signal],
+                                 .barrier = barrier,
+                                 .params = context.replica->view(Part::params).size(),
+                                 .buffers = {buffers.begin(), buffers.end()}},
+                      .samples_done = context.samples_done,
+                      .learning_rate = context.learning_rate});
 }
 
 }  // namespace
 
 Nbssgd::Nbssgd(Group& group, const Options& options)
-    : clock_(group.world()),
+    : AveragingScheme(group, options.averaging),
+      clock_(group.world()),
       options_(options),
-      averaging_(group, options.averaging),
       samples_(options.samples_done),
       rounds_(group, averaging_, options.rounds) {}
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   Outcome outcome;
-  rounds_.book(replica.view(Part::grads), facts);
+  rounds_.add(replica.view(Part::grads), facts);
   take_results(replica, outcome);
   while (rounds_.pauses()) {
     await_result(replica, outcome);
@@ -38,14 +126,14 @@ Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   return outcome;
 }
 
-std::optional<Meeting> Nbssgd::leave(Replica& replica) {
+std::optional<SyncRound> Nbssgd::leave(Replica& replica) {
   Outcome outcome;
   rounds_.leave();
   while (!rounds_.ended()) {
     await_result(replica, outcome);
   }
-  averaging_.leave();
-  return outcome.meeting;
+  AveragingScheme::leave(replica);
+  return outcome.sync_round;
 }
 
 void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
@@ -57,7 +145,7 @@ void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
   outcome.spent.wait += waited - communicating;
 }
 
-/// Returns how long the last of them has communicated.
+/// Applies all results that are there. Returns the communication time of the last one.
 Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
   NbssgdRounds::Results results = rounds_.take(replica.view(Part::buffers));
   if (results.empty()) {
@@ -67,22 +155,28 @@ Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
   replica.store(Part::buffers);
   for (const auto& round : results) {
     step(replica, *round);
-    Meeting meeting = round->meeting;
-    meeting.own = OwnPart{.steps = round->staleness.size(), .samples = round->info.samples};
-    outcome.meeting = joined(outcome.meeting, std::move(meeting));
+    SyncRound sync_round = round->sync_round;
+    sync_round.own =
+        OwnContribution{.steps = round->staleness.size(), .samples = round->info.samples};
+    if (outcome.sync_round) {
+      sync_round.add_work_of(*outcome.sync_round);
+      sync_round.paused += outcome.sync_round->paused;
+      sync_round.agreed.stop |= outcome.sync_round->agreed.stop;
+    }
+    outcome.sync_round = sync_round;
     for (const std::uint64_t staleness : round->staleness) {
       outcome.push_statuses.push_back({.staleness = staleness});
     }
   }
   const Duration communicated = results.back()->communicated;
-  rounds_.give_back(std::move(results));
+  rounds_.release(std::move(results));
   outcome.spent.update += clock_.now() - begun;
   return communicated;
 }
 
-/// A round without samples moves nothing, not even by momentum.
+/// A round without samples changes nothing, not even by momentum.
 void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
-  if (round.meeting.samples == 0) {
+  if (round.sync_round.samples == 0) {
     return;
   }
   const std::span<const float> mean = round.gradient.all();
@@ -90,7 +184,25 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
   replica.store(Part::grads);
   replica.set_learning_rate(options_.learning_rate(samples_));
   replica.local_step();
-  samples_ += round.meeting.samples;
+  samples_ += round.sync_round.samples;
+}
+
+/// `Nbssgd`; with the option `commit` racy, `RacyNbssgd` in shared memory or `RacyServerNbssgd`.
+const SchemeSpec& nbssgd_scheme() {
+  static const SchemeSpec spec{
+      .name = "nbssgd",
+      .formula = "the first with a batch signals; all contribute finished mini-batches to one step",
+      .source = "He & Dube 2022",
+      .traits = {.sync_mode = SyncMode::local_rounds},
+      .options = {aggregate_of_nbssgd(), spec_of(option::mini_batches), spec_of(option::signal),
+                  spec_of(option::commit)},
+      .adapt = adapt_nbssgd,
+      .check = check_nbssgd,
+      .least_step = [](const OptionValues& options,
+                       std::uint32_t batch_size) { return batch_cut(options, batch_size).size(); },
+      .way_to_larger_steps = ", or fewer --mini-batches",
+      .make = make_nbssgd};
+  return spec;
 }
 
 }  // namespace syncopate

@@ -1,42 +1,46 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
+#include "config/option_groups.hpp"
+#include "config/option_values.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/nbssgd_rounds.hpp"
+#include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
 
-/// Non-blocking synchronous SGD (He 2021; He & Dube 2022). A batch is cut into M mini-batches, whose
-/// gradients a worker adds up. The first worker with a batch (`SignalRule`) signals all others; each
-/// contributes what it has, and the model takes a step:
+/// Non-blocking synchronous SGD (He 2021; He & Dube 2022). A batch is divided into M mini-batches,
+/// whose gradients a worker accumulates. The first worker that completes a batch (`SignalRule`)
+/// signals all others; each contributes its finished mini-batches, and the model takes a step:
 ///
 ///     w_{t+1} = optimizer(w_t, Σ n_i g_i / N)
 ///
 /// with g_i the mean gradient of worker i over the n_i samples that it contributes to round t, and
-/// N = Σ n_i. The learning rate of the step is that after the samples of the rounds before, so it is
+/// N = Σ n_i. The learning rate of a step depends on the samples of all rounds before it, so it is
 /// the same on every replica.
 ///
-/// With a barrier each worker finishes the mini-batch that it is in, contributes, and awaits the
-/// allreduce: staleness is 0. With overlap a worker contributes the mini-batches that it has finished,
-/// which may be none (n_i = 0), computes on, and takes the steps of all rounds that have ended between
-/// two mini-batches. Its mini-batch is as stale as rounds ended while it was computed, and one more
-/// where the allreduce takes longer than that. Replicas take the same steps in the same order, and are
-/// alike to the last bit after each.
+/// With a barrier each worker finishes its current mini-batch, contributes, and waits for the
+/// allreduce: staleness is 0. With overlap a worker contributes its finished mini-batches, possibly
+/// none (n_i = 0), computes on, and applies the steps of all rounds that have ended between two
+/// mini-batches. The staleness of a mini-batch is the number of rounds that ended while it was
+/// computed, and one more where the allreduce takes longer than the mini-batch. Replicas take the
+/// same steps in the same order, and are equal to the last bit after each.
 ///
-/// Buffers are averaged with the gradients, weighted alike; a replica keeps what its own have gained
-/// since they were contributed.
-class Nbssgd : public Scheme {
+/// Buffers are averaged with the same weights as gradients; a replica keeps the changes of its
+/// buffers since it contributed them.
+class Nbssgd : public AveragingScheme {
  public:
   struct Options {
     Averaging::Options averaging{};
     NbssgdRounds::Options rounds{};
-    std::uint64_t samples_done = 0;  ///< by all workers, before this one's first step
-    /// After so many samples of the job.
+    std::uint64_t samples_done = 0;  ///< of all workers, before this run
+    /// The learning rate after that many samples of the job.
     std::function<double(std::uint64_t samples)> learning_rate{};
   };
 
@@ -45,16 +49,8 @@ class Nbssgd : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.rounds.batch.size(); }
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::map<std::string, OptimizerState> worker_states() const override {
-    return averaging_.worker_states();
-  }
-  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
-    averaging_.load_worker_states(states);
-  }
   void restart() override { averaging_.restart(); }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   void await_result(Replica& replica, Outcome& outcome);
@@ -63,9 +59,53 @@ class Nbssgd : public Scheme {
 
   const Clock& clock_;
   Options options_;
-  Averaging averaging_;
   std::uint64_t samples_;
-  NbssgdRounds rounds_;  ///< last: it ends before what it uses
+  NbssgdRounds rounds_;  ///< last: its tasks end before the objects that they use
 };
+
+/// When a round of nbssgd ends for a worker that has contributed to it.
+enum class Commit {
+  barrier,  ///< when the allreduce is complete; the worker waits for it
+  overlap,  ///< when the allreduce is complete; the worker computes meanwhile
+  racy,     ///< at once: the worker adds its contribution to shared memory, or a server applies it
+};
+constexpr auto names_of(Commit) {
+  return std::to_array<Named<Commit>>(
+      {{"barrier", Commit::barrier}, {"overlap", Commit::overlap}, {"racy", Commit::racy}});
+}
+
+constexpr auto names_of(SignalRule) {
+  return std::to_array<Named<SignalRule>>(
+      {{"contribution", SignalRule::contribution}, {"batch", SignalRule::batch}});
+}
+
+namespace option {
+
+inline constexpr Option<std::uint32_t> mini_batches{.name = "mini-batches",
+                                                    .group = option_group::synchronization,
+                                                    .value = "N",
+                                                    .help = "mini-batches in a batch of nbssgd",
+                                                    .initial = 8,
+                                                    .limits = at_least_one};
+
+inline constexpr Option<SignalRule> signal{
+    .name = "signal",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "when a worker of nbssgd ends a round: its contribution amounts to a batch, or its "
+        "batch ends",
+    .initial = SignalRule::contribution};
+
+inline constexpr Option<Commit> commit{
+    .name = "commit",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "how nbssgd ends a round: wait for its allreduce, compute during it, or update one model "
+        "without rounds",
+    .initial = Commit::overlap};
+
+}  // namespace option
 
 }  // namespace syncopate

@@ -15,11 +15,11 @@ std::size_t results_in(std::size_t bytes, std::size_t params) {
   return std::max<std::size_t>(2, bytes / bytes_each);
 }
 
-/// What a replica's buffers become by a round. In this order buffers that have gained nothing since
-/// they were contributed become the mean to the last bit.
-void enter_round(std::span<float> buffers, const NbssgdRound& round) {
-  if (round.meeting.samples > 0) {
-    add_scaled(buffers, -1, round.brought_buffers);
+/// Adds the changes of a round to a replica's buffers. In this order buffers that have not changed
+/// since they were contributed become the mean to the last bit.
+void apply_to_buffers(std::span<float> buffers, const NbssgdRound& round) {
+  if (round.sync_round.samples > 0) {
+    add_scaled(buffers, -1, round.contributed_buffers);
     add(buffers, round.buffers);
   }
 }
@@ -32,8 +32,8 @@ NbssgdRounds::NbssgdRounds(Group& group, Averaging& averaging, const Options& op
       options_(options),
       signals_(group),
       most_results_(results_in(options.queue_bytes, options.params)),
-      book_(options.batch, options.done, options.signal),
-      drain_(book_, options.barrier),
+      tracker_(options.batch, options.done, options.signal),
+      drain_(tracker_, options.barrier),
       buffers_(options.buffers),
       taken_(options.done),
       to_rounds_(group.world().make_event()),
@@ -46,18 +46,18 @@ NbssgdRounds::NbssgdRounds(Group& group, Averaging& averaging, const Options& op
 
 NbssgdRounds::~NbssgdRounds() {
   {
-    const std::scoped_lock lock(mutex_);
-    given_up_ = true;
+    const MutexLock lock(mutex_);
+    abandoned_ = true;
   }
   to_rounds_->notify();
 }
 
-void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts) {
+void NbssgdRounds::add(std::span<const float> gradient, const StepFacts& facts) {
   bool due = false;
   {
-    const std::scoped_lock lock(mutex_);
-    sum_.add(gradient, facts.samples);
-    book_.finished_mini_batch(taken_);
+    const MutexLock lock(mutex_);
+    accumulator_.add(gradient, facts.samples);
+    tracker_.finished_mini_batch(taken_);
     info_.samples += facts.samples;
     pending_ += facts.samples;
     info_.loss_sum += facts.loss_sum;
@@ -75,32 +75,32 @@ void NbssgdRounds::book(std::span<const float> gradient, const StepFacts& facts)
 }
 
 NbssgdRounds::Results NbssgdRounds::take(std::span<float> buffers) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (finished_.empty() && failure_) {
     std::rethrow_exception(failure_);
   }
   Results results;
-  while (!finished_.empty() && (results.empty() || !results.back()->meeting.agreed.checkpoint)) {
-    enter_round(buffers, *finished_.front());
-    taken_ = finished_.front()->meeting.round;
+  while (!finished_.empty() && (results.empty() || !results.back()->sync_round.agreed.checkpoint)) {
+    apply_to_buffers(buffers, *finished_.front());
+    taken_ = finished_.front()->sync_round.round;
     pending_ -= finished_.front()->info.samples;
-    finished_.front()->meeting.own_since = pending_;
+    finished_.front()->sync_round.own_since = pending_;
     results.push_back(std::move(finished_.front()));
     finished_.pop_front();
   }
   buffers_.assign(buffers.begin(), buffers.end());
   for (const auto& round : finished_) {
-    enter_round(buffers_, *round);
+    apply_to_buffers(buffers_, *round);
   }
   return results;
 }
 
-void NbssgdRounds::give_back(Results results) {
+void NbssgdRounds::release(Results results) {
   if (results.empty()) {
     return;
   }
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     in_use_ -= results.size();
     std::move(results.begin(), results.end(), std::back_inserter(free_));
   }
@@ -110,7 +110,7 @@ void NbssgdRounds::give_back(Results results) {
 bool NbssgdRounds::pauses() {
   bool pauses = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     pauses = !ended_ && drain_.pauses();
   }
   if (pauses) {
@@ -122,7 +122,7 @@ bool NbssgdRounds::pauses() {
 void NbssgdRounds::wait() {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (ended_ || !finished_.empty()) {
         return;
       }
@@ -133,7 +133,7 @@ void NbssgdRounds::wait() {
 
 void NbssgdRounds::leave() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_) {
       return;
     }
@@ -144,21 +144,21 @@ void NbssgdRounds::leave() {
 }
 
 bool NbssgdRounds::ended() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_ && finished_.empty() && !failure_;
 }
 
-/// Looks up now and then, since only a message wakes it.
+/// Waits with short deadlines, since only a message wakes it, and checks for the end in between.
 void NbssgdRounds::receive_signals() {
   for (;;) {
-    const Round signalled = signals_.await(group_.world().now() + Group::glance);
+    const Round signalled = signals_.wait(group_.world().now() + Group::glance);
     bool due = false;
     {
-      const std::scoped_lock lock(mutex_);
-      if (ended_ || given_up_) {
+      const MutexLock lock(mutex_);
+      if (ended_ || abandoned_) {
         return;
       }
-      book_.heard(signalled);
+      tracker_.on_signal(signalled);
       due = may_contribute();
     }
     if (due) {
@@ -175,7 +175,7 @@ void NbssgdRounds::run() noexcept {
     failure = std::current_exception();
   }
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
     failure_ = failure;
   }
@@ -190,19 +190,19 @@ void NbssgdRounds::run_rounds() {
       return;
     }
     const Averaging::Result result =
-        averaging_.meet(round->meeting.round, round->info,
-                        {.model = round->gradient.all(), .buffers = round->buffers});
-    ends = conclude(std::move(round), result);
+        averaging_.synchronize(round->sync_round.round, round->info,
+                               {.model = round->gradient.all(), .buffers = round->buffers});
+    ends = finish_round(std::move(round), result);
     to_worker_->notify();
   }
 }
 
-/// Null, where there will be none.
+/// Waits until a contribution is due. Null when the rounds are abandoned.
 std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
-      if (given_up_) {
+      const MutexLock lock(mutex_);
+      if (abandoned_) {
         return nullptr;
       }
       if (may_contribute()) {
@@ -214,14 +214,14 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::await_contribution() {
   return contribute();
 }
 
-/// What makes it true is undone by the task alone.
+/// Once true it stays true until the task contributes.
 bool NbssgdRounds::may_contribute() const {
   return in_use_ < most_results_ && drain_.may_contribute();
 }
 
-std::unique_ptr<NbssgdRound> NbssgdRounds::room_for_result() {
+std::unique_ptr<NbssgdRound> NbssgdRounds::acquire_round() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ++in_use_;
     if (!free_.empty()) {
       std::unique_ptr<NbssgdRound> room = std::move(free_.back());
@@ -235,43 +235,44 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::room_for_result() {
 }
 
 std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
-  std::unique_ptr<NbssgdRound> round = room_for_result();
-  bool signals = false;
+  std::unique_ptr<NbssgdRound> round = acquire_round();
+  bool must_signal = false;
   {
-    const std::scoped_lock lock(mutex_);
-    signals = book_.signals();
+    const MutexLock lock(mutex_);
+    must_signal = tracker_.must_signal();
     info_.ready = drain_.contributes();
-    RoundBook::Contribution contribution = book_.contribute();
-    round->meeting.round = contribution.round;
+    RoundTracker::Contribution contribution = tracker_.contribute();
+    round->sync_round.round = contribution.round;
     round->staleness = std::move(contribution.staleness);
     round->info = std::exchange(info_, {});
-    round->brought_buffers = buffers_;
-    std::swap(sum_, departing_);
+    round->contributed_buffers = buffers_;
+    std::swap(accumulator_, contribution_);
   }
-  if (signals) {
-    signals_.tell(round->meeting.round);
+  if (must_signal) {
+    signals_.broadcast(round->sync_round.round);
   }
-  departing_.divided_into(round->gradient.all(), static_cast<double>(departing_.samples()));
-  departing_.clear();
-  round->buffers = round->brought_buffers;
+  contribution_.divided_into(round->gradient.all(), static_cast<double>(contribution_.samples()));
+  contribution_.clear();
+  round->buffers = round->contributed_buffers;
   return round;
 }
 
-/// Whether that round was the last.
-bool NbssgdRounds::conclude(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result) {
-  const std::vector<StepInfo>& infos = result.table.infos;
+/// Queues the result. Returns whether the round was the last.
+bool NbssgdRounds::finish_round(std::unique_ptr<NbssgdRound> round,
+                                const Averaging::Result& result) {
+  const std::vector<StepInfo>& infos = result.round_info.infos;
   const bool all_ready =
       std::all_of(infos.begin(), infos.end(), [](const StepInfo& info) { return info.ready; });
-  round->meeting = result.table.meeting;
+  round->sync_round = result.round_info.sync_round;
   round->communicated = result.communicated;
-  StepRequests& agreed = round->meeting.agreed;
-  const std::scoped_lock lock(mutex_);
+  StepRequests& agreed = round->sync_round.agreed;
+  const MutexLock lock(mutex_);
   ended_ = options_.barrier ? agreed.stop : last_;
   last_ = agreed.stop;
   agreed.stop = ended_;
   agreed.checkpoint = drain_.reduced(
       {.checkpoint = agreed.checkpoint, .all_ready = all_ready, .next_is_last = last_});
-  enter_round(buffers_, *round);
+  apply_to_buffers(buffers_, *round);
   finished_.push_back(std::move(round));
   return ended_;
 }

@@ -5,85 +5,89 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "runtime/world.hpp"
 #include "scheme/averaging.hpp"
-#include "scheme/gradient_sum.hpp"
-#include "scheme/round_book.hpp"
+#include "scheme/round_signals.hpp"
+#include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/signals.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 
-/// What a worker contributes to a round of NBSSGD, and what the round makes of it.
+/// A worker's contribution to a round of NBSSGD, and then the round's result.
 struct NbssgdRound {
   explicit NbssgdRound(SharedMemory* memory) : gradient(memory) {}
 
-  StepInfo info{};                         ///< this worker's
-  std::vector<std::uint64_t> staleness{};  ///< of each of its mini-batches, in rounds
-  SharedValues gradient;                   ///< g_i; after the allreduce Σ n_i g_i / N
-  std::vector<float> brought_buffers{};    ///< of the replica, as they were contributed
-  std::vector<float> buffers{};            ///< likewise; after the allreduce their mean
-  Meeting meeting{};                       ///< the round, and what followed from it
+  StepInfo info{};                           ///< of this worker
+  std::vector<std::uint64_t> staleness{};    ///< of each of its mini-batches, in rounds
+  SharedValues gradient;                     ///< g_i; after the allreduce Σ n_i g_i / N
+  std::vector<float> contributed_buffers{};  ///< the replica's buffers at the contribution
+  std::vector<float> buffers{};              ///< these; after the allreduce their mean
+  SyncRound sync_round{};
   Duration communicated{};
 };
 
-/// Rounds of NBSSGD, which take place in a task of their own while their worker computes.
+/// Runs the rounds of NBSSGD in a background task, while the worker computes.
 ///
-/// The worker books each mini-batch when it is finished. The task contributes what is booked, or
-/// nothing, as soon as the round book says so, and queues the round's result, which the worker applies
-/// between two mini-batches. So no round waits for a backward pass, unless it is drained
-/// (`RoundDrain`), or unless the results that a worker has not applied fill their memory.
+/// The worker adds each mini-batch when it is finished. As soon as the round tracker says that the
+/// worker's contribution is due, the task contributes the pending mini-batches, possibly none, and
+/// reduces them with those of the other workers. It queues the result, which the worker applies
+/// between two mini-batches. So no round waits for a backward pass, except where the round is
+/// drained (`RoundDrain`), or where results that the worker has not applied fill the memory for
+/// them.
 ///
-/// The last round of a job is drained, so that nothing is left after it: with a barrier it is the round in
-/// which a worker wants to stop, with overlap the one after. Its meeting alone says stop.
+/// The last round of a job is drained, so that no mini-batch is pending after it. With a barrier it
+/// is the round in which a worker requests to stop; with overlap it is the next one. Only the last
+/// round has `agreed.stop`.
 ///
-/// Threads: one calls. It shares book, sum and queue with the task, and with one that receives
-///          signals, under a mutex that is held for one addition to the sum at most.
-/// Errors:  those of `Averaging::meet` and `Signals::await`, thrown by `take`.
+/// Threads: one thread calls. It shares tracker, accumulator and queue with the task, and with a
+///          second task that receives signals, under a mutex that is held for at most one addition
+///          to the accumulator.
+/// Errors:  those of `Averaging::synchronize` and `RoundSignals::wait`, thrown by `take`.
 class NbssgdRounds {
  public:
   struct Options {
     BatchCut batch{};
-    Round done{};  ///< rounds that came before
+    Round done{};  ///< rounds before this run
     SignalRule signal = SignalRule::contribution;
     bool barrier = false;  ///< drains every round
     std::size_t params = 0;
-    std::vector<float> buffers{};                    ///< the replica's, as it begins
-    std::size_t queue_bytes = std::size_t{1} << 28;  ///< of results; there is room for two at least
+    std::vector<float> buffers{};                    ///< the replica's, at the beginning
+    std::size_t queue_bytes = std::size_t{1} << 28;  ///< memory of results: of at least two
   };
 
   /// `group` and `averaging` outlive this.
   NbssgdRounds(Group& group, Averaging& averaging, const Options& options);
-  /// A round that is under way ends as all others come to it.
+  /// Waits for the end of a round that is under way, to which all other workers contribute as well.
   ~NbssgdRounds();
   NbssgdRounds(const NbssgdRounds&) = delete;
   NbssgdRounds& operator=(const NbssgdRounds&) = delete;
 
-  /// A mini-batch with mean gradient `gradient`, computed at the model that the last taken round left.
-  void book(std::span<const float> gradient, const StepFacts& facts);
+  /// Adds a mini-batch with mean gradient `gradient`, computed at the model of the last round
+  /// taken.
+  void add(std::span<const float> gradient, const StepFacts& facts);
 
   using Results = std::deque<std::unique_ptr<NbssgdRound>>;
 
-  /// The results that have come since, in order, up to one after which a checkpoint is written. Makes
-  /// the replica's `buffers` what they are after these rounds: they keep what they have gained since
-  /// they were contributed.
+  /// The results since the last call, in order, up to the first with a checkpoint. Updates the
+  /// replica's `buffers` by these rounds: the buffers keep their changes since they were
+  /// contributed.
   Results take(std::span<float> buffers);
-  /// Results that are applied: their memory serves other rounds.
-  void give_back(Results results);
+  /// Returns results that the worker has applied: other rounds reuse their memory.
+  void release(Results results);
 
-  /// Whether the worker computes nothing until it has taken another result.
+  /// True if the worker must not compute until it has taken another result.
   bool pauses();
-  /// Waits for a result. Returns at once where none will come.
+  /// Waits for a result. Returns at once after the last one.
   void wait();
 
   /// The worker computes no more.
   void leave();
-  /// Whether every result has been taken, and no error is left for `take`.
+  /// True if every result has been taken, and no error is left for `take` to throw.
   bool ended();
 
  private:
@@ -91,38 +95,40 @@ class NbssgdRounds {
   void run() noexcept;
   void run_rounds();
   std::unique_ptr<NbssgdRound> await_contribution();
-  bool may_contribute() const;
-  std::unique_ptr<NbssgdRound> room_for_result();
+  bool may_contribute() const REQUIRES(mutex_);
+  std::unique_ptr<NbssgdRound> acquire_round();
   std::unique_ptr<NbssgdRound> contribute();
-  bool conclude(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);
+  bool finish_round(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);
 
   Group& group_;
   Averaging& averaging_;
   Options options_;
-  Signals signals_;
+  RoundSignals signals_;
   std::size_t most_results_;
 
-  std::mutex mutex_;  // guards all down to failure_
-  RoundBook book_;
-  RoundDrain drain_;
-  GradientSum sum_;             ///< of the open round
-  StepInfo info_;               ///< likewise
-  std::uint64_t pending_ = 0;   ///< samples booked that are in no result that was taken
-  std::vector<float> buffers_;  ///< the replica's, after its last mini-batch and the last round
-  Round taken_;                 ///< the last that the worker has taken
-  Results finished_;            ///< not taken
-  Results free_;                ///< memory of results that were applied
-  std::size_t in_use_ = 0;      ///< results that are not free
-  bool last_ = false;           ///< the open round is the last
-  bool ended_ = false;
-  bool given_up_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  RoundTracker tracker_ GUARDED_BY(mutex_);
+  RoundDrain drain_ GUARDED_BY(mutex_);
+  GradientAccumulator accumulator_ GUARDED_BY(mutex_);  ///< of the open round
+  StepInfo info_ GUARDED_BY(mutex_);                    ///< of the open round
+  /// Samples added that are in no result taken.
+  std::uint64_t pending_ GUARDED_BY(mutex_) = 0;
+  /// The replica's, after its last mini-batch and the last round.
+  std::vector<float> buffers_ GUARDED_BY(mutex_);
+  Round taken_ GUARDED_BY(mutex_);             ///< the last round that the worker has taken
+  Results finished_ GUARDED_BY(mutex_);        ///< not taken
+  Results free_ GUARDED_BY(mutex_);            ///< memory of applied results
+  std::size_t in_use_ GUARDED_BY(mutex_) = 0;  ///< results that are not free
+  bool last_ GUARDED_BY(mutex_) = false;       ///< the open round is the last
+  bool ended_ GUARDED_BY(mutex_) = false;
+  bool abandoned_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
 
-  GradientSum departing_;                   ///< the task's own
+  GradientAccumulator contribution_;        ///< owned by the task
   std::unique_ptr<Event> to_rounds_;        ///< a contribution may be due
-  std::unique_ptr<Event> to_worker_;        ///< a result has come, or none will
+  std::unique_ptr<Event> to_worker_;        ///< a result is queued, or the last round ended
   std::unique_ptr<Task> receives_signals_;  ///< null in a group of one
-  std::unique_ptr<Task> rounds_;            ///< last: it ends before what it uses
+  std::unique_ptr<Task> rounds_;            ///< last: it ends before the objects that it uses
 };
 
 }  // namespace syncopate

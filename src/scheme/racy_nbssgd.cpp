@@ -5,21 +5,19 @@
 namespace syncopate {
 
 bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
-  sum_.add(gradient, facts.samples);
+  accumulator_.add(gradient, facts.samples);
   loss_sum_ += facts.loss_sum;
-  requests_.evaluate |= facts.requests.evaluate;
-  requests_.checkpoint |= facts.requests.checkpoint;
-  requests_.stop |= facts.requests.stop;
-  book_.finished_mini_batch(Round{});
-  book_.heard(signals_.heard());
+  requests_.merge(facts.requests);
+  tracker_.finished_mini_batch(Round{});
+  tracker_.on_signal(signals_.poll());
   if (facts.requests.stop) {
-    book_.hurry();
+    tracker_.force_due();
   }
-  if (!book_.due()) {
+  if (!tracker_.due()) {
     return false;
   }
-  if (book_.signals()) {
-    signals_.tell(book_.open());
+  if (tracker_.must_signal()) {
+    signals_.broadcast(tracker_.open());
   }
   return true;
 }
@@ -29,9 +27,9 @@ std::vector<PushStatus> RacyContribution::committed(const PushStatus& status) {
 }
 
 std::uint64_t RacyContribution::discard() {
-  const std::uint64_t mini_batches = book_.contribute().staleness.size();
-  book_.reduced();  // no round is waited for
-  sum_.clear();
+  const std::uint64_t mini_batches = tracker_.contribute().staleness.size();
+  tracker_.reduced();  // no round is waited for
+  accumulator_.clear();
   loss_sum_ = 0;
   requests_ = {};
   return mini_batches;
@@ -43,7 +41,7 @@ RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& opti
       model_(model),
       options_(options),
       contribution_(group, options.batch, options.signal),
-      meetings_(model, start),
+      rounds_(model, start),
       read_at_(start.updates) {}
 
 Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -57,25 +55,25 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
   step(replica);
   const TimePoint stepped = clock.now();
   const std::uint64_t updates = add_to_model(replica);
-  const Meeting meeting =
-      meetings_.next({.paused = facts.paused, .requests = contribution_.requests()});
+  const SyncRound sync_round =
+      rounds_.next({.paused = facts.paused, .requests = contribution_.requests()});
   const std::vector<PushStatus> push_statuses =
       contribution_.committed({.staleness = updates - read_at_});
   read(replica);
   return {.spent = {.update = stepped - begun, .communicate = clock.now() - stepped},
-          .meeting = meeting,
+          .sync_round = sync_round,
           .push_statuses = push_statuses};
 }
 
-/// Returns how many updates there were before.
+/// Returns the number of updates before this one.
 std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   model_.add_difference(replica.view(Part::params), before_);
-  model_.leave_buffers(group_.rank(), replica.view(Part::buffers), contribution_.samples());
-  model_.leave_position(group_.rank(), position_);
+  model_.store_buffers(group_.rank(), replica.view(Part::buffers), contribution_.samples());
+  model_.store_position(group_.rank(), position_);
   return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
 
-void RacyNbssgd::hand_in(Replica& replica) {
+void RacyNbssgd::flush_pending(Replica& replica) {
   if (contribution_.samples() > 0) {
     step(replica);
     add_to_model(replica);
@@ -93,11 +91,11 @@ void RacyNbssgd::step(Replica& replica) {
   replica.local_step();
 }
 
-std::optional<Meeting> RacyNbssgd::leave(Replica& replica) {
+std::optional<SyncRound> RacyNbssgd::leave(Replica& replica) {
   read(replica);
   model_.read_mean_buffers(replica.view(Part::buffers));
   replica.store(Part::buffers);
-  return meetings_.next({});
+  return rounds_.next({});
 }
 
 ModelParts RacyNbssgd::model(Replica& replica) const {
@@ -115,10 +113,9 @@ void RacyNbssgd::read(Replica& replica) {
 
 RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
                                    const Reply& start)
-    : server_(server),
+    : ServerScheme(server, start),
       options_(options),
       contribution_(group, options.batch, options.signal),
-      meetings_(start),
       step_(start.steps) {}
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
@@ -140,18 +137,17 @@ Outcome RacyServerNbssgd::commit(Replica& replica) {
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
   replica.store(Part::params);
-  return {.spent = {.communicate = result.communicated, .wait = result.waited},
-          .meeting = meetings_.next(result.reply, contribution_.requests()),
-          .push_statuses = contribution_.committed(
-              {.staleness = result.reply.staleness, .dropped = result.reply.dropped})};
+  Outcome outcome = outcome_of(result, contribution_.requests());
+  outcome.push_statuses = contribution_.committed(status_of(result.reply));
+  return outcome;
 }
 
-std::optional<Meeting> RacyServerNbssgd::leave(Replica& replica) {
-  std::optional<Meeting> last;
+std::optional<SyncRound> RacyServerNbssgd::leave(Replica& replica) {
+  std::optional<SyncRound> last;
   if (contribution_.samples() > 0) {
-    last = commit(replica).meeting;
+    last = commit(replica).sync_round;
   }
-  server_.leave();
+  ServerScheme::leave(replica);
   return last;
 }
 

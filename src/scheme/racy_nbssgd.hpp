@@ -4,78 +4,77 @@
 #include <vector>
 
 #include "collective/group.hpp"
-#include "scheme/gradient_sum.hpp"
-#include "scheme/round_book.hpp"
+#include "scheme/round_signals.hpp"
+#include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
-#include "scheme/server_meetings.hpp"
-#include "scheme/shared_meetings.hpp"
+#include "scheme/server_scheme.hpp"
 #include "scheme/shared_model.hpp"
-#include "scheme/signals.hpp"
 #include "server/server_client.hpp"
 
 namespace syncopate {
 
-/// The mini-batches that a worker of NBSSGD without synchronization (`--commit racy`) has not yet
-/// contributed. Contributions are due as in `Nbssgd`, but no worker waits for another's.
+/// The pending mini-batches of a worker of NBSSGD without synchronization (`--commit racy`).
+/// Contributions are due as in `Nbssgd`, but no worker waits for another's.
 class RacyContribution {
  public:
   /// `group` outlives this.
   RacyContribution(Group& group, const BatchCut& batch, SignalRule signal)
-      : signals_(group), book_(batch, Round{}, signal) {}
+      : signals_(group), tracker_(batch, Round{}, signal) {}
 
-  /// A mini-batch with mean gradient `gradient`. Returns whether the contribution is due; the others
-  /// have then been signalled.
+  /// Adds a mini-batch with mean gradient `gradient`. Returns whether the contribution is due; in
+  /// that case the other workers have been signalled.
   bool add(std::span<const float> gradient, const StepFacts& facts);
 
-  std::uint64_t mini_batches() const { return book_.booked(); }
-  std::uint64_t samples() const { return sum_.samples(); }
+  std::uint64_t mini_batches() const { return tracker_.pending(); }
+  std::uint64_t samples() const { return accumulator_.samples(); }
   double loss_sum() const { return loss_sum_; }
-  /// What was requested after any of its mini-batches.
+  /// The union of the requests of its mini-batches.
   const StepRequests& requests() const { return requests_; }
   /// into = Σ n_k g_k / `divisor`.
   void divided_into(std::span<float> into, double divisor) const {
-    sum_.divided_into(into, divisor);
+    accumulator_.divided_into(into, divisor);
   }
-  /// It has been applied, and so has each of its mini-batches. The next one is empty.
+  /// The contribution has been applied: returns the status of each of its mini-batches, and begins
+  /// the next contribution.
   std::vector<PushStatus> committed(const PushStatus& status);
-  /// Gives it up. Returns how many mini-batches that is.
+  /// Discards the contribution and returns the number of its mini-batches.
   std::uint64_t discard();
 
  private:
-  Signals signals_;
-  RoundBook book_;
-  GradientSum sum_;
+  RoundSignals signals_;
+  RoundTracker tracker_;
+  GradientAccumulator accumulator_;
   double loss_sum_ = 0;
   StepRequests requests_;
 };
 
-/// What both kinds of racy NBSSGD are told.
+/// The options of both kinds of racy NBSSGD.
 struct RacyOptions {
   BatchCut batch{};  ///< this worker's
   SignalRule signal = SignalRule::contribution;
   double mean_batch = 64;  ///< b, of all workers; 0: uniform weights
 };
 
-/// Racy NBSSGD in shared memory: what a worker contributes is a step of its own optimizer, which it adds
-/// to one vector of parameters as it comes, value by value and without a lock, and it goes on from what
-/// that vector then holds.
+/// Racy NBSSGD in shared memory: a worker contributes a step of its own optimizer. It adds the step
+/// to a shared vector of parameters, value by value and without a lock, and continues from the
+/// values that the vector then holds.
 ///
-/// The gradient of a step is Σ n_k g_k / b over its mini-batches, with b the mean batch of all workers:
-/// so every sample counts the same, and a whole batch as much as one of ssgd. With uniform weights it
-/// is their mean, Σ n_k g_k / Σ n_k.
+/// The gradient of a step is Σ n_k g_k / b over its mini-batches, with b the mean batch of all
+/// workers: every sample counts the same, and a whole batch as much as a batch of ssgd. With
+/// uniform weights it is the mean of the mini-batches, Σ n_k g_k / Σ n_k.
 class RacyNbssgd : public Scheme {
  public:
-  /// `group` and `model` outlive this. The replica holds the shared parameters already. `start`: the
-  /// counts when this worker began.
+  /// `group` and `model` outlive this. The replica holds the shared parameters. `start`: the
+  /// counters when this worker began.
   RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& options,
              const SharedModel::Counts& start);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
-  /// Takes the shared parameters, and the mean of all buffers, as they are at the end.
-  std::optional<Meeting> leave(Replica& replica) override;
+  /// Copies the final shared parameters and the mean of all buffers into the replica.
+  std::optional<SyncRound> leave(Replica& replica) override;
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  void hand_in(Replica& replica) override;
+  void flush_pending(Replica& replica) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
   ModelParts model(Replica& replica) const override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
@@ -90,40 +89,36 @@ class RacyNbssgd : public Scheme {
   SharedModel& model_;
   RacyOptions options_;
   RacyContribution contribution_;
-  SharedMeetings meetings_;
-  std::uint64_t read_at_;               ///< updates when the parameters were read
+  SharedModelRounds rounds_;
+  std::uint64_t read_at_;               ///< updates at the time when the parameters were read
   WorkerPosition position_{};           ///< of this worker, after its last step
   std::vector<float> before_;           ///< the parameters before a step
-  mutable std::vector<float> buffers_;  ///< the mean of all workers'
+  mutable std::vector<float> buffers_;  ///< the mean of the buffers of all workers
 };
 
-/// Racy NBSSGD through a parameter server: a worker pushes its contribution, the server applies it at
-/// once with its own optimizer, and the worker goes on from the model that it pulls. No push waits for
-/// another worker's, and none locks a round.
+/// Racy NBSSGD with a parameter server: a worker pushes its contribution, the server applies it at
+/// once with its own optimizer, and the worker continues from the model that it pulls. No push
+/// waits for another worker's push, and none locks a round.
 ///
-/// What is pushed is the mean gradient of the contribution, Σ n_k g_k / Σ n_k, with the weight
-/// Σ n_k / b, b the mean batch of all workers: so every sample counts the same. With uniform weights it
-/// weighs 1. Buffers are pushed with it; the server's mean is what is tested and saved.
-class RacyServerNbssgd : public Scheme {
+/// A push holds the mean gradient of the contribution, Σ n_k g_k / Σ n_k, with the weight Σ n_k /
+/// b, b the mean batch of all workers: every sample counts the same. With uniform weights it weighs
+/// 1. Buffers are pushed with the gradient; their mean on the server is evaluated and saved.
+class RacyServerNbssgd : public ServerScheme {
  public:
-  /// `group` and `server` outlive this. `start`: what the server replied when this worker began.
+  /// `group` and `server` outlive this. `start`: the server's reply when this worker began.
   RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
                    const Reply& start);
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
-  std::uint64_t bytes_received() const override { return server_.bytes_received(); }
-  CompressionStats compression() const override { return server_.compression(); }
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  std::optional<Meeting> leave(Replica& replica) override;
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
   Outcome commit(Replica& replica);
 
-  ServerClient& server_;
   RacyOptions options_;
   RacyContribution contribution_;
-  ServerMeetings meetings_;
   std::uint64_t step_;
 };
 

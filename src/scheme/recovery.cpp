@@ -1,57 +1,57 @@
 #include "scheme/recovery.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
 #include <type_traits>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "results travel in little-endian order");
+/// As a result travels: u64 round, u64 samples, f64 loss sum, i64 pause in ns, 3 flags (stop,
+/// evaluate, checkpoint), 5 zeros.
+constexpr std::size_t sync_round_bytes = 40;
+using SyncRoundBytes = std::array<std::byte, sync_round_bytes>;
 
-/// What a meeting came to, as it travels.
-struct MeetingBytes {
-  std::uint64_t round;
-  std::uint64_t samples;
-  double loss_sum;
-  std::int64_t paused_ns;
-  std::uint8_t stop;
-  std::uint8_t evaluate;
-  std::uint8_t checkpoint;
-  std::uint8_t unused[5];
-};
-static_assert(sizeof(MeetingBytes) == 40 && std::is_trivially_copyable_v<MeetingBytes>);
-
-MeetingBytes pack(const Meeting& meeting) {
-  return {meeting.round.value,       meeting.samples,
-          meeting.loss_sum,          meeting.paused.count(),
-          meeting.agreed.stop,       meeting.agreed.evaluate,
-          meeting.agreed.checkpoint, {}};
+SyncRoundBytes pack(const SyncRound& sync_round) {
+  SyncRoundBytes bytes{};
+  ByteWriter(bytes)
+      .put(sync_round.round.value)
+      .put(sync_round.samples)
+      .put(sync_round.loss_sum)
+      .put(std::int64_t{sync_round.paused.count()})
+      .put(sync_round.agreed.stop)
+      .put(sync_round.agreed.evaluate)
+      .put(sync_round.agreed.checkpoint)
+      .put_zeros(5);
+  return bytes;
 }
 
-Meeting unpack(const MeetingBytes& bytes) {
-  return {.round = Round{bytes.round},
-          .samples = bytes.samples,
-          .loss_sum = bytes.loss_sum,
-          .paused = Duration(bytes.paused_ns),
-          .agreed = {.stop = bytes.stop != 0,
-                     .evaluate = bytes.evaluate != 0,
-                     .checkpoint = bytes.checkpoint != 0}};
+SyncRound unpack(const SyncRoundBytes& bytes) {
+  ByteReader reader(bytes);
+  SyncRound sync_round;
+  sync_round.round = Round{reader.take<std::uint64_t>()};
+  sync_round.samples = reader.take<std::uint64_t>();
+  sync_round.loss_sum = reader.take<double>();
+  sync_round.paused = Duration(reader.take<std::int64_t>());
+  sync_round.agreed.stop = reader.take<bool>();
+  sync_round.agreed.evaluate = reader.take<bool>();
+  sync_round.agreed.checkpoint = reader.take<bool>();
+  return sync_round;
 }
 
 }  // namespace
 
 Recovery::Recovery(Group& group)
-    : group_(group), losses_(*group.losses()), rounds_({.floor = Duration::zero()}) {}
+    : group_(group), failures_(*group.failures()), rounds_({.floor = Duration::zero()}) {}
 
-bool Recovery::survives(const std::function<void()>& work) {
+bool Recovery::run_or_regroup(const std::function<void()>& work) {
   std::exception_ptr error;
   try {
-    group_.catch_up();
+    group_.drop_lost();
     work();
     return true;
   } catch (const ViewChanged&) {
@@ -61,45 +61,45 @@ bool Recovery::survives(const std::function<void()>& work) {
   } catch (const TimedOut&) {
     error = std::current_exception();
   }
-  await_verdict(error);
+  await_regroup(error);
   return false;
 }
 
-/// Who was lost, the coordinator says: it may not be the one that this worker misses.
-void Recovery::await_verdict(const std::exception_ptr& error) {
-  if (!losses_.await_more(group_.generation(), group_.deadline())) {
+/// The coordinator decides which member failed; it may not be the one that this worker waits for.
+void Recovery::await_regroup(const std::exception_ptr& error) {
+  if (!failures_.await_more(group_.generation(), group_.deadline())) {
     std::rethrow_exception(error);
   }
 }
 
-void Recovery::begin(Round round, const MeetingValues& values) {
+void Recovery::begin(Round round, const SyncValues& values) {
   wanted_ = round;
-  copy(values, brought_);
+  copy(values, contributed_);
 }
 
-std::optional<Meeting> Recovery::settle(const MeetingValues& values) {
-  copy(brought_, values);
-  if (settled_ == group_.generation()) {
+std::optional<SyncRound> Recovery::agree(const SyncValues& values) {
+  copy(contributed_, values);
+  if (agreed_generation_ == group_.generation()) {
     return std::nullopt;
   }
-  const std::vector<Round> wanted = wanted_by_all();
+  const std::vector<Round> wanted = gather_wanted_rounds();
   const auto latest = std::max_element(wanted.begin(), wanted.end());
   const Rank owner{static_cast<std::uint32_t>(latest - wanted.begin())};
   const bool owns = owner == group_.rank();
-  std::optional<Meeting> meeting;
+  std::optional<SyncRound> sync_round;
   if (wanted_ < *latest) {
-    meeting = take_over(owner, values);
+    sync_round = receive_result(owner, values);
   }
   for (std::uint32_t rank = 0; owns && rank < group_.size(); ++rank) {
     if (wanted[rank] < *latest) {
-      hand_over(group_.node(Rank{rank}));
+      send_result(group_.node(Rank{rank}));
     }
   }
-  settled_ = group_.generation();
-  return meeting;
+  agreed_generation_ = group_.generation();
+  return sync_round;
 }
 
-std::vector<Round> Recovery::wanted_by_all() {
+std::vector<Round> Recovery::gather_wanted_rounds() {
   static_assert(std::is_trivially_copyable_v<Round>);
   std::vector<Round> wanted(group_.size());
   allgather(group_, std::as_bytes(std::span(&wanted_, 1)),
@@ -107,64 +107,64 @@ std::vector<Round> Recovery::wanted_by_all() {
   return wanted;
 }
 
-void Recovery::hand_over(NodeId to) {
-  const MeetingBytes meeting = pack(kept_meeting_);
+void Recovery::send_result(NodeId to) {
+  const SyncRoundBytes sync_round = pack(result_round_);
   const Tag tag = group_.tag(tags::handover);
   Transport& transport = group_.transport();
-  send(transport, to, tag, std::as_bytes(std::span(&meeting, 1)), group_.deadline());
-  send(transport, to, tag, std::as_bytes(std::span(kept_.model)), group_.deadline());
-  send(transport, to, tag, std::as_bytes(std::span(kept_.buffers)), group_.deadline());
-  send(transport, to, tag, std::as_bytes(std::span(kept_.control)), group_.deadline());
+  send(transport, to, tag, sync_round, group_.deadline());
+  send(transport, to, tag, std::as_bytes(std::span(result_.model)), group_.deadline());
+  send(transport, to, tag, std::as_bytes(std::span(result_.buffers)), group_.deadline());
+  send(transport, to, tag, std::as_bytes(std::span(result_.control)), group_.deadline());
 }
 
-Meeting Recovery::take_over(Rank from, const MeetingValues& values) {
-  MeetingBytes meeting{};
+SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
+  SyncRoundBytes sync_round{};
   const auto receive = [&](std::span<std::byte> into) {
     const auto transfer =
         group_.transport().start_receive(group_.node(from), group_.tag(tags::handover), into);
     group_.await(*transfer, from, "handover");
   };
-  receive(std::as_writable_bytes(std::span(&meeting, 1)));
+  receive(sync_round);
   receive(std::as_writable_bytes(values.model));
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));
-  return unpack(meeting);
+  return unpack(sync_round);
 }
 
-void Recovery::keep(const Meeting& meeting, const MeetingValues& values) {
+void Recovery::keep(const SyncRound& sync_round, const SyncValues& values) {
   const TimePoint now = group_.world().now();
   if (ended_) {
     rounds_.observed(now - *ended_);
   }
   ended_ = now;
   group_.waits().allow(rounds_.limit());
-  copy(values, kept_);
-  kept_meeting_ = meeting;
+  copy(values, result_);
+  result_round_ = sync_round;
   ++wanted_.value;
 }
 
-void Recovery::settle_losses() {
-  while (losses_.lost().size() > group_.generation()) {
-    brought_ = {};
-    survives([this] { settle({}); });
+void Recovery::agree_after_failures() {
+  while (failures_.lost().size() > group_.generation()) {
+    contributed_ = {};
+    run_or_regroup([this] { agree({}); });
   }
 }
 
-void Recovery::stay() {
-  losses_.finished();
-  brought_ = {};
-  while (losses_.await_more(group_.generation(), no_deadline) && !losses_.all_finished()) {
-    survives([this] { settle({}); });
+void Recovery::linger() {
+  failures_.finished();
+  contributed_ = {};
+  while (failures_.await_more(group_.generation(), no_deadline) && !failures_.all_finished()) {
+    run_or_regroup([this] { agree({}); });
   }
 }
 
-void Recovery::copy(const MeetingValues& from, Parts& to) {
+void Recovery::copy(const SyncValues& from, Copies& to) {
   to.model.assign(from.model.begin(), from.model.end());
   to.buffers.assign(from.buffers.begin(), from.buffers.end());
   to.control.assign(from.control.begin(), from.control.end());
 }
 
-void Recovery::copy(const Parts& from, const MeetingValues& to) {
+void Recovery::copy(const Copies& from, const SyncValues& to) {
   std::copy(from.model.begin(), from.model.end(), to.model.begin());
   std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
   std::copy(from.control.begin(), from.control.end(), to.control.begin());

@@ -8,81 +8,87 @@
 #include <vector>
 
 #include "collective/group.hpp"
-#include "runtime/adaptive_limit.hpp"
+#include "runtime/waits.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
 
-/// What a worker brings to a meeting. All are replaced by the mean over all workers.
-struct MeetingValues {
+/// The values that a worker contributes to a synchronization round. The mean over all workers
+/// replaces them.
+struct SyncValues {
   std::span<float> model;    ///< as long as the parameters
   std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
   /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
   std::span<float> control = {};
 };
 
-/// How the meetings of a group go on when members are lost in the middle of them.
+/// Finishes the synchronization rounds of a group whose members may fail during a round.
 ///
-/// A meeting that breaks may have ended well for some. So those who are left first *settle*, as a new
-/// generation of the group, which round each of them wants to hold: r where it broke, r + 1 where it had
-/// ended. More than one apart they cannot be, for the step infos of r + 1 come from those who have r behind
-/// them. Whoever ended r has a sum with everybody's part in it, that of the lost one, too; the lowest
-/// of them hands it over to those who want r. If nobody has it, all hold r again, and what the lost one
-/// had done since r − 1 is lost with it. A further loss begins the settlement anew.
+/// A round r that breaks may be complete on some workers and not on others. The remaining workers
+/// form a new generation of the group, and first agree which round each of them wants: r where the
+/// round broke, r + 1 where it was complete. They cannot differ by more than one, since the step
+/// infos of r + 1 come only from workers that have completed r. A worker that completed r has a
+/// result with the contributions of all, including the failed worker's; of these workers the one
+/// with the lowest rank sends the result to those that want r. If no worker has it, all run r
+/// again, and the failed worker's steps since r − 1 are lost. After a further failure they agree
+/// again.
 ///
-/// Those who ended r come to the settlement with their next meeting: a round later, in which they
-/// train. So waits of the group may take as long as rounds do.
+/// Workers that completed r agree when they come to their next round, after training for a round.
+/// So waits of the group may take as long as a round.
 ///
-/// Invariant: a result is the same, bit for bit, on all who are left, and each gets one of each round.
+/// Invariant: a result has the same bits on all remaining workers, and each worker gets one result
+///            per round.
 /// Thread:    one at a time.
 class Recovery {
  public:
-  /// `group` knows its losses, and outlives this.
+  /// `group` listens for failures, and outlives this.
   explicit Recovery(Group& group);
 
-  /// Runs what needs the group, once. False: it broke since somebody was lost; now there is a new group.
-  /// Errors: those of `work`, where no loss explains it before the deadline; what ended the job.
-  bool survives(const std::function<void()>& work);
+  /// Runs `work`, which uses the group, once. False: it broke because a member failed; the group is
+  /// now that of the remaining workers.
+  /// Errors: those of `work`, where no failure explains it before the deadline; the error that
+  ///         ended the job.
+  bool run_or_regroup(const std::function<void()>& work);
 
-  /// Before a meeting: keeps a copy of what this worker brings.
-  void begin(Round round, const MeetingValues& values);
-  /// Before each attempt at it. Returns the meeting of the round, if that has ended well
-  /// elsewhere; `values` are then its result. Else they are what was brought.
+  /// Called before a round: copies this worker's contribution.
+  void begin(Round round, const SyncValues& values);
+  /// Called before each attempt at the round. Returns the round if another worker has completed it;
+  /// `values` are then its result. Otherwise `values` are restored to the contribution.
   /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
-  std::optional<Meeting> settle(const MeetingValues& values);
-  /// The meeting has ended well, with this result.
-  void keep(const Meeting& meeting, const MeetingValues& values);
+  std::optional<SyncRound> agree(const SyncValues& values);
+  /// The round is complete, with the result `values`.
+  void keep(const SyncRound& sync_round, const SyncValues& values);
 
-  /// Between two meetings: where somebody was lost since the last one, settles that for those for whom it
-  /// broke. Errors: as `survives`.
-  void settle_losses();
+  /// Called between two rounds: after a failure, helps workers whose round broke to complete it.
+  /// Errors: as `run_or_regroup`.
+  void agree_after_failures();
 
-  /// After the last meeting: stays for as long as somebody may want its result.
-  /// Errors: what ended the job.
-  void stay();
+  /// Called after the last round: waits as long as a worker may still need its result.
+  /// Errors: the error that ended the job.
+  void linger();
 
  private:
-  struct Parts {
+  struct Copies {
     std::vector<float> model;
     std::vector<float> buffers;
     std::vector<float> control;
   };
 
-  static void copy(const MeetingValues& from, Parts& to);
-  static void copy(const Parts& from, const MeetingValues& to);
-  std::vector<Round> wanted_by_all();
-  void hand_over(NodeId to);
-  Meeting take_over(Rank from, const MeetingValues& values);
-  void await_verdict(const std::exception_ptr& error);
+  static void copy(const SyncValues& from, Copies& to);
+  static void copy(const Copies& from, const SyncValues& to);
+  std::vector<Round> gather_wanted_rounds();
+  void send_result(NodeId to);
+  SyncRound receive_result(Rank from, const SyncValues& values);
+  void await_regroup(const std::exception_ptr& error);
 
   Group& group_;
-  FailureListener& losses_;
-  Round wanted_{};                  ///< the round under way, or the next
-  std::uint32_t settled_ = 0;       ///< the last generation that agreed
-  Parts brought_;                   ///< to the round under way
-  Parts kept_;                      ///< the result of the round before
-  Meeting kept_meeting_{};          ///< likewise
-  std::optional<TimePoint> ended_;  ///< the last meeting
+  FailureListener& failures_;
+  Round wanted_{};                       ///< the round under way, or the next
+  std::uint32_t agreed_generation_ = 0;  ///< the last generation that agreed
+  Copies contributed_;                   ///< to the round under way
+  Copies result_;                        ///< of the previous round
+  SyncRound result_round_{};             ///< the previous round
+  std::optional<TimePoint> ended_;       ///< the last round
   AdaptiveLimit rounds_;
 };
 

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "data/batch.hpp"
-#include "optim/optimizer_state.hpp"
+#include "optim/rule_state.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {
 
 /// The three flat float32 vectors of a replica.
 enum class Part {
-  params,   ///< what is trained
+  params,   ///< the trained parameters
   grads,    ///< the mean gradient over the samples of the last backward pass; as long as `params`
   buffers,  ///< floating state that is not trained: BatchNorm's running statistics
 };
@@ -28,34 +28,35 @@ struct TensorInfo {
   std::size_t offset = 0;           ///< of its first value in the flat vector
 };
 
-/// What a pass over a batch found.
+/// The result of a pass over a batch.
 struct PassResult {
   std::uint32_t samples = 0;
   double loss_sum = 0;        ///< over the samples
   std::uint32_t correct = 0;  ///< samples whose largest output was the label's
 };
 
-/// Takes a gradient while a backward pass makes it.
+/// Receives a gradient while a backward pass computes it.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
 
-  /// Values [begin, end) of the flat gradient are final, and no longer the replica's: it neither reads nor writes them
+  /// Values [begin, end) of the flat gradient are final. The replica neither reads nor writes them
   /// before the next pass.
-  /// Thread: the one that called `backward`, which it must not keep waiting.
+  /// Thread: the one that called `backward`; the call must not block.
   virtual void ready(std::size_t begin, std::size_t end) = 0;
 };
 
-/// How finely a pass reports its progress.
+/// The granularity of progress reports of a pass.
 enum class PassDetail {
   gradients,  ///< when the gradient of a parameter is complete
-  operators,  ///< at each operator, too: a pass of a small network takes a tenth longer
+  operators,  ///< also at each operator: a pass of a small network takes 10 % longer
 };
 
 /// One copy of the model, on one device, with the user's own optimizer.
 ///
-/// Parameters, gradients and buffers are each one contiguous vector, of which the model's tensors
-/// are views: a backward pass writes into the flat gradient, and a collective reduces it in place.
+/// Parameters, gradients and buffers are one contiguous vector each, and the model's tensors are
+/// views of it: a backward pass writes into the flat gradient, and a collective reduces it in
+/// place.
 ///
 /// Thread: one at a time.
 class Replica {
@@ -64,39 +65,41 @@ class Replica {
 
   virtual std::vector<TensorInfo> layout(Part part) const = 0;
 
-  /// Host memory of a part. On a CPU it is the part itself. On an accelerator it is a pinned copy,
-  /// refreshed by this call; a change to it takes effect with `store`.
+  /// The host memory of a part. On a CPU it is the part itself. On an accelerator it is a pinned
+  /// copy, which this call refreshes; a change to it takes effect with `store`.
   virtual std::span<float> view(Part part) = 0;
-  /// Makes what was written into `view(part)` the replica's own.
+  /// Copies the values of `view(part)` to the device.
   virtual void store(Part part) = 0;
 
-  /// Moves the parts that lie in host memory to where the other nodes of the host reach them, values and
-  /// all; what `view` gave before is then no longer valid. Errors: DataError; a part for which there is no
-  /// memory stays where it is.
+  /// Moves the parts in host memory, with their values, to memory that the other nodes of the host
+  /// can access. Earlier results of `view` become invalid. Errors: DataError; a part for which
+  /// there is no shared memory is not moved.
   virtual void move_into(SharedMemory& /*memory*/) {}
 
-  /// Whether `backward` takes a sink. Such a replica has its gradient in host memory.
-  virtual bool tells_gradients() const { return false; }
+  /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host
+  /// memory.
+  virtual bool reports_gradients() const { return false; }
 
-  /// Calls `progressed` from now on while `backward` makes progress, from the threads of the pass. Empty: no longer. A
-  /// replica whose passes are short need not.
+  /// From now on `backward` calls `progressed` repeatedly, from the threads of the pass. An empty
+  /// function ends this. A replica with short passes may ignore it.
   virtual void on_progress(PassDetail /*detail*/, std::function<void()> /*progressed*/) {}
 
-  /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. An empty
-  /// batch gives zero gradients, and so do parameters that the loss does not depend on.
+  /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. The
+  /// gradient of an empty batch is zero, and so is that of parameters that do not affect the loss.
   ///
-  /// Order: `sink`, where there is one, is told of each value once, in any order, the last by the end of the pass.
+  /// Order: `sink`, if any, gets each value once, in any order, before the pass ends.
   virtual PassResult backward(const Batch& batch, GradientSink* sink) = 0;
   PassResult backward(const Batch& batch) { return backward(batch, nullptr); }
-  /// `called` is called in each `backward`, by its thread, when the forward pass is done. On an accelerator that is
-  /// when the work of the forward pass has been handed to the device.
+  /// Each `backward` calls `called`, in its own thread, when the forward pass is done. On an
+  /// accelerator it is done when its work has been submitted to the device.
   void on_forward_done(std::function<void()> called) { forward_done_ = std::move(called); }
   /// Forward alone, in evaluation mode. Changes nothing.
   virtual PassResult evaluate(const Batch& batch) = 0;
 
-  /// Makes running statistics of the inputs of layers (BatchNorm's mean and variance) the mean of those of the
-  /// batches that `next` makes, at the parameters as they are, until it returns false; where it makes none, they stay
-  /// as they are. Other layers compute as in `evaluate`. Changes nothing else.
+  /// Recomputes the running statistics of the inputs of layers (BatchNorm's mean and variance) at
+  /// the current parameters: the mean over the batches that `next` fills until it returns false.
+  /// Without a batch they do not change. Other layers compute as in `evaluate`. Changes nothing
+  /// else.
   virtual void recompute_statistics(const std::function<bool(Batch& into)>& next) = 0;
 
   /// Draws new parameters from the model's own initial distribution.
@@ -107,7 +110,7 @@ class Replica {
   virtual void local_step() = 0;
 
   virtual OptimizerState optimizer_state() const = 0;
-  /// Errors: DataError, when the state is that of another optimizer or another model.
+  /// Errors: DataError, where the state belongs to another optimizer or another model.
   virtual void load_optimizer_state(const OptimizerState& state) = 0;
 
  protected:

@@ -15,64 +15,82 @@
 
 namespace syncopate {
 
-/// What a worker wants to happen at the next meeting. Whatever one of them wants, all do.
+/// The actions that a worker requests at the next synchronization round. A request of one worker
+/// holds for all workers.
 struct StepRequests {
   bool stop = false;        ///< end training after this round
   bool evaluate = false;    ///< hand a snapshot to the evaluator after this round
   bool checkpoint = false;  ///< write a checkpoint after this round
+
+  void merge(const StepRequests& other) {
+    stop |= other.stop;
+    evaluate |= other.evaluate;
+    checkpoint |= other.checkpoint;
+  }
 
   friend bool operator==(const StepRequests&, const StepRequests&) = default;
 };
 
 /// The facts of a step that a scheme decides upon.
 struct StepFacts {
-  std::uint32_t samples = 0;  ///< in the batch; 0 where a worker's part of the epoch is used up
+  std::uint32_t samples = 0;  ///< in the batch; 0 where a worker has used up its part of the epoch
   double loss_sum = 0;
-  Duration paused{};  ///< since the last meeting, off the training clock (snapshots, checkpoints)
+  Duration paused{};  ///< since the last round, off the training clock (snapshots, checkpoints)
   StepRequests requests{};
   Duration took{};  ///< data, forward, backward, paced time
-  /// The last step of every worker, where all are at the same one; elsewhere of this one, which can take
-  /// no more. A request to stop is less: there a worker goes on until all have agreed.
+  /// True for the last step of all workers, where all are at the same step; elsewhere for the last
+  /// step that this worker can take. A request to stop is weaker: the worker continues until all
+  /// agree.
   bool last = false;
-  std::uint64_t step = 0;   ///< of this worker, this one included
+  std::uint64_t step = 0;   ///< of this worker, including this step
   DataPosition position{};  ///< of this worker, after the step
 };
 
-/// Where the time of one `after_backward` went.
+/// The time that one `after_backward` spent, by cause.
 struct Spent {
   Duration update{};       ///< in the local optimizer: counts as computing
   Duration communicate{};  ///< moving bytes
-  Duration wait{};         ///< for others who were not there yet
+  Duration wait{};         ///< for other workers
 };
 
-/// What one worker brought to a synchronization round.
-struct OwnPart {
+/// The local work that one worker contributed to a synchronization round.
+struct OwnContribution {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
 };
 
-/// A meeting of replicas: with each other, the same on every worker; or of one replica with what the
-/// others have left in a server or in shared memory.
-struct Meeting {
-  Round round{};              ///< meetings so far; where workers go apart: updates of the model
-  std::uint64_t samples = 0;  ///< of all workers, since this one's meeting before
-  double loss_sum = 0;        ///< likewise
-  Duration paused{};          ///< to be taken off this worker's training clock
+/// A synchronization round. In synchronous schemes all replicas take part, and every worker gets
+/// the same values. In asynchronous schemes one replica synchronizes with a server or with shared
+/// memory.
+struct SyncRound {
+  Round round{};  ///< rounds so far; in asynchronous schemes updates of the model so far
+  std::uint64_t samples = 0;  ///< of all workers, since this worker's previous round
+  double loss_sum = 0;        ///< over these samples
+  Duration paused{};          ///< to subtract from this worker's training clock
   StepRequests agreed{};
-  /// Of this worker's samples, those since it contributed: they are not among `samples`.
+  /// Samples that this worker computed after it had contributed. They are not among `samples`.
   std::uint64_t own_since = 0;
-  /// This worker's part of that round, where it is not what it has done since its meeting before: where a worker
-  /// goes on computing while replicas synchronize.
-  std::optional<OwnPart> own{};
+  /// This worker's contribution to the round. Empty: all it has done since its previous round. It
+  /// is set where a worker computes on while replicas synchronize.
+  std::optional<OwnContribution> own{};
+
+  /// Adds the work of an earlier round that a worker learns of together with this one. Both have
+  /// `own`.
+  void add_work_of(const SyncRound& earlier) {
+    samples += earlier.samples;
+    loss_sum += earlier.loss_sum;
+    own->steps += earlier.own->steps;
+    own->samples += earlier.own->samples;
+  }
 };
 
-/// What became of the gradient that a worker handed in.
+/// The server's or the shared model's verdict on one gradient.
 struct PushStatus {
   std::uint64_t staleness = 0;  ///< updates of the model between its reading and its application
-  bool dropped = false;         ///< left out by design
+  bool dropped = false;         ///< the scheme discarded the gradient
 };
 
-/// How far a worker has come.
+/// The progress of one worker through the data.
 struct WorkerPosition {
   std::uint64_t step = 0;
   DataPosition data{};
@@ -80,7 +98,7 @@ struct WorkerPosition {
   friend bool operator==(const WorkerPosition&, const WorkerPosition&) = default;
 };
 
-/// A model as those see it who test it and write it down.
+/// The values of a model that evaluation and checkpoints use.
 struct ModelParts {
   std::span<const float> params;
   std::span<const float> buffers;
@@ -88,82 +106,84 @@ struct ModelParts {
 
 struct Outcome {
   Spent spent{};
-  std::optional<Meeting> meeting{};         ///< empty where the replica went on alone
-  std::vector<PushStatus> push_statuses{};  ///< of gradients of which word has come
+  std::optional<SyncRound> sync_round{};    ///< empty where the replica did not synchronize
+  std::vector<PushStatus> push_statuses{};  ///< of gradients whose status arrived in this step
 };
 
-/// The answer to one question, asked after every backward pass: what happens to this replica now?
+/// A scheme answers one question after every backward pass: what happens to this replica now?
 ///
-/// A scheme sees a replica, the facts of the step, and the cluster that it was built with. It knows
-/// no model, no tensor library and no socket.
+/// It sees a replica, the facts of the step, and the cluster that it was built with. It knows no
+/// model, no tensor library and no socket.
 class Scheme {
  public:
   virtual ~Scheme() = default;
 
-  /// Asked before a backward pass over so many samples: who takes its gradient as it is made; null: nobody.
-  /// `after_backward` then comes with all of it told, of as many samples; or never again.
+  /// Called before a backward pass over `samples` samples. Returns the sink that takes the gradient
+  /// while the pass computes it, or null. After a sink was returned, `after_backward` follows with
+  /// the whole gradient reported and the same number of samples, or the scheme is not called again.
   /// Errors: none.
   virtual GradientSink* before_backward(Replica& /*replica*/, std::uint32_t /*samples*/) {
     return nullptr;
   }
 
-  /// Decides the fate of the gradients in `replica`, and applies it.
-  /// Errors: PeerLost, TimedOut (names who is missing), or what the world was cancelled with.
+  /// Decides what happens to the gradient in `replica`, and does it.
+  /// Errors: PeerLost, TimedOut (names the missing worker), or the error that cancelled the world.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
 
-  /// How many samples of its mini-batch the next step takes; 0: all that are left.
+  /// The number of samples of the next step; 0: all that are left of the mini-batch.
   virtual std::uint32_t step_samples() const { return 0; }
 
-  /// What the learning rate of the next local step is multiplied by.
+  /// The factor on the learning rate of the next local step.
   virtual double rate_factor() const { return 1; }
 
-  /// The model that is tested and saved. It is the replica, unless a scheme says otherwise.
+  /// The model that is evaluated and saved: the replica, unless a scheme overrides it.
   virtual ModelParts model(Replica& replica) const {
     return {.params = replica.view(Part::params), .buffers = replica.view(Part::buffers)};
   }
 
-  /// What a scheme remembers beyond the replica, for a checkpoint: by name.
+  /// The state of a scheme beyond the replica, for a checkpoint: by name.
   virtual std::map<std::string, OptimizerState> states() const { return {}; }
 
-  /// How far each worker has come, by rank, where the worker that leads can see what has entered the model;
-  /// empty elsewhere.
+  /// The progress of each worker, by rank, where the leading worker can see which steps have
+  /// entered the model; empty elsewhere.
   virtual std::vector<WorkerPosition> positions() const { return {}; }
 
-  /// What this worker's part of a scheme remembers that other workers' parts do not: by name, without
-  /// dots. Asked at a round at which replicas agree (`Meeting::agreed`), where nothing is under way.
+  /// The state that belongs to this worker alone: by name, without dots. The trainer asks at a
+  /// round at which replicas agree (`SyncRound::agreed`), while no synchronization is under way.
   virtual std::map<std::string, OptimizerState> worker_states() const { return {}; }
-  /// Before the first step of a run that is resumed: what `worker_states` was; a name may be absent.
-  /// Errors: DataError, for what is damaged.
+  /// Restores `worker_states` before the first step of a resumed run; a name may be absent.
+  /// Errors: DataError, for damaged state.
   virtual void load_worker_states(const std::map<std::string, OptimizerState>& /*states*/) {}
-  /// Called between two synchronizations, where a worker may have been dropped since the last one: helps
-  /// those for whom that one broke. Errors: as `after_backward`.
-  virtual void settle_losses() {}
-  /// All workers go on at one moment, as in a run that is resumed here: what a scheme has measured, and
-  /// does not keep, is measured again.
+  /// Called between two rounds, where a worker may have failed since the last one: helps the
+  /// workers whose round broke to finish it. Errors: as `after_backward`.
+  virtual void agree_after_failures() {}
+  /// Called when all workers continue at one moment, as in a resumed run: the scheme repeats
+  /// measurements that it does not keep.
   virtual void restart() {}
 
-  /// Bytes of others' values and answers that came, as far as a scheme knows.
+  /// Bytes of values and replies that this worker received, as far as a scheme counts them.
   virtual std::uint64_t bytes_received() const { return 0; }
 
-  /// What adds up where all workers meet, and why; empty where nothing does, or has not yet. Thread: that
-  /// of `after_backward`.
+  /// How values are reduced over all workers, and why; empty where they are not, or not yet.
+  /// Thread: that of `after_backward`.
   virtual std::string aggregate() const { return {}; }
 
-  /// What compressing has come to, of what this worker has sent. Thread: that of `after_backward`.
+  /// Statistics of the compression of the values that this worker sent.
+  /// Thread: that of `after_backward`.
   virtual CompressionStats compression() const { return {}; }
 
-  /// The job's samples are complete: gives up what this worker has trained on and not handed over.
-  /// Returns how many steps that is.
+  /// Called when the job's samples are complete: discards the steps that this worker has not yet
+  /// contributed, and returns their number.
   virtual std::uint64_t discard_pending() { return 0; }
 
-  /// Called once, after the last step of a job that is not complete, before workers wait for each other:
-  /// hands in what others are to find in the model when all have ended. Errors: as `after_backward`.
-  virtual void hand_in(Replica& /*replica*/) {}
+  /// Called once, after the last step of a job that is not complete, before workers wait for each
+  /// other: contributes pending steps, so that the final model holds them. Errors: as
+  /// `after_backward`.
+  virtual void flush_pending(Replica& /*replica*/) {}
 
-  /// Called once, after the last step: hands in what it still holds back, and takes leave of those
-  /// that go on. Returns the meeting at which all did so, if there was one.
-  /// Errors: as `after_backward`.
-  virtual std::optional<Meeting> leave(Replica& /*replica*/) { return std::nullopt; }
+  /// Called once, after the last step: contributes pending steps and leaves the group. Returns the
+  /// round in which all workers left, if there was one. Errors: as `after_backward`.
+  virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
 };
 
 }  // namespace syncopate

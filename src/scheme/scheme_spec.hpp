@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +16,6 @@
 #include "pacer/pacer.hpp"
 #include "pacer/pacer_client.hpp"
 #include "scheme/averaging.hpp"
-#include "scheme/local_progress.hpp"
-#include "scheme/push_weight.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/shared_model.hpp"
 #include "server/consistency.hpp"
@@ -25,7 +23,7 @@
 
 namespace syncopate {
 
-/// What the workers of a scheme exchange their replicas or gradients through.
+/// The medium through which the workers of a scheme exchange replicas or gradients.
 enum class Topology {
   none,           ///< there is one worker
   allreduce,      ///< collectives; or a server that only reduces (`--aggregate server`)
@@ -33,113 +31,126 @@ enum class Topology {
   shared_memory,  ///< of one host
 };
 
-/// How the steps of a job's workers go together.
+/// How the steps of a job's workers relate to each other.
 enum class SyncMode {
-  lockstep,  ///< all are at the same step, and synchronize after steps that all know
-  local_rounds,  ///< each takes as many steps as it can; all synchronize in rounds, and agree what happens next
-  asynchronous,  ///< each goes on by itself
+  lockstep,      ///< all are at the same step, and synchronize after steps that all know
+  local_rounds,  ///< each takes as many steps as it can; all synchronize in rounds
+  asynchronous,  ///< each continues without the others
 };
 
-/// What a scheme asks of a job.
+/// The demands of a scheme on a job.
 struct SchemeTraits {
   Topology topology = Topology::allreduce;
   SyncMode sync_mode = SyncMode::lockstep;
-  /// Replicas take steps of their own between two synchronizations, each with an optimizer of its own.
+  /// Replicas take local steps between two rounds, each with its own optimizer.
   bool local_steps = false;
   bool compresses = true;      ///< workers send gradients or deltas, which a codec may compress
-  bool weighs_workers = true;  ///< a worker's part in an update depends on a weight
+  bool weighs_workers = true;  ///< a weight scales a worker's contribution to an update
   bool balances = false;       ///< batch sizes follow the speeds of the devices
-  /// Each worker trains on as much of the data as its device can, so that parts of it are as large as speeds, where these
-  /// are known.
+  /// Each worker trains on as much data as its device can, so the parts of the data are
+  /// proportional to the speeds of the devices, where these are known.
   bool parts_by_speed = false;
-  /// The job goes on without a worker that is lost, where it has no server.
+  /// The job continues without a failed worker, where it has no server.
   bool regroups = false;
   /// No worker gets far ahead of the slowest.
   bool waits_for_slowest = false;
-  /// What the optimizer's usual learning rate is divided by.
+  /// Divides the optimizer's default learning rate.
   double rate_divisor = 1;
 };
 
-/// The job, as far as what a scheme asks of it depends on it.
+/// The weight of a gradient that is an update of its own, or that a server averages with others.
+/// Either the weight is proportional to the samples of the gradient, so every sample counts the
+/// same, or it is 1.
+struct PushWeight {
+  double unit = 0;  ///< samples that weigh 1; 0: every gradient weighs 1
+
+  float of(std::uint64_t samples) const {
+    return unit > 0 ? static_cast<float>(static_cast<double>(samples) / unit) : 1;
+  }
+};
+
+/// The properties of a job on which a scheme's demands depend.
 struct SchemeJob {
   std::uint32_t workers = 1;
   const OptionValues& options;
 };
 
-/// A configuration in which a scheme sets what was left open.
+/// A configuration in which a scheme sets options that the user left open.
 struct SchemeDefaults {
   std::uint32_t workers = 1;
   OptionValues& options;
   Optimizer& optimizer;       ///< of the workers
-  bool has_momentum = false;  ///< likewise
-  double momentum = 0;        ///< likewise
-  bool skewed = false;        ///< the workers' parts of the data are not alike
+  bool has_momentum = false;  ///< of the workers' optimizer
+  double momentum = 0;        ///< of the workers' optimizer
+  bool skewed = false;        ///< the workers' parts of the data differ
   /// An empty function leaves learning rates open.
   const std::function<double(Optimizer)>& usual_learning_rate;
 };
 
-/// An optimizer of the server that is not the workers'.
+/// The server's optimizer, where it differs from the workers'.
 struct ServerOptimizer {
   Optimizer optimizer = Optimizer::sgd;
   std::optional<double> learning_rate;
 };
 
-/// What a parameter server that keeps the model does with pushes.
+/// How a parameter server that keeps the model handles pushes.
 struct ServerPolicy {
   ConsistencyOptions consistency{};
   std::optional<DelayCompensation::Options> compensation{};
   std::optional<ServerOptimizer> optimizer{};  ///< empty: that of `--optimizer`
 };
 
-/// What a scheme is made of, on one worker. What the job does not have is null.
+/// The objects and settings from which one worker makes a scheme. A pointer is null where the job
+/// has no such object.
 struct SchemeContext {
   const OptionValues& options;
   Group& workers;
   ServerClient* server = nullptr;
-  Reply server_start{};  ///< what the server replied when this worker began
+  Reply server_start{};  ///< the server's reply when this worker began
   SharedModel* shared = nullptr;
   PacerClient* pacer = nullptr;
   Replica* replica = nullptr;  ///< this worker's, before its first step
 
-  Averaging::Options
-      averaging{};        ///< where workers take a mean: weights, algorithm, compression, server
-  PushWeight weight{};    ///< of gradients that are not averaged by the workers themselves
-  double momentum = 0;    ///< of the replica's optimizer; 0 where it has none
-  bool nesterov = false;  ///< likewise
-  std::uint32_t batch_size = 0;              ///< of this worker
-  std::vector<std::uint32_t> batch_sizes{};  ///< of all
-  std::uint32_t least_step = 1;              ///< samples that a step has to have
-  Round done{};                              ///< rounds that came before, in a run that is resumed
-  std::uint64_t samples_done = 0;            ///< by all workers, likewise
-  OptimizerState outer_state{};              ///< likewise
-  /// Of the replica's optimizer, after so many samples of the job.
+  /// Of means over workers: weights, algorithm, compression, server.
+  Averaging::Options averaging{};
+  PushWeight weight{};           ///< of gradients that the workers do not average themselves
+  double momentum = 0;           ///< of the replica's optimizer; 0 where it has none
+  bool nesterov = false;         ///< of the replica's optimizer
+  std::uint32_t batch_size = 0;  ///< of this worker
+  std::vector<std::uint32_t> batch_sizes{};  ///< of all workers
+  std::uint32_t least_step = 1;              ///< the fewest samples of a step
+  Round done{};                              ///< rounds before this run, where it is resumed
+  std::uint64_t samples_done = 0;            ///< samples of all workers before this run
+  OptimizerState outer_state{};              ///< of the outer optimizer, of a resumed run
+  /// Of the replica's optimizer, after that many samples of the job.
   std::function<double(std::uint64_t samples)> learning_rate{};
   bool spare_core = false;  ///< this worker's host has a core that no worker computes on
-  /// Whether every worker's host has none, and no device is emulated. All workers ask, or none.
+  /// True if every worker's host has no spare core, and no device is emulated. A collective: all
+  /// workers call it, or none.
   std::function<bool()> all_cores_taken{};
 };
 
-/// A scheme, declared in its own file: what `syncopate schemes` prints, its options, and what it asks of a job.
-/// `scheme/registry.cpp` lists all of them.
+/// A scheme, declared in its own file: the text that `syncopate schemes` prints, its options, and
+/// its demands on a job.
 struct SchemeSpec {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
   SchemeTraits traits = {};
   std::vector<OptionSpec> options = {};
-  /// What the options change of the traits; null: nothing.
+  /// Adapts the traits to the options; null: the traits are fixed.
   void (*adapt)(SchemeTraits& traits, const SchemeJob& job) = nullptr;
-  /// Refuses what cannot be. Errors: ConfigError. Null: nothing.
+  /// Refuses impossible options. Errors: ConfigError. Null: all are possible.
   void (*check)(const SchemeJob& job) = nullptr;
   /// Sets options that were left open; null: none are.
   void (*resolve)(SchemeDefaults& defaults) = nullptr;
-  /// The fewest samples that a step of a worker may take, of its batch; null: all.
+  /// The fewest samples of a batch that a step of a worker may take; null: the whole batch.
   std::uint32_t (*least_step)(const OptionValues& options, std::uint32_t batch_size) = nullptr;
-  /// An advice, for a network that wants larger steps: ", or fewer --mini-batches".
+  /// Advice for a network that needs larger steps: ", or fewer --mini-batches".
   std::string_view way_to_larger_steps = "";
-  /// Tells the pacer what the options say of it; null: workers are not paced.
+  /// Sets the pacer's options; null: workers are not paced.
   void (*pace)(const OptionValues& options, Pacer::Options& pacer) = nullptr;
-  /// Of a job whose server keeps the model; null: pushes are applied as they come.
+  /// Of a job whose server keeps the model; null: the server applies each push as it arrives.
   ServerPolicy (*server_policy)(const OptionValues& options) = nullptr;
   std::unique_ptr<Scheme> (*make)(const SchemeContext& context) = nullptr;
 
@@ -152,14 +163,35 @@ struct SchemeSpec {
   }
 };
 
-/// Where each gradient is an update of its own, 2 P − 1 updates share the place of one: the P − 1 of others that came
-/// while it was computed, and the P − 1 that will not have seen it.
+/// Every scheme of `scheme/schemes.inc`, in the order of help texts.
+std::span<const SchemeSpec* const> all_schemes();
+
+/// Errors: ConfigError, for an unknown name.
+const SchemeSpec& scheme_named(std::string_view name);
+
+/// The scheme of one device without communication. A comparison takes its upper bound from it.
+const SchemeSpec& sequential_scheme();
+/// The scheme relative to which the speed-up of other schemes is given.
+const SchemeSpec& baseline_scheme();
+
+/// The option that a scheme declares by this name, or null.
+const OptionSpec* find_option(const SchemeSpec& scheme, std::string_view name);
+
+/// Every option that some scheme declares, once.
+std::vector<OptionSpec> scheme_options();
+
+/// The schemes that declare an option: "local-sgd, diloco or easgd".
+std::string schemes_with(std::string_view option);
+
+/// Sets the learning rate's divisor to 2 P − 1 for schemes in which each gradient is an update of
+/// its own. That many updates share the work of one: the P − 1 of other workers that arrive while a
+/// gradient is computed, the gradient itself, and the P − 1 that do not yet see it.
 void count_asynchronous_updates(SchemeTraits& traits, const SchemeJob& job);
 
 /// Errors: InternalError, where there is no server.
 ServerClient& server_of(const SchemeContext& context);
 
-/// Errors: ConfigError, which says what needs it, where there is no shared model.
+/// Errors: ConfigError, where there is no shared model; `what` names the feature that needs it.
 SharedModel& shared_model_of(const SchemeContext& context, std::string_view what);
 
 }  // namespace syncopate

@@ -18,7 +18,7 @@ std::size_t aligned(std::size_t bytes) {
 
 template <class Value>
 Value relaxed_load(const Value& value) {
-  // atomic_ref wants a mutable value even to load one; nothing is written.
+  // atomic_ref requires a mutable value even for a load; nothing is written.
   return std::atomic_ref(const_cast<Value&>(value)).load(std::memory_order_relaxed);
 }
 
@@ -59,7 +59,7 @@ std::size_t SharedModel::bytes_for(const Size& size) {
 SharedModel::SharedModel(std::span<std::byte> memory, const Size& size)
     : size_(size), head_(reinterpret_cast<Head*>(memory.data())) {
   if (memory.size() < bytes_for(size)) {
-    throw InternalError("a shared model does not fit the memory that it was given");
+    throw InternalError("a shared model does not fit into its memory");
   }
   std::byte* const params =
       memory.data() + aligned(sizeof(Head) + size.workers * sizeof(Head::Worker));
@@ -87,11 +87,11 @@ void SharedModel::add_difference(std::span<const float> after, std::span<const f
   }
 }
 
-void SharedModel::leave_buffers(Rank worker, std::span<const float> buffers,
+void SharedModel::store_buffers(Rank worker, std::span<const float> buffers,
                                 std::uint64_t samples) {
-  const std::span<float> place = buffers_.subspan(worker.value * size_.buffers, size_.buffers);
+  const std::span<float> slot = buffers_.subspan(worker.value * size_.buffers, size_.buffers);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    relaxed_store(place[i], buffers[i]);
+    relaxed_store(slot[i], buffers[i]);
   }
   relaxed_add(head_->workers[worker.value].gathered, samples);
 }
@@ -105,28 +105,28 @@ void SharedModel::read_mean_buffers(std::span<float> mean) const {
     }
     total += samples;
     const auto share = static_cast<float>(samples / total);  // 1 for the first
-    const std::span<const float> place = buffers_.subspan(rank * size_.buffers, size_.buffers);
+    const std::span<const float> slot = buffers_.subspan(rank * size_.buffers, size_.buffers);
     for (std::size_t i = 0; i < mean.size(); ++i) {
-      const float value = relaxed_load(place[i]);
+      const float value = relaxed_load(slot[i]);
       mean[i] = share == 1 ? value : mean[i] + (value - mean[i]) * share;
     }
   }
 }
 
-void SharedModel::leave_position(Rank worker, const WorkerPosition& position) {
-  Head::Worker& place = head_->workers[worker.value];
-  relaxed_store(place.step, position.step);
-  relaxed_store(place.batch, position.data.batch);
-  relaxed_store(place.taken, position.data.taken);
+void SharedModel::store_position(Rank worker, const WorkerPosition& position) {
+  Head::Worker& slot = head_->workers[worker.value];
+  relaxed_store(slot.step, position.step);
+  relaxed_store(slot.batch, position.data.batch);
+  relaxed_store(slot.taken, position.data.taken);
 }
 
 std::vector<WorkerPosition> SharedModel::positions() const {
   std::vector<WorkerPosition> positions;
   for (std::uint32_t rank = 0; rank < size_.workers; ++rank) {
-    const Head::Worker& place = head_->workers[rank];
+    const Head::Worker& slot = head_->workers[rank];
     positions.push_back(
-        {.step = relaxed_load(place.step),
-         .data = {.batch = relaxed_load(place.batch), .taken = relaxed_load(place.taken)}});
+        {.step = relaxed_load(slot.step),
+         .data = {.batch = relaxed_load(slot.batch), .taken = relaxed_load(slot.taken)}});
   }
   return positions;
 }

@@ -1,12 +1,11 @@
 #include "scheme/ssgd.hpp"
 
-#include "scheme/aggregate_option.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 
 namespace syncopate {
 namespace {
 
-/// Balanced workers are at the same step, but not at the same place of their parts.
+/// Balanced workers are at the same step, but not at the same position in their parts of the data.
 void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
   traits.balances = job.options[option::balance];
   if (traits.balances) {
@@ -15,7 +14,7 @@ void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
   }
 }
 
-/// A server takes the gradient whole.
+/// A server takes the whole gradient at once.
 OptionSpec overlap_of_ssgd() {
   OptionSpec overlap = spec_of(option::overlap);
   overlap.has_effect = [](const OptionValues& options) {
@@ -40,31 +39,32 @@ std::unique_ptr<Scheme> make_ssgd(const SchemeContext& context) {
 }  // namespace
 
 Ssgd::Ssgd(Group& group, const Options& options)
-    : averaging_(group, options.averaging), round_(options.done) {
+    : AveragingScheme(group, options.averaging), round_(options.done) {
   if (options.balance) {
     balance_.emplace(*options.balance);
   }
 }
 
 GradientSink* Ssgd::before_backward(Replica& replica, std::uint32_t samples) {
-  return replica.tells_gradients() ? averaging_.begin(samples, replica.view(Part::grads)) : nullptr;
+  return replica.reports_gradients() ? averaging_.begin(samples, replica.view(Part::grads))
+                                     : nullptr;
 }
 
 Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;
-  const Averaging::Result met =
-      averaging_.meet(round_, step_info_of(facts),
-                      {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
+  const Averaging::Result result = averaging_.synchronize(
+      round_, step_info_of(facts),
+      {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
   replica.store(Part::grads);
   replica.store(Part::buffers);
   const TimePoint averaged = clock.now();
   replica.local_step();
-  balance(met.table.infos);
+  balance(result.round_info.infos);
   return {.spent = {.update = clock.now() - averaged,
-                    .communicate = met.communicated,
-                    .wait = met.table.waited},
-          .meeting = met.table.meeting};
+                    .communicate = result.communicated,
+                    .wait = result.round_info.waited},
+          .sync_round = result.round_info.sync_round};
 }
 
 void Ssgd::balance(const std::vector<StepInfo>& infos) {
@@ -75,16 +75,11 @@ void Ssgd::balance(const std::vector<StepInfo>& infos) {
   for (const StepInfo& info : infos) {
     steps.push_back({.samples = static_cast<std::uint32_t>(info.samples), .took = info.took});
   }
-  balance_->heard(steps);
+  balance_->observe(steps);
 }
 
 std::uint32_t Ssgd::step_samples() const {
   return balance_ ? balance_->sizes()[averaging_.group().rank().value] : 0;
-}
-
-std::optional<Meeting> Ssgd::leave(Replica& /*replica*/) {
-  averaging_.leave();
-  return std::nullopt;
 }
 
 const SchemeSpec& ssgd_scheme() {

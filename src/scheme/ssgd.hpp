@@ -12,21 +12,21 @@
 
 namespace syncopate {
 
-/// Synchronous SGD by allreduce (Chen et al. 2016): every step, the mean gradient over all workers'
-/// batches, then each replica's own optimizer, which so makes the same step everywhere. The gradients
-/// are added by an allreduce, or by a server. Batches may be balanced: see `Balance`.
+/// Synchronous SGD by allreduce (Chen et al. 2016). In every step an allreduce, or a server,
+/// replaces the gradient of each replica by the mean gradient over all workers' batches; then each
+/// replica's own optimizer makes the same step. Batches may be balanced: see `Balance`.
 ///
-/// Gradients may leave bucket by bucket while a replica that tells of them still computes others (`BucketSums`):
-/// then what a worker waits for at a meeting is the last of them.
+/// Where a replica reports its gradient during the backward pass, buckets of it are reduced while
+/// others are still computed (`BucketReducer`). The worker then waits only for the last buckets.
 ///
-/// Buffers are averaged with the gradients, weighted alike. So replicas that begin with the same bits
-/// keep the same bits, whoever of them is tested, saved or resumed from.
-class Ssgd : public Scheme {
+/// Buffers are averaged with the same weights as gradients. So replicas that begin with the same
+/// bits keep the same bits, and any of them can be evaluated, saved and resumed from.
+class Ssgd : public AveragingScheme {
  public:
   struct Options {
     Averaging::Options averaging{};
-    Round done{};  ///< rounds that came before, in a run that is resumed
-    std::optional<Balance::Options> balance{};  ///< empty: batches keep their sizes
+    Round done{};                               ///< rounds before this run, where it is resumed
+    std::optional<Balance::Options> balance{};  ///< empty: batch sizes are fixed
   };
 
   /// Errors: ConfigError, from `Balance`.
@@ -35,20 +35,10 @@ class Ssgd : public Scheme {
   GradientSink* before_backward(Replica& replica, std::uint32_t samples) override;
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override;
-  std::string aggregate() const override { return averaging_.aggregate(); }
-  CompressionStats compression() const override { return averaging_.compression(); }
-  std::map<std::string, OptimizerState> worker_states() const override {
-    return averaging_.worker_states();
-  }
-  void load_worker_states(const std::map<std::string, OptimizerState>& states) override {
-    averaging_.load_worker_states(states);
-  }
-  std::optional<Meeting> leave(Replica& replica) override;
 
  private:
   void balance(const std::vector<StepInfo>& infos);
 
-  Averaging averaging_;
   Round round_;
   std::optional<Balance> balance_;
 };

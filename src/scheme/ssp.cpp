@@ -1,6 +1,19 @@
-#include "scheme/ssp.hpp"
+#include "config/option_groups.hpp"
+#include "scheme/server_scheme.hpp"
 
 namespace syncopate {
+
+namespace option {
+
+inline constexpr Option<std::uint32_t> slack{
+    .name = "slack",
+    .group = option_group::server,
+    .value = "N",
+    .help = "steps that a worker of ssp may be ahead of the slowest",
+    .initial = 3};
+
+}  // namespace option
+
 namespace {
 
 ServerPolicy bound_staleness(const OptionValues& options) {
@@ -10,7 +23,8 @@ ServerPolicy bound_staleness(const OptionValues& options) {
 
 }  // namespace
 
-/// Stale synchronous parallel: `PushPull`, whose pulls the server answers within a bound on staleness (`SspTable`).
+/// Stale synchronous parallel: `PushPull`; the server delays answers to bound the staleness
+/// (`SspTable`).
 const SchemeSpec& ssp_scheme() {
   static const SchemeSpec spec{
       .name = "ssp",

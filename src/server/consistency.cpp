@@ -1,15 +1,97 @@
 #include "server/consistency.hpp"
 
+#include <set>
+#include <utility>
+
 #include "base/errors.hpp"
 #include "server/backup_steps.hpp"
-#include "server/direct_updates.hpp"
 #include "server/ssp_bound.hpp"
-#include "server/sums.hpp"
 
 namespace syncopate {
+namespace {
 
-std::vector<Rank> Consistency::told(std::uint64_t /*step*/, std::span<const Rank> /*workers*/) {
-  throw ProtocolError("a shard was told whose gradients make up a step, which it does not ask for");
+/// Applies each gradient as it comes, and answers at once: no worker waits for another.
+class DirectUpdates : public Consistency {
+ public:
+  explicit DirectUpdates(ShardStore& store) : store_(store) {}
+
+  std::vector<Rank> on_request(Rank worker, bool push, bool pull) override {
+    if (push) {
+      store_.apply(worker, pull);
+    } else if (pull) {
+      store_.read(worker);
+    }
+    return {worker};
+  }
+  std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
+
+ private:
+  ShardStore& store_;
+};
+
+/// EASGD: a worker pushes its own parameters; they and the shard's move towards each other.
+class ElasticUpdates : public Consistency {
+ public:
+  ElasticUpdates(ShardStore& store, float moving_rate) : store_(store), moving_rate_(moving_rate) {}
+
+  std::vector<Rank> on_request(Rank worker, bool push, bool pull) override {
+    if (push) {
+      store_.exchange(worker, moving_rate_);
+    } else if (pull) {
+      store_.read(worker);
+    }
+    return {worker};
+  }
+  std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
+
+ private:
+  ShardStore& store_;
+  float moving_rate_;
+};
+
+/// Allreduce through a server: when every worker has pushed, each receives Σ weight_i · x_i,
+/// reduced in the order of ranks, so that the result has the same bits in whatever order the pushes
+/// arrive.
+class ServerReduce : public Consistency {
+ public:
+  explicit ServerReduce(ShardStore& store) : store_(store) {}
+
+  std::vector<Rank> on_request(Rank worker, bool push, bool /*pull*/) override {
+    if (!push) {
+      store_.read(worker);
+      return {worker};
+    }
+    arrived_.insert(worker);
+    if (arrived_.size() < store_.workers()) {
+      return {};
+    }
+    store_.reduce();
+    const std::set<Rank> all = std::exchange(arrived_, {});
+    return {all.begin(), all.end()};
+  }
+  /// No other worker can go on without it: the coordinator ends the job.
+  std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
+  std::vector<Rank> waited_for(Rank /*worker*/) const override {
+    std::vector<Rank> missing;
+    for (std::uint32_t rank = 0; rank < store_.workers(); ++rank) {
+      if (!arrived_.contains(Rank{rank})) {
+        missing.push_back(Rank{rank});
+      }
+    }
+    return missing;
+  }
+
+ private:
+  ShardStore& store_;
+  std::set<Rank> arrived_;
+};
+
+}  // namespace
+
+std::vector<Rank> Consistency::on_admitted(std::uint64_t /*step*/,
+                                           std::span<const Rank> /*workers*/) {
+  throw ProtocolError(
+      "a shard received the gradients that make up a step, but has no backup workers");
 }
 
 std::unique_ptr<Consistency> make_consistency(ShardStore& store,
@@ -20,7 +102,7 @@ std::unique_ptr<Consistency> make_consistency(ShardStore& store,
     case ConsistencyOptions::Kind::backup: return std::make_unique<BackupSteps>(store, options);
     case ConsistencyOptions::Kind::elastic:
       return std::make_unique<ElasticUpdates>(store, options.moving_rate);
-    case ConsistencyOptions::Kind::sums: return std::make_unique<Sums>(store);
+    case ConsistencyOptions::Kind::reduce: return std::make_unique<ServerReduce>(store);
   }
   throw InternalError("a consistency of unknown kind");
 }

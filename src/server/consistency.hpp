@@ -12,46 +12,49 @@
 
 namespace syncopate {
 
-/// When what workers push enters a shard's model, and when they are answered. One for each kind of
-/// scheme; drives the store, decides by pure rules, and knows no socket.
+/// Decides when pushed values enter a shard's model, and when workers receive answers. There is one
+/// class for each kind of scheme; it drives the store, decides by pure rules, and knows no socket.
 ///
-/// A worker asks once and waits for its answer before it asks again. What it pushed lies in its desk.
+/// A worker waits for the answer to a request before it sends the next one. Its slot holds the
+/// values that it has pushed.
 class Consistency {
  public:
   virtual ~Consistency() = default;
 
-  /// A worker has asked; with `push` its desk holds what it pushed, with `pull` it wants values.
-  /// Returns the workers to answer now, it or others; the desk of each that pulls holds its values.
-  virtual std::vector<Rank> asked(Rank worker, bool push, bool pull) = 0;
-  /// A worker has left or died. Returns the workers that need wait no longer.
-  virtual std::vector<Rank> gone(Rank worker) = 0;
-  /// Whose gradients make up `step`: told by shard 0 to the others.
-  virtual std::vector<Rank> told(std::uint64_t step, std::span<const Rank> workers);
-  /// Whom a worker that was not answered waits for.
+  /// A worker has sent a request: with `push` its slot holds pushed values, with `pull` it wants
+  /// parameters. Returns the workers to answer now, this one or others; the slot of each one that
+  /// pulls holds its parameters.
+  virtual std::vector<Rank> on_request(Rank worker, bool push, bool pull) = 0;
+  /// A worker has left or died. Returns the workers to answer now.
+  virtual std::vector<Rank> on_gone(Rank worker) = 0;
+  /// Shard 0 has decided that the gradients of `workers` make up `step`. Returns the workers to
+  /// answer now.
+  virtual std::vector<Rank> on_admitted(std::uint64_t step, std::span<const Rank> workers);
+  /// The workers that an unanswered worker waits for.
   virtual std::vector<Rank> waited_for(Rank /*worker*/) const { return {}; }
-  /// A job goes on from the state that was loaded into the store.
-  virtual void resumed() {}
+  /// The job resumes from the state that was loaded into the store.
+  virtual void on_resumed() {}
 };
 
 struct ConsistencyOptions {
   enum class Kind {
-    at_once,  ///< applied and answered as they come: asgd, dc-asgd, downpour
-    bounded,  ///< applied as they come, answered within a bound on staleness: ssp
-    backup,   ///< a step closes with the first so many gradients of it: backup
-    elastic,  ///< parameters instead of gradients, drawn towards each other: easgd
-    sums,     ///< the sum of all that was pushed, to everyone: ssgd
+    at_once,  ///< applied and answered as they arrive: asgd, dc-asgd, downpour
+    bounded,  ///< applied as they arrive, answered within a bound on staleness: ssp
+    backup,   ///< a step closes with its first n gradients: backup
+    elastic,  ///< replicas and the model move towards each other: easgd
+    reduce,   ///< every worker receives the sum of all pushes: ssgd
   };
 
   Kind kind = Kind::at_once;
   std::uint32_t slack = 0;           ///< of bounded: clocks
   std::uint32_t backup_workers = 0;  ///< of backup
   float moving_rate = 0;             ///< of elastic: α
-  bool first_shard = true;           ///< decides for all shards where one has to
-  /// Tells the other shards whose gradients make up a step.
-  std::function<void(std::uint64_t step, const std::vector<Rank>& workers)> tell = {};
+  bool first_shard = true;           ///< this one decides for all shards
+  /// Sends the other shards the workers whose gradients make up a step.
+  std::function<void(std::uint64_t step, const std::vector<Rank>& workers)> notify_shards = {};
 };
 
-/// `store` must outlive what is made.
+/// `store` outlives the result.
 std::unique_ptr<Consistency> make_consistency(ShardStore& store, const ConsistencyOptions& options);
 
 }  // namespace syncopate

@@ -2,47 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
-#include <type_traits>
-
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 
 namespace syncopate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "messages travel in little-endian order");
+/// As a request travels: u64 step, u64 samples, f64 loss sum, u64 push offset, u64 pull offset,
+/// f32 weight, u8 kind, 2 flags (push, pull), 1 zero; its ranks follow, a u32 each.
+constexpr std::size_t request_bytes = 48;
 
-/// A request as it travels; its ranks follow.
-struct RequestBytes {
-  std::uint64_t step;
-  std::uint64_t samples;
-  double loss_sum;
-  std::uint64_t push_place;
-  std::uint64_t pull_place;
-  float weight;
-  std::uint8_t kind;
-  std::uint8_t push;
-  std::uint8_t pull;
-  std::uint8_t unused;
-};
-static_assert(sizeof(RequestBytes) == 48 && std::is_trivially_copyable_v<RequestBytes>);
-
-/// A reply as it travels; its ranks follow.
-struct ReplyBytes {
-  std::uint64_t version;
-  std::uint64_t samples;
-  double loss_sum;
-  std::uint64_t staleness;
-  std::uint64_t steps;
-  std::int64_t training_ns;
-  std::int64_t paused_ns;
-  std::uint8_t kind;
-  std::uint8_t dropped;
-  std::uint8_t reaches_memory;
-  std::uint8_t unused[5];
-};
-static_assert(sizeof(ReplyBytes) == 64 && std::is_trivially_copyable_v<ReplyBytes>);
+/// As a reply travels: u64 version, u64 samples, f64 loss sum, u64 staleness, u64 steps, i64 training
+/// time in ns, i64 pause in ns, u8 kind, 2 flags (dropped, reaches memory), 5 zeros; its ranks follow.
+constexpr std::size_t reply_bytes = 64;
 
 constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
@@ -50,29 +22,25 @@ std::optional<std::uint64_t> place_in(std::uint64_t value) {
   return value == nowhere ? std::nullopt : std::optional(value);
 }
 
-template <class Head>
-std::vector<std::byte> join(const Head& head, const std::vector<Rank>& ranks) {
-  static_assert(sizeof(Rank) == sizeof(std::uint32_t));
-  std::vector<std::byte> bytes(sizeof head + ranks.size() * sizeof(Rank));
-  std::memcpy(bytes.data(), &head, sizeof head);
-  if (!ranks.empty()) {
-    std::memcpy(bytes.data() + sizeof head, ranks.data(), ranks.size() * sizeof(Rank));
+void put_ranks(ByteWriter& writer, const std::vector<Rank>& ranks) {
+  for (const Rank rank : ranks) {
+    writer.put(rank.value);
   }
-  return bytes;
 }
 
-template <class Head>
-std::vector<Rank> split(std::span<const std::byte> bytes, Head& head, const char* what) {
-  if (bytes.size() < sizeof head || (bytes.size() - sizeof head) % sizeof(Rank) != 0) {
-    throw ProtocolError(fmt::format("a server's {} of {} bytes; expected {} and whole ranks", what,
-                                    bytes.size(), sizeof head));
-  }
-  std::memcpy(&head, bytes.data(), sizeof head);
-  std::vector<Rank> ranks((bytes.size() - sizeof head) / sizeof(Rank));
-  if (!ranks.empty()) {
-    std::memcpy(ranks.data(), bytes.data() + sizeof head, ranks.size() * sizeof(Rank));
+std::vector<Rank> take_ranks(ByteReader& reader) {
+  std::vector<Rank> ranks;
+  while (reader.remaining() > 0) {
+    ranks.push_back(Rank{reader.take<std::uint32_t>()});
   }
   return ranks;
+}
+
+void check_size(std::size_t found, std::size_t head, const char* what) {
+  if (found < head || (found - head) % sizeof(std::uint32_t) != 0) {
+    throw ProtocolError(
+        fmt::format("a server's {} of {} bytes; expected {} and whole ranks", what, found, head));
+  }
 }
 
 template <class Kind>
@@ -86,63 +54,75 @@ Kind kind_in(std::uint8_t value, Kind last, const char* what) {
 }  // namespace
 
 std::vector<std::byte> encode(const Request& request) {
-  return join(RequestBytes{.step = request.step,
-                           .samples = request.samples,
-                           .loss_sum = request.loss_sum,
-                           .push_place = request.push_place.value_or(nowhere),
-                           .pull_place = request.pull_place.value_or(nowhere),
-                           .weight = request.weight,
-                           .kind = static_cast<std::uint8_t>(request.kind),
-                           .push = request.push,
-                           .pull = request.pull,
-                           .unused = 0},
-              request.ranks);
+  std::vector<std::byte> bytes(request_bytes + request.ranks.size() * sizeof(std::uint32_t));
+  ByteWriter writer(bytes);
+  writer.put(request.step)
+      .put(request.samples)
+      .put(request.loss_sum)
+      .put(request.push_offset.value_or(nowhere))
+      .put(request.pull_offset.value_or(nowhere))
+      .put(request.weight)
+      .put(static_cast<std::uint8_t>(request.kind))
+      .put(request.push)
+      .put(request.pull)
+      .put_zeros(1);
+  put_ranks(writer, request.ranks);
+  return bytes;
 }
 
 std::vector<std::byte> encode(const Reply& reply) {
-  return join(ReplyBytes{.version = reply.version,
-                         .samples = reply.samples,
-                         .loss_sum = reply.loss_sum,
-                         .staleness = reply.staleness,
-                         .steps = reply.steps,
-                         .training_ns = reply.training.count(),
-                         .paused_ns = reply.paused.count(),
-                         .kind = static_cast<std::uint8_t>(reply.kind),
-                         .dropped = reply.dropped,
-                         .reaches_memory = reply.reaches_memory,
-                         .unused = {}},
-              reply.ranks);
+  std::vector<std::byte> bytes(reply_bytes + reply.ranks.size() * sizeof(std::uint32_t));
+  ByteWriter writer(bytes);
+  writer.put(reply.version)
+      .put(reply.samples)
+      .put(reply.loss_sum)
+      .put(reply.staleness)
+      .put(reply.steps)
+      .put(std::int64_t{reply.training.count()})
+      .put(std::int64_t{reply.paused.count()})
+      .put(static_cast<std::uint8_t>(reply.kind))
+      .put(reply.dropped)
+      .put(reply.reaches_memory)
+      .put_zeros(5);
+  put_ranks(writer, reply.ranks);
+  return bytes;
 }
 
 Request decode_request(std::span<const std::byte> bytes) {
-  RequestBytes head{};
-  std::vector<Rank> ranks = split(bytes, head, "request");
-  return {.kind = kind_in(head.kind, Request::Kind::finish, "request"),
-          .push = head.push != 0,
-          .pull = head.pull != 0,
-          .step = head.step,
-          .samples = head.samples,
-          .loss_sum = head.loss_sum,
-          .weight = head.weight,
-          .push_place = place_in(head.push_place),
-          .pull_place = place_in(head.pull_place),
-          .ranks = std::move(ranks)};
+  check_size(bytes.size(), request_bytes, "request");
+  ByteReader reader(bytes);
+  Request request;
+  request.step = reader.take<std::uint64_t>();
+  request.samples = reader.take<std::uint64_t>();
+  request.loss_sum = reader.take<double>();
+  request.push_offset = place_in(reader.take<std::uint64_t>());
+  request.pull_offset = place_in(reader.take<std::uint64_t>());
+  request.weight = reader.take<float>();
+  request.kind = kind_in(reader.take<std::uint8_t>(), Request::Kind::finish, "request");
+  request.push = reader.take<bool>();
+  request.pull = reader.take<bool>();
+  reader.skip(1);
+  request.ranks = take_ranks(reader);
+  return request;
 }
 
 Reply decode_reply(std::span<const std::byte> bytes) {
-  ReplyBytes head{};
-  std::vector<Rank> ranks = split(bytes, head, "reply");
-  return {.kind = kind_in(head.kind, Reply::Kind::held, "reply"),
-          .reaches_memory = head.reaches_memory != 0,
-          .dropped = head.dropped != 0,
-          .version = head.version,
-          .samples = head.samples,
-          .loss_sum = head.loss_sum,
-          .staleness = head.staleness,
-          .steps = head.steps,
-          .training = Duration(head.training_ns),
-          .paused = Duration(head.paused_ns),
-          .ranks = std::move(ranks)};
+  check_size(bytes.size(), reply_bytes, "reply");
+  ByteReader reader(bytes);
+  Reply reply;
+  reply.version = reader.take<std::uint64_t>();
+  reply.samples = reader.take<std::uint64_t>();
+  reply.loss_sum = reader.take<double>();
+  reply.staleness = reader.take<std::uint64_t>();
+  reply.steps = reader.take<std::uint64_t>();
+  reply.training = Duration(reader.take<std::int64_t>());
+  reply.paused = Duration(reader.take<std::int64_t>());
+  reply.kind = kind_in(reader.take<std::uint8_t>(), Reply::Kind::held, "reply");
+  reply.dropped = reader.take<bool>();
+  reply.reaches_memory = reader.take<bool>();
+  reader.skip(5);
+  reply.ranks = take_ranks(reader);
+  return reply;
 }
 
 }  // namespace syncopate

@@ -12,10 +12,10 @@
 
 namespace syncopate {
 
-/// What a node asks of a parameter server's shard. A push's values travel before its request, under
-/// their own tag and straight into memory that the shard lends: so a shard that reads a request has
-/// the values already, and a slow link to one worker holds up no other. On one host they need not
-/// travel: the shard reads them where they are, and writes the answer where it is wanted.
+/// A node's request to a shard of a parameter server. The values of a push travel before the
+/// request, under their own tag and straight into the shard's buffer: a shard that reads a request
+/// has the values already, and a slow link to one worker delays no other. On one host they need not
+/// travel: the shard reads and writes the worker's shared memory.
 struct Request {
   enum class Kind : std::uint8_t {
     upload = 1,  ///< the job's first parameters and buffers, from one worker, before any work
@@ -35,15 +35,15 @@ struct Request {
   std::uint64_t samples = 0;  ///< trained on by the worker since its push before
   double loss_sum = 0;        ///< over those samples
   float weight = 1;           ///< of a gradient, relative to that of a batch of the mean size
-  /// Where in the worker's shared memory the push is, and where the answer goes: then neither travels.
-  std::optional<std::uint64_t> push_place{};
-  std::optional<std::uint64_t> pull_place{};
+  /// Offsets of the push and of the answer in the worker's shared memory, if they do not travel.
+  std::optional<std::uint64_t> push_offset{};
+  std::optional<std::uint64_t> pull_offset{};
   std::vector<Rank> ranks{};  ///< of a verdict
 
   friend bool operator==(const Request&, const Request&) = default;
 };
 
-/// What a shard answers. The values of a pull follow it under their own tag.
+/// A shard's answer. The values of a pull follow it under their own tag.
 struct Reply {
   enum class Kind : std::uint8_t {
     done = 1,
@@ -52,24 +52,24 @@ struct Reply {
 
   Kind kind = Kind::done;
   bool reaches_memory = false;  ///< the shard reads and writes this worker's shared memory
-  bool dropped = false;         ///< the pushed gradient came too late, and was left out by design
+  bool dropped = false;         ///< the pushed gradient arrived too late, and was dropped by design
   std::uint64_t version = 0;    ///< updates that the shard has applied
-  std::uint64_t samples = 0;    ///< of the job that entered the model
+  std::uint64_t samples = 0;    ///< of the job, in the model
   double loss_sum = 0;          ///< over those samples
   std::uint64_t staleness = 0;  ///< of the pushed gradient
-  std::uint64_t steps = 0;      ///< of the asking worker that the shard has taken in
+  std::uint64_t steps = 0;      ///< of the worker, in the model
   Duration training{};          ///< the job's training clock
   Duration paused{};            ///< taken off it so far
-  std::vector<Rank> ranks{};    ///< whom a held answer waits for: the first few
+  std::vector<Rank> ranks{};    ///< a held answer waits for these: the first few
 
   friend bool operator==(const Reply&, const Reply&) = default;
 };
 
 std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const Reply& reply);
-/// Errors: ProtocolError, for what is no request.
+/// Errors: ProtocolError, for bytes that are no request.
 Request decode_request(std::span<const std::byte> bytes);
-/// Errors: ProtocolError, for what is no reply.
+/// Errors: ProtocolError, for bytes that are no reply.
 Reply decode_reply(std::span<const std::byte> bytes);
 
 }  // namespace syncopate

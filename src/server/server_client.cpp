@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 #include "optim/shard_ranges.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
@@ -17,7 +17,7 @@ ServerClient::ServerClient(World& world, Options options)
       waits_({.limit = options_.wait_limit, .arbiter = options_.arbiter}),
       reaches_memory_(options_.servers.size(), false),
       push_frames_(options_.servers.size()),
-      shadows_(options_.servers.size()) {
+      copies_(options_.servers.size()) {
   if (options_.compression) {
     feedback_.emplace(options_.compression);
   }
@@ -30,7 +30,7 @@ void ServerClient::upload(std::span<const float> params, std::span<const float> 
     sent.push_back(world_.transport().start_send(node, tags::server_values,
                                                  std::as_bytes(part_of(params, shard))));
     send_buffers(part_of(buffers, shard), node, sent);
-    ask(node, {.kind = Request::Kind::upload});
+    send(node, {.kind = Request::Kind::upload});
   }
   finish(sent);
 }
@@ -42,14 +42,14 @@ Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
     bytes_received_ += values.size();
     pulled.push_back(
         world_.transport().start_receive(options_.servers[shard], tags::server_values, values));
-    ask(options_.servers[shard], {.kind = Request::Kind::start});
+    send(options_.servers[shard], {.kind = Request::Kind::start});
   }
   await_answers();
   finish(pulled);
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
     receive_buffers(shard, part_of(buffers, shard));
     if (feedback_) {
-      shadows_[shard].reset(part_of(params, shard));
+      copies_[shard].reset(part_of(params, shard));
     }
   }
   return last_;
@@ -66,7 +66,7 @@ ServerClient::Result ServerClient::work(const Work& work) {
   const Transfers pulled = begin_pull(work.pull, requests);
   const Transfers pushed = begin_push(work, requests);
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
-    ask(options_.servers[shard], requests[shard]);
+    send(options_.servers[shard], requests[shard]);
   }
   owes_answers_ = true;
   if (!work.pull.empty()) {
@@ -82,7 +82,7 @@ ServerClient::Result ServerClient::work(const Work& work) {
 void ServerClient::leave() {
   await_owed();
   for (const NodeId shard : options_.servers) {
-    ask(shard, {.kind = Request::Kind::leave});
+    send(shard, {.kind = Request::Kind::leave});
   }
 }
 
@@ -92,16 +92,17 @@ std::span<Value> ServerClient::part_of(std::span<Value> values, std::size_t shar
                                      static_cast<std::uint32_t>(options_.servers.size())));
 }
 
-void ServerClient::ask(NodeId shard, const Request& request) {
+void ServerClient::send(NodeId shard, const Request& request) {
   world_.transport().post(shard, tags::server_request, encode(request));
 }
 
-/// What is lent is neither copied nor compressed.
-bool ServerClient::lends_memory(std::size_t shard) const {
+/// Values in shared memory are neither copied nor compressed.
+bool ServerClient::shares_memory(std::size_t shard) const {
   return reaches_memory_[shard] && (!options_.compression || options_.compress_remote);
 }
 
-/// Memory is handed over where the answer is waited for: until then the values stay as they are.
+/// Only a request whose answer is awaited refers to shared memory: the values do not change until
+/// then.
 Request ServerClient::request_for(std::size_t shard, const Work& work) const {
   Request request{.kind = Request::Kind::work,
                   .push = !work.push.empty(),
@@ -110,15 +111,15 @@ Request ServerClient::request_for(std::size_t shard, const Work& work) const {
                   .samples = work.facts.samples,
                   .loss_sum = work.facts.loss_sum,
                   .weight = work.facts.weight};
-  if (request.pull && lends_memory(shard)) {
+  if (request.pull && shares_memory(shard)) {
     const SharedMemory& memory = *world_.transport().shared_memory();
-    request.pull_place = memory.place_of(std::as_bytes(part_of(work.pull, shard)));
+    request.pull_offset = memory.offset_of(std::as_bytes(part_of(work.pull, shard)));
     if (request.push) {
-      request.push_place = memory.place_of(std::as_bytes(part_of(work.push, shard)));
+      request.push_offset = memory.offset_of(std::as_bytes(part_of(work.push, shard)));
     }
   }
-  if (request.push_place) {
-    world_.transport().shared_memory()->handed_over(part_of(work.push, shard).size_bytes());
+  if (request.push_offset) {
+    world_.transport().shared_memory()->count_zero_copy(part_of(work.push, shard).size_bytes());
   }
   return request;
 }
@@ -127,7 +128,7 @@ ServerClient::Transfers ServerClient::begin_pull(std::span<float> into,
                                                  const std::vector<Request>& requests) {
   Transfers transfers;
   for (std::size_t shard = 0; !into.empty() && shard < options_.servers.size(); ++shard) {
-    if (requests[shard].pull_place) {
+    if (requests[shard].pull_offset) {
       continue;
     }
     const std::span<std::byte> values = expected(shard, part_of(into, shard));
@@ -139,13 +140,13 @@ ServerClient::Transfers ServerClient::begin_pull(std::span<float> into,
 }
 
 std::span<std::byte> ServerClient::expected(std::size_t shard, std::span<float> part) {
-  return feedback_ ? shadows_[shard].expect(feedback_->codec()) : std::as_writable_bytes(part);
+  return feedback_ ? copies_[shard].frame_buffer(feedback_->codec()) : std::as_writable_bytes(part);
 }
 
 void ServerClient::take_pulled(std::span<float> into, const std::vector<Request>& requests) {
   for (std::size_t shard = 0; !into.empty() && shard < options_.servers.size(); ++shard) {
-    if (feedback_ && !requests[shard].pull_place) {
-      shadows_[shard].take(feedback_->codec(), part_of(into, shard));
+    if (feedback_ && !requests[shard].pull_offset) {
+      copies_[shard].decode(feedback_->codec(), part_of(into, shard));
     }
   }
 }
@@ -155,7 +156,7 @@ ServerClient::Transfers ServerClient::begin_push(const Work& work,
   Transfers transfers;
   for (std::size_t shard = 0; !work.push.empty() && shard < options_.servers.size(); ++shard) {
     const NodeId node = options_.servers[shard];
-    if (!requests[shard].push_place) {
+    if (!requests[shard].push_offset) {
       transfers.push_back(
           world_.transport().start_send(node, tags::server_push, encoded(work.push, shard)));
     }
@@ -164,7 +165,7 @@ ServerClient::Transfers ServerClient::begin_push(const Work& work,
   return transfers;
 }
 
-/// What a push is on its way: its own values, or a frame that is kept until the next.
+/// The bytes of a push: its own values, or a frame that is valid until the next push.
 std::span<const std::byte> ServerClient::encoded(std::span<const float> push, std::size_t shard) {
   const std::span<const float> part = part_of(push, shard);
   if (!feedback_) {

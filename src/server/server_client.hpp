@@ -9,8 +9,8 @@
 #include "codec/error_feedback.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
+#include "server/last_sent_copy.hpp"
 #include "server/messages.hpp"
-#include "server/shadow.hpp"
 #include "server/shard_store.hpp"
 
 namespace syncopate {
@@ -23,16 +23,17 @@ class ServerClient {
   struct Options {
     std::vector<NodeId> servers;                     ///< by shard
     Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
-    WaitArbiter* arbiter = nullptr;                  ///< judges longer waits; null: they end
-    /// Of pushes, with error feedback, and of pulls, as differences to what the worker has. The servers' is the same.
+    WaitArbiter* arbiter = nullptr;                  ///< decides about longer waits; null: they end
+    /// Of pushes, with error feedback, and of pulls, as differences to the last received
+    /// parameters. The same as the servers'.
     Compression compression{};
-    bool compress_remote = false;  ///< what a shard reaches in shared memory stays there whole
+    bool compress_remote = false;  ///< values in shared memory are not compressed
   };
 
   /// One exchange with every shard: a push, a pull or both.
   struct Work {
-    /// As many values as parameters; empty: none. What is handed over is lent until the answer, and
-    /// may come back changed (by `dc-asgd` and `easgd`).
+    /// One value per parameter; empty: none. The shards may use and change values in shared memory
+    /// until the answer (`dc-asgd` and `easgd` do).
     std::span<const float> push{};
     std::span<const float> buffers{};  ///< the worker's own, with a push
     std::span<float> pull{};           ///< filled; empty: none
@@ -40,28 +41,26 @@ class ServerClient {
   };
 
   struct Result {
-    Reply reply;  ///< the last of shard 0; `steps`: the fewest that a shard has taken in
-    std::optional<Reply> owed{};  ///< to the push alone before this
+    Reply reply;                  ///< of shard 0; `steps`: the least of all shards
+    std::optional<Reply> owed{};  ///< the reply to the push alone before this
     Duration communicated{};
-    Duration waited{};  ///< in which an answer was held back for others
+    Duration waited{};  ///< while an answer was held for other workers
   };
 
   ServerClient(World& world, Options options);
 
-  /// Hands over the job's first model.
+  /// Uploads the job's first model.
   void upload(std::span<const float> params, std::span<const float> buffers);
-  /// Fetches the model, as soon as there is one, and this worker's own buffers.
+  /// Downloads the model, once there is one, and this worker's own buffers.
   Reply start(std::span<float> params, std::span<float> buffers);
 
-  /// What lies in shared memory that a shard of the same host reaches is handed over where it is, both
-  /// ways, by an exchange that waits for its answer.
-  /// A push alone returns when its values have been handed over; the answer to it is awaited by the
-  /// next call.
-  /// Errors: PeerLost; what the world was cancelled with; RanksMissing, which names whom a shard waited for, without
-  ///         an arbiter.
+  /// An exchange with a pull leaves values in shared memory that a shard of the same host reaches.
+  /// A push alone returns when its values have been sent; the next call waits for its answer.
+  /// Errors: PeerLost; the error that cancelled the world; without an arbiter RanksMissing, with
+  ///         the workers that a shard waited for.
   Result work(const Work& work);
 
-  /// Of what was pushed.
+  /// Of the pushes.
   CompressionStats compression() const {
     return feedback_ ? feedback_->stats() : CompressionStats{};
   }
@@ -69,7 +68,7 @@ class ServerClient {
   /// This worker will not push any more.
   void leave();
 
-  /// Bytes of parameters and answers that came.
+  /// Bytes of received parameters and answers.
   std::uint64_t bytes_received() const { return bytes_received_; }
 
  private:
@@ -77,9 +76,9 @@ class ServerClient {
 
   template <class Value>
   std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
-  void ask(NodeId shard, const Request& request);
+  void send(NodeId shard, const Request& request);
   Request request_for(std::size_t shard, const Work& work) const;
-  bool lends_memory(std::size_t shard) const;
+  bool shares_memory(std::size_t shard) const;
   Transfers begin_pull(std::span<float> into, const std::vector<Request>& requests);
   std::span<std::byte> expected(std::size_t shard, std::span<float> part);
   void take_pulled(std::span<float> into, const std::vector<Request>& requests);
@@ -97,10 +96,10 @@ class ServerClient {
   World& world_;
   Options options_;
   Waits waits_;
-  std::vector<bool> reaches_memory_;                 ///< each shard, this worker's
-  std::optional<ErrorFeedback> feedback_;            ///< of pushes; empty where they travel whole
+  std::vector<bool> reaches_memory_;       ///< each shard, this worker's
+  std::optional<ErrorFeedback> feedback_;  ///< of pushes; empty where they are not compressed
   std::vector<std::vector<std::byte>> push_frames_;  ///< by shard
-  std::vector<Shadow> shadows_;                      ///< likewise
+  std::vector<LastSentCopy> copies_;                 ///< by shard
   Reply last_{};
   bool owes_answers_ = false;  ///< to a push alone
   Duration held_{};            ///< of the exchange under way

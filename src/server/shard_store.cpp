@@ -25,55 +25,6 @@ void copy(std::span<const float> from, std::span<float> to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
 
-std::int64_t counter(const OptimizerState& state, const std::string& name) {
-  const auto found = state.counters.find(name);
-  if (found == state.counters.end()) {
-    throw DataError(
-        fmt::format("the state of a server lacks {}; was it written by this job?", name));
-  }
-  return found->second;
-}
-
-const std::vector<float>& slot(const OptimizerState& state, const std::string& name,
-                               std::size_t values) {
-  const auto found = state.slots.find(name);
-  if (found == state.slots.end() || found->second.size() != values) {
-    throw DataError(fmt::format("the state of a server has {} values of {}; expected {}",
-                                found == state.slots.end() ? 0 : found->second.size(), name,
-                                values));
-  }
-  return found->second;
-}
-
-/// The entries under `prefix`, without it.
-OptimizerState under(const OptimizerState& state, const std::string& prefix) {
-  OptimizerState found;
-  for (const auto& [name, values] : state.slots) {
-    if (name.starts_with(prefix)) {
-      found.slots[name.substr(prefix.size())] = values;
-    }
-  }
-  for (const auto& [name, value] : state.counters) {
-    if (name.starts_with(prefix)) {
-      found.counters[name.substr(prefix.size())] = value;
-    }
-  }
-  return found;
-}
-
-void put_under(OptimizerState& state, const std::string& prefix, const OptimizerState& part) {
-  for (const auto& [name, values] : part.slots) {
-    state.slots[prefix + name] = values;
-  }
-  for (const auto& [name, value] : part.counters) {
-    state.counters[prefix + name] = value;
-  }
-}
-
-std::string worker_prefix(std::size_t rank) {
-  return fmt::format("worker.{}.", rank);
-}
-
 constexpr const char* rule_prefix = "rule.";
 constexpr const char* compensation_prefix = "compensation.";
 /// Losses are kept as counts of this fraction, since a state's counters are whole.
@@ -85,22 +36,22 @@ ShardStore::ShardStore(const Options& options)
     : params_(options.params),
       rule_(make_update_rule(options.rule, options.params)),
       learning_rate_(options.learning_rate),
-      desks_(options.workers),
+      slots_(options.workers),
       samples_to_train_(options.samples_to_train),
-      pool_(options.params >= worth_a_pool ? options.hands : 1) {
+      pool_(options.params >= worth_a_pool ? options.threads : 1) {
   if (options.compensation) {
     compensation_.emplace(*options.compensation, options.params);
   }
-  for (Desk& desk : desks_) {
-    desk.own_in.resize(options.params);
-    desk.own_out.resize(options.params);
-    desk.in = desk.own_in;
-    desk.out = desk.own_out;
-    desk.buffers.resize(options.buffers);
+  for (WorkerSlot& slot : slots_) {
+    slot.own_in.resize(options.params);
+    slot.own_out.resize(options.params);
+    slot.in = slot.own_in;
+    slot.out = slot.own_out;
+    slot.buffers.resize(options.buffers);
   }
 }
 
-/// Calls `visit(first, count)` for each block of the parameters, on all hands.
+/// Calls `visit(first, count)` for each block of the parameters, on all threads.
 void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_t)>& visit) {
   const std::size_t blocks = (params_.size() + block_values - 1) / block_values;
   pool_.run(blocks, [&](std::size_t block) {
@@ -111,15 +62,15 @@ void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_
 
 void ShardStore::load(std::span<const float> params, std::span<const float> buffers) {
   copy(params, params_);
-  for (Desk& desk : desks_) {
-    copy(buffers, desk.buffers);
+  for (WorkerSlot& slot : slots_) {
+    copy(buffers, slot.buffers);
   }
   has_model_ = true;
 }
 
 void ShardStore::apply(Rank worker, bool answer) {
-  Desk& desk = desks_[worker.value];
-  if (drops(desk) || desk.facts.samples == 0) {
+  WorkerSlot& slot = slots_[worker.value];
+  if (drops(slot) || slot.facts.samples == 0) {
     if (answer) {
       read(worker);
     }
@@ -127,41 +78,41 @@ void ShardStore::apply(Rank worker, bool answer) {
   }
   rule_->begin_step(learning_rate_(samples_));
   for_each_block([&](std::size_t first, std::size_t count) {
-    const auto gradient = block_of(desk.in, first, count);
+    const auto gradient = block_of(slot.in, first, count);
     const auto params = block_of(params_, first, count);
-    const auto out = block_of(desk.out, first, count);
+    const auto out = block_of(slot.out, first, count);
     if (compensation_) {
       compensation_->apply(first, gradient, params, out);
     }
-    rule_->apply(first, params, gradient, desk.facts.weight);
+    rule_->apply(first, params, gradient, slot.facts.weight);
     if (answer) {
       copy(params, out);
     }
   });
-  count(desk);
+  count(slot);
   if (answer) {
-    sent(desk);
+    sent(slot);
   }
 }
 
 void ShardStore::apply_mean(std::span<const Rank> workers) {
   if (is_complete()) {
-    ++version_;  // the step is closed, so that nobody waits for it
+    ++version_;  // the step is closed, so that no worker waits for it
     return;
   }
   double weight = 0;
   for (const Rank worker : workers) {
-    const PushFacts& facts = desks_[worker.value].facts;
+    const PushFacts& facts = slots_[worker.value].facts;
     weight += facts.samples > 0 ? double{facts.weight} : 0;
   }
   if (weight > 0) {
     step_with_mean(workers, weight);
   }
   for (const Rank worker : workers) {
-    Desk& desk = desks_[worker.value];
-    desk.staleness = version_ - desk.read_version;
-    samples_ += desk.facts.samples;
-    loss_sum_ += desk.facts.loss_sum;
+    WorkerSlot& slot = slots_[worker.value];
+    slot.staleness = version_ - slot.read_version;
+    samples_ += slot.facts.samples;
+    loss_sum_ += slot.facts.loss_sum;
   }
   ++version_;
 }
@@ -172,9 +123,9 @@ void ShardStore::step_with_mean(std::span<const Rank> workers, double total_weig
     std::array<float, block_values> sum{};
     const std::span<float> mean = std::span(sum).first(count);
     for (const Rank worker : workers) {
-      const Desk& desk = desks_[worker.value];
-      if (desk.facts.samples > 0) {
-        add_scaled(mean, desk.facts.weight, block_of(desk.in, first, count));
+      const WorkerSlot& slot = slots_[worker.value];
+      if (slot.facts.samples > 0) {
+        add_scaled(mean, slot.facts.weight, block_of(slot.in, first, count));
       }
     }
     rule_->apply(first, block_of(params_, first, count), mean,
@@ -183,63 +134,63 @@ void ShardStore::step_with_mean(std::span<const Rank> workers, double total_weig
 }
 
 void ShardStore::exchange(Rank worker, float rate) {
-  Desk& desk = desks_[worker.value];
-  if (drops(desk)) {
+  WorkerSlot& slot = slots_[worker.value];
+  if (drops(slot)) {
     read(worker);
     return;
   }
   for_each_block([&](std::size_t first, std::size_t count) {
-    const auto replica = block_of(desk.in, first, count);
+    const auto replica = block_of(slot.in, first, count);
     elastic_exchange(replica, block_of(params_, first, count), rate);
-    copy(replica, block_of(desk.out, first, count));
+    copy(replica, block_of(slot.out, first, count));
   });
-  count(desk);
-  sent(desk);
+  count(slot);
+  sent(slot);
 }
 
-void ShardStore::sum() {
+void ShardStore::reduce() {
   for_each_block([&](std::size_t first, std::size_t count) {
     std::array<float, block_values> sum{};
     const std::span<float> total = std::span(sum).first(count);
-    for (const Desk& desk : desks_) {
-      if (desk.facts.weight != 0) {
-        add_scaled(total, desk.facts.weight, block_of(desk.in, first, count));
+    for (const WorkerSlot& slot : slots_) {
+      if (slot.facts.weight != 0) {
+        add_scaled(total, slot.facts.weight, block_of(slot.in, first, count));
       }
     }
-    for (Desk& desk : desks_) {
-      copy(total, block_of(desk.out, first, count));
+    for (WorkerSlot& slot : slots_) {
+      copy(total, block_of(slot.out, first, count));
     }
   });
   ++version_;
 }
 
 void ShardStore::read(Rank worker) {
-  Desk& desk = desks_[worker.value];
+  WorkerSlot& slot = slots_[worker.value];
   for_each_block([&](std::size_t first, std::size_t count) {
-    copy(block_of(params_, first, count), block_of(desk.out, first, count));
+    copy(block_of(params_, first, count), block_of(slot.out, first, count));
   });
-  sent(desk);
+  sent(slot);
 }
 
-void ShardStore::take_facts(Rank worker, const PushFacts& facts) {
-  Desk& desk = desks_[worker.value];
-  desk.facts = facts;
-  desk.gathered += facts.samples;
+void ShardStore::record_push(Rank worker, const PushFacts& facts) {
+  WorkerSlot& slot = slots_[worker.value];
+  slot.facts = facts;
+  slot.gathered += facts.samples;
 }
 
 std::vector<float> ShardStore::mean_buffers() const {
   double total = 0;
-  for (const Desk& desk : desks_) {
-    total += static_cast<double>(desk.gathered);
+  for (const WorkerSlot& slot : slots_) {
+    total += static_cast<double>(slot.gathered);
   }
   if (total == 0) {
-    return desks_.front().buffers;
+    return slots_.front().buffers;
   }
-  std::vector<float> mean(desks_.front().buffers.size());
-  for (const Desk& desk : desks_) {
-    if (desk.gathered > 0) {
-      const auto share = static_cast<float>(static_cast<double>(desk.gathered) / total);
-      add_scaled(mean, share, desk.buffers);
+  std::vector<float> mean(slots_.front().buffers.size());
+  for (const WorkerSlot& slot : slots_) {
+    if (slot.gathered > 0) {
+      const auto share = static_cast<float>(static_cast<double>(slot.gathered) / total);
+      add_scaled(mean, share, slot.buffers);
     }
   }
   return mean;
@@ -254,13 +205,13 @@ ShardState ShardStore::state() const {
   state.rest.counters["version"] = static_cast<std::int64_t>(version_);
   state.rest.counters["samples"] = static_cast<std::int64_t>(samples_);
   state.rest.counters["loss"] = static_cast<std::int64_t>(loss_sum_ / loss_unit);
-  for (std::size_t rank = 0; rank < desks_.size(); ++rank) {
-    const Desk& desk = desks_[rank];
+  for (std::size_t rank = 0; rank < slots_.size(); ++rank) {
+    const WorkerSlot& slot = slots_[rank];
     const std::string prefix = worker_prefix(rank);
-    state.rest.counters[prefix + "steps"] = static_cast<std::int64_t>(desk.steps);
-    state.rest.counters[prefix + "samples"] = static_cast<std::int64_t>(desk.facts.samples);
-    state.rest.counters[prefix + "gathered"] = static_cast<std::int64_t>(desk.gathered);
-    state.rest.slots[prefix + "buffers"] = desk.buffers;
+    state.rest.counters[prefix + "steps"] = static_cast<std::int64_t>(slot.steps);
+    state.rest.counters[prefix + "samples"] = static_cast<std::int64_t>(slot.facts.samples);
+    state.rest.counters[prefix + "gathered"] = static_cast<std::int64_t>(slot.gathered);
+    state.rest.slots[prefix + "buffers"] = slot.buffers;
   }
   return state;
 }
@@ -271,39 +222,39 @@ void ShardStore::restore(const ShardState& state) {
                                 state.params.size(), params_.size()));
   }
   params_ = state.params;
-  rule_->load(under(state.rest, rule_prefix));
+  rule_->load(entries_under(state.rest, rule_prefix));
   if (compensation_) {
-    compensation_->load(under(state.rest, compensation_prefix));
+    compensation_->load(entries_under(state.rest, compensation_prefix));
   }
-  version_ = static_cast<std::uint64_t>(counter(state.rest, "version"));
-  samples_ = static_cast<std::uint64_t>(counter(state.rest, "samples"));
-  loss_sum_ = static_cast<double>(counter(state.rest, "loss")) * loss_unit;
-  for (std::size_t rank = 0; rank < desks_.size(); ++rank) {
-    Desk& desk = desks_[rank];
+  version_ = static_cast<std::uint64_t>(counter_in(state.rest, "version"));
+  samples_ = static_cast<std::uint64_t>(counter_in(state.rest, "samples"));
+  loss_sum_ = static_cast<double>(counter_in(state.rest, "loss")) * loss_unit;
+  for (std::size_t rank = 0; rank < slots_.size(); ++rank) {
+    WorkerSlot& slot = slots_[rank];
     const std::string prefix = worker_prefix(rank);
-    desk.steps = static_cast<std::uint64_t>(counter(state.rest, prefix + "steps"));
-    desk.facts.samples = static_cast<std::uint64_t>(counter(state.rest, prefix + "samples"));
-    desk.gathered = static_cast<std::uint64_t>(counter(state.rest, prefix + "gathered"));
-    desk.buffers = slot(state.rest, prefix + "buffers", desk.buffers.size());
+    slot.steps = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "steps"));
+    slot.facts.samples = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "samples"));
+    slot.gathered = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "gathered"));
+    slot.buffers = values_in(state.rest, prefix + "buffers", slot.buffers.size());
   }
   has_model_ = true;
 }
 
-/// Whether what the worker pushed comes too late, which its answer then says.
-bool ShardStore::drops(Desk& desk) {
-  desk.dropped = is_complete();
-  return desk.dropped;
+/// Whether the push arrived too late; notes it for the answer.
+bool ShardStore::drops(WorkerSlot& slot) {
+  slot.dropped = is_complete();
+  return slot.dropped;
 }
 
-void ShardStore::count(Desk& desk) {
-  desk.staleness = version_ - desk.read_version;
-  samples_ += desk.facts.samples;
-  loss_sum_ += desk.facts.loss_sum;
+void ShardStore::count(WorkerSlot& slot) {
+  slot.staleness = version_ - slot.read_version;
+  samples_ += slot.facts.samples;
+  loss_sum_ += slot.facts.loss_sum;
   ++version_;
 }
 
-void ShardStore::sent(Desk& desk) {
-  desk.read_version = version_;
+void ShardStore::sent(WorkerSlot& slot) {
+  slot.read_version = version_;
 }
 
 }  // namespace syncopate

@@ -1,11 +1,50 @@
 #include "server/ssp_bound.hpp"
 
+#include <fmt/format.h>
+
+#include "base/errors.hpp"
+
 namespace syncopate {
+
+SspTable::SspTable(const Options& options)
+    : slack_(options.slack), clocks_(options.workers), present_(options.workers, true) {}
+
+bool SspTable::may_start(Rank worker) const {
+  return laggards(worker).empty();
+}
+
+std::vector<Rank> SspTable::laggards(Rank worker) const {
+  const std::uint64_t own = clock(worker);
+  std::vector<Rank> behind;
+  for (std::uint32_t rank = 0; rank < clocks_.size(); ++rank) {
+    if (present_[rank] && clocks_[rank] + slack_ < own) behind.push_back(Rank{rank});
+  }
+  return behind;
+}
+
+void SspTable::finished(Rank worker) {
+  ++clocks_[checked(worker)];
+}
+
+void SspTable::remove(Rank worker) {
+  present_[checked(worker)] = false;
+}
+
+bool SspTable::present(Rank worker) const {
+  return worker.value < present_.size() && present_[worker.value];
+}
+
+std::size_t SspTable::checked(Rank worker) const {
+  if (!present(worker)) {
+    throw InternalError(fmt::format("worker {} is not in the table of clocks", worker.value));
+  }
+  return worker.value;
+}
 
 SspBound::SspBound(ShardStore& store, std::uint32_t slack)
     : store_(store), table_({.workers = store.workers(), .slack = slack}) {}
 
-std::vector<Rank> SspBound::asked(Rank worker, bool push, bool /*pull*/) {
+std::vector<Rank> SspBound::on_request(Rank worker, bool push, bool /*pull*/) {
   if (push) {
     store_.apply(worker, false);
     table_.finished(worker);
@@ -14,7 +53,7 @@ std::vector<Rank> SspBound::asked(Rank worker, bool push, bool /*pull*/) {
   return release();
 }
 
-std::vector<Rank> SspBound::gone(Rank worker) {
+std::vector<Rank> SspBound::on_gone(Rank worker) {
   waiting_.erase(worker);
   table_.remove(worker);
   return release();
@@ -24,9 +63,9 @@ std::vector<Rank> SspBound::waited_for(Rank worker) const {
   return table_.laggards(worker);
 }
 
-void SspBound::resumed() {
+void SspBound::on_resumed() {
   for (std::uint32_t rank = 0; rank < store_.workers(); ++rank) {
-    table_.set_clock(Rank{rank}, store_.desk(Rank{rank}).steps);
+    table_.set_clock(Rank{rank}, store_.slot(Rank{rank}).steps);
   }
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/file.hpp"
 #include "base/random.hpp"
-#include "collective/broadcast.hpp"
-#include "collective/ring.hpp"
+#include "collective/basic_collectives.hpp"
+#include "collective/ring_allreduce.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"
 #include "transport/tags.hpp"

@@ -1,6 +1,6 @@
 #include "train/paced_gradient_sink.hpp"
 
-#include "kernels/finite.hpp"
+#include "kernels/reduce.hpp"
 
 namespace syncopate {
 

@@ -110,14 +110,14 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
   if (options.resume_from && options.plan.server_keeps_model()) {
     restore();
   }
-  server_.show_clock(start_.training, {});
+  server_.set_clock(start_.training, {});
   asked_ = moment();
 }
 
 void ServerRole::run() {
-  while (!server_.deserted() || awaits_first_shard()) {
+  while (!server_.all_gone() || awaits_first_shard()) {
     link_.check();  // a server outlives lost peers, but not the job
-    const ParameterServer::Asked asked = server_.serve(world_.now() + tick);
+    const ParameterServer::ShardRequests asked = server_.serve(world_.now() + tick);
     if (asked.state) {
       send_state();
     }
@@ -153,7 +153,7 @@ ShardStore::Options ServerRole::store_options() const {
                                   static_cast<double>(options_.train_samples));
           },
       .compensation = options_.plan.delay_compensation(),
-      .hands = options_.hands,
+      .threads = options_.hands,
       .samples_to_train = options_.plan.samples_to_train(options_.train_samples)};
   if (!options_.plan.server_keeps_model()) {
     options.buffers = 0;
@@ -164,9 +164,9 @@ ShardStore::Options ServerRole::store_options() const {
 ConsistencyOptions ServerRole::consistency_options() {
   ConsistencyOptions options = options_.plan.consistency();
   options.first_shard = first();
-  options.tell = [this](std::uint64_t step, const std::vector<Rank>& workers) {
+  options.notify_shards = [this](std::uint64_t step, const std::vector<Rank>& workers) {
     for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
-      server_.tell(shard, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
+      server_.send(shard, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
     }
   };
   return options;
@@ -181,7 +181,7 @@ void ServerRole::restore() {
   store_.restore({.params = {mine.begin(), mine.end()},
                   .buffers = {},
                   .rest = checkpoint.state(fmt::format("server.{}", options_.shard.value))});
-  consistency_->resumed();
+  consistency_->on_resumed();
 }
 
 void ServerRole::look_after_workers() {
@@ -198,7 +198,7 @@ void ServerRole::start_clock() {
     keep_the_first();
   }
   if (clock_) {
-    server_.show_clock(clock_->now(), paused_);
+    server_.set_clock(clock_->now(), paused_);
   }
 }
 
@@ -229,7 +229,7 @@ void ServerRole::keep_if_due() {
 void ServerRole::keep(bool evaluate, bool checkpoint) {
   const TimePoint begun = world_.now();
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
-    server_.tell(shard, {.kind = Request::Kind::collect});
+    server_.send(shard, {.kind = Request::Kind::collect});
   }
   const Progress now = progress();
   snapshots_->keep({.stamp = {.round = now.round,
@@ -257,7 +257,7 @@ void ServerRole::keep_the_last() {
     keep(wanted(config_.eval_every), wanted(config_.checkpoint_every));
   }
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
-    server_.tell(shard, {.kind = Request::Kind::finish});
+    server_.send(shard, {.kind = Request::Kind::finish});
   }
   snapshots_->finish();
 }
@@ -294,7 +294,7 @@ wire::Heartbeat ServerRole::status(const std::string& phase) {
   status.set_session_seconds(to_seconds(now.training - start_.training));
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_handed_over);
+  status.set_bytes_handed_over(traffic.bytes_zero_copy);
   if (evaluator_) {
     status.set_evaluation_bytes(world_.transport().traffic_to(*evaluator_).bytes_sent);
   }

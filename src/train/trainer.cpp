@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "kernels/finite.hpp"
+#include "kernels/reduce.hpp"
 #include "report/counts.hpp"
 
 namespace syncopate {
@@ -120,7 +120,7 @@ void Trainer::finish() {
   if (link_.job_is_complete()) {
     cancelled_ += scheme_.discard_pending();
   } else {
-    scheme_.hand_in(replica_);
+    scheme_.flush_pending(replica_);
   }
   if (options_.gathers_at_the_end) {
     enter("waiting for the others");
@@ -179,8 +179,8 @@ void Trainer::one_step() {
   machine_begun_ = clock_.now();
   begun_ = next_step_begins(outcome.spent, computed);
   times_.end_step(computed);
-  if (outcome.meeting) {
-    act_on(*outcome.meeting, pass.learning_rate);
+  if (outcome.sync_round) {
+    act_on(*outcome.sync_round, pass.learning_rate);
   }
   if (alone()) {  // nobody else has to agree, and what the meeting told may be the end
     done_ = requested.stop || reached_the_end();
@@ -384,14 +384,14 @@ void Trainer::tell_aggregate() {
   }
 }
 
-void Trainer::act_on(const Meeting& meeting, double learning_rate) {
+void Trainer::act_on(const SyncRound& meeting, double learning_rate) {
   clock_.take_off(meeting.paused);
   begun_ -= meeting.paused;
   machine_begun_ -= meeting.paused;
   paused_ = Duration::zero();
   progress_.round = meeting.round.value;
   progress_.samples += meeting.samples;
-  const OwnPart own = meeting.own.value_or(pending_);
+  const OwnContribution own = meeting.own.value_or(pending_);
   pending_ = {.steps = 0, .samples = meeting.own_since};
   estimate_.synchronized(meeting.samples, meeting.own_since);
   progress_.training = clock_.now();

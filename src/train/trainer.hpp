@@ -101,7 +101,7 @@ class Trainer {
   StepRequests requests();
   void account(const Outcome& outcome);
   void tell_aggregate();
-  void act_on(const Meeting& meeting, double learning_rate);
+  void act_on(const SyncRound& meeting, double learning_rate);
   void keep_the_first();
   void pause_since(TimePoint start);
   void keep_the_last();
@@ -114,7 +114,7 @@ class Trainer {
   void go_on_together(ModelSnapshot& model);
   States own_states() const;
   ModelSnapshot copy_of_model();
-  void log_round(const Meeting& meeting, const OwnPart& own, double learning_rate);
+  void log_round(const SyncRound& meeting, const OwnContribution& own, double learning_rate);
   void enter(const std::string& phase);
   double epoch() const;
   FeedPosition position() const { return options_.feed.position_after(Step{progress_.step}); }
@@ -150,7 +150,7 @@ class Trainer {
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
   std::uint64_t session_samples_ = 0;    ///< of this worker
-  OwnPart pending_{};                    ///< likewise, since its last meeting
+  OwnContribution pending_{};            ///< likewise, since its last meeting
   std::uint64_t dropped_ = 0;            ///< gradients left out by design
   std::uint64_t skipped_ = 0;            ///< batches left out because their gradient was not finite
   std::uint64_t skipped_in_a_row_ = 0;

@@ -40,7 +40,7 @@ ModelSnapshot Trainer::model_with_all_states() {
   ModelSnapshot model = copy_of_model();
   model.states.merge(in_checkpoint(options_.rank, own_states()));
   model.states.merge(gather_states(world_, link_, from_seconds(options_.config.wait_limit),
-                                   [this] { scheme_.settle_losses(); }));
+                                   [this] { scheme_.agree_after_failures(); }));
   return model;
 }
 
@@ -48,7 +48,7 @@ ModelSnapshot Trainer::model_with_all_states() {
 /// the training clock, which goes on from what the checkpoint says, as in a run that is resumed here.
 void Trainer::go_on_together(ModelSnapshot& model) {
   scheme_.restart();
-  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.settle_losses(); });
+  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.agree_after_failures(); });
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);
   }

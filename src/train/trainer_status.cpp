@@ -15,7 +15,8 @@ std::uint64_t Trainer::evaluation_bytes() const {
   return options_.evaluator ? world_.transport().traffic_to(*options_.evaluator).bytes_sent : 0;
 }
 
-void Trainer::log_round(const Meeting& meeting, const OwnPart& own, double learning_rate) {
+void Trainer::log_round(const SyncRound& meeting, const OwnContribution& own,
+                        double learning_rate) {
   const std::uint64_t snapshots = evaluation_bytes();  // before all bytes, of which they are a part
   log_.write({{"round", progress_.round},
               {"step", progress_.step},
@@ -62,7 +63,7 @@ wire::Heartbeat Trainer::status(const std::string& phase) const {
   status.set_evaluation_bytes(evaluation_bytes());
   const Traffic traffic = world_.transport().traffic();
   status.set_bytes_sent(traffic.bytes_sent);
-  status.set_bytes_handed_over(traffic.bytes_handed_over);
+  status.set_bytes_handed_over(traffic.bytes_zero_copy);
   status.set_overruns(overruns_);
   status.set_bytes_received(scheme_.bytes_received());
   *status.mutable_staleness() = staleness_told_;

@@ -7,9 +7,10 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "collective/allgather.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "collective/basic_collectives.hpp"
+#include "pacer/pacer_control.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
 #include "train/trainer.hpp"
 
@@ -21,7 +22,7 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .self = options.rank,
                        .wait_limit = from_seconds(options.plan.config().wait_limit),
                        .arbiter = &link,
-                       .losses = options.plan.workers_regroup() ? &link : nullptr,
+                       .failures = options.plan.workers_regroup() ? &link : nullptr,
                        .hosts = link.view().hosts(Role::worker)});
 }
 
@@ -95,7 +96,8 @@ void warn_of_small_batches(const JobPlan& plan) {
 /// A worker's model, and where it meets others, before its first step.
 class WorkerSetup {
  public:
-  WorkerSetup(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
+  WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
+              const WorkerOptions& options);
 
   const Progress& progress() const { return progress_; }
   /// What a checkpoint says of this worker's loop, and of the pacer.
@@ -130,11 +132,11 @@ class WorkerSetup {
   Progress progress_;
 };
 
-WorkerSetup::WorkerSetup(World& world, MemberLink& link, Replica& replica,
+WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
                          const WorkerOptions& options)
     : options_(options),
       replica_(replica),
-      pacer_(link),
+      pacer_(pacer),
       workers_(group_of_workers(world, link, options)) {
   if (has_server(config())) {
     server_.emplace(world, ServerClient::Options{.servers = link.view().nodes(Role::server),
@@ -217,7 +219,7 @@ void WorkerSetup::begin_in_shared_memory() {
                                                             .buffers = values(Part::buffers),
                                                             .workers = config().workers});
   const auto resumed = loop();
-  shared_->leave_position(
+  shared_->store_position(
       options_.rank, {.step = progress_.step,
                       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {
@@ -270,9 +272,10 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
+  PacerLink pacer(link);
   const View& view = link.join();
   try {
-    WorkerSetup setup(world, link, replica, options);
+    WorkerSetup setup(world, link, pacer, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
     if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
       warn_of_small_batches(options.plan);

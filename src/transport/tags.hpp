@@ -2,28 +2,28 @@
 
 #include "transport/transport.hpp"
 
-/// Every tag in use, in one place, so that no two conversations share one by accident. Those of a group
-/// begin anew, `of_generation` apart, whenever it has lost a member.
+/// Every tag in use. One list keeps two conversations from sharing a tag by accident. A group that
+/// has lost a member uses a new range of tags (`of_generation`).
 namespace syncopate::tags {
 
 inline constexpr Tag to_coordinator{1};    ///< members' control messages to the coordinator
 inline constexpr Tag from_coordinator{2};  ///< the coordinator's control messages to a member
 inline constexpr Tag allgather{16};
-inline constexpr Tag parts{17};  ///< of an allreduce: values that are to be added
-inline constexpr Tag sums{18};   ///< of an allreduce: complete ones, on their way back
+inline constexpr Tag parts{17};  ///< of an allreduce: values to be reduced
+inline constexpr Tag sums{18};   ///< of an allreduce: reduced values, on their way back
 inline constexpr Tag broadcast{19};
-inline constexpr Tag round_ends{20};  ///< small: a worker has finished its batch
-inline constexpr Tag handover{21};    ///< a meeting's result, to those in whose hands it broke
-inline constexpr Tag links{22};       ///< by which an allreduce measures what lies between nodes
-inline constexpr Tag server_request{24};  ///< small: what a node asks of a parameter server
-inline constexpr Tag server_reply{25};    ///< small: what it answers
+inline constexpr Tag round_ends{20};      ///< small: a worker has finished its batch
+inline constexpr Tag handover{21};        ///< a synchronization's result, for workers that lost it
+inline constexpr Tag links{22};           ///< an allreduce measures latency and bandwidth of links
+inline constexpr Tag server_request{24};  ///< small: a request to a parameter server
+inline constexpr Tag server_reply{25};    ///< small: its reply
 inline constexpr Tag server_push{26};     ///< values of a push
-inline constexpr Tag server_values{27};   ///< values of a pull; the other way those of an upload
-inline constexpr Tag server_buffers{28};  ///< both ways
+inline constexpr Tag server_values{27};  ///< values of a pull; in the other direction, of an upload
+inline constexpr Tag server_buffers{28};  ///< in both directions
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
-inline constexpr Tag worker_states{34};  ///< for a checkpoint, to worker 0; of one, from it
+inline constexpr Tag worker_states{34};  ///< to worker 0 for a checkpoint, from it on resume
 
 /// A second conversation of the same kind between the same nodes.
 inline constexpr Tag beside(Tag tag) {

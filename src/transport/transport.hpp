@@ -30,10 +30,11 @@ struct Message {
   std::vector<std::byte> payload;
 };
 
-/// A send or a receive under way in a buffer that the caller lends until the operation ends.
+/// A send or a receive under way. The transport borrows the caller's buffer until the operation
+/// ends.
 ///
-/// Destroying it withdraws a receive that has not begun to arrive, and otherwise waits until the
-/// engine has let go of the buffer, which the loss of the peer and `cancel` make happen at once.
+/// The destructor withdraws a receive that has not begun to arrive, and otherwise waits until the
+/// engine returns the buffer. The loss of the peer and `cancel` return it at once.
 class Transfer {
  public:
   virtual ~Transfer() = default;
@@ -46,11 +47,11 @@ class Transfer {
   virtual void wait(TimePoint deadline) = 0;
 };
 
-/// Bytes handed over by this node since its start.
+/// Bytes that this node has sent since its start.
 struct Traffic {
-  std::uint64_t bytes_sent = 0;  ///< headers included, counted when handed to the transport
+  std::uint64_t bytes_sent = 0;  ///< headers included, counted when a send begins
   std::uint64_t messages_sent = 0;
-  std::uint64_t bytes_handed_over = 0;  ///< in shared memory, without a message
+  std::uint64_t bytes_zero_copy = 0;  ///< read by others in shared memory, without a message
 };
 
 /// Tagged messages between the numbered nodes of one job.
@@ -59,10 +60,11 @@ struct Traffic {
 ///          nothing is promised between tags or senders. Receives that wait for the same sender and
 ///          tag are served in the order in which they were posted.
 /// Threads: every member may be called from any thread of the node at any time.
-/// Loss:    when a peer dies or closes, what had arrived from it can still be received; after that
-///          every operation on it throws PeerLost. A receive from anyone reports each loss once.
+/// Loss:    when a peer dies or closes, messages that had arrived from it can still be received;
+///          after that every operation on it throws PeerLost. A receive from any node reports each
+///          loss once.
 /// Cancel:  after `cancel`, every operation under way or begun later throws the given error.
-///          What had arrived is dropped.
+///          Messages that had arrived are dropped.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -72,11 +74,13 @@ class Transport {
   /// Where others reach this node, for `introduce` on theirs.
   virtual std::string address() const = 0;
 
-  /// Tells where a peer is reached. Operations on a peer that was never introduced and never made
-  /// contact throw InternalError. Introducing a peer again at the same address changes nothing.
+  /// Tells where a peer is reached. Operations on a peer that was never introduced and never
+  /// dialled this node throw InternalError. Introducing a peer again at the same address changes
+  /// nothing.
   virtual void introduce(NodeId peer, const std::string& address) = 0;
 
-  /// Begins to send `payload`, which must stay unchanged until the transfer ends. Nothing is copied.
+  /// Begins to send `payload`, which must stay unchanged until the transfer ends. Nothing is
+  /// copied.
   virtual std::unique_ptr<Transfer> start_send(NodeId to, Tag tag,
                                                std::span<const std::byte> payload) = 0;
 
@@ -89,29 +93,30 @@ class Transport {
   /// (the loss shows where something is awaited from it).
   virtual void post(NodeId to, Tag tag, std::vector<std::byte> payload) = 0;
 
-  /// The next message under `tag` from `from`, or from anyone when `from` is empty.
+  /// The next message under `tag` from `from`, or from any node when `from` is empty.
   /// Errors: TimedOut, PeerLost, or what `cancel` was given.
   virtual Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) = 0;
 
   /// Gives up a peer that may hang: the stream to it is cut, and it is lost, as this node is to it.
-  /// What it sent and nobody has received may be lost, too.
+  /// Messages from it that no receive has taken may be lost, too.
   virtual void give_up(NodeId peer) = 0;
 
   /// Ends every operation of this node with `why`. The first call counts.
   virtual void cancel(std::exception_ptr why) noexcept = 0;
 
-  /// Blocks until what was posted and sent has been handed to the network, then closes every
-  /// connection; at the deadline it closes them anyway. Peers see this node as lost from then on.
+  /// Blocks until the network has taken all posted and sent messages, then closes every connection;
+  /// at the deadline it closes them anyway. Peers see this node as lost from then on.
   virtual void close(TimePoint deadline) noexcept = 0;
 
   virtual Traffic traffic() const = 0;
-  /// Of that, what was sent to `peer`; nothing for a node without contact. Bytes in shared memory have no receiver.
+  /// The part of it that went to `peer`; zero for an unknown node. Zero-copy bytes have no
+  /// receiver.
   virtual Traffic traffic_to(NodeId peer) const = 0;
 
-  /// Memory that the nodes of one host lend each other; null where there is none.
+  /// Memory that the nodes of one host share; null where there is none.
   virtual SharedMemory* shared_memory() { return nullptr; }
 
-  /// Sums that the library below makes; null where there is none, or this node takes no part in them.
+  /// The allreduce of the library below; null where it has none, or this node takes no part in it.
   virtual NativeAllreduce* native_allreduce() { return nullptr; }
 };
 
@@ -126,5 +131,26 @@ inline void receive_into(Transport& transport, NodeId from, Tag tag, std::span<s
                          TimePoint deadline) {
   transport.start_receive(from, tag, into)->wait(deadline);
 }
+
+/// An allreduce that the library below a transport performs: an MPI knows its network.
+///
+/// Members:   every node that has one calls every allreduce, in the same order.
+/// Invariant: all nodes get the same bits. The MPI standard advises this; Open MPI and MPICH do it.
+/// Thread:    one allreduce at a time.
+class NativeAllreduce {
+ public:
+  virtual ~NativeAllreduce() = default;
+
+  /// The number of nodes that take part.
+  virtual std::uint32_t size() const = 0;
+
+  /// Replaces `values` by their sum over all nodes. Shape: the same length on every node.
+  ///
+  /// Errors: TimedOut, where not all nodes have called it: `values` are unchanged, and the caller
+  ///         may call it again; the error that the transport was cancelled with, after which no
+  ///         node can call it again. Once all nodes have called it, it runs to its end, or to the
+  ///         job's.
+  virtual void allreduce(std::span<float> values, TimePoint deadline) = 0;
+};
 
 }  // namespace syncopate

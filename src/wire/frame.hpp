@@ -7,7 +7,7 @@
 
 namespace syncopate::wire {
 
-/// What a frame carries.
+/// The content of a frame.
 enum class FrameKind : std::uint16_t {
   hello = 1,    ///< `wire::Hello`
   welcome = 2,  ///< `wire::Welcome`
@@ -40,8 +40,8 @@ using FrameHeaderBytes = std::array<std::byte, frame_header_bytes>;
 
 FrameHeaderBytes encode(const FrameHeader& header);
 
-/// Errors: ProtocolError, saying what was expected and what was found: another magic or version, an
-/// unknown kind, a payload of more than `limit` bytes, a reserved field that is not zero.
+/// Errors: ProtocolError, which names the expected and the found value: another magic or version,
+/// an unknown kind, a payload of more than `limit` bytes, a reserved field that is not zero.
 FrameHeader decode_frame_header(std::span<const std::byte, frame_header_bytes> bytes,
                                 std::uint64_t limit);
 

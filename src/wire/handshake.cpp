@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/errors.hpp"
-#include "wire/protobuf.hpp"
+#include "wire/control.hpp"
 
 namespace syncopate::wire {
 namespace {

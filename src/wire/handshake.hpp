@@ -11,10 +11,10 @@
 
 namespace syncopate::wire {
 
-/// Whether a stranger knows the job's token; takes a time that does not tell how much of a guess was right.
+/// Compares two tokens, in a time that does not depend on how much of a guess is right.
 bool is_same_secret(std::string_view left, std::string_view right);
 
-/// The payload of a frame of the handshake is no longer than this.
+/// The greatest payload of a frame of the handshake.
 inline constexpr std::uint64_t handshake_limit = 4096;
 
 /// Whole frames, header and payload.
@@ -22,7 +22,7 @@ std::vector<std::byte> encode_frame(const Hello& message);
 std::vector<std::byte> encode_frame(const Welcome& message);
 std::vector<std::byte> encode_frame(const Refused& message);
 
-/// The payload of a frame of kind `found`, where a Hello must stand. Errors: ProtocolError.
+/// The Hello in the payload of a frame of kind `found`. Errors: ProtocolError.
 Hello decode_hello(FrameKind found, std::span<const std::byte> payload);
 
 /// The answer to a Hello.

@@ -1,7 +1,7 @@
-// Goal:   the mailbox holds back the peer who sends what nobody takes, never one who is waited for,
-//         and hands messages to receives in the promised order.
-// Method: messages are put in as the io thread would, without sockets; what `may_read` and `resume`
-//         say is compared step by step.
+// Goal:   the mailbox holds back a peer whose messages no receive takes, never one that a receive
+//         waits for, and serves receives in the promised order.
+// Method: the test puts messages in as the io thread would, without sockets, and compares
+//         `may_read` and `resume` step by step.
 
 #include "transport/mail/mailbox.hpp"
 
@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -37,7 +37,7 @@ struct MailboxOfOneNode : testing::Test {
     } while (arrival.missing() > 0);
   }
 
-  /// `peer` has sent what nobody takes, past the limit.
+  /// `peer` has sent messages that no receive takes, past the limit.
   void overfill(NodeId peer) {
     arrive(peer, other, pattern(2000, 1));
     EXPECT_FALSE(mailbox.may_read(peer));

@@ -11,7 +11,7 @@
 
 #include "runtime/world.hpp"
 
-/// What the contract tests send and how long they wait.
+/// Payloads and deadlines of the contract tests.
 namespace syncopate::contract {
 
 using Bytes = std::vector<std::byte>;

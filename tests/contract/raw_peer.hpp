@@ -15,7 +15,7 @@
 
 #include "wire/handshake.hpp"
 
-/// The other end of a transport's stream, played by hand.
+/// The other end of a transport's stream, written by hand.
 namespace syncopate::contract {
 
 /// A descriptor that is closed when it goes.
@@ -48,7 +48,7 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
-/// A socket bound to a free port, at which nobody listens yet.
+/// A socket bound to a free port, at which no node listens yet.
 inline Descriptor bound_socket() {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   const sockaddr_in address = loopback(0);
@@ -81,7 +81,7 @@ class RawPeer {
   explicit RawPeer(const std::string& to)
       : RawPeer(Descriptor(::socket(AF_INET, SOCK_STREAM, 0)), to) {}
 
-  /// Writes all, or what the other side takes before it breaks the stream.
+  /// Writes all bytes, or as many as the other side takes before it breaks the stream.
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t written = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

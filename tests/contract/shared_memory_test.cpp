@@ -1,8 +1,10 @@
-// Goal:   memory that processes share is found only by those who know its secret, stays as long as
-//         anybody holds it, and is given back; rings carry every byte in order; words wake those who wait,
-//         and nobody waits for who is lost.
-// Method: segments, rings and nodes of this process, which maps what it shares a second time, as another
-//         process would; a child process that is killed while others hold its memory.
+// Goal:   only processes that know its secret find shared memory, which stays as long as a process
+//         holds it, and is then freed; rings carry every byte in order; words wake waiting threads,
+//         and no thread waits for a lost node.
+// Method: segments, rings and nodes of this process, which maps its shared memory a second time, as
+//         another process would; a child process that is killed while others hold its memory.
+
+#include "transport/shared_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,19 +18,17 @@
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "base/random.hpp"
-#include "collective/allgather.hpp"
+#include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "tests/contract/tcp_cluster.hpp"
-#include "transport/shared_values.hpp"
-#include "transport/shm/arena.hpp"
-#include "transport/shm/duplex.hpp"
 #include "transport/shm/host_memory.hpp"
+#include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace syncopate::contract {
 namespace {
 
-TEST(Segment, IsTheSameMemoryForWhoeverOpensIt) {
+TEST(Segment, IsTheSameMemoryForEveryProcessThatOpensIt) {
   const shm::Segment made = shm::Segment::create(100'000);
   const shm::Segment opened = shm::Segment::open(made.address());
   ASSERT_EQ(opened.bytes().size(), 100'000);
@@ -161,9 +161,9 @@ TEST(Ring, CarriesEveryByteInOrder) {
 TEST(Ring, TellsASleeperOnceThatItMustBeWoken) {
   shm::Duplex here = shm::Duplex::create();
   shm::Duplex there = shm::Duplex::open(here.address());
-  const std::vector<std::byte> letter(10);
+  const std::vector<std::byte> message(10);
   EXPECT_TRUE(there.incoming().await_bytes());
-  here.outgoing().write(letter);
+  here.outgoing().write(message);
   EXPECT_TRUE(here.outgoing().must_wake_reader());
   EXPECT_FALSE(here.outgoing().must_wake_reader());
   EXPECT_FALSE(there.incoming().await_bytes()) << "there is something to read";
@@ -186,9 +186,9 @@ TEST(HostMemory, IsReachedByPlace) {
   ASSERT_TRUE(other.reaches(NodeId{1}));
   EXPECT_FALSE(other.reaches(NodeId{2}));
   const auto memory = one.allocate(10'000);
-  const auto place = one.place_of({memory.get(), 10'000});
+  const auto place = one.offset_of({memory.get(), 10'000});
   ASSERT_TRUE(place);
-  EXPECT_EQ(other.place_of({memory.get(), 10'000}), std::nullopt);
+  EXPECT_EQ(other.offset_of({memory.get(), 10'000}), std::nullopt);
   memory.get()[9'999] = std::byte{5};
   EXPECT_EQ(other.at(NodeId{1}, *place, 10'000)[9'999], std::byte{5});
   EXPECT_THROW(other.at(NodeId{1}, *place, std::size_t{1} << 60), ProtocolError);
@@ -220,10 +220,10 @@ TEST(HostMemory, WakesAWaiterAndGivesUpOnTheLost) {
 }
 
 TEST(TcpSharedMemory, IsLentByNobodyWhereTheHubLendsNone) {
-  for (const bool hub_lends : {true, false}) {
-    const auto hub = make_hub({}, hub_lends);
-    const auto node = join_hub(hub->address());
-    EXPECT_EQ(node->shared_memory() != nullptr, hub_lends);
+  for (const bool coordinator_shares : {true, false}) {
+    const auto coordinator = make_coordinator({}, coordinator_shares);
+    const auto node = join_coordinator(coordinator->address());
+    EXPECT_EQ(node->shared_memory() != nullptr, coordinator_shares);
   }
 }
 

@@ -1,8 +1,7 @@
 // Runs the contract suites on the simulator.
 
 #include "sim/simulation.hpp"
-#include "tests/contract/transport_contract.hpp"
-#include "tests/contract/world_contract.hpp"
+#include "tests/contract/contract_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -1,19 +1,43 @@
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "runtime/real_world.hpp"
 #include "tests/contract/contract_cluster.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "transport/steady_time.hpp"
+#include "transport/tcp/tcp_transport.hpp"
 
 namespace syncopate::contract {
 
-/// Nodes on threads of this process, that talk through sockets, or through shared memory.
+inline const std::string token = "the token of this job";
+
+/// A deadline that only a hang reaches.
+inline TimePoint far_away() {
+  return steady_now() + std::chrono::minutes(2);
+}
+
+inline std::unique_ptr<TcpTransport> make_coordinator(const TcpTransport::Limits& limits = {},
+                                                      bool shared_memory = true) {
+  return TcpTransport::listen({.token = token, .shared_memory = shared_memory, .limits = limits});
+}
+
+inline std::unique_ptr<TcpTransport> join_coordinator(const std::string& coordinator,
+                                                      const std::string& as_token = token,
+                                                      bool shared_memory = true) {
+  return TcpTransport::join({.coordinator = coordinator,
+                             .token = as_token,
+                             .timeout = std::chrono::milliseconds(60'000),
+                             .shared_memory = shared_memory});
+}
+
+/// Nodes on threads of this process that talk through sockets, or through shared memory.
 class TcpCluster : public ContractCluster {
  public:
   explicit TcpCluster(bool shared_memory) : shared_memory_(shared_memory) {}
@@ -45,11 +69,11 @@ class TcpCluster : public ContractCluster {
  private:
   void connect(std::size_t nodes, Introductions introductions) {
     killed_.resize(nodes);
-    worlds_.push_back(std::make_unique<RealWorld>(make_hub({}, shared_memory_)));
-    Transport& hub = worlds_.front()->transport();
+    worlds_.push_back(std::make_unique<RealWorld>(make_coordinator({}, shared_memory_)));
+    Transport& coordinator = worlds_.front()->transport();
     while (worlds_.size() < nodes) {
-      worlds_.push_back(
-          std::make_unique<RealWorld>(join_hub(hub.address(), token, shared_memory_)));
+      worlds_.push_back(std::make_unique<RealWorld>(
+          join_coordinator(coordinator.address(), token, shared_memory_)));
     }
     if (introductions == Introductions::everyone) {
       for (const auto& one : worlds_) {

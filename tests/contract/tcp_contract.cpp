@@ -1,9 +1,8 @@
-// Runs the contract suites on threads, whose nodes talk through sockets, or through the rings that nodes
-// of one host share.
+// Runs the contract suites on threads. Their nodes talk through sockets, or through the rings that
+// nodes of one host share.
 
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/tcp_cluster.hpp"
-#include "tests/contract/transport_contract.hpp"
-#include "tests/contract/world_contract.hpp"
 
 namespace syncopate::contract {
 namespace {

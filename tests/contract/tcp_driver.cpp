@@ -1,5 +1,7 @@
-// Goal:   a driver runs handlers on its own thread and on threads that wait, never two at a time, and none is forgotten.
-// Method: handlers that note their thread, or count without a lock, which ThreadSanitizer watches; helpers that come and go.
+// Goal:   a driver runs handlers on its own thread and on waiting threads, never two at a time, and
+//         runs them all.
+// Method: handlers that note their thread, or count without a lock, which ThreadSanitizer watches;
+//         waiting threads that come and go.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,11 +41,12 @@ class TcpDriver : public testing::Test {
     return ran.get_future().get();
   }
 
-  /// Does something on this thread while it helps, and helps on for as long as that lasts at most.
+  /// Does something on this thread while it runs handlers, and goes on running them for at most the
+  /// usual time.
   void while_helping(const std::function<void()>& work) {
     for (int looks = 0; looks < 2;) {
-      looks = 0;  // the first look is before this thread begins to help
-      driver_.help(
+      looks = 0;  // the first look is before this thread begins to run handlers
+      driver_.make_progress(
           [&] {
             if (++looks == 2) {
               work();
@@ -68,8 +71,8 @@ TEST_F(TcpDriver, RunsHandlersOnAThreadOfItsOwn) {
   EXPECT_EQ(thread_of_next_handler(), first);
 }
 
-/// One that was posted while this thread helped is left to the other thread only if the system let this one rest for as
-/// long as it helps at most.
+/// The other thread runs a handler that was posted while this thread ran handlers only if the
+/// system paused this thread for that time.
 TEST_F(TcpDriver, RunsThemOnTheThreadThatWaits) {
   int on_this_thread = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -85,7 +88,7 @@ TEST_F(TcpDriver, RunsThemOnTheThreadThatWaits) {
 TEST_F(TcpDriver, TakesTheWorkBackWhenNobodyWaits) {
   const std::thread::id own = thread_of_next_handler();
   int looks = 0;
-  driver_.help([&] { return ++looks > 3; }, no_deadline);
+  driver_.make_progress([&] { return ++looks > 3; }, no_deadline);
   EXPECT_EQ(thread_of_next_handler(), own);
 }
 
@@ -93,7 +96,7 @@ TEST_F(TcpDriver, LetsOneHelpAtATime) {
   int looks_of_the_second = 0;
   while_helping([&] {
     std::thread second(
-        [&] { driver_.help([&] { return ++looks_of_the_second, false; }, no_deadline); });
+        [&] { driver_.make_progress([&] { return ++looks_of_the_second, false; }, no_deadline); });
     second.join();
   });
   EXPECT_EQ(looks_of_the_second, 1);
@@ -102,9 +105,9 @@ TEST_F(TcpDriver, LetsOneHelpAtATime) {
 TEST_F(TcpDriver, HelpsUntilTheDeadlineAndNotForLong) {
   int looks = 0;
   const auto never = [&] { return ++looks, false; };
-  driver_.help(never, steady_now());
+  driver_.make_progress(never, steady_now());
   EXPECT_EQ(looks, 1);
-  driver_.help(never, no_deadline);
+  driver_.make_progress(never, no_deadline);
   EXPECT_GT(looks, 1);
 }
 
@@ -130,7 +133,7 @@ TEST_F(TcpDriver, RunsEveryHandlerOnceWhileHelpersComeAndGo) {
           ran = true;
         });
         while (!ran) {
-          driver_.help([&] { return ran.load(); }, no_deadline);
+          driver_.make_progress([&] { return ran.load(); }, no_deadline);
         }
       }
     });

@@ -9,7 +9,7 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 #include "transport/tcp/frame_reader.hpp"
 #include "wire/frame.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr NodeId peer{1};
 constexpr Tag data{100};
 
-/// Offers `bytes` to `reader` as a socket would that has `piece` bytes at hand each time.
+/// Offers `bytes` to `reader` as a socket would that has `piece` bytes each time.
 void feed(tcp::FrameReader& reader, std::span<const std::byte> bytes,
           const std::function<std::size_t()>& piece) {
   while (!bytes.empty()) {
@@ -63,7 +63,7 @@ TEST_P(TcpFrameReader, FindsTheMessagesWhereverTheStreamIsCut) {
     constexpr std::size_t longest[] = {1, 30, 5'000, 300'000};
     return 1 + random.below(longest[random.below(4)]);
   });
-  EXPECT_FALSE(reader.is_filling_lent_buffer());
+  EXPECT_FALSE(reader.is_filling_borrowed_buffer());
   for (std::size_t number = 0; number < count / 2; ++number) {
     receives[number]->wait(far_away());
     EXPECT_TRUE(buffers[number] == sent[number]) << "message " << number;

@@ -1,7 +1,8 @@
-// Goal:   only nodes of the job, of this version, on loopback, come into contact; everybody else is
-//         told why, and the job does not notice.
-// Method: good nodes beside strangers played by hand on raw sockets: wrong tokens, versions, bytes
-//         and claims, and silence. Each test then shows that a good node still gets through.
+// Goal:   only nodes of the job, of this version, on loopback, complete a handshake; others are
+//         refused with a reason, and the job does not notice.
+// Method: good nodes beside unmatched senders, written by hand on raw sockets: wrong tokens,
+//         versions, bytes and claims, and silence. Each test then shows that a good node still gets
+//         through.
 
 #include <gmock/gmock.h>
 
@@ -11,7 +12,7 @@
 #include "base/random.hpp"
 #include "tests/contract/log_capture.hpp"
 #include "tests/contract/raw_peer.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -38,55 +39,55 @@ wire::Hello hello_of(const std::string& with_token) {
 }
 
 /// A node joins as number `number`, and a message passes each way.
-void expect_job_goes_on(TcpTransport& hub, std::uint32_t number) {
-  const auto node = join_hub(hub.address());
+void expect_job_goes_on(TcpTransport& coordinator, std::uint32_t number) {
+  const auto node = join_coordinator(coordinator.address());
   EXPECT_EQ(node->self(), NodeId{number});
   node->post(coordinator_node, data, {std::byte{1}});
-  EXPECT_EQ(hub.receive(node->self(), data, far_away()).payload.size(), 1);
-  hub.post(node->self(), data, std::vector<std::byte>(2));
+  EXPECT_EQ(coordinator.receive(node->self(), data, far_away()).payload.size(), 1);
+  coordinator.post(node->self(), data, std::vector<std::byte>(2));
   EXPECT_EQ(node->receive(coordinator_node, data, far_away()).payload.size(), 2);
 }
 
 TEST(TcpHandshake, TheHubNumbersNodesInTheOrderInWhichTheyJoin) {
-  const auto hub = make_hub();
-  EXPECT_EQ(hub->self(), NodeId{0});
+  const auto coordinator = make_coordinator();
+  EXPECT_EQ(coordinator->self(), NodeId{0});
   std::vector<std::unique_ptr<TcpTransport>> nodes;
   for (std::uint32_t number = 1; number <= 5; ++number) {
-    nodes.push_back(join_hub(hub->address()));
+    nodes.push_back(join_coordinator(coordinator->address()));
     EXPECT_EQ(nodes.back()->self(), NodeId{number});
   }
 }
 
 TEST(TcpHandshake, AWrongTokenIsRefusedWithAReasonOnBothSides) {
   LogCapture log;
-  const auto hub = make_hub();
+  const auto coordinator = make_coordinator();
   for (const std::string& wrong : {std::string("another"), std::string(), token + "!"}) {
-    EXPECT_THAT(thrown_by<ConfigError>([&] { join_hub(hub->address(), wrong); }),
+    EXPECT_THAT(thrown_by<ConfigError>([&] { join_coordinator(coordinator->address(), wrong); }),
                 HasSubstr("job token is wrong"));
   }
   EXPECT_THAT(log.text(), HasSubstr("turned away a connection from 127.0.0.1:"));
   EXPECT_THAT(log.text(), HasSubstr("job token is wrong"));
-  expect_job_goes_on(*hub, 1);
+  expect_job_goes_on(*coordinator, 1);
 }
 
-TEST(TcpHandshake, AnotherVersionIsRefusedByTheHub) {
+TEST(TcpHandshake, AnotherVersionIsRefusedByTheCoordinator) {
   LogCapture log;
-  const auto hub = make_hub();
+  const auto coordinator = make_coordinator();
   std::vector<std::byte> frame = wire::encode_frame(hello_of(token));
   frame.at(4) = std::byte{9};
-  RawPeer stranger(hub->address());
-  stranger.write(frame);
-  EXPECT_THAT(thrown_by<ConfigError>([&] { stranger.read_answer(); }),
+  RawPeer sender(coordinator->address());
+  sender.write(frame);
+  EXPECT_THAT(thrown_by<ConfigError>([&] { sender.read_answer(); }),
               HasSubstr("expected protocol version 1, found 9"));
-  EXPECT_TRUE(stranger.is_at_end());
+  EXPECT_TRUE(sender.is_at_end());
   EXPECT_THAT(log.text(), HasSubstr("expected protocol version 1, found 9"));
-  expect_job_goes_on(*hub, 1);
+  expect_job_goes_on(*coordinator, 1);
 }
 
 TEST(TcpHandshake, AnotherVersionIsRefusedByTheNodeThatJoins) {
   const Descriptor listener = bound_socket();
   ::listen(listener.get(), 1);
-  std::thread hub_of_tomorrow([&] {
+  std::thread later_coordinator([&] {
     RawPeer peer(Descriptor(::accept(listener.get(), nullptr, nullptr)));
     std::vector<std::byte> frame = wire::encode_frame(wire::Welcome());
     frame.at(4) = std::byte{9};
@@ -94,9 +95,9 @@ TEST(TcpHandshake, AnotherVersionIsRefusedByTheNodeThatJoins) {
     peer.write(frame);
     peer.is_at_end();
   });
-  EXPECT_THAT(thrown_by<ProtocolError>([&] { join_hub(address_of(listener)); }),
+  EXPECT_THAT(thrown_by<ProtocolError>([&] { join_coordinator(address_of(listener)); }),
               HasSubstr("expected protocol version 1, found 9"));
-  hub_of_tomorrow.join();
+  later_coordinator.join();
 }
 
 TEST(TcpHandshake, GarbageOnThePortHarmsNobody) {
@@ -104,7 +105,7 @@ TEST(TcpHandshake, GarbageOnThePortHarmsNobody) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
   LogCapture log;
-  const auto hub = make_hub();
+  const auto coordinator = make_coordinator();
   for (int round = 0; round < 50; ++round) {
     std::vector<std::byte> bytes = wire::encode_frame(hello_of(token));
     for (std::uint64_t hit = 0; hit < 1 + random.below(30); ++hit) {
@@ -113,43 +114,43 @@ TEST(TcpHandshake, GarbageOnThePortHarmsNobody) {
       bytes.at(random.below(16)) ^= static_cast<std::byte>(1 + random.below(255));
     }
     bytes.at(0) ^= std::byte{1};
-    RawPeer stranger(hub->address());
-    stranger.write(bytes);
-    EXPECT_THROW(stranger.read_answer(), ConfigError) << "round " << round;
+    RawPeer sender(coordinator->address());
+    sender.write(bytes);
+    EXPECT_THROW(sender.read_answer(), ConfigError) << "round " << round;
   }
   const std::string web = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  RawPeer browser(hub->address());
+  RawPeer browser(coordinator->address());
   browser.write(std::as_bytes(std::span(web)));
   EXPECT_THAT(thrown_by<ConfigError>([&] { browser.read_answer(); }),
               HasSubstr("not a Syncopate node"));
-  expect_job_goes_on(*hub, 1);
+  expect_job_goes_on(*coordinator, 1);
 }
 
 TEST(TcpHandshake, DamagedAndOversizedHellosAreRefused) {
   LogCapture log;
-  const auto hub = make_hub();
+  const auto coordinator = make_coordinator();
   std::vector<std::byte> damaged = wire::encode_frame(hello_of(token));
   damaged.at(wire::frame_header_bytes) = std::byte{0xff};
-  RawPeer one(hub->address());
+  RawPeer one(coordinator->address());
   one.write(damaged);
   EXPECT_THAT(thrown_by<ConfigError>([&] { one.read_answer(); }), HasSubstr("damaged bytes"));
 
-  RawPeer two(hub->address());
+  RawPeer two(coordinator->address());
   two.write(wire::encode(wire::FrameHeader{wire::FrameKind::hello, 0, std::uint64_t{1} << 40}));
   EXPECT_THAT(thrown_by<ConfigError>([&] { two.read_answer(); }),
               HasSubstr("at most 4096 bytes, found 1099511627776"));
 
-  RawPeer three(hub->address());
+  RawPeer three(coordinator->address());
   three.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, 1, 0}));
   EXPECT_THAT(thrown_by<ConfigError>([&] { three.read_answer(); }), HasSubstr("found kind 4"));
-  expect_job_goes_on(*hub, 1);
+  expect_job_goes_on(*coordinator, 1);
 }
 
 TEST(TcpHandshake, ASilentConnectionIsDroppedAtItsDeadline) {
   LogCapture log;
-  const auto hub = make_hub({.handshake_timeout = std::chrono::milliseconds(20)});
-  RawPeer silent(hub->address());
-  RawPeer slow(hub->address());
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::milliseconds(20)});
+  RawPeer silent(coordinator->address());
+  RawPeer slow(coordinator->address());
   const std::vector<std::byte> frame = wire::encode_frame(hello_of(token));
   slow.write(std::span(frame).first(30));
   EXPECT_TRUE(silent.is_at_end());
@@ -158,31 +159,31 @@ TEST(TcpHandshake, ASilentConnectionIsDroppedAtItsDeadline) {
 }
 
 TEST(TcpHandshake, SilentConnectionsDelayNobody) {
-  const auto hub = make_hub({.handshake_timeout = std::chrono::hours(1)});
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::hours(1)});
   std::vector<RawPeer> silent;
   for (int number = 0; number < 50; ++number) {
-    silent.emplace_back(hub->address());
+    silent.emplace_back(coordinator->address());
   }
-  expect_job_goes_on(*hub, 1);
+  expect_job_goes_on(*coordinator, 1);
 }
 
 TEST(TcpHandshake, ANodeThatBreaksTheProtocolLaterIsLost) {
-  const auto hub = make_hub();
-  RawPeer node(hub->address());
+  const auto coordinator = make_coordinator();
+  RawPeer node(coordinator->address());
   EXPECT_EQ(node.greet(hello_of(token)).you(), 1);
   node.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 0}));
   node.write(std::vector<std::byte>(wire::frame_header_bytes));
-  EXPECT_EQ(hub->receive(std::nullopt, data, far_away()).from, NodeId{1});
-  EXPECT_THAT(thrown_by<PeerLost>([&] { hub->receive(std::nullopt, data, far_away()); }),
+  EXPECT_EQ(coordinator->receive(std::nullopt, data, far_away()).from, NodeId{1});
+  EXPECT_THAT(thrown_by<PeerLost>([&] { coordinator->receive(std::nullopt, data, far_away()); }),
               HasSubstr("node 1 (127.0.0.1:1) is lost: expected a Syncopate frame"));
-  expect_job_goes_on(*hub, 2);
+  expect_job_goes_on(*coordinator, 2);
 }
 
 TEST(TcpHandshake, NobodyTakesTheNumberOfAnother) {
   LogCapture log;
-  const auto hub = make_hub();
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   one->introduce(two->self(), two->address());
   two->introduce(one->self(), one->address());
   two->post(one->self(), data, {});
@@ -193,20 +194,20 @@ TEST(TcpHandshake, NobodyTakesTheNumberOfAnother) {
     if (claimed) {
       hello.set_node(*claimed);
     }
-    RawPeer stranger(where);
-    return thrown_by<ConfigError>([&] { stranger.greet(hello); });
+    RawPeer sender(where);
+    return thrown_by<ConfigError>([&] { sender.greet(hello); });
   };
-  EXPECT_THAT(refusal(one->address(), 2), HasSubstr("node 2 has been in contact"));
+  EXPECT_THAT(refusal(one->address(), 2), HasSubstr("node 2 has been connected"));
   EXPECT_THAT(refusal(two->address(), 1), HasSubstr("expected node 2 to dial node 1"));
   EXPECT_THAT(refusal(two->address(), 2), HasSubstr("expected node 2 to dial node 2"));
-  EXPECT_THAT(refusal(hub->address(), 1), HasSubstr("expected node 0 to dial node 1"));
+  EXPECT_THAT(refusal(coordinator->address(), 1), HasSubstr("expected node 0 to dial node 1"));
   EXPECT_THAT(refusal(one->address(), {}), HasSubstr("join at the address of node 0"));
 }
 
 TEST(TcpHandshake, TheGreaterNodeMayDialBeforeTheLesserIsTold) {
-  const auto hub = make_hub();
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   two->introduce(one->self(), one->address());
   two->post(one->self(), data, {});
   EXPECT_EQ(one->receive(std::nullopt, data, far_away()).from, NodeId{2});
@@ -216,9 +217,9 @@ TEST(TcpHandshake, TheGreaterNodeMayDialBeforeTheLesserIsTold) {
 }
 
 TEST(TcpHandshake, WhatTheLesserSendsWaitsForTheGreaterToDial) {
-  const auto hub = make_hub();
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   one->introduce(two->self(), two->address());
   one->post(two->self(), data, {});
   two->introduce(one->self(), one->address());
@@ -226,9 +227,9 @@ TEST(TcpHandshake, WhatTheLesserSendsWaitsForTheGreaterToDial) {
 }
 
 TEST(TcpHandshake, APeerThatIsNotThereIsLost) {
-  const auto hub = make_hub();
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   const std::string address = one->address();
   one->close(far_away());
   two->introduce(one->self(), address);
@@ -237,9 +238,9 @@ TEST(TcpHandshake, APeerThatIsNotThereIsLost) {
 }
 
 TEST(TcpHandshake, AnEndedNodeKeepsNobodyWaitingForItsHandshake) {
-  const auto hub = make_hub();
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   Descriptor silent = bound_socket();
   ASSERT_EQ(::listen(silent.get(), 1), 0);
   two->introduce(one->self(), address_of(silent));
@@ -249,18 +250,19 @@ TEST(TcpHandshake, AnEndedNodeKeepsNobodyWaitingForItsHandshake) {
   dialled.read_to_end();
 }
 
-TEST(TcpHandshake, JoiningWaitsForTheHub) {
+TEST(TcpHandshake, JoiningWaitsForTheCoordinator) {
   Descriptor listener = bound_socket();
   const std::string address = address_of(listener);
-  EXPECT_THAT(thrown_by<TimedOut>([&] {
-                TcpTransport::join(
-                    {.hub = address, .token = token, .timeout = std::chrono::milliseconds(50)});
-              }),
-              HasSubstr("nobody answers at " + address + " within 50 ms"));
-  std::thread early([&] { EXPECT_EQ(join_hub(address)->self(), NodeId{1}); });
+  EXPECT_THAT(
+      thrown_by<TimedOut>([&] {
+        TcpTransport::join(
+            {.coordinator = address, .token = token, .timeout = std::chrono::milliseconds(50)});
+      }),
+      HasSubstr("nobody answers at " + address + " within 50 ms"));
+  std::thread early([&] { EXPECT_EQ(join_coordinator(address)->self(), NodeId{1}); });
   ::listen(listener.get(), 8);
-  const auto hub = TcpTransport::listen({.token = token, .descriptor = listener.release()});
-  EXPECT_EQ(hub->address(), address);
+  const auto coordinator = TcpTransport::listen({.token = token, .descriptor = listener.release()});
+  EXPECT_EQ(coordinator->address(), address);
   early.join();
 }
 
@@ -269,29 +271,29 @@ TEST(TcpHandshake, JobsOfOneHostKeepApart) {
   const auto make_job = [](const std::string& secret) {
     return TcpTransport::listen({.token = secret});
   };
-  const auto hub_a = make_job("job a");
-  const auto hub_b = make_job("job b");
-  const auto node_a = join_hub(hub_a->address(), "job a");
-  const auto node_b = join_hub(hub_b->address(), "job b");
+  const auto coordinator_a = make_job("job a");
+  const auto coordinator_b = make_job("job b");
+  const auto node_a = join_coordinator(coordinator_a->address(), "job a");
+  const auto node_b = join_coordinator(coordinator_b->address(), "job b");
   EXPECT_EQ(node_a->self(), NodeId{1});
   EXPECT_EQ(node_b->self(), NodeId{1});
   node_a->post(coordinator_node, data, std::vector<std::byte>(1));
   node_b->post(coordinator_node, data, std::vector<std::byte>(2));
-  EXPECT_EQ(hub_a->receive(std::nullopt, data, far_away()).payload.size(), 1);
-  EXPECT_EQ(hub_b->receive(std::nullopt, data, far_away()).payload.size(), 2);
-  EXPECT_THROW(join_hub(hub_a->address(), "job b"), ConfigError);
+  EXPECT_EQ(coordinator_a->receive(std::nullopt, data, far_away()).payload.size(), 1);
+  EXPECT_EQ(coordinator_b->receive(std::nullopt, data, far_away()).payload.size(), 2);
+  EXPECT_THROW(join_coordinator(coordinator_a->address(), "job b"), ConfigError);
 }
 
 TEST(TcpHandshake, OnlyLoopbackIsAccepted) {
   for (const std::string& address : {std::string("0.0.0.0:0"), std::string("192.0.2.1:9091"),
                                      std::string("[::]:0"), std::string("10.1.2.3:80")}) {
     const auto listening = [&] { TcpTransport::listen({.token = token, .address = address}); };
-    const auto joining = [&] { join_hub(address); };
+    const auto joining = [&] { join_coordinator(address); };
     EXPECT_THAT(thrown_by<ConfigError>(listening), HasSubstr("not encrypted yet")) << address;
     EXPECT_THAT(thrown_by<ConfigError>(joining), HasSubstr("not encrypted yet")) << address;
   }
-  const auto hub = make_hub();
-  EXPECT_THROW(hub->introduce(NodeId{1}, "192.0.2.1:9091"), ConfigError);
+  const auto coordinator = make_coordinator();
+  EXPECT_THROW(coordinator->introduce(NodeId{1}, "192.0.2.1:9091"), ConfigError);
 }
 
 TEST(TcpHandshake, ATrustedNetworkTakesEveryAddressAtWhichANodeIsFound) {
@@ -299,23 +301,26 @@ TEST(TcpHandshake, ATrustedNetworkTakesEveryAddressAtWhichANodeIsFound) {
     TcpTransport::listen({.token = token, .address = "0.0.0.0:0", .unencrypted = true});
   };
   EXPECT_THAT(thrown_by<ConfigError>(anywhere), HasSubstr("at which other nodes find this one"));
-  const auto hub = TcpTransport::listen({.token = token, .unencrypted = true});
-  hub->introduce(NodeId{1}, "192.0.2.1:9091");
-  EXPECT_EQ(join_hub(hub->address())->self(), NodeId{1});
+  const auto coordinator = TcpTransport::listen({.token = token, .unencrypted = true});
+  coordinator->introduce(NodeId{1}, "192.0.2.1:9091");
+  EXPECT_EQ(join_coordinator(coordinator->address())->self(), NodeId{1});
 }
 
 TEST(TcpHandshake, WhatIsNoAddressIsRefusedInItsOwnWords) {
   for (const std::string address : {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:70000",
                                     "127.0.0.1:8x", "127.0.0.1:-1", "somewhere:80"}) {
-    EXPECT_THAT(thrown_by<ConfigError>([&] { join_hub(address); }),
+    EXPECT_THAT(thrown_by<ConfigError>([&] { join_coordinator(address); }),
                 HasSubstr("found \"" + address + "\""));
   }
 }
 
 TEST(TcpHandshake, WhatCannotListenIsRefused) {
-  const auto hub = make_hub();
-  const auto again = [&] { TcpTransport::listen({.token = token, .address = hub->address()}); };
-  EXPECT_THAT(thrown_by<ConfigError>(again), HasSubstr("cannot listen at " + hub->address()));
+  const auto coordinator = make_coordinator();
+  const auto again = [&] {
+    TcpTransport::listen({.token = token, .address = coordinator->address()});
+  };
+  EXPECT_THAT(thrown_by<ConfigError>(again),
+              HasSubstr("cannot listen at " + coordinator->address()));
 
   const Descriptor idle = bound_socket();
   const auto adopting = [&] { TcpTransport::listen({.token = token, .descriptor = idle.get()}); };

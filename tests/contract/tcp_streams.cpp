@@ -1,6 +1,6 @@
-// Goal:   streams survive what happens to processes and descriptors: a peer killed in the middle of
+// Goal:   streams survive failures of processes and descriptors: a peer killed in the middle of
 //         a message, a node that takes nothing, a system without descriptors; and none is leaked.
-// Method: a child process that plays a node by hand and dies by SIGKILL after an exact number of
+// Method: a child process that acts as a node by hand and dies by SIGKILL after an exact number of
 //         bytes; limits set low; the open descriptors of this process listed before and after.
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "tests/contract/log_capture.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/raw_peer.hpp"
-#include "tests/contract/tcp_nodes.hpp"
+#include "tests/contract/tcp_cluster.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -26,8 +26,8 @@ constexpr Tag data{100};
 constexpr Tag other{101};
 constexpr std::size_t large = 40'000'000;
 
-/// A process that joins the hub which will listen at `listener`, acts, and dies by SIGKILL. Forked
-/// while this process has one thread.
+/// A process that joins the coordinator that will listen at `listener`, acts, and dies by SIGKILL.
+/// It is forked while this process has one thread.
 class DoomedNode {
  public:
   DoomedNode(const Descriptor& listener, const std::function<void(RawPeer&)>& act)
@@ -60,7 +60,7 @@ Descriptor listening_socket() {
   return socket;
 }
 
-std::unique_ptr<TcpTransport> hub_at(Descriptor listener) {
+std::unique_ptr<TcpTransport> coordinator_at(Descriptor listener) {
   return TcpTransport::listen({.token = token, .descriptor = listener.release()});
 }
 
@@ -82,16 +82,16 @@ TEST(TcpStreams, ASenderKilledInTheMiddleOfAMessageIsLost) {
     peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, large}));
     peer.write(std::vector<std::byte>(large / 2));
   });
-  const auto hub = hub_at(std::move(listener));
-  EXPECT_EQ(hub->receive(std::nullopt, other, far_away()).payload.size(), 3);
+  const auto coordinator = coordinator_at(std::move(listener));
+  EXPECT_EQ(coordinator->receive(std::nullopt, other, far_away()).payload.size(), 3);
   std::vector<std::byte> into(large);
-  const auto receive = hub->start_receive(NodeId{1}, data, into);
+  const auto receive = coordinator->start_receive(NodeId{1}, data, into);
   EXPECT_THROW(receive->wait(far_away()), PeerLost);
-  EXPECT_THROW(hub->receive(std::nullopt, data, far_away()), PeerLost);
+  EXPECT_THROW(coordinator->receive(std::nullopt, data, far_away()), PeerLost);
 
-  const auto survivor = join_hub(hub->address());
+  const auto survivor = join_coordinator(coordinator->address());
   survivor->post(coordinator_node, data, {});
-  EXPECT_EQ(hub->receive(std::nullopt, data, far_away()).from, NodeId{2});
+  EXPECT_EQ(coordinator->receive(std::nullopt, data, far_away()).from, NodeId{2});
 }
 
 TEST(TcpStreams, AReceiverKilledInTheMiddleOfAMessageIsLost) {
@@ -102,24 +102,24 @@ TEST(TcpStreams, AReceiverKilledInTheMiddleOfAMessageIsLost) {
     peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, other.value, 0}));
     peer.read(large / 2);
   });
-  const auto hub = hub_at(std::move(listener));
-  hub->receive(std::nullopt, other, far_away());
-  const auto sending = hub->start_send(NodeId{1}, data, payload);
+  const auto coordinator = coordinator_at(std::move(listener));
+  coordinator->receive(std::nullopt, other, far_away());
+  const auto sending = coordinator->start_send(NodeId{1}, data, payload);
   EXPECT_THROW(sending->wait(far_away()), PeerLost);
-  EXPECT_THROW(hub->receive(NodeId{1}, data, far_away()), PeerLost);
+  EXPECT_THROW(coordinator->receive(NodeId{1}, data, far_away()), PeerLost);
 }
 
 TEST(TcpStreams, AnAwaitedMessageComesThroughBehindUnclaimedOnes) {
   constexpr std::uint64_t count = 50;
-  const auto hub = make_hub({.unclaimed_limit = 1'000'000});
-  const auto node = join_hub(hub->address());
+  const auto coordinator = make_coordinator({.unclaimed_limit = 1'000'000});
+  const auto node = join_coordinator(coordinator->address());
   for (std::uint64_t number = 0; number < count; ++number) {
     node->post(coordinator_node, other, pattern(1'000'000, number));
   }
   node->post(coordinator_node, data, pattern(10, 1));
-  EXPECT_EQ(hub->receive(node->self(), data, far_away()).payload, pattern(10, 1));
+  EXPECT_EQ(coordinator->receive(node->self(), data, far_away()).payload, pattern(10, 1));
   for (std::uint64_t number = 0; number < count; ++number) {
-    const Message message = hub->receive(std::nullopt, other, far_away());
+    const Message message = coordinator->receive(std::nullopt, other, far_away());
     ASSERT_TRUE(message.payload == pattern(1'000'000, number)) << "message " << number;
   }
 }
@@ -127,8 +127,8 @@ TEST(TcpStreams, AnAwaitedMessageComesThroughBehindUnclaimedOnes) {
 TEST(TcpStreams, ANodeThatTakesNothingStopsItsPeer) {
   // Far more than the kernel's buffers and the limit take together.
   const std::vector<std::byte> payload(20'000'000);
-  const auto hub = make_hub({.unclaimed_limit = 1'000'000});
-  const auto node = join_hub(hub->address());
+  const auto coordinator = make_coordinator({.unclaimed_limit = 1'000'000});
+  const auto node = join_coordinator(coordinator->address());
   std::vector<std::unique_ptr<Transfer>> sends;
   for (int number = 0; number < 20; ++number) {
     sends.push_back(node->start_send(coordinator_node, data, payload));
@@ -137,13 +137,13 @@ TEST(TcpStreams, ANodeThatTakesNothingStopsItsPeer) {
 }
 
 TEST(TcpStreams, AMessageLargerThanTheLimitIsRefused) {
-  const auto hub = make_hub({.message_bytes = 1000});
-  const auto node = join_hub(hub->address());
+  const auto coordinator = make_coordinator({.message_bytes = 1000});
+  const auto node = join_coordinator(coordinator->address());
   node->post(coordinator_node, data, std::vector<std::byte>(1000));
   node->post(coordinator_node, data, std::vector<std::byte>(1001));
-  EXPECT_EQ(hub->receive(node->self(), data, far_away()).payload.size(), 1000);
+  EXPECT_EQ(coordinator->receive(node->self(), data, far_away()).payload.size(), 1000);
   try {
-    hub->receive(node->self(), data, far_away());
+    coordinator->receive(node->self(), data, far_away());
     ADD_FAILURE() << "a message over the limit was received";
   } catch (const PeerLost& loss) {
     EXPECT_THAT(loss.what(), testing::HasSubstr("at most 1000 bytes, found 1001"));
@@ -153,14 +153,14 @@ TEST(TcpStreams, AMessageLargerThanTheLimitIsRefused) {
 TEST(TcpStreams, ClosingAndDestroyingLeaveNoDescriptor) {
   const std::set<int> before = open_descriptors();
   for (int cycle = 0; cycle < 100; ++cycle) {
-    const auto hub = make_hub();
-    const auto node = join_hub(hub->address());
-    const RawPeer silent(hub->address());
+    const auto coordinator = make_coordinator();
+    const auto node = join_coordinator(coordinator->address());
+    const RawPeer silent(coordinator->address());
     node->post(coordinator_node, data, {});
-    hub->receive(std::nullopt, data, far_away());
+    coordinator->receive(std::nullopt, data, far_away());
     if (cycle % 2 == 0) {
       node->close(far_away());
-      hub->close(far_away());
+      coordinator->close(far_away());
     }
   }
   EXPECT_EQ(open_descriptors(), before);
@@ -169,9 +169,9 @@ TEST(TcpStreams, ClosingAndDestroyingLeaveNoDescriptor) {
 TEST(TcpStreams, NoDescriptorIsInherited) {
   const std::set<int> before = open_descriptors();
   Descriptor listener = listening_socket();
-  const auto hub = hub_at(std::move(listener));
-  const auto one = join_hub(hub->address());
-  const auto two = join_hub(hub->address());
+  const auto coordinator = coordinator_at(std::move(listener));
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
   two->introduce(one->self(), one->address());
   two->post(one->self(), data, {});
   one->receive(std::nullopt, data, far_away());
@@ -204,13 +204,13 @@ class NoMoreDescriptors {
 
 TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
   LogCapture log;
-  const auto hub = make_hub();
+  const auto coordinator = make_coordinator();
   std::optional<RawPeer> peer;
   {
     Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
     const NoMoreDescriptors limit;
-    peer.emplace(std::move(socket), hub->address());
-    EXPECT_TRUE(log.wait_for("cannot accept a connection at " + hub->address() +
+    peer.emplace(std::move(socket), coordinator->address());
+    EXPECT_TRUE(log.wait_for("cannot accept a connection at " + coordinator->address() +
                              ": Too many open files; trying again"));
   }
   wire::Hello hello;

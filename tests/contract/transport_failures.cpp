@@ -1,5 +1,5 @@
-// Goal:   deadlines, lost peers, cancellation and closing end operations as promised, and nothing
-//         that had arrived before is lost.
+// Goal:   deadlines, lost peers, cancellation and closing end operations as promised, and messages
+//         that had arrived before are not lost.
 // Method: nodes die, close or are cancelled at chosen points of a conversation; every operation
 //         then has one promised outcome, which is compared by type and by the peer it names.
 
@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/errors.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/transport_contract.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -20,7 +20,7 @@ constexpr Tag data{100};
 constexpr Tag other{101};
 constexpr Tag control{102};
 
-/// So much that it cannot be under way whole in the instant before it is called off.
+/// So large that it cannot leave whole before it is cancelled.
 constexpr std::size_t huge = 200'000'000;
 
 /// The peer that `operation` finds lost.
@@ -178,9 +178,9 @@ TEST_P(TransportContract, TheLossOfAPeerEndsWhatIsUnderWay) {
       });
 }
 
-/// By its nature no test of nodes in several processes: `kill` closes the transport of the node that it ends, which only
-/// that one's process can do. Another process could but ask for it, which would be that body's own `kill` over again, as in
-/// the tests before; or end it by a signal, with which MPI ends everybody.
+/// Not for nodes in several processes: `kill` closes the transport of the node that it ends, which
+/// only that node's process can do. Another process could only ask for it, as the tests before do,
+/// or send a signal, on which MPI ends all ranks.
 TEST_P(TransportContract, ABodyMayBeKilledFromAnotherNode) {
   run_pair(
       [this](World& world) {
@@ -258,27 +258,28 @@ TEST_P(TransportContract, CloseGivesUpAtItsDeadline) {
       });
 }
 
-TEST_P(TransportContract, StrangersAreAnInternalError) {
+TEST_P(TransportContract, UnknownNodesAreAnInternalError) {
   cluster->run(1, [](World& world) {
     Transport& transport = world.transport();
-    for (const NodeId stranger : {NodeId{7}, transport.self()}) {
+    for (const NodeId unknown : {NodeId{7}, transport.self()}) {
       Bytes bytes(10);
-      EXPECT_THROW(transport.post(stranger, data, {}), InternalError);
-      EXPECT_THROW(send(transport, stranger, data, bytes, soon(world)), InternalError);
-      EXPECT_THROW(receive_into(transport, stranger, data, bytes, soon(world)), InternalError);
-      EXPECT_THROW(transport.receive(stranger, data, soon(world)), InternalError);
+      EXPECT_THROW(transport.post(unknown, data, {}), InternalError);
+      EXPECT_THROW(send(transport, unknown, data, bytes, soon(world)), InternalError);
+      EXPECT_THROW(receive_into(transport, unknown, data, bytes, soon(world)), InternalError);
+      EXPECT_THROW(transport.receive(unknown, data, soon(world)), InternalError);
     }
   });
 }
 
-TEST_P(TransportContract, WhoMadeContactNeedsNoIntroduction) {
+TEST_P(TransportContract, ADiallingNodeNeedsNoIntroduction) {
   cluster->run(3, Introductions::to_node_zero, [](World& world) {
     if (world.transport().self() != node_zero) {
       post_text(world, node_zero, data, "hello");
       EXPECT_EQ(receive_text(world, node_zero, data), "welcome");
       return;
     }
-    // Who is welcomed goes, and a receive from anyone tells of that: so nobody is before all are heard.
+    // A welcomed node leaves, and a receive from any node reports that; so none leaves before all
+    // are received.
     std::vector<NodeId> callers;
     while (callers.size() < 2) {
       const Message message = world.transport().receive(std::nullopt, data, soon(world));
@@ -385,9 +386,9 @@ TEST_P(TransportContract, DestroyingASendWaitsUntilItsBufferIsFree) {
   constexpr std::size_t size = 20'000'000;
   run_pair(
       [](World& world) {
-        Bytes lent = pattern(size, 5);
-        world.transport().start_send(node_one, data, lent);
-        std::fill(lent.begin(), lent.end(), std::byte{0});
+        Bytes borrowed = pattern(size, 5);
+        world.transport().start_send(node_one, data, borrowed);
+        std::fill(borrowed.begin(), borrowed.end(), std::byte{0});
       },
       [](World& world) {
         const Message message = world.transport().receive(node_zero, data, soon(world));

@@ -1,15 +1,15 @@
 // Goal:   messages arrive whole and in the promised order, from one sender or from any.
-// Method: small clusters exchange marked payloads; every received byte is compared with what its
-//         mark says was sent. Where a message should be there before its receive begins, a second
-//         one tells that it was sent; no answer depends on the first having arrived.
+// Method: small clusters exchange marked payloads; every received byte is compared with the bytes
+//         of its mark. Where a message should be there before its receive begins, a second message
+//         reports that it was sent; no result depends on the first one having arrived.
 
 #include <gmock/gmock.h>
 
 #include <set>
 
 #include "base/errors.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/transport_contract.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -48,15 +48,15 @@ TEST_P(TransportContract, PostsAndSendsOfOneTagKeepTheirOrder) {
   constexpr std::uint64_t count = 600;
   run_pair(
       [](World& world) {
-        std::vector<Bytes> lent;
+        std::vector<Bytes> borrowed;
         std::vector<std::unique_ptr<Transfer>> sends;
         for (std::uint64_t i = 0; i < count; ++i) {
           const std::size_t size = i % 3 == 2 ? 70'000 : i;
           if (i % 2 == 0) {
             world.transport().post(node_one, data, pattern(size, i));
           } else {
-            lent.push_back(pattern(size, i));
-            sends.push_back(world.transport().start_send(node_one, data, lent.back()));
+            borrowed.push_back(pattern(size, i));
+            sends.push_back(world.transport().start_send(node_one, data, borrowed.back()));
           }
         }
         for (const auto& send : sends) {

@@ -1,14 +1,14 @@
-// Goal:   the promised order holds when several tasks of several nodes talk at the same time, in all
-//         ways of sending and receiving.
-// Method: a seed draws, for each pair of nodes and each lane (a tag), a script of message sizes that
-//         both ends know. One task a lane sends to all peers in an order of its own, another one
-//         receives likewise; each message is compared with the script.
+// Goal:   the promised order holds when several tasks of several nodes talk at the same time, in
+//         all ways of sending and receiving.
+// Method: a seed draws, for each pair of nodes and each lane (a tag), a script of message sizes
+//         that both ends know. One task a lane sends to all peers in an order of its own, another
+//         one receives in the same way; each message is compared with the script.
 
 #include <algorithm>
 
 #include "base/random.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
-#include "tests/contract/transport_contract.hpp"
 
 namespace syncopate::contract {
 namespace {

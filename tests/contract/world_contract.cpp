@@ -1,8 +1,7 @@
 // Goal:   sleeping, tasks, events and cancellation behave the same in every world.
-// Method: one or two nodes whose tasks meet through events; each test compares what was seen, in
-//         which order, and which error came out. Times are compared with the world's own clock only.
-
-#include "tests/contract/world_contract.hpp"
+// Method: one or two nodes whose tasks synchronize through events; each test compares the
+//         observations, their order and the error. Times are compared with the world's own clock
+//         only.
 
 #include <gmock/gmock.h>
 
@@ -11,6 +10,7 @@
 #include <mutex>
 
 #include "base/errors.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
 
 namespace syncopate::contract {
@@ -130,7 +130,7 @@ TEST_P(WorldContract, ANotificationWithNobodyWaitingIsKeptOnce) {
   });
 }
 
-/// Stays until the other node has ended, so that its end is no loss that the other could notice.
+/// Waits until the other node has ended, so that its end is no loss that the other could notice.
 void outlive(World& world, NodeId peer) {
   EXPECT_THROW(world.transport().receive(peer, data, soon(world)), PeerLost);
 }

@@ -36,11 +36,11 @@ class Toy : public Scheme {
     }
     replica.local_step();
     ++round_.value;
-    return {.meeting = Meeting{.round = round_,
-                               .samples = facts.samples,
-                               .loss_sum = facts.loss_sum,
-                               .paused = facts.paused,
-                               .agreed = facts.requests}};
+    return {.sync_round = SyncRound{.round = round_,
+                                    .samples = facts.samples,
+                                    .loss_sum = facts.loss_sum,
+                                    .paused = facts.paused,
+                                    .agreed = facts.requests}};
   }
 
  private:

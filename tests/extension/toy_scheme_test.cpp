@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "job/spec/config_file.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 

@@ -1,7 +1,8 @@
-// Goal:   whatever adds up, a job trains the same model, and all its ranks hold the same bits of it.
-// Method: whole jobs of logistic regression in the simulator, for each --aggregate and each scheme in which
-//         all workers meet, compared with the one around the ring, to 1e-5 relative, since the sums are
-//         added in another order.
+// Goal:   with every aggregate option a job trains the same model, and all its ranks hold the same
+//         bits.
+// Method: whole jobs of logistic regression in the simulator, for each --aggregate and each scheme
+//         with an allreduce, compared with the ring, to 1e-5 relative, since the order of
+//         additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,16 +33,16 @@ TrainConfig config_of(const std::string& scheme, std::uint32_t workers) {
   return config;
 }
 
-/// The parameters of all ranks, who hold the same bits.
+/// The parameters of all ranks, which hold the same bits.
 std::vector<float> trained(TrainConfig config, const std::string& aggregate,
-                           const std::string& told) {
+                           const std::string& reported) {
   config.run_dir = fresh_folder("aggregate-" + aggregate);
   set(config, "aggregate", aggregate);
   SimulatedJob job = toy_job(config);
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
-  EXPECT_THAT(job.summary().at("aggregate").get<std::string>(), StartsWith(told));
+  EXPECT_THAT(job.summary().at("aggregate").get<std::string>(), StartsWith(reported));
   return job.params()[0];
 }
 

@@ -1,8 +1,8 @@
-// Goal:   a job whose workers compress what they send comes to the loss and accuracy of one that does not, in every
-//         scheme in which they meet or push to a server, and where they meet all its ranks hold the same bits; and it says what it
-//         saved and lost.
-// Method: whole jobs of logistic regression, a convex problem, in the simulator, for each scheme and codec, compared
-//         with the same job without compression.
+// Goal:   a job with compression reaches the loss and accuracy of the same job without, in every
+//         scheme with an allreduce or with pushes to a server. With an allreduce all its ranks
+//         hold the same bits. The job reports how much compression saved and lost.
+// Method: whole jobs of logistic regression, a convex problem, in the simulator, for each scheme
+//         and codec, compared with the same job without compression.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-// Goal:   a job whose workers train by themselves ends when its samples are complete, whatever its
-//         slowest device is in the middle of; what is tested and saved holds what all have done.
-// Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is a
-//         hundred times slower.
+// Goal:   a job of an asynchronous scheme ends when its samples are complete, even in the middle
+//         of a step of its slowest device; the evaluated and saved model holds the steps of all
+//         workers.
+// Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is
+//         a hundred times slower.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +52,8 @@ TEST(Ends, WhenTheSamplesAreComplete) {
   }
 }
 
-/// What the slow device hands over after the end is dropped, so the staleness stays that of the job.
+/// The contribution of the slow device after the end is dropped, so the staleness stays that of the
+/// job.
 TEST(Ends, NoGradientOfAStepInFlightEntersTheModel) {
   SimulatedJob job = toy_job(config_of("asgd", "staleness"));
   job.run();
@@ -69,7 +71,7 @@ TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
   EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
 }
 
-/// What a worker has added up since its last contribution is part of the model, too.
+/// The mini-batches of a worker since its last contribution are part of the model as well.
 TEST(Ends, AJobThatIsInterruptedLosesNoMiniBatchOfARacyContribution) {
   for (const std::string aggregate : {"auto", "server"}) {
     for (int tenth = 0; tenth < 10; ++tenth) {

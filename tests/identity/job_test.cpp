@@ -1,7 +1,7 @@
 // Goal:   a whole training job keeps its promises: equal replicas, an exact resume, a death that is
 //         named everywhere, ends that are clean, a clock at the pace of the slowest device.
-// Method: coordinator, workers and evaluator as `syncopate train` runs them, with logistic regression
-//         on a small synthetic set, in the simulator.
+// Method: coordinator, workers and evaluator as `syncopate train` runs them, with logistic
+//         regression on a small synthetic set, in the simulator.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(Job, TheDeathOfAWorkerIsNamedOnEveryOtherNode) {
   EXPECT_LT(job.simulation().now(), TimePoint(std::chrono::seconds(15)));
 }
 
-/// On a network so slow that all but a little of a step is spent in its sum.
+/// On a network so slow that nearly all of a step is spent in its allreduce.
 TEST(Job, TheDeathOfAWorkerInASumIsNamedByEveryAlgorithm) {
   for (const std::string aggregate : {"auto", "ring", "butterfly", "binary-blocks", "tree"}) {
     for (const Duration moment : {1000ms, 1017ms, 1034ms}) {

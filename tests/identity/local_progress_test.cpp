@@ -1,8 +1,8 @@
-// Goal:   rounds of local steps on data that differ by worker do what FedNova's and SCAFFOLD's formulas
-//         say, for unequal numbers of steps and samples, with momentum that lives on across rounds; where
-//         nothing differs they are the plain mean.
-// Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain loops of
-//         float64 that shares no code with them.
+// Goal:   rounds of local steps on data that differ by worker follow the formulas of FedNova and
+//         SCAFFOLD, for unequal numbers of steps and samples, with momentum that lives on across
+//         rounds; on equal data they are the plain mean.
+// Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain
+//         loops of float64 that shares no code with them.
 
 #include <gtest/gtest.h>
 
@@ -22,10 +22,10 @@ constexpr std::size_t rounds = 12;
 using Point = std::vector<double>;
 
 /// A worker's data: in step k of a round it sees a batch whose samples all lie at `targets[k]`.
-struct Part {
+struct WorkerData {
   double share = 0;
   std::vector<Point> targets;               ///< of the steps of each round
-  std::vector<std::uint32_t> step_samples;  ///< likewise
+  std::vector<std::uint32_t> step_samples;  ///< of the steps of each round
 };
 
 struct Task {
@@ -33,7 +33,7 @@ struct Task {
   double momentum = 0;
   Weights weights = Weights::data;
   std::optional<std::uint32_t> control{};
-  std::vector<Part> parts;
+  std::vector<WorkerData> parts;
 };
 
 /// A worker for each of `steps`, with as many steps a round and unequal steps.
@@ -42,7 +42,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
   Task task;
   double total = 0;
   for (const std::size_t count : steps) {
-    Part part{.share = 0.2 + random.uniform(), .targets = {}, .step_samples = {}};
+    WorkerData part{.share = 0.2 + random.uniform(), .targets = {}, .step_samples = {}};
     total += part.share;
     for (std::size_t step = 0; step < count; ++step) {
       Point target(dimensions);
@@ -54,7 +54,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
     }
     task.parts.push_back(part);
   }
-  for (Part& part : task.parts) {
+  for (WorkerData& part : task.parts) {
     part.share /= total;
   }
   return task;
@@ -65,7 +65,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
 class AfterSteps : public SyncSchedule {
  public:
   explicit AfterSteps(std::size_t steps) : steps_(steps) {}
-  bool meets_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }
+  bool due_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }
 
  private:
   std::size_t steps_;
@@ -82,7 +82,7 @@ Batch batch_at(const Point& target, std::uint32_t samples) {
 }
 
 LocalRounds scheme_for(Group& group, const Task& task) {
-  const Part& mine = task.parts[group.rank().value];
+  const WorkerData& mine = task.parts[group.rank().value];
   return {group, std::make_unique<AfterSteps>(mine.targets.size()),
           LocalRounds::Options{.averaging = {.weights = task.weights, .data_share = mine.share},
                                .local = {.momentum = task.momentum},
@@ -92,7 +92,7 @@ LocalRounds scheme_for(Group& group, const Task& task) {
 std::vector<float> by_scheme(const Task& task) {
   const auto size = static_cast<std::uint32_t>(task.parts.size());
   const auto models = on_every_rank<std::vector<float>>(size, [&](Group& group) {
-    const Part& mine = task.parts[group.rank().value];
+    const WorkerData& mine = task.parts[group.rank().value];
     QuadraticReplica replica({.features = dimensions, .classes = 1, .momentum = task.momentum});
     replica.set_learning_rate(task.rate);
     LocalRounds scheme = scheme_for(group, task);
@@ -103,7 +103,7 @@ std::vector<float> by_scheme(const Task& task) {
         scheme.after_backward(replica, {.samples = samples});
       }
     }
-    const auto params = replica.view(syncopate::Part::params);
+    const auto params = replica.view(Part::params);
     return std::vector<float>(params.begin(), params.end());
   });
   for (const auto& model : models) {
@@ -121,7 +121,8 @@ struct Worker {
 };
 
 /// The steps of one round; returns the length ‖a_i‖₁.
-double take_steps(Worker& worker, const Part& part, const Task& task, const Point& mean_control) {
+double take_steps(Worker& worker, const WorkerData& part, const Task& task,
+                  const Point& mean_control) {
   double length = 0;
   double samples = 0;
   Point sum(dimensions, 0.0);
@@ -146,7 +147,7 @@ double take_steps(Worker& worker, const Part& part, const Task& task, const Poin
   return length;
 }
 
-double samples_of(const Part& part) {
+double samples_of(const WorkerData& part) {
   return std::accumulate(part.step_samples.begin(), part.step_samples.end(), 0.0);
 }
 
@@ -156,7 +157,7 @@ std::vector<double> by_plain_loops(const Task& task) {
   Point model = zero;
   Point mean_control = zero;
   double all_samples = 0;
-  for (const Part& part : task.parts) all_samples += samples_of(part);
+  for (const WorkerData& part : task.parts) all_samples += samples_of(part);
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<double> lengths;
     double mean_length = 0;
@@ -210,13 +211,13 @@ TEST(LocalProgress, OfWeightsBySamplesIsNotNormalised) {
   expect_equal(by_scheme(task), by_plain_loops(task));
 }
 
-/// The minimum of Σ p_i f_i is Σ p_i target_i, whatever the numbers of steps are; weights by samples
-/// lead elsewhere.
+/// The minimum of Σ p_i f_i is Σ p_i target_i, whatever the numbers of steps are; weights by
+/// samples lead elsewhere.
 TEST(LocalProgress, NormalisedLeadsToTheMinimumOfTheWeightedLoss) {
   Task task = task_of(7, {1, 5, 20});
   task.rate = 0.02;
   Point minimum(dimensions, 0.0);
-  for (Part& part : task.parts) {
+  for (WorkerData& part : task.parts) {
     std::fill(part.targets.begin(), part.targets.end(), part.targets.front());
     for (std::size_t d = 0; d < dimensions; ++d) {
       minimum[d] += part.share * part.targets.front()[d];
@@ -243,7 +244,7 @@ TEST(LocalProgress, NormalisedLeadsToTheMinimumOfTheWeightedLoss) {
 TEST(LocalProgress, OfEqualStepsIsThePlainMean) {
   Task task = task_of(11, {4, 4, 4});
   task.momentum = 0.9;
-  for (Part& part : task.parts) {
+  for (WorkerData& part : task.parts) {
     part.share = 1.0 / 3;
     std::fill(part.step_samples.begin(), part.step_samples.end(), 3U);
   }
@@ -289,8 +290,8 @@ TEST(ControlVariates, GoOnFromTheirState) {
                            const std::vector<float>& mean) {
     control.correct(gradient, 3);
     std::vector<float> sent(gradient.size());
-    control.depart(sent);
-    control.arrived(mean);
+    control.contribute(sent);
+    control.on_mean(mean);
     sent.insert(sent.end(), gradient.begin(), gradient.end());
     return sent;
   };

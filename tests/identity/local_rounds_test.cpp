@@ -1,13 +1,13 @@
-// Goal:   schemes of local steps are ssgd where they coincide with it; an outer optimizer does what its
-//         formula says; a resume is exact where all that is remembered is the model's.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints, to
-//         1e-5 relative, since the sums are added in another order.
+// Goal:   schemes of local steps equal ssgd where they coincide with it; an outer optimizer
+//         follows its formula; a resumed run is exact where the model is the only state.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
+//         to 1e-5 relative, since the order of additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "checkpoint/checkpoint.hpp"
-#include "scheme/round_options.hpp"
+#include "scheme/scheme_options.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
@@ -83,8 +83,8 @@ TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
   EXPECT_GT(relative_distance(trained(config), by_ssgd()), 1e-3);
 }
 
-/// With workers that take one plain step a round at the learning rate η, the outer gradient is η times
-/// the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
+/// With workers that take one plain step a round at the learning rate η, the outer gradient is η
+/// times the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
 TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
   TrainConfig outside = one_step_a_round("diloco");
   outside.optimizer = Optimizer::sgd;
@@ -145,8 +145,8 @@ TEST(Esync, OfThePaperAtEqualSpeedsIsSsgd) {
   EXPECT_LE(relative_distance(trained(config), by_ssgd()), 1e-5);
 }
 
-/// What holds whichever way rounds are paced: replicas that end equal, every sample counted, nobody
-/// idle.
+/// Expects the properties of every kind of pacing: replicas are equal at the end, every sample is
+/// counted, and no device is idle.
 void expect_busy_devices(const TrainConfig& config, double computing_time_ratio) {
   SimulatedJob job = toy_job(config);
   job.run();

@@ -1,7 +1,7 @@
-// Goal:   a job of nbssgd that is asked to stop ends with whole rounds: an update of few samples would
-//         move a trained model by its noise.
-// Method: a job of logistic regression on three equal devices in the simulator, interrupted at ten moments;
-//         the samples of its last rounds, from the log of worker 0.
+// Goal:   a job of nbssgd that is asked to stop ends with whole rounds: an update of few samples
+//         would move a trained model by its noise.
+// Method: a job of logistic regression on three equal devices in the simulator, interrupted at ten
+//         moments; the samples of its last rounds, from the log of worker 0.
 
 #include <gtest/gtest.h>
 
@@ -33,10 +33,10 @@ TEST(NbssgdEnds, WithWholeRoundsWheneverItIsInterrupted) {
     std::istringstream log(read_file(RunFolder(config.run_dir).worker_log(Rank{0})));
     std::uint64_t before = 0;
     for (std::string line; std::getline(log, line);) {
-      const auto told = Recorder::Json::parse(line);
-      const auto rounds = told.at("round").get<std::uint64_t>() - before;
+      const auto entry = Recorder::Json::parse(line);
+      const auto rounds = entry.at("round").get<std::uint64_t>() - before;
       before += rounds;
-      EXPECT_GE(told.at("round_samples"), rounds * 36) << line << ": of 48 at most";
+      EXPECT_GE(entry.at("round_samples"), rounds * 36) << line << ": of 48 at most";
     }
   }
 }

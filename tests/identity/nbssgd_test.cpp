@@ -1,8 +1,8 @@
-// Goal:   nbssgd is ssgd, asgd, or sequential SGD, where they coincide, its learning rate included; a
-//         server aggregates as an allreduce does; on unequal devices nothing is lost, replicas stay alike,
-//         and staleness is what each way to commit allows.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints, to
-//         1e-5 relative, since the sums are added in another order.
+// Goal:   nbssgd equals ssgd, asgd or sequential SGD where they coincide, including the learning
+//         rate; a server aggregates as an allreduce does; on unequal devices no sample is lost,
+//         replicas stay equal, and the staleness matches the commit option.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
+//         to 1e-5 relative, since the order of additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,7 +121,8 @@ TEST(Nbssgd, IsAddedByAServerAsByAllreduce) {
   EXPECT_LE(relative_distance(trained(config), by_allreduce), 1e-5);
 }
 
-/// A round on unequal devices: the fast ones do eight mini-batches in the time that the slow one needs.
+/// A round on unequal devices: the fast ones do eight mini-batches in the time that the slow one
+/// needs.
 constexpr double round_samples = (8 + 8 + 1) * 4;
 
 void expect_whole_epochs(const SimulatedJob& job, double rounds_beyond) {
@@ -139,8 +140,8 @@ TEST(Nbssgd, KeepsReplicasAlikeOnUnequalDevices) {
   expect_whole_epochs(job, 1);
 }
 
-/// The fast ones are done with their batch in half the time of a mini-batch of the slow one. If they
-/// waited for its batch, they would compute an eighth of the time.
+/// The fast ones are done with their batch in half the time of a mini-batch of the slow one. If
+/// they waited for its batch, they would compute an eighth of the time.
 TEST(Nbssgd, WaitsForTheSlowestNoLongerThanAMiniBatch) {
   SimulatedJob job = toy_job(on_unequal_devices("barrier"));
   job.run();

@@ -1,7 +1,9 @@
-// Goal:   with overlap `ssgd` makes the same steps as without, bit for bit, whatever adds up, whoever has how many
-//         samples, and in whatever order gradients become final; and it hides sums behind the backward pass.
-// Method: logistic regression with momentum in the simulator, whose gradients take virtual time to come, in pieces
-//         of a random order (seed printed) that is another on each rank and in each step; seven buckets.
+// Goal:   with overlap `ssgd` makes the same steps as without, bit for bit, with every allreduce
+//         algorithm, any samples per worker, and any order in which gradients become final; and it
+//         hides the allreduce behind the backward pass.
+// Method: logistic regression with momentum in the simulator. Gradients take virtual time to
+//         compute, in pieces of a random order (seed printed) that differs by rank and step; seven
+//         buckets.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +29,7 @@ constexpr std::uint64_t seed = 11;
 constexpr std::uint64_t steps = 8;
 constexpr std::size_t buckets = 7;
 
-/// Takes a piece's time before it tells of each.
+/// Spends the time of a piece before it reports it.
 class SlowReplica : public LogisticReplica {
  public:
   enum class Order { last_first, random };
@@ -101,7 +103,7 @@ struct Trained {
   std::vector<float> params;
   std::vector<float> buffers;
   Duration took{};         ///< after the first step
-  Duration communicate{};  ///< likewise
+  Duration communicate{};  ///< after the first step
   Duration wait{};
   std::string aggregate;
 };
@@ -214,7 +216,7 @@ TEST(Overlap, CountsAsWaitingWhatOthersAreLate) {
   }
 }
 
-/// Tells of half of its gradient.
+/// Reports half of its gradient.
 class Forgetful : public LogisticReplica {
  public:
   Forgetful() : LogisticReplica(toy) {}
@@ -241,7 +243,7 @@ TEST(Overlap, NamesAGradientOfWhichNotAllWasTold) {
     }
     return std::string("none");
   });
-  EXPECT_THAT(errors, Each(Eq("a backward pass has ended without telling of all of its gradient")));
+  EXPECT_THAT(errors, Each(Eq("a backward pass ended before it reported its whole gradient")));
 }
 
 TEST(Overlap, IsForAllOrForNobody) {

@@ -1,6 +1,7 @@
-// Goal:   what a run writes down of itself is true: its first model, each worker's part of each round,
-//         what the pacer decided, where the time and the bytes went.
-// Method: whole jobs of logistic regression in the simulator, on unequal devices; their files read back.
+// Goal:   the records of a run are true: its first model, each worker's contribution to each
+//         round, the decisions of the pacer, and the use of time and bytes.
+// Method: whole jobs of logistic regression in the simulator, on unequal devices; the test reads
+//         their files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -97,22 +98,22 @@ TEST(Records, ARunThatGoesOnFromItsFirstModelIsTheSameRun) {
   }
 }
 
-struct Part {
+struct OwnWork {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
 };
 
-/// What a worker has brought to all rounds so far, by the rounds that it has lines of. A line tells of two rounds where
-/// they end at once, as at a checkpoint.
-std::map<std::uint64_t, Part> brought_until(const TrainConfig& config, std::uint32_t rank) {
-  std::map<std::uint64_t, Part> brought;
-  Part sum;
+/// A worker's total contribution until each round that it logged. One line covers two rounds that
+/// end together, as at a checkpoint.
+std::map<std::uint64_t, OwnWork> contributed_until(const TrainConfig& config, std::uint32_t rank) {
+  std::map<std::uint64_t, OwnWork> contributed;
+  OwnWork sum;
   for (const Json& line : log_of(config, rank)) {
     sum.steps += line.at("own_steps").get<std::uint64_t>();
     sum.samples += line.at("own_samples").get<std::uint64_t>();
-    brought[line.at("round")] = sum;
+    contributed[line.at("round")] = sum;
   }
-  return brought;
+  return contributed;
 }
 
 /// Also where workers compute on while the round before is under way.
@@ -121,16 +122,16 @@ TEST(Records, TellEachWorkersPartOfEachRound) {
     SCOPED_TRACE(scheme);
     const TrainConfig config = config_of(scheme, "parts");
     summary_after(config);
-    std::vector<std::map<std::uint64_t, Part>> brought;
+    std::vector<std::map<std::uint64_t, OwnWork>> contributed;
     for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
-      brought.push_back(brought_until(config, rank));
+      contributed.push_back(contributed_until(config, rank));
     }
     int rounds = 0;
     for (const Json& line : log_of(config, 0)) {
       const std::uint64_t round = line.at("round");
       std::uint64_t samples = 0;
       bool of_all = true;
-      for (const auto& one : brought) {
+      for (const auto& one : contributed) {
         of_all = of_all && one.contains(round);
         samples += of_all ? one.at(round).samples : 0;
       }
@@ -143,9 +144,9 @@ TEST(Records, TellEachWorkersPartOfEachRound) {
   }
 }
 
-/// The pacer's decisions and what the worker then did, by round.
-std::map<std::uint64_t, Part> taken_by(const TrainConfig& config, std::uint32_t rank) {
-  std::map<std::uint64_t, Part> taken;
+/// The pacer's decisions and the work that the worker then did, by round.
+std::map<std::uint64_t, OwnWork> taken_by(const TrainConfig& config, std::uint32_t rank) {
+  std::map<std::uint64_t, OwnWork> taken;
   for (const Json& line : lines_of(config.run_dir / "pacer.jsonl")) {
     EXPECT_FALSE(line.at("reason").get<std::string>().empty());
     EXPECT_GE(line.at("seconds"), 0);
@@ -170,17 +171,17 @@ TEST(Records, HoldEachDecisionOfThePacerAndWhatBecameOfIt) {
     summary_after(config);
     for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
       SCOPED_TRACE(rank);
-      const std::map<std::uint64_t, Part> taken = taken_by(config, rank);
-      const std::map<std::uint64_t, Part> brought = brought_until(config, rank);
-      ASSERT_GT(brought.size(), 3U);
+      const std::map<std::uint64_t, OwnWork> taken = taken_by(config, rank);
+      const std::map<std::uint64_t, OwnWork> contributed = contributed_until(config, rank);
+      ASSERT_GT(contributed.size(), 3U);
       ASSERT_EQ(taken.size(), taken.rbegin()->first) << "a decision for each round";
-      Part sum;
+      OwnWork sum;
       for (const auto& [round, part] : taken) {
         sum.steps += part.steps;
         sum.samples += part.samples;
-        if (brought.contains(round)) {
-          EXPECT_EQ(sum.steps, brought.at(round).steps) << "round " << round;
-          EXPECT_EQ(sum.samples, brought.at(round).samples) << "round " << round;
+        if (contributed.contains(round)) {
+          EXPECT_EQ(sum.steps, contributed.at(round).steps) << "round " << round;
+          EXPECT_EQ(sum.samples, contributed.at(round).samples) << "round " << round;
         }
       }
     }
@@ -244,7 +245,8 @@ TEST(Records, SayWithWhichStatisticsAModelWasEvaluated) {
   }
 }
 
-/// Snapshots are counted apart: evaluations add nothing to a worker's traffic but a few heartbeats.
+/// Snapshots are counted separately: evaluations add nothing to a worker's traffic but a few
+/// heartbeats.
 TEST(Records, CountNoSnapshotAsTraffic) {
   for (const char* scheme : {"ssgd", "esync", "asgd"}) {
     SCOPED_TRACE(scheme);
@@ -265,8 +267,8 @@ TEST(Records, CountNoSnapshotAsTraffic) {
   }
 }
 
-/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch; that of its
-/// profile, where it takes none.
+/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch;
+/// that of its profile, where it takes none.
 TEST(Records, TellTheSpeedOfADeviceByItselfInWholeBatches) {
   for (const char* scheme : {"esync", "nbssgd"}) {
     SCOPED_TRACE(scheme);

@@ -1,7 +1,8 @@
-// Goal:   a run that goes on from a checkpoint equals one that never stopped: bit for bit where replicas
-//         agree at the round of the checkpoint; elsewhere each worker goes on where it was.
-// Method: a job of logistic regression on unequal devices in the simulator, and a second one that goes
-//         on from a checkpoint of the first.
+// Goal:   a run resumed from a checkpoint equals one that never stopped: bit for bit where
+//         replicas agree at the round of the checkpoint; elsewhere each worker resumes at its own
+//         position.
+// Method: a job of logistic regression on unequal devices in the simulator, and a second one that
+//         resumes from a checkpoint of the first.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -54,8 +55,8 @@ TrainConfig cut_off(const TrainConfig& whole) {
   return cut;
 }
 
-/// What a checkpoint counts, but for moments: a run that is resumed measures its links again, and so its
-/// clocks differ by microseconds.
+/// The counters of a checkpoint except times: a resumed run measures its links again, so its clocks
+/// differ by microseconds.
 Metadata counts_of(const Safetensors& checkpoint) {
   Metadata counts = checkpoint.metadata();
   std::erase_if(counts, [](const auto& entry) {
@@ -109,7 +110,8 @@ TEST(Resume, OfCompressedGradientsKeepsWhatIsOwed) {
   }
 }
 
-/// Control variates, the length of local progress and the number of local steps are each worker's own.
+/// Control variates, the length of local progress and the number of local steps are each worker's
+/// own.
 TEST(Resume, OfDriftCorrectionIsExact) {
   for (const std::string scheme : {"esync", "local-sgd"}) {
     SCOPED_TRACE(scheme);
@@ -166,7 +168,8 @@ TEST(Resume, OfNbssgdIsExact) {
   }
 }
 
-/// Each worker goes on behind the last step that entered the model, and says so within `most` steps.
+/// Each worker resumes after its last step that entered the model; its log continues within `most`
+/// steps.
 void expect_own_positions(const TrainConfig& whole, const std::string& step_of_worker,
                           std::uint64_t most = 1) {
   toy_job(whole).run();
@@ -211,7 +214,7 @@ TEST(Resume, OfSharedMemoryGoesOnWhereEachWas) {
   expect_own_positions(config_of("hogwild", "hogwild"), "worker.{}.loop.step");
 }
 
-/// What the page on checkpoints says is not kept.
+/// The page on checkpoints lists this state as not kept.
 TEST(Resume, OfAsynchronousWorkersKeepsNoOptimizerOfTheirOwn) {
   for (const std::string scheme : {"asgd", "downpour", "easgd", "hogwild"}) {
     SCOPED_TRACE(scheme);

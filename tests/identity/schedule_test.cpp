@@ -1,8 +1,9 @@
-// Goal:   the learning rate follows from the samples that the job has trained on when a step is taken,
-//         whatever the rounds and whoever takes it.
-// Method: jobs of logistic regression on devices of 1 : 1 : 40 with a warm-up over all of training, so that
-//         the rate is the share of the samples that are done. Devices without jitter train on so many a
-//         second, so that a worker's log tells by its time what the rate of its last step should be.
+// Goal:   the learning rate of a step follows from the samples that the job has trained on before
+//         it, in any round and on any worker.
+// Method: jobs of logistic regression on devices of 1 : 1 : 40 with a warm-up over all of
+//         training, so the rate is the share of the samples that are done. Devices have no jitter
+//         and a known number of samples per second, so the times in a worker's log give the
+//         expected rate of its last step.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +24,9 @@ constexpr const char* fortyfold =
 /// Of all devices together.
 constexpr double samples_per_second = 16 + 16 + 16.0 / 40;
 
-/// Of each worker the largest distance of a logged rate from that of the samples until then, as a share of
-/// the last rate; from its second line on, before which it cannot know what others do.
+/// The largest difference over all workers between a logged rate and the rate of the samples until
+/// then, as a share of the last rate. It skips each worker's first line, which is written before
+/// the worker knows the progress of the others.
 double largest_error(const std::string& scheme, const std::string& pacing,
                      double from_seconds = 0) {
   TrainConfig config = toy_config(fresh_folder("schedule-" + scheme + pacing));
@@ -57,8 +59,9 @@ double largest_error(const std::string& scheme, const std::string& pacing,
   return largest;
 }
 
-/// A round of the paper's is 82 mini-batches, 0.135 of training. The first is one step of each, which the slow
-/// device does not know the others to have ended long before: it is a round late in its third step, once.
+/// A round of the paper's is 82 mini-batches, 0.135 of training. The first is one step of each,
+/// which the slow device does not know the others to have ended long before: it is a round late in
+/// its third step, once.
 TEST(Schedule, IsNotLateByARound) {
   EXPECT_LE(largest_error("esync", "paper"), 0.14);
   EXPECT_LE(largest_error("esync", "paper", 150), 0.015);

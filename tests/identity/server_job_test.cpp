@@ -1,7 +1,7 @@
-// Goal:   the parameter server's schemes are what schemes that are known to be right say where they
-//         coincide; a server's state resumes exactly; a job goes on without a worker that died.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints: bit
-//         for bit where both sides add in the same order, else to 1e-5 relative.
+// Goal:   the schemes with a parameter server equal schemes that are known to be right, where they
+//         coincide; a server's state resumes exactly; a job continues without a worker that died.
+// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints:
+//         bit for bit where both sides add in the same order, otherwise to 1e-5 relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ TEST(ServerIdentity, AsgdOfOneWorkerIsSequential) {
   EXPECT_EQ(trained(alone(config_of("asgd", "asgd"))), sequential);
 }
 
-/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its last status, here none.
+/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its
+/// last status, here none.
 TEST(ServerIdentity, TheLossOfAJobThatEndsBeforeAnyStatusIsTold) {
   const auto loss_of = [](const std::string& scheme) {
     TrainConfig config = alone(config_of(scheme, scheme));
@@ -119,8 +120,9 @@ TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
 }
 
-/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of ssgd, but in
-/// ssp's sum half the steps that whole batches make. With uniform weights it is a whole one.
+/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of
+/// ssgd, but in ssp's sum half the steps that whole batches make. With uniform weights it is a
+/// whole one.
 TEST(ServerIdentity, APartialBatchCountsItsSamples) {
   const auto after = [](const std::string& scheme, std::uint64_t steps,
                         const std::string& weights) {
@@ -153,7 +155,7 @@ constexpr const char* unequal_batches =
     "\"c\"\nseconds_per_batch = "
     "1.0\nbatch_size = 32\n";
 
-/// What weights a worker's gradient has in a mean by a server, it has in one by an allreduce.
+/// A worker's gradient has the same weight in a mean on a server as in one by allreduce.
 TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   for (const std::string weights : {"samples", "uniform"}) {
     TrainConfig ssgd = config_of("ssgd", "ssgd-weights");
@@ -167,9 +169,9 @@ TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   }
 }
 
-/// After a first step of each worker, which all begin with the same model: whoever keeps it, it moves by the sum of
-/// the gradients, each by its weight.
-TEST(ServerIdentity, UnequalBatchesWeighTheSameWhoeverKeepsTheModel) {
+/// Each worker takes one step from the same model. Whether a server or shared memory keeps the
+/// model, it moves by the weighted sum of the gradients.
+TEST(ServerIdentity, UnequalBatchesWeighTheSameInEveryTopology) {
   const auto after_a_step = [](const std::string& scheme, const std::string& aggregate,
                                const std::string& weights) {
     TrainConfig config = config_of(scheme, "weights-" + scheme + aggregate);

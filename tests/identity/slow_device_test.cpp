@@ -1,14 +1,16 @@
-// Goal:   a device that takes 1000 times as long as the others for a mini-batch trains with them to the end, under
-//         every scheme; the job does without it when it hangs or dies, by its name, and in time.
-// Method: whole jobs of logistic regression in the simulator, with devices of 0.5 s and 500 s for a mini-batch; a
-//         device hangs in an outage of its cluster, during which its node goes on sending heartbeats.
+// Goal:   a device that takes 1000 times as long as the others for a mini-batch trains with them
+//         to the end, under every scheme. When it hangs or dies, the job names it in time and
+//         continues without it.
+// Method: whole jobs of logistic regression in the simulator, with devices of 0.5 s and 500 s for
+//         a mini-batch; a device hangs in an outage of its cluster, during which its node still
+//         sends heartbeats.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
@@ -47,7 +49,7 @@ std::uint64_t samples_of(const SimulatedJob& job, Rank rank) {
   return worker_of(job, rank).at("samples").get<std::uint64_t>();
 }
 
-/// Runs a job to its end: nobody is dropped, and what each worker computed is in the model.
+/// Runs a job to its end: no worker is dropped, and the model holds the steps of each worker.
 void run_whole(SimulatedJob& job) {
   job.run();
   ASSERT_EQ(job.failure(), nullptr);
@@ -132,7 +134,8 @@ TEST(SlowDevice, TrainsInEveryWayOfSynchronizing) {
   }
 }
 
-/// Three devices of a second a mini-batch, one of which hangs from the hundredth second on, for 90 s.
+/// Three devices of a second a mini-batch, one of which hangs from the hundredth second on, for 90
+/// s.
 TrainConfig config_with_an_outage(const std::string& scheme) {
   TrainConfig config = toy_config(fresh_folder("hang"));
   config.scheme = scheme;

@@ -1,7 +1,9 @@
-// Goal:   on data that differ by worker, rounds of local steps learn what every worker holds, the slow
-//         ones included, nearly as well as ssgd after equal samples; where nothing differs they are ssgd.
-// Method: whole jobs of logistic regression in the simulator on data split by class or by a Dirichlet
-//         draw, five seeds, beside ssgd on the same cluster; identities to 1e-5 relative.
+// Goal:   on data that differ by worker, rounds of local steps learn the data of every worker,
+//         including the slow ones, nearly as well as ssgd after equal samples; on equal data they
+//         are ssgd.
+// Method: whole jobs of logistic regression in the simulator on data split by class or by a
+//         Dirichlet draw, five seeds, beside ssgd on the same cluster; identities to 1e-5
+//         relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +72,8 @@ TEST(Split, ByClassEsyncIsAsGoodAsSsgdAfterEqualSamples) {
   EXPECT_GE(sum / 5, -0.04);  // of 200 test samples
 }
 
-/// The defaults beside what suits shuffled data: weights by samples, local momentum, overlap.
+/// The defaults, compared with settings for shuffled data: weights by samples, local momentum,
+/// overlap.
 TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   double sum = 0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -89,8 +92,8 @@ TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   EXPECT_GE(sum / 3, 0.03);
 }
 
-/// Each of the defaults is at work: without it another model is trained. In whole batches the fast devices take three
-/// steps a round.
+/// Each of the defaults is at work: without it another model is trained. In whole batches the fast
+/// devices take three steps a round.
 TEST(Split, ByClassEachDefaultIsTaken) {
   TrainConfig config = config_of("esync", mixed_speeds);
   set(config, "pacing", "paper");
@@ -134,7 +137,7 @@ TEST(Split, WeightsByDataAreThoseBySamplesWhereNothingDiffers) {
   EXPECT_LE(relative_distance(trained(config), by_samples), 1e-5);
 }
 
-/// Parts of 240, 180 and 180 samples: nobody runs dry before the others.
+/// Parts of 240, 180 and 180 samples: no worker uses up its part before the others.
 TEST(Split, EveryStepOfSsgdHasAWholeBatchOfEveryWorker) {
   SimulatedJob job = toy_job(config_of("ssgd", equal_speeds));
   job.run();

@@ -2,7 +2,7 @@
 //         batches, and leaves the same bits on every rank.
 // Method: logistic regression with momentum, 30 steps of random batches (seed printed), in the
 //         simulator, against one replica trained on the concatenated batches; 1e-5 relative, since
-//         the sums are added in another order.
+//         the order of additions differs.
 
 #include "scheme/ssgd.hpp"
 

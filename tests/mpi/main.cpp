@@ -1,18 +1,17 @@
-// Runs the contract suites on MPI: all nodes in one process, or spread over the ranks that a launcher starts.
+// Runs the contract suites on MPI: all nodes in one process, or spread over the ranks that a
+// launcher starts.
 //
 //     mpi_contract_tests openmpi
 //     mpirun.mpich -n 4 mpi_contract_tests mpich
 //
-// Ranks but the first say only what fails.
+// Ranks other than the first print failures only.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "tests/contract/transport_contract.hpp"
-#include "tests/contract/world_contract.hpp"
-#include "tests/mpi/home.hpp"
+#include "tests/contract/contract_cluster.hpp"
 #include "tests/mpi/mpi_cluster.hpp"
 
 namespace syncopate::contract {
@@ -51,14 +50,14 @@ int main(int argc, char** argv) {
   const auto library =
       argc > 1 && std::string(argv[1]) == "mpich" ? mpi::Library::mpich : mpi::Library::open_mpi;
   contract::MpiHome& home = contract::home();
-  home.endpoint = mpi::start(
+  home.session = mpi::start(
       library,
-      {.expected_size = contract::launched(library), .sums = true, .modules = MPI_MODULES});
-  home.joined.resize(home.endpoint->size());
-  if (home.endpoint->rank() != 0) {
+      {.expected_size = contract::launched(library), .allreduce = true, .modules = MPI_MODULES});
+  home.joined.resize(home.session->size());
+  if (home.session->rank() != 0) {
     GTEST_FLAG_SET(brief, true);
   }
   const int status = RUN_ALL_TESTS();
-  home.endpoint.reset();
+  home.session.reset();
   return status;
 }

@@ -49,20 +49,20 @@ void MpiCluster::kill(NodeId node) {
   world.transport().close(world.now());
 }
 
-/// One after the other, since node 0 numbers them as they come. Where a node will be is known before: slots of a rank
-/// count up.
+/// The nodes join one after the other, since node 0 numbers them in that order. Slots of a rank
+/// count up, so the site of each node is known before.
 void MpiCluster::connect(std::size_t nodes) {
-  mpi::Endpoint& endpoint = *home_.endpoint;
+  mpi::Session& session = *home_.session;
   addresses_.emplace_back("mpi:0.0");
   if (is_here(0)) {
     worlds_[0] = std::make_unique<RealWorld>(
-        endpoint.listen({.token = token, .shared_memory = shared_memory_}));
+        session.listen({.token = token, .shared_memory = shared_memory_}));
   }
   meet();
   for (std::size_t node = 1; node < nodes; ++node) {
     addresses_.push_back(fmt::format("mpi:{}.{}", rank_of(node), ++home_.joined[rank_of(node)]));
     if (is_here(node)) {
-      auto transport = endpoint.join({.token = token, .shared_memory = shared_memory_});
+      auto transport = session.join({.token = token, .shared_memory = shared_memory_});
       if (transport->self().value != node || transport->address() != addresses_.back()) {
         throw InternalError(fmt::format("expected node {} at {}, found node {} at {}", node,
                                         addresses_.back(), transport->self().value,
@@ -95,11 +95,11 @@ void MpiCluster::run_node(World& world, const Body& body) {
 }
 
 std::uint32_t MpiCluster::rank_of(std::size_t node) const {
-  return static_cast<std::uint32_t>(node % home_.endpoint->size());
+  return static_cast<std::uint32_t>(node % home_.session->size());
 }
 
 void MpiCluster::meet() {
-  home_.endpoint->barrier(far_away());
+  home_.session->barrier(far_away());
 }
 
 }  // namespace syncopate::contract

@@ -11,18 +11,19 @@
 
 #include "runtime/real_world.hpp"
 #include "tests/contract/contract_cluster.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::contract {
 
-/// What lasts from test to test: MPI starts once in a process.
+/// The state that all tests share: MPI starts once in a process.
 struct MpiHome {
-  std::unique_ptr<mpi::Endpoint> endpoint;
-  std::vector<std::uint32_t> joined;  ///< how many nodes of each rank have joined so far
+  std::unique_ptr<mpi::Session> session;
+  std::vector<std::uint32_t> joined;  ///< number of nodes of each rank that have joined so far
 };
 
-/// Nodes on threads of all ranks, that talk through MPI: node n is on rank n modulo their number. All ranks make
-/// the same clusters in the same order, and meet before bodies begin and when they have ended.
+/// Nodes on threads of all ranks that talk through MPI: node n is on rank n modulo their number.
+/// All ranks make the same clusters in the same order, and synchronize before bodies begin and
+/// after they have ended.
 class MpiCluster : public ContractCluster {
  public:
   MpiCluster(MpiHome& home, bool shared_memory) : home_(home), shared_memory_(shared_memory) {}
@@ -36,7 +37,7 @@ class MpiCluster : public ContractCluster {
   void introduce_all();
   void run_node(World& world, const Body& body);
   std::uint32_t rank_of(std::size_t node) const;
-  bool is_here(std::size_t node) const { return rank_of(node) == home_.endpoint->rank(); }
+  bool is_here(std::size_t node) const { return rank_of(node) == home_.session->rank(); }
   void meet();
 
   MpiHome& home_;
@@ -47,5 +48,8 @@ class MpiCluster : public ContractCluster {
   std::set<NodeId> killed_;
   std::exception_ptr error_;
 };
+
+/// The state of this process, once `main` has started MPI.
+MpiHome& home();
 
 }  // namespace syncopate::contract

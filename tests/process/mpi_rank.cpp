@@ -13,7 +13,7 @@
 
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 #include "transport/steady_time.hpp"
 
 namespace {
@@ -30,16 +30,16 @@ void say(const std::string& line) {
 
 int take_part(const std::string& library, std::uint32_t ranks, bool fails) {
   const char* const modules = std::getenv("SYNCOPATE_MPI_MODULES");
-  const auto endpoint =
+  const auto session =
       mpi::start(library == "mpich" ? mpi::Library::mpich : mpi::Library::open_mpi,
-                 {.expected_size = ranks, .sums = false, .modules = modules ? modules : ""});
-  const auto hub = endpoint->rank() == 0 ? endpoint->listen({.token = "t"}) : nullptr;
-  const auto node = endpoint->join({.token = "t"});
-  endpoint->barrier(steady_now() + std::chrono::minutes(1));
-  say(fmt::format("rank {} of {} is {}", endpoint->rank(), endpoint->size(), ::getpid()));
-  if (fails && endpoint->rank() == endpoint->size() - 1) {
+                 {.expected_size = ranks, .allreduce = false, .modules = modules ? modules : ""});
+  const auto hub = session->rank() == 0 ? session->listen({.token = "t"}) : nullptr;
+  const auto node = session->join({.token = "t"});
+  session->barrier(steady_now() + std::chrono::minutes(1));
+  say(fmt::format("rank {} of {} is {}", session->rank(), session->size(), ::getpid()));
+  if (fails && session->rank() == session->size() - 1) {
     cli::print_error("the data is gone");
-    endpoint->abort(cli::exit_status::failure);
+    session->abort(cli::exit_status::failure);
   }
   node->receive(coordinator_node, Tag{100}, steady_now() + std::chrono::minutes(5));
   return cli::exit_status::success;

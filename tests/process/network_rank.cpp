@@ -18,9 +18,9 @@
 #include "base/errors.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
-#include "collective/allgather.hpp"
 #include "collective/allreduce.hpp"
-#include "transport/shared_values.hpp"
+#include "collective/basic_collectives.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace {
 
@@ -67,7 +67,7 @@ double timed_sum(Allreduce& allreduce, World& world, Group& group, std::span<flo
   }
   barrier(group);
   const TimePoint begun = world.now();
-  allreduce.sum(values);
+  allreduce.reduce(values);
   const double seconds = std::chrono::duration<double>(world.now() - begun).count();
   const std::uint32_t all_ranks = group.size() * (group.size() + 1) / 2;
   for (std::size_t place = 0; place < values.size(); ++place) {

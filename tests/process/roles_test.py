@@ -62,7 +62,7 @@ class Roles(JobTest):
         first = self.join("worker", address, "--index", "0")
         first.wait_for_line("worker 0 joins")
         taken = self.join("worker", address, "--index", "0", "--quiet")
-        self.assert_refused_on_both_sides(job, taken, f"its place is taken by pid {first.process.pid}")
+        self.assert_refused_on_both_sides(job, taken, f"its slot is taken by pid {first.process.pid}")
         none_such = self.join("worker", address, "--index", "2", "--quiet")
         self.assert_refused_on_both_sides(job, none_such, "this job has room for 2 workers")
         server = self.join("server", address, "--quiet")

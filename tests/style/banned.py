@@ -119,7 +119,7 @@ def habits(path, text):
     if path.suffix == ".hpp":
         for match in re.finditer(r"\busing\s+namespace\b", text):
             yield match.start(), "no `using namespace` in a header"
-        if "#pragma once" not in text:
+        if "#pragma once" not in text and not path.name.endswith("-inl.hpp"):
             yield 0, "a header begins with #pragma once"
 
 

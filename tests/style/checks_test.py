@@ -17,6 +17,7 @@ import layers
 import lengths
 import links
 import scheme_names
+import vocabulary
 
 
 class Checks(unittest.TestCase):
@@ -44,6 +45,14 @@ class Checks(unittest.TestCase):
         self.write(path, code)
         self.assertEqual(self.found(banned.check), [], code)
         (self.root / path).unlink()
+
+
+class Vocabulary(Checks):
+    def test_replaced_words(self):
+        self.write("src/a.hpp", "// Where workers meet.\nstruct Meeting {};\nint network_card; // a network card\n")
+        self.write("docs/a.md", "fine\nIt adds up what is so many.\n[old](decisions/0004-cards-open-every-meeting.md)\n")
+        self.write("docs/decisions/0004-cards-open-every-meeting.md", "cards\n")
+        self.assertEqual(self.found(vocabulary.check), ["docs/a.md:2", "docs/a.md:2", "src/a.hpp:2", "src/a.hpp:1"])
 
 
 class SchemeNames(Checks):
@@ -89,13 +98,20 @@ class Layers(Checks):
     def test_a_low_folder_that_includes_a_higher_one(self):
         self.write("src/train/loop.hpp", "")
         self.write("src/base/ids.hpp", '#pragma once\n#include "train/loop.hpp"\n')
-        self.write("src/train/loop.cpp", '#include "base/ids.hpp"\n')
+        self.write("src/train/loop.cpp", '#include "train/loop.hpp"\n#include "base/ids.hpp"\n')
         self.assertEqual(self.found(layers.check), ["src/base/ids.hpp:2"])
 
+    def test_a_source_that_does_not_include_its_own_header_first(self):
+        self.write("src/base/ids.hpp", "#pragma once\n")
+        self.write("src/base/ids.cpp", '#include <string>\n\n#include "base/ids.hpp"\n')
+        self.write("src/base/time.hpp", "#pragma once\n")
+        self.write("src/base/time.cpp", '#include "base/time.hpp"\n\n#include <string>\n')
+        self.assertEqual(self.found(layers.check), ["src/base/ids.cpp:1"])
+
     def test_production_code_that_sees_the_simulator(self):
-        self.write("sim/network.hpp", "")
+        self.write("sim/sim_network.hpp", "")
         for folder in ("src/membership", "torch", "cli", "cli/view", "src/job/roles", "tests/sim"):
-            self.write(f"{folder}/x.cpp", '#include "sim/network.hpp"\n')
+            self.write(f"{folder}/x.cpp", '#include "sim/sim_network.hpp"\n')
         self.assertEqual(
             self.found(layers.check), ["cli/view/x.cpp:1", "cli/x.cpp:1", "src/membership/x.cpp:1", "torch/x.cpp:1"]
         )
@@ -168,6 +184,7 @@ class Banned(Checks):
     def test_headers(self):
         self.assert_banned("src/base/x.hpp", "int f();")
         self.assert_banned("src/base/x.hpp", "using namespace std;  // line 1\n#pragma once\n")
+        self.assert_fine("src/kernels/x-inl.hpp", "int f();")  # Highway includes it once a target
         self.assert_fine("src/base/x.cpp", "using namespace std::chrono_literals;")
 
     def test_marks(self):
@@ -179,6 +196,16 @@ class Banned(Checks):
 
 
 class Lengths(Checks):
+    def test_lines_of_code_that_are_too_long(self):
+        self.write("src/base/x.cpp", "// " + "\u00b7" * 97 + "\n// " + "x" * 98 + "\n")
+        self.assertEqual(self.found(lengths.check), ["src/base/x.cpp:2"])
+
+    def test_two_headers_of_one_name(self):
+        self.write("cli/report.hpp", "#pragma once\n")
+        self.write("src/train/report.hpp", "#pragma once\n")
+        self.write("tests/unit/report.hpp", "#pragma once\n")
+        self.assertEqual(self.found(lengths.check), ["src/train/report.hpp:1"])
+
     def test_a_long_function(self):
         long_body = "  f();\n" * lengths.LONGEST_FUNCTION
         self.write("src/x.cpp", "namespace n {\nstruct S {\n  template <class T>\n  void g() {\n" + long_body + "  }\n};\n}\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A folder includes only folders below it, and each outside library has one home.
+"""A folder includes only folders below it, each outside library has one home, and headers stand alone.
 
 The order is that of the architecture page: what stands low knows nothing of what stands on it.
 """
@@ -13,7 +13,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
        "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
 
 # Folders that stand side by side: none of them includes another.
-BESIDE_EACH_OTHER = [{"collective", "server", "membership"}, {"collective", "server", "pacer"}]
+BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the
 # composer of worlds may see the simulator: other code cannot know which world it runs in.
@@ -106,9 +106,24 @@ def outside_include(path, name):
     return None
 
 
+def own_header_first(root, path, text):
+    """Complaint about a source that does not include its own header before all others, or None.
+
+    A header is then compiled with nothing before it, so it includes what it needs. Headers without a
+    source are compiled by themselves (CMakeLists.txt).
+    """
+    header = path.with_suffix(".hpp")
+    first = _INCLUDE.search(text)
+    if path.suffix == ".cpp" and (root / header).is_file() and (not first or not header.as_posix().endswith(first[2])):
+        return f'include "{header.as_posix().removeprefix("src/")}" first'
+    return None
+
+
 def check(root):
     for path in source.files(root, source.CPP):
         text = source.read(root, path)
+        if complaint := own_header_first(root, path, text):
+            yield f"{path}:1: {complaint}"
         for match in _INCLUDE.finditer(text):
             quote, name = match.groups()
             complaint = own_include(root, path, name) if quote == '"' else outside_include(path, name)

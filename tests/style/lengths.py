@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Files and functions that a reader can hold in the head."""
+"""Files, functions and lines that a reader can hold in the head, and one header a name."""
 import ast
+import collections
 import re
 
 import source
 
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 70
+LONGEST_LINE = 100
 REASON = re.compile(r"(?://|#) Length: \w+")
 
 # Braces that open no function: of namespaces and types, and of initialisers.
@@ -37,10 +39,30 @@ def python_functions(text):
             yield node.lineno, node.end_lineno - node.lineno + 1
 
 
+def long_lines(path, text):
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > LONGEST_LINE:
+            yield f"{path}:{number}: {len(line)} columns; {LONGEST_LINE} is the most"
+
+
+def headers_of_one_name(root):
+    """An include, and a reader, know a header by the last part of its path."""
+    homes = collections.defaultdict(list)
+    for path in source.files(root, {".hpp"}):
+        if path.parts[0] not in ("tests", "bench", "include"):
+            homes[path.name].append(path)
+    for paths in homes.values():
+        for path in paths[1:]:
+            yield f"{path}:1: {paths[0]} has the same name; give it a telling one"
+
+
 def check(root):
+    yield from headers_of_one_name(root)
     for path in source.files(root, source.CPP | {".py"}):
         text = source.read(root, path)
         lines = text.count("\n")
+        if path.suffix in source.CPP:
+            yield from long_lines(path, text)
         if lines > LONGEST_FILE and not REASON.search(text):
             yield f"{path}:1: {lines} lines; split it, or say why in a comment `Length: ...`"
         for first, length in (functions if path.suffix in source.CPP else python_functions)(text):

@@ -19,7 +19,7 @@ struct SimulatedGroup {
   bool shared_memory = false;
 };
 
-/// Runs `body` on every rank of a simulated group, and returns what each made, by rank.
+/// Runs `body` on every rank of a simulated group, and returns their results, by rank.
 template <class Result>
 std::vector<Result> on_every_rank(const SimulatedGroup& group,
                                   const std::function<Result(Group&)>& body) {

@@ -13,16 +13,16 @@ using sim::SimulatedJob;
 /// A folder of this test that does not exist yet.
 std::filesystem::path fresh_folder(const std::string& name);
 
-/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200 for
-/// the test.
+/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200
+/// for the test.
 const Dataset& small_dataset();
 
 /// A job of three workers in batches of 16 for 4 epochs, learning rate 0.05, for `toy_job`. Its run
 /// folder is `folder`.
 TrainConfig toy_config(const std::filesystem::path& folder);
 
-/// Such a job of logistic regression with momentum `config.momentum`. What the configuration leaves
-/// open is resolved, and the run folder is made, unless resumed.
+/// Such a job of logistic regression with momentum `config.momentum`. Resolves open options
+/// of the configuration, and makes the run folder unless resumed.
 SimulatedJob toy_job(const TrainConfig& config, bool resume = false,
                      const sim::NetworkProfile& network = {});
 

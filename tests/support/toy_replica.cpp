@@ -55,12 +55,12 @@ PassResult ToyReplica::backward(const Batch& batch, GradientSink* sink) {
   report_forward_done();
   const PassResult result = pass_over(batch, grads_);
   if (sink != nullptr) {
-    tell(*sink);
+    report(*sink);
   }
   return result;
 }
 
-void ToyReplica::tell(GradientSink& sink) const {
+void ToyReplica::report(GradientSink& sink) const {
   const std::size_t piece = grads_.size() / 3 + 1;
   for (std::size_t end = grads_.size(); end > 0;) {
     const std::size_t begin = end - std::min(end, piece);

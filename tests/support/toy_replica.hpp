@@ -8,11 +8,11 @@
 
 namespace syncopate {
 
-/// Replicas small enough to check by hand, for tests and simulations without a tensor library. Their
-/// optimizer is SGD with momentum: v = m v + g, w −= rate · v.
+/// Replicas small enough to check by hand, for tests and simulations without a tensor library.
+/// Their optimizer is SGD with momentum: v = m v + g, w −= rate · v.
 ///
-/// Each keeps one buffer, `feature_mean`: the running mean of the features it has seen, as BatchNorm
-/// keeps one, with momentum 0.1.
+/// Each keeps one buffer, `feature_mean`: the running mean of the features it has seen, as
+/// BatchNorm keeps one, with momentum 0.1.
 class ToyReplica : public Replica {
  public:
   struct Options {
@@ -26,8 +26,8 @@ class ToyReplica : public Replica {
   void store(Part /*part*/) override {}
 
   using Replica::backward;
-  bool tells_gradients() const override { return true; }
-  /// Tells of pieces of a third or so, last first, as layers would be.
+  bool reports_gradients() const override { return true; }
+  /// Reports its gradient in three pieces, last first, as layers do.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   void recompute_statistics(const std::function<bool(Batch& into)>& next) override;
@@ -56,7 +56,7 @@ class ToyReplica : public Replica {
 
  private:
   PassResult pass_over(const Batch& batch, std::span<float> grads) const;
-  void tell(GradientSink& sink) const;
+  void report(GradientSink& sink) const;
   void move_feature_mean(std::span<const float> features, float share);
 
   Options options_;

@@ -71,7 +71,7 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
 
 std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
                                             int steps, Part part,
-                                            std::optional<BucketSums::Options> buckets = {}) {
+                                            std::optional<BucketReducer::Options> buckets = {}) {
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
     const auto replica = fresh_replica(network);

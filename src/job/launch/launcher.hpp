@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/launch/environment.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
 

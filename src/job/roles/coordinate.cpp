@@ -10,6 +10,7 @@
 #include "cli/exit_status.hpp"
 #include "job/roles/outside.hpp"
 #include "membership/coordinator.hpp"
+#include "pacer/pacer_control.hpp"
 #include "report/recorder.hpp"
 #include "runtime/real_world.hpp"
 
@@ -44,10 +45,11 @@ class Residents {
 };
 
 void run_job(const Job& job, const CoordinateOptions& options, World& world, Recorder& recorder) {
-  Coordinator coordinator(world, recorder,
-                          {.membership = membership_of(job, options),
-                           .pacing = job.plan().pacing(job.rounds_done()),
-                           .description = job.description()});
+  Coordinator coordinator(
+      world, recorder,
+      {.membership = membership_of(job, options),
+       .pacing = make_pacer_service(world, recorder, job.plan().pacing(job.rounds_done())),
+       .description = job.description()});
   coordinator.run();
   recorder.finish();
 }

@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "job/roles/processes.hpp"
-#include "transport/tcp/address.hpp"
+#include "transport/tcp/sockets.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -47,9 +47,8 @@ int coordinate_here(const CoordinatorCommand& wanted) {
         "`syncopate train`");
   }
   Listener listener = listen_at(wanted.address);
-  const Hub hub{.address = listener.address,
-                .token = wanted.token,
-                .shared_memory = wanted.job.config.transport != TransportKind::tcp};
+  const Hub hub{
+      .address = listener.address, .token = wanted.token, .transport = wanted.job.config.transport};
   RunClaim claim(wanted.job);
   const TrainCommand& command = claim.command();
   const Job job(command.config, checkpoint_of(command));

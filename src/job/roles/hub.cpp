@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "cli/exit_status.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -19,22 +19,21 @@ int loudly(const std::exception& error) {
   return status_of(error);
 }
 
+/// Processes that no launcher of MPI has started try shared memory first.
+std::string_view transport_of(TransportKind kind) {
+  return name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind);
+}
+
 }  // namespace
 
 std::unique_ptr<Transport> open_hub(const Hub& hub, int listener) {
-  if (hub.endpoint != nullptr) {
-    return hub.endpoint->listen({.token = hub.token, .shared_memory = hub.shared_memory});
-  }
-  return TcpTransport::listen(
-      {.token = hub.token, .descriptor = listener, .shared_memory = hub.shared_memory});
+  return listen_over(transport_of(hub.transport),
+                     {.token = hub.token, .descriptor = listener, .session = hub.session});
 }
 
 std::unique_ptr<Transport> join_hub(const Hub& hub) {
-  if (hub.endpoint != nullptr) {
-    return hub.endpoint->join({.token = hub.token, .shared_memory = hub.shared_memory});
-  }
-  return TcpTransport::join(
-      {.hub = hub.address, .token = hub.token, .shared_memory = hub.shared_memory});
+  return join_over(transport_of(hub.transport),
+                   {.token = hub.token, .coordinator = hub.address, .session = hub.session});
 }
 
 int run_member(const Hub& hub, Candidate& candidate) {

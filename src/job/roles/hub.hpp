@@ -5,7 +5,8 @@
 #include <string>
 
 #include "job/roles/members.hpp"
-#include "transport/mpi/endpoint.hpp"
+#include "job/spec/config.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
 
@@ -13,8 +14,8 @@ namespace syncopate::cli {
 struct Hub {
   std::string address;  ///< of a socket; without one, ranks of MPI find rank 0
   std::string token;
-  bool shared_memory = true;  ///< between nodes of one host
-  mpi::Endpoint* endpoint = nullptr;
+  TransportKind transport = TransportKind::shm;
+  mpi::Session* session = nullptr;
 };
 
 /// The transport of node 0. `listener`: a listening socket to own, of a hub that has an address.

@@ -12,7 +12,7 @@
 #include "job/roles/members.hpp"
 #include "job/spec/config_file.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/tcp/tcp_transport.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -21,21 +21,23 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// After which a user is told that nobody is there yet.
 constexpr Milliseconds soon{1000};
+/// Does without shared memory where the coordinator does.
+constexpr std::string_view first_choice = "shm";
 
 /// Waits for the coordinator for as long as the user allows, and says so once.
 std::unique_ptr<Transport> reach_coordinator(const JoinCommand& command) {
   const auto limit = std::chrono::ceil<Milliseconds>(command.gather_limit);
-  TcpTransport::JoinOptions options{.hub = command.hub, .token = command.token, .timeout = limit};
+  TransportOptions options{.token = command.token, .coordinator = command.hub, .timeout = limit};
   if (limit > soon) {
     options.timeout = soon;
     try {
-      return TcpTransport::join(options);
+      return join_over(first_choice, options);
     } catch (const TimedOut&) {
       log::info("waiting for the coordinator at {}", command.hub);
       options.timeout = limit - soon;
     }
   }
-  return TcpTransport::join(options);
+  return join_over(first_choice, options);
 }
 
 wire::Enquire enquiry_of(const JoinCommand& command) {

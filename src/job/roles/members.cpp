@@ -74,7 +74,7 @@ class Server final : public Candidate {
                 .layout = layout_,
                 .train_samples = job_.dataset().train.samples(),
                 .resume_from = job_.resume_from(),
-                .hands = hands_at_hand()});
+                .hands = default_thread_count()});
   }
 
   const Job& job_;

@@ -7,7 +7,7 @@
 #include "base/errors.hpp"
 #include "cli/exit_status.hpp"
 #include "job/roles/train_launched.hpp"
-#include "scheme/aggregate_option.hpp"
+#include "scheme/scheme_options.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
@@ -27,7 +27,7 @@ std::vector<std::unique_ptr<Candidate>> members_of(const Job& job) {
 
 }  // namespace
 
-int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Endpoint&)>& body) {
+int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::Session&)>& body) {
   const Part part = part_of(command.launch->rank, command.config.servers);
   return run_as_mpi_rank(*command.launch,
                          part.role == Role::worker &&
@@ -36,17 +36,17 @@ int run_as_mpi_rank(const TrainCommand& command, const std::function<int(mpi::En
 }
 
 int run_as_mpi_rank(const Launch& launch, bool sums,
-                    const std::function<int(mpi::Endpoint&)>& body) {
-  const auto endpoint =
-      mpi::start(launch.mpi.value(),
-                 {.expected_size = launch.size, .sums = sums, .modules = chosen_mpi_modules()});
+                    const std::function<int(mpi::Session&)>& body) {
+  const auto session = mpi::start(
+      launch.mpi.value(),
+      {.expected_size = launch.size, .allreduce = sums, .modules = chosen_mpi_modules()});
   int status = exit_status::success;
   try {
-    status = body(*endpoint);
-    endpoint->barrier(steady_now() + farewell);
+    status = body(*session);
+    session->barrier(steady_now() + farewell);
   } catch (const std::exception& error) {
     print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
-    endpoint->abort(status_of(error));
+    session->abort(status_of(error));
   }
   return status;
 }
@@ -54,15 +54,18 @@ int run_as_mpi_rank(const Launch& launch, bool sums,
 Child leading_rank(const Job& job, const TrainCommand& command, Descriptor events) {
   const int descriptor = events.get();
   Child child{.name = "rank 0", .body = [&job, &command, descriptor] {
-                return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
+                return run_as_mpi_rank(command, [&](mpi::Session& session) {
                   const Launch& launch = *command.launch;
                   return coordinate(
                       job, {.events = descriptor,
-                            .hub = {.address = {}, .token = {}, .endpoint = &endpoint},
+                            .hub = {.address = {},
+                                    .token = {},
+                                    .transport = TransportKind::mpi,
+                                    .session = &session},
                             .gather_limit = command.gather_limit,
                             .by_hand = true,
                             .note = fmt::format("{} ranks of {}, started by {}", launch.size,
-                                                endpoint.library(), launch.launcher),
+                                                session.library(), launch.launcher),
                             .residents = [&job] { return members_of(job); }});
                 });
               }};

@@ -24,7 +24,7 @@ std::vector<Child> processes_of(const Job& job, Descriptor events, Duration gath
   Listener listener = listen_on_loopback();
   const Hub hub{.address = listener.address,
                 .token = unguessable_token(),
-                .shared_memory = job.config().transport != TransportKind::tcp};
+                .transport = job.config().transport};
   processes.push_back(coordinator_process(
       job, std::move(listener), std::move(events),
       {.hub = hub, .gather_limit = gather_limit, .residents = servers_within(job)}));

@@ -79,7 +79,7 @@ int lead(const TrainCommand& wanted) {
   Listener listener = listen_on_loopback();
   const Hub hub{.address = listener.address,
                 .token = unguessable_token(),
-                .shared_memory = command.config.transport != TransportKind::tcp};
+                .transport = command.config.transport};
   Rendezvous rendezvous(command.launch->job);
   rendezvous.publish({.address = hub.address, .token = hub.token});
   return run_claimed(claim, {.children = processes_of(job, command, std::move(listener), hub,
@@ -113,8 +113,11 @@ int follow(const TrainCommand& command) {
   JoinCommand join = joining(command);
   if (command.config.transport == TransportKind::mpi) {
     log::set_up("", join.verbosity);
-    return run_as_mpi_rank(command, [&](mpi::Endpoint& endpoint) {
-      return join_job_over(join_hub({.address = {}, .token = {}, .endpoint = &endpoint}), join);
+    return run_as_mpi_rank(command, [&](mpi::Session& session) {
+      return join_job_over(
+          join_hub(
+              {.address = {}, .token = {}, .transport = TransportKind::mpi, .session = &session}),
+          join);
     });
   }
   const Rendezvous::Place place = Rendezvous(command.launch->job).await(command.gather_limit);

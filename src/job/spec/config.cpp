@@ -6,8 +6,8 @@
 
 #include "base/errors.hpp"
 #include "config/text.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "codec/compression.hpp"
+#include "codec/codec.hpp"
 #include "config/option_values.hpp"
 #include "data/split.hpp"
 #include "job/spec/networks.hpp"
@@ -42,12 +42,19 @@ constexpr auto names_of(Init) {
 }
 
 /// The transport of messages between nodes.
-enum class TransportKind { automatic, shm, tcp, mpi };
+enum class TransportKind {
+  automatic,
+#define TRANSPORT(name) name,
+#include "transport/transports.inc"
+#undef TRANSPORT
+};
 constexpr auto names_of(TransportKind) {
-  return std::to_array<Named<TransportKind>>({{"auto", TransportKind::automatic},
-                                              {"shm", TransportKind::shm},
-                                              {"tcp", TransportKind::tcp},
-                                              {"mpi", TransportKind::mpi}});
+  return std::to_array<Named<TransportKind>>({
+      {"auto", TransportKind::automatic},
+#define TRANSPORT(name) {#name, TransportKind::name},
+#include "transport/transports.inc"
+#undef TRANSPORT
+  });
 }
 
 /// Where the shards of a parameter server run.

@@ -12,8 +12,8 @@
 #include "data/dataset.hpp"
 #include "job/spec/config.hpp"
 #include "job/spec/worker_devices.hpp"
-#include "scheme/aggregate_option.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_options.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {

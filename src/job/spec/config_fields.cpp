@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "codec/compression.hpp"
+#include "codec/codec.hpp"
 #include "config/option_groups.hpp"
 #include "data/dataset.hpp"
 #include "job/spec/worker_devices.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 
@@ -248,6 +249,13 @@ std::vector<Field> schedule_and_start_fields() {
                             .help = "seed of all random choices"})};
 }
 
+std::string_view help_of_compress() {
+  static const std::string help =
+      fmt::format("compression of gradients and deltas in messages, with error feedback; {}",
+                  compression_help());
+  return help;
+}
+
 std::vector<Field> synchronization_fields() {
   return {
       field(&Config::transport,
@@ -257,14 +265,12 @@ std::vector<Field> synchronization_fields() {
              .help =
                  "shm: shared memory on one host, sockets between hosts; tcp: sockets only; mpi: "
                  "shared memory on one host, MPI between hosts; auto: mpi under mpirun, else shm"}),
-      field(&Config::compress,
-            {.name = "compress",
-             .group = option_group::compression,
-             .value = "topk:RATIO",
-             .help = "compression of gradients and deltas in messages, with error feedback; topk: "
-                     "send only the largest values, a share of RATIO in (0, 1]",
-             .choices = compression_names,
-             .also = is_topk}),
+      field(&Config::compress, {.name = "compress",
+                                .group = option_group::compression,
+                                .value = parametrised_compressions(),
+                                .help = help_of_compress(),
+                                .choices = compression_names,
+                                .also = is_parametrised_compression}),
       field(&Config::compress_remote,
             {.name = "compress-remote",
              .group = option_group::compression,

@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "config/toml_table.hpp"
 #include "job/spec/config_fields.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {

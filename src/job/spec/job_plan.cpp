@@ -10,7 +10,7 @@
 #include "base/errors.hpp"
 #include "base/version.hpp"
 #include "scheme/balance.hpp"
-#include "scheme/registry.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 
@@ -186,7 +186,7 @@ bool JobPlan::workers_regroup() const {
 
 ConsistencyOptions JobPlan::consistency() const {
   return server_keeps_model() ? server_policy_of(config_).consistency
-                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::sums};
+                              : ConsistencyOptions{.kind = ConsistencyOptions::Kind::reduce};
 }
 
 RuleSpec JobPlan::server_rule() const {

@@ -14,7 +14,7 @@
 #include "optim/schedule.hpp"
 #include "optim/update_rule.hpp"
 #include "pacer/pacer.hpp"
-#include "scheme/push_weight.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "server/consistency.hpp"
 
 namespace syncopate {

@@ -15,7 +15,7 @@ namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 
-/// What a kept message weighs; its header counts, so that empty messages weigh something.
+/// Bytes that a kept message counts for; its header counts, so that an empty message counts, too.
 std::size_t weight(const Message& message) {
   return wire::frame_header_bytes + message.payload.size();
 }
@@ -33,7 +33,7 @@ TimedOut timed_out(const Waiter& waiter) {
                               waiter.tag.value));
 }
 
-/// Copies a message that came before its receive was ready for it.
+/// Copies a message that arrived before its receive was ready for it.
 std::exception_ptr fill(Waiter& waiter, const Message& message) {
   const std::span<std::byte> into = *waiter.buffer;
   if (message.payload.size() != into.size()) {
@@ -45,7 +45,7 @@ std::exception_ptr fill(Waiter& waiter, const Message& message) {
 
 }  // namespace
 
-/// A receive in a lent buffer.
+/// A receive into a borrowed buffer.
 class Receiving final : public Transfer {
  public:
   Receiving(Mailbox& mailbox, std::shared_ptr<Waiter> waiter)
@@ -61,8 +61,11 @@ class Receiving final : public Transfer {
   std::shared_ptr<Waiter> waiter_;
 };
 
-Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help)
-    : unclaimed_limit_(unclaimed_limit), resume_(std::move(resume)), help_(std::move(help)) {}
+Mailbox::Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
+                 ProgressFunction progress)
+    : unclaimed_limit_(unclaimed_limit),
+      resume_(std::move(resume)),
+      progress_(std::move(progress)) {}
 
 std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span<std::byte> into) {
   auto waiter = std::make_shared<Waiter>();
@@ -121,13 +124,13 @@ void Mailbox::await(Waiter& waiter, TimePoint deadline) {
 
 /// False at the deadline.
 bool Mailbox::wait_for_release(Waiter& waiter, Lock& lock, TimePoint deadline) {
-  if (help_ && !waiter.is_released()) {
+  if (progress_ && !waiter.is_released()) {
     lock.unlock();
     const auto released = [&] {
       const Lock looking(mutex_);
       return waiter.is_released();
     };
-    help_(released, deadline);
+    progress_(released, deadline);
     lock.lock();
   }
   return waiter.changed.wait_until(lock, to_steady(deadline), [&] { return waiter.is_released(); });
@@ -305,7 +308,7 @@ void Mailbox::finish(Waiter& waiter, const std::exception_ptr& error) {
   waiter.error = error;
   waiter.state = Waiter::State::done;
   waiter.changed.notify_all();
-  // Last: the line may be the only owner.
+  // Last: the list may be the only owner.
   waiters_.remove_if([&](const auto& other) { return other.get() == &waiter; });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,65 +15,95 @@
 #include <string>
 #include <vector>
 
-#include "transport/mail/help.hpp"
-#include "transport/mail/waiter.hpp"
+#include "base/time.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate::mail {
 
-/// A message of which the header has come and the payload is coming. Used by the engine alone.
+/// A progress function: the waiting thread runs the engine until `done` returns true, until the
+/// engine has run long enough, or until the deadline.
+using ProgressFunction = std::function<void(const std::function<bool()>& done, TimePoint deadline)>;
+
+/// A receive under way. The receiving thread owns it and, while its message arrives, the arrival.
+/// Guarded by the mutex of its mailbox.
+struct Waiter {
+  enum class State {
+    waiting,   ///< in line
+    arriving,  ///< a message is being read into `buffer`
+    done,      ///< `error`, or the message is there
+  };
+
+  std::optional<NodeId> from;  ///< empty: from any node
+  Tag tag;
+  std::optional<std::span<std::byte>> buffer;  ///< the caller's; empty: fills `message`
+  Message message{};
+  State state = State::waiting;
+  bool borrowed = false;  ///< the engine is writing into `buffer` at this moment
+  std::exception_ptr error{};
+  std::condition_variable changed{};
+
+  bool could_take(NodeId sender, Tag under) const {
+    return tag == under && (!from || *from == sender);
+  }
+  /// Whether the buffer is the caller's again.
+  bool is_released() const { return state == State::done && !borrowed; }
+};
+
+/// A message of which the header has arrived and the payload is arriving. Only the engine uses it.
 struct Arrival {
   NodeId from;
   Tag tag;
   std::size_t bytes = 0;
   std::size_t have = 0;
-  std::shared_ptr<Waiter> waiter{};  ///< whose buffer the payload goes to; none: to `payload`
+  std::shared_ptr<Waiter> waiter{};  ///< its buffer takes the payload; null: `payload` does
   std::vector<std::byte> payload{};
   bool discarded = false;  ///< the payload is thrown away
 
   std::size_t missing() const { return bytes - have; }
 };
 
-/// Where what arrives meets those who wait for it.
+/// Matches messages that arrive with receives.
 ///
 /// Receives are served in the order in which they were begun, messages in the order in which they
-/// arrived. A message goes straight into a lent buffer if that receive was first in line when the
-/// header came; otherwise into memory, and to its receiver when it is complete.
+/// arrived. A message goes straight into the buffer of a receive that was first in line when the
+/// header came; otherwise into memory of its own, and to its receiver when it is complete.
 ///
-/// Threads: `receive`, `start_receive` and `cancel` from any; the rest from the engine's, one at a time.
-/// Invariant: no message is kept while a receive waits that it could serve.
+/// Threads:   `receive`, `start_receive` and `cancel` any; the rest the engine, one at a time.
+/// Invariant: the mailbox keeps no message that a waiting receive could take.
 class Mailbox {
  public:
-  /// `resume` is called, from any thread, when a peer that `may_read` held back may go on; `help`, where the engine
-  /// can be helped, by each thread that is about to wait.
-  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume, Help help = {});
+  /// The mailbox calls `resume`, from any thread, when a peer that `may_read` held back may go on.
+  /// A thread that is about to wait calls `progress`, where the engine has such a function.
+  Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
+          ProgressFunction progress = {});
 
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into);
   Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
 
-  /// Ends all receives, now and later, with `why`, and drops what had arrived and what will arrive.
+  /// Ends all receives, now and later, with `why`, and drops all messages, now and later.
   void cancel(const std::exception_ptr& why);
 
-  /// Finds the place for a message whose header has come.
+  /// Finds the buffer for a message whose header has arrived.
   Arrival begin(NodeId from, Tag tag, std::size_t bytes);
-  /// The rest of an arrival's place, which the engine may write to until `give_back`. Empty where
-  /// the payload is to be thrown away.
+  /// The rest of an arrival's buffer, which the engine may write to until `give_back`. Empty where
+  /// the payload is discarded.
   std::span<std::byte> borrow(Arrival& arrival);
-  /// Ends `borrow`: `bytes` more have come. The last of them hands the message over.
+  /// Ends `borrow`: `bytes` more have arrived. The last ones complete the receive.
   void give_back(Arrival& arrival, std::size_t bytes);
 
-  /// Whether anybody wants the rest of an arrival, whose place may be lent meanwhile.
+  /// Whether a receive wants the rest of an arrival. The engine may have borrowed its buffer.
   bool is_wanted(const Arrival& arrival) const;
 
-  /// Whether more should be read from `from`; if not, `resume` is called once when that changes.
+  /// Whether the engine should read more from `from`; if not, the mailbox calls `resume` once when
+  /// that changes.
   bool may_read(NodeId from);
 
-  /// No more will come from `from`; a message that had not come whole is forgotten.
+  /// No more will arrive from `from`; a message that had not arrived whole is dropped.
   void lose(NodeId from, const std::exception_ptr& why);
 
  private:
   struct Peer {
-    std::size_t unclaimed = 0;  ///< bytes of complete messages that nobody has taken
+    std::size_t unclaimed = 0;  ///< bytes of complete messages that no receive has taken
     bool paused = false;
     std::exception_ptr lost;
   };
@@ -92,7 +123,7 @@ class Mailbox {
 
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
-  const Help help_;
+  const ProgressFunction progress_;
 
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began

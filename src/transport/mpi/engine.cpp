@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -16,10 +15,10 @@
 namespace syncopate::mpi {
 namespace {
 
-/// Packets that can come before they are looked at.
-constexpr std::size_t ring_places = 32;
+/// Packets that can arrive between two polls.
+constexpr std::size_t ring_slots = 32;
 constexpr std::uint32_t packet_tag = 0;
-/// For what is still under way when all ranks have come to their end.
+/// Time for transfers that are still under way when all ranks have ended.
 constexpr Duration farewell = std::chrono::seconds(2);
 
 }  // namespace
@@ -39,7 +38,7 @@ Engine::Engine(const std::function<std::unique_ptr<Calls>()>& make) {
 
 Engine::~Engine() {
   stopping_ = true;
-  bell_.ring();
+  wakeup_.notify();
   thread_.join();
 }
 
@@ -47,7 +46,7 @@ void Engine::run(const std::function<std::unique_ptr<Calls>()>& make, std::promi
   pthread_setname_np(pthread_self(), "mpi");
   try {
     calls_ = make();
-    await_packets();
+    post_receives();
   } catch (...) {
     started.set_exception(std::current_exception());
     return;
@@ -57,24 +56,24 @@ void Engine::run(const std::function<std::unique_ptr<Calls>()>& make, std::promi
   try {
     end();
   } catch (const std::exception& error) {
-    log::warn("MPI does not end well: {}", error.what());
+    log::warn("MPI_Finalize failed: {}", error.what());
   }
 }
 
 void Engine::loop() {
-  Pace pace(bell_, alone_);
+  PollBackoff backoff(wakeup_, has_core_);
   while (!stopping_) {
-    if (look() || bell_.has_rung()) {
-      pace.restart();
+    if (poll_once() || wakeup_.take()) {
+      backoff.restart();
     } else {
-      pace.pause();
+      backoff.pause();
     }
   }
 }
 
-bool Engine::look() {
-  turn_.lock_last();
-  const Lock turn(turn_, std::adopt_lock);
+bool Engine::poll_once() {
+  lock_.lock_after_others();
+  const Lock lock(lock_, std::adopt_lock);
   try {
     return failed_ == nullptr && poll();
   } catch (const std::exception& error) {
@@ -86,33 +85,33 @@ bool Engine::look() {
 
 void Engine::fail(const std::exception_ptr& why) {
   failed_ = why;
-  for (const auto& [slot, party] : parties_) {
-    party->fail(why);
+  for (const auto& [slot, endpoint] : endpoints_) {
+    endpoint->fail(why);
   }
 }
 
-/// What was posted still leaves; receives of packets are withdrawn.
+/// Posted sends still leave; receives of packets are cancelled.
 void Engine::end() {
-  const Lock turn(turn_);
+  const Lock lock(lock_);
   const TimePoint patience = steady_now() + farewell;
   while (!operations_.empty() && steady_now() < patience) {
     test_operations();
   }
-  for (Place& place : ring_) {
-    calls_->cancel(place.request);
-    while (!calls_->test(place.request)) {
+  for (Slot& slot : ring_) {
+    calls_->cancel(slot.request);
+    while (!calls_->test(slot.request)) {
     }
   }
   calls_->finalize();
 }
 
 void Engine::await(Calls::Request request, TimePoint deadline, const std::function<void()>& check) {
-  Bell quiet;
-  Pace pace(quiet, alone_);
+  WakeupEvent quiet;
+  PollBackoff backoff(quiet, has_core_);
   while (true) {
-    turn_.lock_last();
+    lock_.lock_after_others();
     {
-      const Lock turn(turn_, std::adopt_lock);
+      const Lock lock(lock_, std::adopt_lock);
       if (calls_->test(request)) {
         return;
       }
@@ -123,36 +122,37 @@ void Engine::await(Calls::Request request, TimePoint deadline, const std::functi
         std::rethrow_exception(failed_);
       }
       if (poll()) {
-        pace.restart();
+        backoff.restart();
       }
     }
     if (steady_now() >= deadline) {
       throw TimedOut("not all ranks came before the deadline");
     }
-    pace.pause();
+    backoff.pause();
   }
 }
 
-std::uint16_t Engine::add(Party& party, bool is_hub) {
-  if (is_hub && (calls_->rank() != hub.rank || parties_.contains(hub.slot))) {
+std::uint16_t Engine::add(LocalEndpoint& endpoint, bool is_coordinator) {
+  if (is_coordinator &&
+      (calls_->rank() != coordinator_site.rank || endpoints_.contains(coordinator_site.slot))) {
     throw InternalError("node 0 of a job is on rank 0, one at a time");
   }
   if (failed_) {
     std::rethrow_exception(failed_);
   }
-  const std::uint16_t slot = is_hub ? hub.slot : ++slots_;
-  parties_[slot] = &party;
-  if (is_hub) {
-    hub_was_here_ = true;
-    for (const Stranger& stranger : std::exchange(early_, {})) {
-      party.arrived(stranger.from, stranger.head, stranger.payload);
+  const std::uint16_t slot = is_coordinator ? coordinator_site.slot : ++slots_;
+  endpoints_[slot] = &endpoint;
+  if (is_coordinator) {
+    coordinator_was_here_ = true;
+    for (const UnmatchedSender& sender : std::exchange(early_, {})) {
+      endpoint.arrived(sender.from, sender.head, sender.payload);
     }
   }
   return slot;
 }
 
 void Engine::remove(std::uint16_t slot) {
-  parties_.erase(slot);
+  endpoints_.erase(slot);
 }
 
 std::uint32_t Engine::next_transfer() {
@@ -162,9 +162,7 @@ std::uint32_t Engine::next_transfer() {
 
 void Engine::send(const Site& to, const PacketHead& head, std::span<const std::byte> payload) {
   Operation operation;
-  operation.owned.resize(sizeof head + payload.size());
-  std::memcpy(operation.owned.data(), &head, sizeof head);
-  std::copy(payload.begin(), payload.end(), operation.owned.begin() + sizeof head);
+  operation.owned = encode(head, payload);
   operation.request = calls_->send(Calls::Channel::packets, to.rank, packet_tag, operation.owned);
   if (!calls_->test(operation.request)) {
     keep(std::move(operation));
@@ -196,64 +194,64 @@ bool Engine::poll() {
     moved = true;
   }
   moved |= test_operations();
-  for (const auto& [slot, party] : parties_) {
-    moved |= party->work();
+  for (const auto& [slot, endpoint] : endpoints_) {
+    moved |= endpoint->work();
   }
   return moved;
 }
 
-void Engine::await_packets() {
-  ring_.resize(ring_places);
-  for (std::size_t place = 0; place < ring_places; ++place) {
-    ring_[place].bytes.resize(packet_limit);
-    post_receive(place);
+void Engine::post_receives() {
+  ring_.resize(ring_slots);
+  for (std::size_t slot = 0; slot < ring_slots; ++slot) {
+    ring_[slot].bytes.resize(packet_limit);
+    post_receive(slot);
   }
 }
 
-void Engine::post_receive(std::size_t place) {
-  ring_[place].request =
-      calls_->receive(Calls::Channel::packets, std::nullopt, packet_tag, ring_[place].bytes);
+void Engine::post_receive(std::size_t slot) {
+  ring_[slot].request =
+      calls_->receive(Calls::Channel::packets, std::nullopt, packet_tag, ring_[slot].bytes);
 }
 
 bool Engine::take_packet() {
-  Place& place = ring_[next_];
-  const auto done = calls_->test(place.request);
+  Slot& slot = ring_[next_];
+  const auto done = calls_->test(slot.request);
   if (!done) {
     return false;
   }
-  PacketHead head;
-  if (done->bytes < sizeof head) {
+  if (done->bytes < packet_head_bytes) {
     throw ProtocolError(
         fmt::format("expected a packet, found {} bytes from rank {}", done->bytes, done->from));
   }
-  std::memcpy(&head, place.bytes.data(), sizeof head);
-  deliver({done->from, head.from_slot}, head,
-          std::span(place.bytes).first(done->bytes).subspan(sizeof head));
+  const auto packet = std::span<const std::byte>(slot.bytes).first(done->bytes);
+  const PacketHead head = decode_packet_head(packet);
+  deliver({done->from, head.from_slot}, head, packet.subspan(packet_head_bytes));
   post_receive(next_);
   next_ = (next_ + 1) % ring_.size();
   return true;
 }
 
 void Engine::deliver(const Site& from, const PacketHead& head, std::span<const std::byte> payload) {
-  const auto found = parties_.find(head.to_slot);
-  if (found != parties_.end()) {
+  const auto found = endpoints_.find(head.to_slot);
+  if (found != endpoints_.end()) {
     found->second->arrived(from, head, payload);
   } else {
-    answer_for_nobody(from, head, payload);
+    answer_for_absent(from, head, payload);
   }
 }
 
-/// For a node that is not here yet, or no more.
-void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
+/// Answers a packet to a node that is not here yet, or has gone.
+void Engine::answer_for_absent(const Site& from, const PacketHead& head,
                                std::span<const std::byte> payload) {
   PacketHead answer{.from_slot = head.to_slot, .to_slot = head.from_slot};
   if (head.kind == PacketKind::hello) {
-    if (head.to_slot == hub.slot && calls_->rank() == hub.rank && !hub_was_here_) {
+    if (head.to_slot == coordinator_site.slot && calls_->rank() == coordinator_site.rank &&
+        !coordinator_was_here_) {
       early_.push_back({from, head, {payload.begin(), payload.end()}});
       return;
     }
     wire::Refused refused;
-    refused.set_reason("nobody is there any more");
+    refused.set_reason("the node has gone");
     answer.kind = PacketKind::refused;
     send(from, answer, wire::encode_frame(refused));
   } else if (head.kind == PacketKind::welcome) {
@@ -264,7 +262,7 @@ void Engine::answer_for_nobody(const Site& from, const PacketHead& head,
 
 bool Engine::test_operations() {
   bool moved = false;
-  // What is done may begin more, at the end; the rest keeps its order, in which pieces were begun.
+  // An operation that ends may begin others, which go to the end; pieces keep their order.
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const OperationHandle operation = operations_[i];
     if (const auto done = calls_->test(operation->request)) {

@@ -18,40 +18,40 @@
 
 #include "base/time.hpp"
 #include "transport/mpi/calls.hpp"
-#include "transport/mpi/pace.hpp"
 #include "transport/mpi/packet.hpp"
-#include "transport/mpi/turn.hpp"
+#include "transport/mpi/poll_backoff.hpp"
 
 namespace syncopate::mpi {
 
-/// A transfer of MPI's, until it is done.
+/// A transfer of MPI, until it is done.
 struct Operation {
   Calls::Request request;
-  std::vector<std::byte> owned{};  ///< what it reads, unless that is lent
+  std::vector<std::byte> owned{};  ///< the bytes that it reads, unless they are borrowed
   std::function<void(const Calls::Done&)> done;
 };
 using OperationHandle = std::shared_ptr<Operation>;
 
-/// A node of this process, as the engine knows it. Called with the turn.
-class Party {
+/// A node of this process, as the engine sees it. The engine calls it with the engine lock.
+class LocalEndpoint {
  public:
-  virtual ~Party() = default;
+  virtual ~LocalEndpoint() = default;
   virtual void arrived(const Site& from, const PacketHead& head,
                        std::span<const std::byte> payload) = 0;
-  /// Does what can be done now; whether that was anything.
+  /// Makes progress; true where anything moved.
   virtual bool work() = 0;
-  /// Nothing can be sent or received any more.
+  /// The engine can neither send nor receive any more.
   virtual void fail(const std::exception_ptr& why) = 0;
 };
 
-/// The one place of a process that calls MPI, for all of its nodes.
+/// Calls MPI for all nodes of a process.
 ///
-/// Threads: whoever has the turn may call; MPI hears one thread at a time, and never a call that blocks. The engine's
-///          own thread, which starts and ends MPI, looks after everything that nobody waits for in a loop of his
-///          own. Nobody sleeps with the turn but in `changed`.
+/// Threads: a thread calls MPI with the engine lock, one at a time, and only calls that do not
+///          block. The engine's own thread starts and ends MPI, and polls for every operation on
+///          which no thread waits in a loop of its own. A thread sleeps with the engine lock only
+///          in `changed`.
 class Engine {
  public:
-  using Lock = std::unique_lock<Turn>;
+  using Lock = std::unique_lock<EngineLock>;
 
   /// Errors: what `make` throws.
   explicit Engine(const std::function<std::unique_ptr<Calls>()>& make);
@@ -60,23 +60,23 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Lock take_turn() { return Lock(turn_); }
+  Lock acquire_lock() { return Lock(lock_); }
   Calls& calls() { return *calls_; }
-  /// Told where something that was waited for has come, to be waited for with the turn.
+  /// Notified when something has changed for a waiting thread. To wait on with the engine lock.
   std::condition_variable_any& changed() { return changed_; }
 
-  /// Looks soon. Any thread, under any lock.
-  void nudge() { bell_.ring(); }
-  /// More ranks share this host than it has cores.
-  void be_crowded() { alone_ = false; }
+  /// Makes the engine's thread poll soon. Any thread, under any lock.
+  void wake() { wakeup_.notify(); }
+  /// The ranks of this host are more than its cores.
+  void share_cores() { has_core_ = false; }
 
-  /// Blocks, without the turn, until a collective operation is done; `check` throws where that is in vain.
-  /// Errors: TimedOut, and the operation goes on.
+  /// Blocks, without the engine lock, until a collective operation is done. `check` throws where
+  /// the operation cannot end. Errors: TimedOut, and the operation goes on.
   void await(Calls::Request request, TimePoint deadline, const std::function<void()>& check = {});
 
-  // With the turn.
+  // With the engine lock.
   bool has_failed() const { return failed_ != nullptr; }
-  std::uint16_t add(Party& party, bool is_hub);
+  std::uint16_t add(LocalEndpoint& endpoint, bool is_coordinator);
   void remove(std::uint16_t slot);
   void send(const Site& to, const PacketHead& head, std::span<const std::byte> payload = {});
   OperationHandle send_piece(std::uint32_t to, std::uint32_t transfer,
@@ -89,7 +89,7 @@ class Engine {
   std::uint32_t next_transfer();
 
  private:
-  struct Stranger {
+  struct UnmatchedSender {
     Site from;
     PacketHead head;
     std::vector<std::byte> payload;
@@ -98,38 +98,38 @@ class Engine {
   void run(const std::function<std::unique_ptr<Calls>()>& make, std::promise<void> started);
   void loop();
   void end();
-  bool look();
+  bool poll_once();
   bool poll();
   bool take_packet();
   void deliver(const Site& from, const PacketHead& head, std::span<const std::byte> payload);
-  void answer_for_nobody(const Site& from, const PacketHead& head,
+  void answer_for_absent(const Site& from, const PacketHead& head,
                          std::span<const std::byte> payload);
-  void await_packets();
-  void post_receive(std::size_t place);
+  void post_receives();
+  void post_receive(std::size_t slot);
   bool test_operations();
   OperationHandle keep(Operation operation);
   void fail(const std::exception_ptr& why);
 
-  Turn turn_;
+  EngineLock lock_;
   std::condition_variable_any changed_;
-  Bell bell_;
+  WakeupEvent wakeup_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> alone_ = true;
+  std::atomic<bool> has_core_ = true;  ///< every rank of the host has a core
 
-  // With the turn.
+  // With the engine lock.
   std::unique_ptr<Calls> calls_;
-  std::map<std::uint16_t, Party*> parties_;
-  std::uint16_t slots_ = 0;  ///< the greatest that was given away
-  bool hub_was_here_ = false;
-  std::vector<Stranger> early_;  ///< who says hello to a hub that is not here yet
+  std::map<std::uint16_t, LocalEndpoint*> endpoints_;
+  std::uint16_t slots_ = 0;  ///< the greatest in use so far
+  bool coordinator_was_here_ = false;
+  std::vector<UnmatchedSender> early_;  ///< hellos that came before node 0 was here
   std::uint32_t transfers_ = 0;
   std::vector<OperationHandle> operations_;
-  /// Packets are awaited in a ring, since those of one sender come in the order of the receives.
-  struct Place {
+  /// Receives of packets are posted in a ring: the packets of one sender fill them in order.
+  struct Slot {
     Calls::Request request;
     std::vector<std::byte> bytes;
   };
-  std::vector<Place> ring_;
+  std::vector<Slot> ring_;
   std::size_t next_ = 0;
   std::exception_ptr failed_;
 

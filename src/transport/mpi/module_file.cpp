@@ -41,7 +41,7 @@ fs::path expect(const ModuleFile& module, const std::string& chosen) {
   if (!found) {
     throw ConfigError(
         fmt::format("expected the module for {}, {}, in {}, found none: install {} (Debian's name) "
-                    "and build Syncopate anew",
+                    "and build Syncopate again",
                     module.library, module.name, folders(chosen).back().string(), module.package));
   }
   return *found;

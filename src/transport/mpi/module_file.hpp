@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "transport/mpi/endpoint.hpp"
+#include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::mpi {
 
-/// The file with the calls of one library, apart from all that calls them: who only asks whether it is there loads
-/// nothing else.
+/// The file of the module for one library. These functions are apart from the engine, so that a
+/// program that only asks for the file links nothing else.
 struct ModuleFile {
   const char* name;
   const char* library;  ///< "Open MPI"
@@ -18,10 +18,11 @@ struct ModuleFile {
 
 ModuleFile module_file(Library library);
 
-/// Where it is: in the folder that is `chosen`, or, where none is, beside the program or where it was installed.
+/// Finds the file in the folder `chosen`; where that is empty, beside the program or where the
+/// program was installed.
 std::optional<std::filesystem::path> find(const ModuleFile& module, const std::string& chosen);
 
-/// The same. Errors: ConfigError, which says what to install.
+/// The same. Errors: ConfigError, which names the package to install.
 std::filesystem::path expect(const ModuleFile& module, const std::string& chosen);
 
 }  // namespace syncopate::mpi

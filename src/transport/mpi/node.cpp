@@ -6,290 +6,219 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/log.hpp"
-#include "transport/mpi/sums.hpp"
-#include "transport/native_allreduce.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::mpi {
 namespace {
 
-/// Bytes that a peer may have sent and nobody has taken.
+/// Bytes that a peer may have sent and no receive has taken.
 constexpr std::size_t unclaimed_limit = std::size_t{1} << 28;
-/// What a peer that lives needs by far to say goodbye.
+/// Far longer than a live peer needs to say goodbye.
 constexpr Duration farewell = std::chrono::seconds(5);
 
-std::unique_ptr<shm::HostMemory> make_memory(shm::HostMemory::Check check) {
-  try {
-    return std::make_unique<shm::HostMemory>(std::move(check));
-  } catch (const DataError& error) {
-    log::warn("{}; nodes of this host share no memory", error.what());
-    return nullptr;
-  }
-}
+/// MPI counts in int.
+constexpr std::size_t most_values = std::size_t{1} << 30;
 
 }  // namespace
 
-/// A send from a lent buffer.
+void MpiAllreduce::run(std::span<float> values, TimePoint deadline,
+                       const std::function<void()>& check) {
+  Calls::Request all_are_here;
+  {
+    const auto lock = engine_.acquire_lock();
+    if (!all_are_here_) {
+      all_are_here_ = engine_.calls().barrier(Calls::Ranks::reducing);
+    }
+    all_are_here = *all_are_here_;
+  }
+  engine_.await(all_are_here, deadline, check);
+  all_are_here_.reset();
+  while (!values.empty()) {
+    const auto part = values.first(std::min(values.size(), most_values));
+    engine_.calls().allreduce(part);
+    values = values.subspan(part.size());
+  }
+}
+
+/// A send from a borrowed buffer.
 class Sending final : public Transfer {
  public:
-  Sending(Node& node, NodeId to, Letter letter)
-      : node_(node), to_(to), loan_(letter.loan = std::make_shared<Loan>()) {
-    const auto turn = node.engine_.take_turn();
-    node.find(to).sender().hand_over(std::move(letter));
+  Sending(Node& node, NodeId to, QueuedMessage message)
+      : node_(node), to_(to), handle_(message.handle = std::make_shared<SendHandle>()) {
+    const auto lock = node.engine_.acquire_lock();
+    node.peers_.find(to).sender().enqueue(std::move(message));
   }
-  ~Sending() override { node_.await_loan(*loan_, no_deadline); }
+  ~Sending() override { node_.await_handle(*handle_, no_deadline); }
   Sending(const Sending&) = delete;
   Sending& operator=(const Sending&) = delete;
 
   void wait(TimePoint deadline) override {
-    if (!node_.await_loan(*loan_, deadline)) {
-      const auto turn = node_.engine_.take_turn();
-      node_.find(to_).lose("a send to it timed out, which cut the stream");
+    if (!node_.await_handle(*handle_, deadline)) {
+      const auto lock = node_.engine_.acquire_lock();
+      node_.peers_.find(to_).lose("a send to it timed out, which cut the stream");
       throw TimedOut(
           fmt::format("node {} did not take a message before the deadline; the stream to it is cut",
                       to_.value));
     }
-    if (loan_->error) {
-      std::rethrow_exception(loan_->error);
+    if (handle_->error) {
+      std::rethrow_exception(handle_->error);
     }
   }
 
  private:
   Node& node_;
   const NodeId to_;
-  const std::shared_ptr<Loan> loan_;
+  const std::shared_ptr<SendHandle> handle_;
 };
 
-/// The process's sums, for one node.
-class Node::OwnSums final : public NativeAllreduce {
+/// The process's allreduce, for one node.
+class Node::NodeAllreduce final : public NativeAllreduce {
  public:
-  OwnSums(Node& node, Sums& sums) : node_(node), sums_(sums) {}
-  std::uint32_t size() const override { return sums_.size(); }
-  void sum(std::span<float> values, TimePoint deadline) override {
-    sums_.sum(values, deadline, [this] { node_.check(); });
+  NodeAllreduce(Node& node, MpiAllreduce& allreduce) : node_(node), allreduce_(allreduce) {}
+  std::uint32_t size() const override { return allreduce_.size(); }
+  void allreduce(std::span<float> values, TimePoint deadline) override {
+    allreduce_.run(values, deadline, [this] { node_.peers_.check(); });
   }
 
  private:
   Node& node_;
-  Sums& sums_;
+  MpiAllreduce& allreduce_;
 };
 
 Node::Node(Engine& engine, Options options)
     : engine_(engine),
-      token_(std::move(options.token)),
-      is_hub_(options.is_hub),
-      mailbox_(unclaimed_limit, [&engine](NodeId) { engine.nudge(); }),
-      memory_(options.shares_memory ? make_memory([this](NodeId peer) { check(peer); }) : nullptr),
-      sums_(options.sums != nullptr ? std::make_unique<OwnSums>(*this, *options.sums) : nullptr) {
-  const auto turn = engine_.take_turn();
-  site_.rank = engine_.calls().rank();
-  if (is_hub_) {
-    be_ready();
-  }
-  site_.slot = engine_.add(*this, is_hub_);
-}
+      mailbox_(unclaimed_limit, [&engine](NodeId) { engine.wake(); }),
+      peers_(engine, mailbox_,
+             {.token = std::move(options.token),
+              .shares_memory = options.shares_memory,
+              .is_coordinator = options.is_coordinator}),
+      allreduce_(options.allreduce != nullptr
+                     ? std::make_unique<NodeAllreduce>(*this, *options.allreduce)
+                     : nullptr) {}
 
 Node::~Node() {
   close(steady_now());
   await_release();
-  const auto turn = engine_.take_turn();
-  engine_.remove(site_.slot);
 }
 
 void Node::join(std::chrono::milliseconds timeout) {
-  auto turn = engine_.take_turn();
-  say_hello(add(coordinator_node, hub));
-  engine_.nudge();
-  if (!wait(turn, steady_now() + timeout, [this] { return ready_ || turned_away_ || stopped_; })) {
+  auto lock = engine_.acquire_lock();
+  peers_.ask_to_join();
+  if (!wait(lock, steady_now() + timeout, [this] { return peers_.has_answer(); })) {
     throw TimedOut(fmt::format("node 0 did not answer on rank 0 within {} s",
                                to_seconds(std::chrono::duration_cast<Duration>(timeout))));
   }
-  if (const std::exception_ptr why = turned_away_ ? turned_away_ : stopped_) {
-    std::rethrow_exception(why);
-  }
+  peers_.check_joined();
 }
 
 void Node::introduce(NodeId peer, const std::string& address) {
-  const Site there = parse_site(address);
-  const auto turn = engine_.take_turn();
-  if (stopped_) {
-    std::rethrow_exception(stopped_);
-  }
-  if (peer == self_) {
-    return;
-  }
-  if (const auto known = streams_.find(peer); known != streams_.end()) {
-    if (known->second->there() != there) {
-      throw InternalError(fmt::format("node {} is at {}, but was introduced at {}", peer.value,
-                                      to_string(known->second->there()), address));
-    }
-    return;
-  }
-  Stream& added = add(peer, there);
-  if (peer < self_) {
-    say_hello(added);
-    engine_.nudge();
-  }
+  const auto lock = engine_.acquire_lock();
+  peers_.introduce(peer, address);
 }
 
 std::unique_ptr<Transfer> Node::start_send(NodeId to, Tag tag, std::span<const std::byte> payload) {
-  auto sending =
-      std::make_unique<Sending>(*this, to, Letter{.tag = tag, .owned = {}, .payload = payload});
+  auto sending = std::make_unique<Sending>(
+      *this, to, QueuedMessage{.tag = tag, .owned = {}, .payload = payload});
   if (payload.size() > small_limit) {
-    engine_.nudge();
+    engine_.wake();
   }
   return sending;
 }
 
 void Node::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
   const std::span<const std::byte> view = payload;
-  const auto turn = engine_.take_turn();
-  find(to).sender().hand_over({.tag = tag, .owned = std::move(payload), .payload = view});
+  const auto lock = engine_.acquire_lock();
+  peers_.find(to).sender().enqueue({.tag = tag, .owned = std::move(payload), .payload = view});
 }
 
 std::unique_ptr<Transfer> Node::start_receive(NodeId from, Tag tag, std::span<std::byte> into) {
   {
-    const auto turn = engine_.take_turn();
-    find(from);
+    const auto lock = engine_.acquire_lock();
+    peers_.find(from);
   }
   auto receiving = mailbox_.start_receive(from, tag, into);
-  engine_.nudge();
+  engine_.wake();
   return receiving;
 }
 
 Message Node::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
   if (from) {
-    const auto turn = engine_.take_turn();
-    find(*from);
+    const auto lock = engine_.acquire_lock();
+    peers_.find(*from);
   }
-  engine_.nudge();
+  engine_.wake();
   return mailbox_.receive(from, tag, deadline);
 }
 
 void Node::give_up(NodeId peer) {
-  const auto turn = engine_.take_turn();
-  find(peer).lose("this node has given it up");
-  engine_.nudge();
+  const auto lock = engine_.acquire_lock();
+  peers_.find(peer).lose("this node has given it up");
+  engine_.wake();
 }
 
 Traffic Node::traffic() const {
-  const auto turn = engine_.take_turn();
-  Traffic sum;
-  for (const auto& [peer, stream] : streams_) {
+  const auto lock = engine_.acquire_lock();
+  Traffic total;
+  for (const auto& [peer, stream] : peers_.all()) {
     const Traffic part = stream->sender().traffic();
-    sum.bytes_sent += part.bytes_sent;
-    sum.messages_sent += part.messages_sent;
+    total.bytes_sent += part.bytes_sent;
+    total.messages_sent += part.messages_sent;
   }
-  sum.bytes_handed_over = memory_ ? memory_->bytes_handed_over() : 0;
-  return sum;
+  const shm::HostMemory* const memory = peers_.memory();
+  total.bytes_zero_copy = memory != nullptr ? memory->bytes_zero_copy() : 0;
+  return total;
 }
 
 Traffic Node::traffic_to(NodeId peer) const {
-  const auto turn = engine_.take_turn();
-  const auto found = streams_.find(peer);
-  return found == streams_.end() ? Traffic{} : found->second->sender().traffic();
+  const auto lock = engine_.acquire_lock();
+  const Stream* const known = peers_.find_known(peer);
+  return known == nullptr ? Traffic{} : known->sender().traffic();
 }
 
 void Node::cancel(std::exception_ptr why) noexcept {
-  const auto turn = engine_.take_turn();
-  stop(why);
-  for (const auto& [peer, stream] : streams_) {
+  const auto lock = engine_.acquire_lock();
+  peers_.stop(why);
+  for (const auto& [peer, stream] : peers_.all()) {
     if (stream->sender().cancel(why)) {
       stream->lose(why);
     }
   }
-  engine_.nudge();
+  engine_.wake();
 }
 
 void Node::close(TimePoint deadline) noexcept {
-  auto turn = engine_.take_turn();
-  stop(std::make_exception_ptr(Cancelled("this node's transport was closed")));
-  engine_.nudge();
-  const auto all_has_left = [this] {
-    return std::all_of(streams_.begin(), streams_.end(),
-                       [](const auto& entry) { return entry.second->sender().is_empty(); });
-  };
-  wait(turn, deadline, all_has_left);
-  for (const auto& [peer, stream] : streams_) {
+  auto lock = engine_.acquire_lock();
+  peers_.stop(std::make_exception_ptr(Cancelled("this node's transport was closed")));
+  engine_.wake();
+  wait(lock, deadline, [this] { return peers_.all_are(&Stream::has_sent_all); });
+  for (const auto& [peer, stream] : peers_.all()) {
     stream->finish();
   }
-  wait(turn, deadline, [this] { return all(&Stream::has_ended); });
-  for (const auto& [peer, stream] : streams_) {
+  wait(lock, deadline, [this] { return peers_.all_are(&Stream::has_ended); });
+  for (const auto& [peer, stream] : peers_.all()) {
     stream->lose("this node's transport was closed");
   }
-  closed_ = true;
+  peers_.close();
 }
 
-/// MPI writes to and reads from memory of this node until then. A peer that lives says goodbye, by which it is known
-/// what is still to come from it.
+/// Waits until MPI neither writes to nor reads from memory of this node. A live peer says goodbye,
+/// which tells what is still to come from it.
 void Node::await_release() noexcept {
-  auto turn = engine_.take_turn();
-  wait(turn, no_deadline, [this] { return engine_.has_failed() || all(&Stream::is_released); });
-  wait(turn, steady_now() + farewell, [this] { return all(&Stream::has_ended); });
-}
-
-/// Nothing begins any more; what is waited for ends with `why`. What was sent still leaves.
-void Node::stop(const std::exception_ptr& why) {
-  if (!stopped_) {
-    stopped_ = why;
-  }
-  mailbox_.cancel(why);
-  for (const auto& [peer, stream] : streams_) {
-    stream->sender().refuse(why);
-  }
+  auto lock = engine_.acquire_lock();
+  wait(lock, no_deadline,
+       [this] { return engine_.has_failed() || peers_.all_are(&Stream::is_released); });
+  wait(lock, steady_now() + farewell, [this] { return peers_.all_are(&Stream::has_ended); });
 }
 
 /// False at the deadline.
-bool Node::await_loan(Loan& loan, TimePoint deadline) {
-  auto turn = engine_.take_turn();
-  return wait(turn, deadline, [&] { return loan.done; });
+bool Node::await_handle(SendHandle& handle, TimePoint deadline) {
+  auto lock = engine_.acquire_lock();
+  return wait(lock, deadline, [&] { return handle.done; });
 }
 
 template <class Done>
-bool Node::wait(Engine::Lock& turn, TimePoint deadline, const Done& done) const {
-  return engine_.changed().wait_until(turn, to_steady(deadline), done);
-}
-
-bool Node::all(bool (Stream::*is_so)() const) const {
-  return std::all_of(streams_.begin(), streams_.end(),
-                     [&](const auto& entry) { return ((*entry.second).*is_so)(); });
-}
-
-void Node::check() const {
-  if (stopped_) {
-    std::rethrow_exception(stopped_);
-  }
-}
-
-/// Throws where this node is stopped or the peer is lost.
-void Node::check(NodeId peer) const {
-  const auto turn = engine_.take_turn();
-  check();
-  const auto found = streams_.find(peer);
-  if (found != streams_.end() && found->second->lost_by()) {
-    std::rethrow_exception(found->second->lost_by());
-  }
-}
-
-Stream& Node::find(NodeId peer) const {
-  const auto found = streams_.find(peer);
-  if (found == streams_.end()) {
-    throw InternalError(
-        fmt::format("node {} was never introduced and never made contact", peer.value));
-  }
-  return *found->second;
-}
-
-Stream& Node::add(NodeId peer, const Site& there) {
-  Stream& added =
-      *(streams_[peer] = std::make_unique<Stream>(
-            engine_, mailbox_, Stream::Ends{.peer = peer, .here = site_, .there = there}));
-  by_site_[there] = &added;
-  if (stopped_) {
-    added.sender().refuse(stopped_);
-  }
-  return added;
+bool Node::wait(Engine::Lock& lock, TimePoint deadline, const Done& done) const {
+  return engine_.changed().wait_until(lock, to_steady(deadline), done);
 }
 
 }  // namespace syncopate::mpi

@@ -2,37 +2,52 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
-#include "transport/mpi/endpoint.hpp"
 #include "transport/mpi/engine.hpp"
-#include "transport/mpi/stream.hpp"
-#include "transport/native_allreduce.hpp"
-#include "transport/shm/host_memory.hpp"
-#include "wire/handshake.hpp"
+#include "transport/mpi/peer_streams.hpp"
 
 namespace syncopate::mpi {
 
-class Sums;
+/// `MPI_Allreduce` of the ranks that take part.
+///
+/// A rank first waits in a non-blocking barrier until all ranks have come, and can stop waiting. So
+/// the blocking call takes no longer than the allreduce itself, and no core for a late rank. The
+/// waiting thread polls MPI meanwhile, so that no other thread has to wake.
+class MpiAllreduce {
+ public:
+  /// `form_reducing_group` has made the group, of `ranks` ranks.
+  MpiAllreduce(Engine& engine, std::uint32_t ranks) : engine_(engine), ranks_(ranks) {}
 
-/// A node of this process: who its peers are, and how streams to them begin and end.
+  std::uint32_t size() const { return ranks_; }
+  /// As `NativeAllreduce::allreduce`; `check` throws where the others cannot come any more.
+  void run(std::span<float> values, TimePoint deadline, const std::function<void()>& check);
+
+ private:
+  Engine& engine_;
+  const std::uint32_t ranks_;
+  std::optional<Calls::Request> all_are_here_;  ///< the barrier of an allreduce that timed out
+};
+
+/// A node of this process: passes messages between the caller, the mailbox and the streams to its
+/// peers. `PeerStreams` decides who the peers are.
 ///
-/// Of two introduced nodes the one with the greater number says hello.
-///
-/// Threads: state is touched with the engine's turn alone, but the mailbox and the shared memory, which have a mutex
-///          of their own; nobody takes the turn while he holds one of these.
-class Node final : public Transport, private Party {
+/// Threads: any. Every member takes the engine lock, except the mailbox and the shared memory,
+///          which have mutexes of their own; no thread takes the engine lock while it holds one of
+///          these.
+class Node final : public Transport {
  public:
   struct Options {
     std::string token;
     bool shares_memory;
-    bool is_hub;
-    Sums* sums;  ///< null, where this rank takes no part in them
+    bool is_coordinator;
+    MpiAllreduce* allreduce;  ///< null, where this rank takes no part in it
   };
 
   Node(Engine& engine, Options options);
@@ -40,11 +55,11 @@ class Node final : public Transport, private Party {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Gets a number from node 0. Errors: as `Endpoint::join`.
+  /// Gets a number from node 0. Errors: as `Session::join`.
   void join(std::chrono::milliseconds timeout);
 
-  NodeId self() const override { return self_; }
-  std::string address() const override { return to_string(site_); }
+  NodeId self() const override { return peers_.self(); }
+  std::string address() const override { return to_string(peers_.site()); }
   void introduce(NodeId peer, const std::string& address) override;
   std::unique_ptr<Transfer> start_send(NodeId to, Tag tag,
                                        std::span<const std::byte> payload) override;
@@ -56,60 +71,22 @@ class Node final : public Transport, private Party {
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
   Traffic traffic_to(NodeId peer) const override;
-  SharedMemory* shared_memory() override { return memory_.get(); }
-  NativeAllreduce* native_allreduce() override { return sums_.get(); }
+  SharedMemory* shared_memory() override { return peers_.memory(); }
+  NativeAllreduce* native_allreduce() override { return allreduce_.get(); }
 
  private:
   friend class Sending;
-  class OwnSums;
+  class NodeAllreduce;
 
-  // For any thread, in node.cpp.
   void await_release() noexcept;
-  bool await_loan(Loan& loan, TimePoint deadline);
-  void check() const;
-  void check(NodeId peer) const;
-
-  // With the turn, in node.cpp.
-  Stream& find(NodeId peer) const;
-  Stream& add(NodeId peer, const Site& there);
+  bool await_handle(SendHandle& handle, TimePoint deadline);
   template <class Done>
-  bool wait(Engine::Lock& turn, TimePoint deadline, const Done& done) const;
-  bool all(bool (Stream::*is_so)() const) const;
-  void stop(const std::exception_ptr& why);
-
-  // With the turn, in meeting.cpp.
-  void arrived(const Site& from, const PacketHead& head,
-               std::span<const std::byte> payload) override;
-  bool work() override;
-  void fail(const std::exception_ptr& why) override;
-  void say_hello(Stream& stream);
-  void hear_hello(const Site& from, std::span<const std::byte> frame);
-  wire::Welcome judge(const Site& from, const wire::Hello& hello);
-  NodeId number_of(const wire::Hello& hello);
-  void hear_answer(const Site& from, const PacketHead& head, std::span<const std::byte> frame);
-  void be_welcome(Stream& stream, const wire::Welcome& welcome);
-  void be_ready();
-  PacketHead head(PacketKind kind, const Site& to) const;
-  void share_memory(NodeId peer, const wire::SharedSegment& segment);
+  bool wait(Engine::Lock& lock, TimePoint deadline, const Done& done) const;
 
   Engine& engine_;
-  const std::string token_;
-  const bool is_hub_;
-  NodeId self_{0};  ///< constant once the node has joined
   mail::Mailbox mailbox_;
-  /// Null where it is not wanted, or the system has none. Constant once the node has joined.
-  std::unique_ptr<shm::HostMemory> memory_;
-  std::unique_ptr<NativeAllreduce> sums_;
-
-  Site site_;
-  bool ready_ = false;  ///< the node has its number
-  std::exception_ptr turned_away_;
-  std::map<NodeId, std::unique_ptr<Stream>> streams_;
-  std::map<Site, Stream*> by_site_;
-  std::vector<std::pair<Site, std::vector<std::byte>>> early_;  ///< who said hello before
-  std::exception_ptr stopped_;  ///< cancelled or closed: nothing begins any more
-  bool closed_ = false;
-  std::uint32_t newcomers_ = 0;  ///< numbers given away, where this node is the hub
+  PeerStreams peers_;
+  std::unique_ptr<NativeAllreduce> allreduce_;
 };
 
 }  // namespace syncopate::mpi

@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstring>
 #include <string_view>
 
+#include "base/bytes.hpp"
 #include "base/errors.hpp"
 
 namespace syncopate::mpi {
 namespace {
 
 constexpr std::string_view prefix = "mpi:";
+constexpr std::size_t unfinished_bytes = 16;
 
-/// The number at the beginning of `text`, which loses it. False, where there is none.
+/// Takes a number off the beginning of `text`. False, where there is none.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -43,19 +44,53 @@ Site parse_site(const std::string& text) {
   return site;
 }
 
+std::vector<std::byte> encode(const PacketHead& head, std::span<const std::byte> payload) {
+  std::vector<std::byte> bytes(packet_head_bytes + payload.size());
+  ByteWriter(bytes)
+      .put(static_cast<std::uint16_t>(head.kind))
+      .put(head.from_slot)
+      .put(head.to_slot)
+      .put(std::uint16_t{0})
+      .put(head.tag)
+      .put(head.transfer)
+      .put(head.bytes)
+      .put_bytes(payload);
+  return bytes;
+}
+
+PacketHead decode_packet_head(std::span<const std::byte> packet) {
+  ByteReader reader(packet);
+  PacketHead head;
+  head.kind = static_cast<PacketKind>(reader.take<std::uint16_t>());
+  head.from_slot = reader.take<std::uint16_t>();
+  head.to_slot = reader.take<std::uint16_t>();
+  reader.skip(sizeof(std::uint16_t));
+  head.tag = reader.take<std::uint32_t>();
+  head.transfer = reader.take<std::uint32_t>();
+  head.bytes = reader.take<std::uint64_t>();
+  return head;
+}
+
 std::vector<std::byte> encode(const std::vector<Unfinished>& unfinished) {
-  const auto bytes = std::as_bytes(std::span(unfinished));
-  return {bytes.begin(), bytes.end()};
+  std::vector<std::byte> bytes(unfinished.size() * unfinished_bytes);
+  ByteWriter writer(bytes);
+  for (const Unfinished& each : unfinished) {
+    writer.put(each.sent).put(each.transfer).put(std::uint32_t{0});
+  }
+  return bytes;
 }
 
 std::vector<Unfinished> decode_unfinished(std::span<const std::byte> payload) {
-  if (payload.size() % sizeof(Unfinished) != 0) {
+  if (payload.size() % unfinished_bytes != 0) {
     throw ProtocolError(fmt::format("expected a goodbye in entries of {} bytes, found {} bytes",
-                                    sizeof(Unfinished), payload.size()));
+                                    unfinished_bytes, payload.size()));
   }
-  std::vector<Unfinished> unfinished(payload.size() / sizeof(Unfinished));
-  if (!payload.empty()) {
-    std::memcpy(unfinished.data(), payload.data(), payload.size());
+  std::vector<Unfinished> unfinished;
+  ByteReader reader(payload);
+  while (reader.remaining() > 0) {
+    const auto sent = reader.take<std::uint64_t>();
+    unfinished.push_back({.sent = sent, .transfer = reader.take<std::uint32_t>()});
+    reader.skip(sizeof(std::uint32_t));
   }
   return unfinished;
 }

@@ -6,7 +6,7 @@
 namespace syncopate::mpi {
 namespace {
 
-/// How much of a message has left, where it stayed unfinished.
+/// The bytes of an unfinished message that have left; empty for another message.
 std::optional<std::uint64_t> sent_of(const std::vector<Unfinished>& unfinished,
                                      std::uint32_t transfer) {
   const auto found = std::find_if(unfinished.begin(), unfinished.end(),
@@ -41,26 +41,27 @@ void Receiver::take(const Packet& packet) {
     return begin(packet.head);
   }
   mail::Arrival arrival = mailbox_.begin(peer_, Tag{packet.head.tag}, packet.payload.size());
-  const std::span<std::byte> place = mailbox_.borrow(arrival);
-  std::copy_n(packet.payload.begin(), std::min(place.size(), packet.payload.size()), place.begin());
+  const std::span<std::byte> buffer = mailbox_.borrow(arrival);
+  std::copy_n(packet.payload.begin(), std::min(buffer.size(), packet.payload.size()),
+              buffer.begin());
   mailbox_.give_back(arrival, packet.payload.size());
-  taken_ += sizeof(PacketHead) + packet.payload.size();
+  taken_ += packet_head_bytes + packet.payload.size();
   if (taken_ >= small_window / 4) {
-    say(PacketKind::credit, 0, std::exchange(taken_, 0));
+    reply(PacketKind::credit, 0, std::exchange(taken_, 0));
   }
 }
 
 void Receiver::begin(const PacketHead& head) {
   coming_.emplace(Coming{.arrival = mailbox_.begin(peer_, Tag{head.tag}, head.bytes),
                          .transfer = head.transfer});
-  coming_->place = mailbox_.borrow(coming_->arrival);
+  coming_->buffer = mailbox_.borrow(coming_->arrival);
   if (ended_ && sent_of(*ended_, head.transfer)) {
     coming_->abandoned = true;
     line_.clear();
   }
 }
 
-/// Whether the message that is coming has come to its end.
+/// Makes progress with the message that is coming; true once it has ended.
 bool Receiver::go_on() {
   Coming& coming = *coming_;
   const bool wanted = !coming.abandoned && mailbox_.is_wanted(coming.arrival);
@@ -74,7 +75,7 @@ bool Receiver::go_on() {
   Coming ended = std::move(coming);
   coming_.reset();
   if (!complete && !ended.abandoned) {
-    say(PacketKind::drop, ended.transfer, 0);
+    reply(PacketKind::drop, ended.transfer, 0);
   }
   mailbox_.give_back(ended.arrival, ended.received);
   engine_.changed().notify_all();
@@ -87,7 +88,7 @@ void Receiver::ask_for_more(Coming& coming) {
     receive_piece(coming);
   }
   if (coming.granted > before) {
-    say(PacketKind::grant, coming.transfer, coming.granted);
+    reply(PacketKind::grant, coming.transfer, coming.granted);
   }
 }
 
@@ -98,7 +99,7 @@ void Receiver::receive_piece(Coming& coming) {
   coming.pieces.push_back(
       {begin, size,
        engine_.receive_piece(
-           there_.rank, coming.transfer, coming.place.subspan(begin, size),
+           there_.rank, coming.transfer, coming.buffer.subspan(begin, size),
            [this, begin](const Calls::Done& done) { piece_ended(begin, done); })});
 }
 
@@ -146,7 +147,8 @@ void Receiver::withdraw(Coming& coming, std::uint64_t from) {
   }
 }
 
-/// Takes what had left when its receive was withdrawn, so that the peer's memory is its own again.
+/// Receives pieces that had left when their receives were cancelled, so that MPI returns the peer's
+/// buffer.
 void Receiver::drain(const std::vector<Unfinished>& unfinished) {
   for (const Withdrawn& piece : std::exchange(withdrawn_, {})) {
     const auto sent = sent_of(unfinished, piece.transfer);
@@ -158,7 +160,7 @@ void Receiver::drain(const std::vector<Unfinished>& unfinished) {
   }
 }
 
-void Receiver::say(PacketKind kind, std::uint32_t transfer, std::uint64_t bytes) {
+void Receiver::reply(PacketKind kind, std::uint32_t transfer, std::uint64_t bytes) {
   engine_.send(there_, {.kind = kind,
                         .from_slot = here_.slot,
                         .to_slot = there_.slot,

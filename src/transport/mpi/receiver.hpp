@@ -15,11 +15,11 @@ namespace syncopate::mpi {
 
 /// Messages on their way from one peer to the mailbox.
 ///
-/// Packets wait in line until the mailbox may take them. The pieces of a large message go straight to its place; they
-/// are asked for, some ahead, when it is first in line.
+/// Packets wait in line until the mailbox takes them. The pieces of a large message go straight to
+/// its buffer; the receiver asks for them, some ahead, when the message is first in line.
 ///
-/// Thread:    with the turn.
-/// Invariant: what is asked for has a receive that waits for it.
+/// Thread:    with the engine lock.
+/// Invariant: every piece that the receiver asks for has a posted receive.
 class Receiver {
  public:
   Receiver(Engine& engine, mail::Mailbox& mailbox, NodeId peer, Site here, Site there)
@@ -27,17 +27,17 @@ class Receiver {
 
   /// A small message, or the announcement of a large one.
   void arrived(const PacketHead& head, std::span<const std::byte> payload);
-  /// Hands on what may be; whether anything was.
+  /// Passes messages on to the mailbox; true where anything moved.
   bool work();
 
-  /// The peer has said goodbye: of `unfinished` messages no more will come than has been sent.
+  /// The peer has said goodbye: of `unfinished` messages, only the sent bytes will come.
   void end(const std::vector<Unfinished>& unfinished);
-  /// Nothing more is handed on, and buffers are given back as soon as MPI lets go of them.
+  /// Passes nothing more on, and returns buffers as soon as MPI has returned them.
   void abandon();
 
-  /// Whether all that will ever come has been handed on.
+  /// Whether the mailbox has all messages that will ever come.
   bool is_drained() const { return line_.empty() && !coming_; }
-  /// Whether MPI writes to nobody's memory any more.
+  /// Whether MPI writes to no buffer any more.
   bool is_released() const { return !coming_; }
 
  private:
@@ -49,7 +49,7 @@ class Receiver {
   struct Coming {
     mail::Arrival arrival;
     std::uint32_t transfer = 0;
-    std::span<std::byte> place{};
+    std::span<std::byte> buffer{};
     std::uint64_t granted = 0;
     std::uint64_t received = 0;
     bool abandoned = false;
@@ -60,7 +60,7 @@ class Receiver {
     };
     std::deque<Piece> pieces{};  ///< that MPI may write to
   };
-  /// A piece that was asked for and then withdrawn, while the peer may have sent it.
+  /// A piece whose receive was cancelled, while the peer may have sent it.
   struct Withdrawn {
     std::uint32_t transfer;
     std::uint64_t begin;
@@ -75,7 +75,7 @@ class Receiver {
   void piece_ended(std::uint64_t begin, const Calls::Done& done);
   void withdraw(Coming& coming, std::uint64_t from);
   void drain(const std::vector<Unfinished>& unfinished);
-  void say(PacketKind kind, std::uint32_t transfer, std::uint64_t bytes);
+  void reply(PacketKind kind, std::uint32_t transfer, std::uint64_t bytes);
 
   Engine& engine_;
   mail::Mailbox& mailbox_;
@@ -84,7 +84,7 @@ class Receiver {
   const Site there_;
   std::deque<Packet> line_;
   std::optional<Coming> coming_;
-  std::uint64_t taken_ = 0;  ///< bytes of small messages that the peer has not been told of
+  std::uint64_t taken_ = 0;  ///< bytes of small messages not yet credited to the peer
   std::optional<std::vector<Unfinished>> ended_;
   std::vector<Withdrawn> withdrawn_;
 };

@@ -5,52 +5,52 @@
 
 namespace syncopate::mpi {
 
-void Sender::hand_over(Letter letter) {
-  if (refusing_ && !letter.loan) {
+void Sender::enqueue(QueuedMessage message) {
+  if (refusing_ && !message.handle) {
     std::rethrow_exception(refusing_);
   }
   if (const std::exception_ptr obstacle = refusing_ ? refusing_ : broken_) {
-    return settle(letter, obstacle);
+    return settle(message, obstacle);
   }
   ++traffic_.messages_sent;
-  traffic_.bytes_sent += letter.size();
-  letters_.push_back(std::move(letter));
+  traffic_.bytes_sent += message.size();
+  queue_.push_back(std::move(message));
   work();
 }
 
 bool Sender::work() {
   bool moved = false;
-  while (is_open_ && !letters_.empty() && may_leave(letters_.front())) {
-    Letter letter = std::move(letters_.front());
-    letters_.pop_front();
-    leave(std::move(letter));
+  while (is_open_ && !queue_.empty() && may_leave(queue_.front())) {
+    QueuedMessage message = std::move(queue_.front());
+    queue_.pop_front();
+    leave(std::move(message));
     moved = true;
   }
   return moved;
 }
 
-bool Sender::may_leave(const Letter& letter) const {
-  if (letter.payload.size() > small_limit) {
+bool Sender::may_leave(const QueuedMessage& message) const {
+  if (message.payload.size() > small_limit) {
     return announced_.size() < announced_limit;
   }
-  return uncredited_ == 0 || uncredited_ + letter.size() <= small_window;
+  return uncredited_ == 0 || uncredited_ + message.size() <= small_window;
 }
 
-void Sender::leave(Letter letter) {
-  const bool is_small = letter.payload.size() <= small_limit;
+void Sender::leave(QueuedMessage message) {
+  const bool is_small = message.payload.size() <= small_limit;
   PacketHead announcement = head(is_small ? PacketKind::small : PacketKind::large);
-  announcement.tag = letter.tag.value;
-  announcement.bytes = letter.payload.size();
+  announcement.tag = message.tag.value;
+  announcement.bytes = message.payload.size();
   if (is_small) {
-    uncredited_ += letter.size();
-    engine_.send(there_, announcement, letter.payload);
-    settle(letter, nullptr);
+    uncredited_ += message.size();
+    engine_.send(there_, announcement, message.payload);
+    settle(message, nullptr);
     return;
   }
   announcement.transfer = engine_.next_transfer();
   engine_.send(there_, announcement);
   const auto announced = std::make_shared<Announced>();
-  announced->letter = std::move(letter);
+  announced->message = std::move(message);
   announced->transfer = announcement.transfer;
   announced_[announcement.transfer] = announced;
 }
@@ -58,7 +58,7 @@ void Sender::leave(Letter letter) {
 void Sender::granted(std::uint32_t transfer, std::uint64_t upto) {
   const auto found = announced_.find(transfer);
   if (found != announced_.end() && !found->second->broken) {
-    found->second->granted = std::min<std::uint64_t>(upto, found->second->letter.payload.size());
+    found->second->granted = std::min<std::uint64_t>(upto, found->second->message.payload.size());
     send_pieces(found->second);
   }
 }
@@ -67,7 +67,7 @@ void Sender::send_pieces(const std::shared_ptr<Announced>& announced) {
   while (announced->sent < announced->granted) {
     const std::uint64_t size =
         std::min<std::uint64_t>(piece_bytes, announced->granted - announced->sent);
-    const auto piece = announced->letter.payload.subspan(announced->sent, size);
+    const auto piece = announced->message.payload.subspan(announced->sent, size);
     announced->sent += size;
     ++announced->flying;
     engine_.send_piece(there_.rank, announced->transfer, piece,
@@ -79,20 +79,20 @@ void Sender::send_pieces(const std::shared_ptr<Announced>& announced) {
 }
 
 void Sender::finish_if_done(Announced& announced) {
-  const bool is_complete = announced.sent == announced.letter.payload.size();
+  const bool is_complete = announced.sent == announced.message.payload.size();
   if (announced.flying > 0 || (!is_complete && !announced.broken)) {
     return;
   }
-  settle(announced.letter, announced.broken);
+  settle(announced.message, announced.broken);
   announced_.erase(announced.transfer);
 }
 
-/// The peer has all that it asked for.
+/// The peer wants no more of this message.
 void Sender::dropped(std::uint32_t transfer) {
   const auto found = announced_.find(transfer);
   if (found != announced_.end() && !found->second->broken) {
     const auto announced = found->second;
-    announced->sent = announced->letter.payload.size();
+    announced->sent = announced->message.payload.size();
     finish_if_done(*announced);
   }
 }
@@ -109,28 +109,28 @@ void Sender::refuse(const std::exception_ptr& why) {
 
 bool Sender::cancel(const std::exception_ptr& why) {
   refuse(why);
-  for (const Letter& letter : letters_) {
-    if (letter.loan) {
-      settle(letter, why);
+  for (const QueuedMessage& message : queue_) {
+    if (message.handle) {
+      settle(message, why);
     }
   }
-  std::erase_if(letters_, [](const Letter& letter) { return letter.loan != nullptr; });
+  std::erase_if(queue_, [](const QueuedMessage& message) { return message.handle != nullptr; });
   return std::any_of(announced_.begin(), announced_.end(),
-                     [](const auto& entry) { return entry.second->letter.loan != nullptr; });
+                     [](const auto& entry) { return entry.second->message.handle != nullptr; });
 }
 
 void Sender::break_off(const std::exception_ptr& why) {
   if (!broken_) {
     broken_ = why;
   }
-  for (const Letter& letter : std::exchange(letters_, {})) {
-    settle(letter, why);
+  for (const QueuedMessage& message : std::exchange(queue_, {})) {
+    settle(message, why);
   }
   const auto all = announced_;
   for (const auto& [transfer, announced] : all) {
-    // What has left whole may have come whole: a peer that has all it waited for is free to close before MPI
-    // tells this side so.
-    const bool has_left = announced->sent == announced->letter.payload.size();
+    // A message that has left whole may have arrived whole: the peer may close before MPI reports
+    // the end of the send here.
+    const bool has_left = announced->sent == announced->message.payload.size();
     if (!announced->broken && !has_left) {
       announced->broken = why;
       finish_if_done(*announced);
@@ -150,10 +150,10 @@ PacketHead Sender::head(PacketKind kind) const {
   return {.kind = kind, .from_slot = here_.slot, .to_slot = there_.slot};
 }
 
-void Sender::settle(const Letter& letter, const std::exception_ptr& error) {
-  if (letter.loan) {
-    letter.loan->done = true;
-    letter.loan->error = error;
+void Sender::settle(const QueuedMessage& message, const std::exception_ptr& error) {
+  if (message.handle) {
+    message.handle->done = true;
+    message.handle->error = error;
   }
   engine_.changed().notify_all();
 }

@@ -15,81 +15,81 @@
 
 namespace syncopate::mpi {
 
-/// What a send under way is told. Guarded by the turn.
-struct Loan {
-  bool done = false;  ///< the buffer is the caller's again
+/// The outcome of a send under way. Guarded by the engine lock.
+struct SendHandle {
+  bool done = false;  ///< MPI has returned the buffer
   std::exception_ptr error{};
 };
 
-struct Letter {
+struct QueuedMessage {
   Tag tag;
-  std::vector<std::byte> owned;        ///< the payload, where it was posted
-  std::span<const std::byte> payload;  ///< in `owned`, or lent
-  std::shared_ptr<Loan> loan{};        ///< where it is lent
+  std::vector<std::byte> owned;          ///< the payload, where it was posted
+  std::span<const std::byte> payload;    ///< in `owned`, or the caller's
+  std::shared_ptr<SendHandle> handle{};  ///< where it is the caller's
 
-  std::size_t size() const { return sizeof(PacketHead) + payload.size(); }
+  std::size_t size() const { return packet_head_bytes + payload.size(); }
 };
 
 /// Messages on their way to one peer.
 ///
-/// A small one leaves in a packet as long as the peer takes them; a large one is announced, and its pieces leave as
-/// far as the peer has asked for them. So no bytes are with MPI, which would not give them back, that the peer does
-/// not receive soon.
+/// A small one leaves in a packet as long as the peer takes them; a large one is announced, and its
+/// pieces leave as far as the peer has asked for them. So MPI, which does not return a buffer
+/// early, only holds bytes that the peer receives soon.
 ///
-/// Thread:    with the turn.
-/// Invariant: letters leave in order, each announced before the next one leaves.
+/// Thread:    with the engine lock.
+/// Invariant: messages leave in order, each announced before the next one leaves.
 class Sender {
  public:
   Sender(Engine& engine, Site here, Site there) : engine_(engine), here_(here), there_(there) {}
 
-  /// Errors: what it was told to refuse with; letters with a loan are told so instead.
-  void hand_over(Letter letter);
-  /// The peer listens: letters may leave.
+  /// Errors: the reason given to `refuse`; a message with a handle stores it there instead.
+  void enqueue(QueuedMessage message);
+  /// The handshake is complete: messages may leave.
   void open() { is_open_ = true; }
-  /// Lets leave what may; whether anything did.
+  /// Sends the messages that may leave; true where any did.
   bool work();
 
   void granted(std::uint32_t transfer, std::uint64_t upto);
   void dropped(std::uint32_t transfer);
   void credited(std::uint64_t bytes);
 
-  /// Refuses what begins later with `why`. The first reason counts.
+  /// Refuses messages from now on, with `why`. The first reason counts.
   void refuse(const std::exception_ptr& why);
-  /// Refuses, and ends what is lent and has not begun to leave. Whether more is lent, which only the end of the stream
-  /// can end.
+  /// Refuses, and ends sends from borrowed buffers that have not begun to leave. True where others
+  /// have begun to leave, which only the end of the stream ends.
   bool cancel(const std::exception_ptr& why);
-  /// Ends every letter, now and later, with `why`; one of which pieces are with MPI as soon as they have left.
+  /// Ends every message, now and later, with `why`; a message of which MPI holds pieces ends when
+  /// these have left.
   void break_off(const std::exception_ptr& why);
 
-  bool is_empty() const { return letters_.empty() && announced_.empty(); }
+  bool is_empty() const { return queue_.empty() && announced_.empty(); }
   std::vector<Unfinished> unfinished() const;
   PacketHead head(PacketKind kind) const;
   Traffic traffic() const { return traffic_; }
 
  private:
   struct Announced {
-    Letter letter;
+    QueuedMessage message;
     std::uint32_t transfer = 0;
     std::uint64_t granted = 0;
     std::uint64_t sent = 0;
-    std::uint32_t flying = 0;  ///< pieces that are with MPI
+    std::uint32_t flying = 0;  ///< pieces that MPI holds
     std::exception_ptr broken{};
   };
 
-  bool may_leave(const Letter& letter) const;
-  void leave(Letter letter);
+  bool may_leave(const QueuedMessage& message) const;
+  void leave(QueuedMessage message);
   void send_pieces(const std::shared_ptr<Announced>& announced);
   void finish_if_done(Announced& announced);
-  void settle(const Letter& letter, const std::exception_ptr& error);
+  void settle(const QueuedMessage& message, const std::exception_ptr& error);
 
   Engine& engine_;
   const Site here_;
   const Site there_;
   bool is_open_ = false;
-  std::deque<Letter> letters_;  ///< that have not begun to leave
+  std::deque<QueuedMessage> queue_;  ///< that have not begun to leave
   std::map<std::uint32_t, std::shared_ptr<Announced>> announced_;
-  std::size_t uncredited_ =
-      0;  ///< bytes of small messages that the peer has not taken, as far as is known
+  std::size_t uncredited_ = 0;  ///< bytes of small messages that the peer has not credited
   std::exception_ptr broken_;
   std::exception_ptr refusing_;
   Traffic traffic_;

@@ -9,7 +9,7 @@
 namespace syncopate::mpi {
 
 void Stream::open() {
-  in_contact_ = true;
+  open_ = true;
   sender_.open();
   sender_.work();
 }
@@ -25,7 +25,7 @@ void Stream::arrived(const PacketHead& head, std::span<const std::byte> payload)
     case PacketKind::grant: return sender_.granted(head.transfer, head.bytes);
     case PacketKind::drop: return sender_.dropped(head.transfer);
     case PacketKind::credit: return sender_.credited(head.bytes);
-    case PacketKind::goodbye: return hear_goodbye(payload);
+    case PacketKind::goodbye: return receive_goodbye(payload);
     case PacketKind::hello:
     case PacketKind::welcome:
     case PacketKind::refused: break;
@@ -37,7 +37,7 @@ void Stream::arrived(const PacketHead& head, std::span<const std::byte> payload)
 bool Stream::work() {
   bool moved = sender_.work();
   moved |= receiver_.work();
-  if (heard_goodbye_ && !lost_by_ && receiver_.is_drained()) {
+  if (received_goodbye_ && !lost_by_ && receiver_.is_drained()) {
     lose("it closed the connection");
     moved = true;
   }
@@ -45,7 +45,7 @@ bool Stream::work() {
 }
 
 void Stream::finish() {
-  say_goodbye();
+  send_goodbye();
   sender_.break_off(loss("this node's transport was closed"));
 }
 
@@ -58,7 +58,7 @@ void Stream::lose(const std::exception_ptr& why) {
     return;
   }
   lost_by_ = why;
-  say_goodbye();
+  send_goodbye();
   sender_.break_off(why);
   receiver_.abandon();
   mailbox_.lose(ends_.peer, why);
@@ -66,16 +66,16 @@ void Stream::lose(const std::exception_ptr& why) {
   engine_.changed().notify_all();
 }
 
-void Stream::say_goodbye() {
-  if (in_contact_ && !std::exchange(said_goodbye_, true)) {
+void Stream::send_goodbye() {
+  if (open_ && !std::exchange(sent_goodbye_, true)) {
     engine_.send(ends_.there, sender_.head(PacketKind::goodbye), encode(sender_.unfinished()));
   }
 }
 
-/// Its loss shows when all that came before has been taken.
-void Stream::hear_goodbye(std::span<const std::byte> payload) {
-  heard_goodbye_ = true;
-  say_goodbye();
+/// The loss of the peer shows once all earlier messages have been received.
+void Stream::receive_goodbye(std::span<const std::byte> payload) {
+  received_goodbye_ = true;
+  send_goodbye();
   sender_.break_off(loss("it closed the connection"));
   receiver_.end(decode_unfinished(payload));
   engine_.changed().notify_all();

@@ -21,11 +21,11 @@
 namespace syncopate::shm {
 namespace {
 
-/// Before the core is lent to others: a fraction of what it takes to be woken.
+/// Spins this long before it yields the core: a fraction of the time that a wake-up takes.
 constexpr Duration spinning = std::chrono::microseconds(5);
-/// How often it is lent before sleeping: some 100 µs on an idle machine.
+/// Yields this often before it sleeps: some 100 µs on an idle machine.
 constexpr int yields = 200;
-/// How long to sleep before it is asked whether the wait is in vain.
+/// Sleeps this long before it checks whether the wait can still end.
 constexpr Duration glance = std::chrono::milliseconds(20);
 
 std::size_t memory_of_the_host() {
@@ -37,12 +37,12 @@ bool has_come_to(const SharedWord& word, std::uint32_t value) {
   return static_cast<std::int32_t>(word.value.load(std::memory_order_acquire) - value) >= 0;
 }
 
-/// With more nodes than cores, the one that is waited for may wait for this core.
+/// With more nodes than cores, the writer may wait for this core.
 bool come_while_awake(const SharedWord& word, std::uint32_t value, bool alone) {
   if (alone ? spin([&] { return has_come_to(word, value); }, spinning) : has_come_to(word, value)) {
     return true;
   }
-  for (int turn = 0; turn < yields; ++turn) {
+  for (int yield = 0; yield < yields; ++yield) {
     ::sched_yield();
     if (has_come_to(word, value)) {
       return true;
@@ -67,13 +67,44 @@ void sleep_until_changed(SharedWord& word, std::uint32_t seen, Duration limit) {
 
 }  // namespace
 
+std::optional<std::size_t> Arena::take(std::size_t bytes) {
+  const std::size_t needed = whole_pages(bytes);
+  const auto part = std::find_if(free_.begin(), free_.end(),
+                                 [&](const auto& free) { return free.second >= needed; });
+  if (part == free_.end()) {
+    return std::nullopt;
+  }
+  const auto [begin, room] = *part;
+  free_.erase(part);
+  if (room > needed) {
+    free_.emplace(begin + needed, room - needed);
+  }
+  return begin;
+}
+
+void Arena::give_back(std::size_t begin, std::size_t bytes) {
+  auto part = free_.emplace(begin, whole_pages(bytes)).first;
+  if (const auto next = std::next(part);
+      next != free_.end() && part->first + part->second == next->first) {
+    part->second += next->second;
+    free_.erase(next);
+  }
+  if (part != free_.begin()) {
+    const auto previous = std::prev(part);
+    if (previous->first + previous->second == part->first) {
+      previous->second += part->second;
+      free_.erase(part);
+    }
+  }
+}
+
 HostMemory::HostMemory(Check check)
     : check_(std::move(check)), own_(std::make_shared<Own>(memory_of_the_host())) {}
 
 void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
   const std::lock_guard lock(mutex_);
-  lenders_.try_emplace(node, Lender{.address = address, .own = address == this->address()});
-  crowded_ = lenders_.size() > std::thread::hardware_concurrency();
+  peers_.try_emplace(node, Peer{.address = address, .own = address == this->address()});
+  crowded_ = peers_.size() > std::thread::hardware_concurrency();
 }
 
 bool HostMemory::reaches(NodeId peer) {
@@ -82,22 +113,22 @@ bool HostMemory::reaches(NodeId peer) {
 
 std::span<std::byte> HostMemory::memory_of(NodeId node) {
   const std::lock_guard lock(mutex_);
-  const auto found = lenders_.find(node);
-  if (found == lenders_.end()) {
+  const auto found = peers_.find(node);
+  if (found == peers_.end()) {
     return {};
   }
-  Lender& lender = found->second;
-  if (lender.own) {
+  Peer& peer = found->second;
+  if (peer.own) {
     return own_->segment.bytes();
   }
-  if (!std::exchange(lender.tried, true)) {
+  if (!std::exchange(peer.tried, true)) {
     try {
-      lender.segment = Segment::open(lender.address);
+      peer.segment = Segment::open(peer.address);
     } catch (const DataError& error) {
       log::debug("node {}: {}", node.value, error.what());
     }
   }
-  return lender.segment ? lender.segment->bytes() : std::span<std::byte>();
+  return peer.segment ? peer.segment->bytes() : std::span<std::byte>();
 }
 
 std::shared_ptr<std::byte> HostMemory::allocate(std::size_t bytes) {
@@ -113,7 +144,7 @@ std::span<std::byte> HostMemory::allocate_for_good(std::size_t bytes) {
   return own_->segment.bytes().subspan(take(bytes), bytes);
 }
 
-/// Room for `bytes`, with memory behind it.
+/// The offset of a new part of `bytes`, backed by memory.
 std::size_t HostMemory::take(std::size_t bytes) {
   const std::lock_guard lock(own_->mutex);
   const auto begin = own_->arena.take(bytes);
@@ -129,20 +160,20 @@ std::size_t HostMemory::take(std::size_t bytes) {
   return *begin;
 }
 
-std::optional<std::uint64_t> HostMemory::place_of(std::span<const std::byte> bytes) const {
+std::optional<std::uint64_t> HostMemory::offset_of(std::span<const std::byte> bytes) const {
   const std::span<const std::byte> all = own_->segment.bytes();
   const bool inside = bytes.data() >= all.data() && bytes.data() < all.data() + all.size();
   return inside ? std::optional(static_cast<std::uint64_t>(bytes.data() - all.data()))
                 : std::nullopt;
 }
 
-std::span<std::byte> HostMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
+std::span<std::byte> HostMemory::at(NodeId peer, std::uint64_t offset, std::size_t bytes) {
   const std::span<std::byte> all = memory_of(peer);
-  if (place > all.size() || bytes > all.size() - place) {
+  if (offset > all.size() || bytes > all.size() - offset) {
     throw ProtocolError(
-        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, place));
+        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, offset));
   }
-  return all.subspan(place, bytes);
+  return all.subspan(offset, bytes);
 }
 
 void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {
@@ -167,7 +198,7 @@ void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, Time
   }
 }
 
-/// Who is lost may have counted the word up before.
+/// A lost writer may have set the word before.
 void HostMemory::check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const {
   try {
     check_(writer);
@@ -183,6 +214,23 @@ void HostMemory::set(SharedWord& word, std::uint32_t value) {
   if (word.sleepers.load(std::memory_order_seq_cst) != 0) {
     futex(word.value, FUTEX_WAKE, INT_MAX, nullptr);
   }
+}
+
+wire::SharedSegment announce(const SegmentAddress& address) {
+  wire::SharedSegment out;
+  out.set_machine(address.machine);
+  out.set_pid(address.pid);
+  out.set_file(address.descriptor);
+  out.set_secret_begin(address.secret[0]);
+  out.set_secret_end(address.secret[1]);
+  return out;
+}
+
+SegmentAddress read(const wire::SharedSegment& segment) {
+  return {.machine = segment.machine(),
+          .pid = segment.pid(),
+          .descriptor = segment.file(),
+          .secret = {segment.secret_begin(), segment.secret_end()}};
 }
 
 }  // namespace syncopate::shm

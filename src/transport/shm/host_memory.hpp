@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,41 +9,62 @@
 #include <optional>
 
 #include "transport/shared_memory.hpp"
-#include "transport/shm/arena.hpp"
 #include "transport/shm/segment.hpp"
+#include "wire/handshake.pb.h"
 
 namespace syncopate::shm {
 
-/// The shared memory of real processes: a segment a node, from which its allocations come, and those of
-/// the others, mapped when they are first needed.
+/// Allocates parts of a range of memory: first fit, in whole pages. It holds no memory itself.
 ///
-/// Waiting: a short while spinning, if every node can have a core, then with the core lent to others, then asleep until woken; so a
-///          wait that is about to end costs next to nothing, a long one costs nobody a core, and more
-///          nodes than cores get on.
+/// Invariant: free parts that touch each other are one part.
+class Arena {
+ public:
+  static constexpr std::size_t page = 4096;
+
+  explicit Arena(std::size_t bytes) { free_.emplace(0, bytes / page * page); }
+
+  /// The offset of a free part for `bytes`, at least one page; empty where there is none.
+  std::optional<std::size_t> take(std::size_t bytes);
+  void give_back(std::size_t begin, std::size_t bytes);
+
+  static std::size_t whole_pages(std::size_t bytes) {
+    return bytes == 0 ? page : (bytes + page - 1) / page * page;
+  }
+
+ private:
+  std::map<std::size_t, std::size_t> free_;  ///< bytes, by offset
+};
+
+/// The shared memory of real processes. Each node allocates from a segment of its own, and maps the
+/// segments of the others when it first needs them.
+///
+/// Waiting: a thread spins a short while, if every node can have a core, then yields the core, then
+///          sleeps until it is woken. So a short wait costs next to nothing, a long one takes no
+///          core from others, and a host may run more nodes than it has cores.
 class HostMemory final : public SharedMemory {
  public:
-  /// Throws where waiting for a node is in vain: it is lost, or this node was cancelled.
+  /// Throws where a wait for a node cannot end: the node is lost, or this node was cancelled.
   using Check = std::function<void(NodeId)>;
 
   /// Room for as much as the host has memory. Errors: DataError.
   explicit HostMemory(Check check);
 
   SegmentAddress address() const { return own_->segment.address(); }
-  /// Where the memory of a node is, this one among them.
+  /// Records the address of a node's memory; also of this node's own.
   void introduce(NodeId node, const SegmentAddress& address);
 
   bool reaches(NodeId peer) override;
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
   std::span<std::byte> allocate_for_good(std::size_t bytes) override;
-  std::optional<std::uint64_t> place_of(std::span<const std::byte> bytes) const override;
-  std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
+  std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const override;
+  std::span<std::byte> at(NodeId peer, std::uint64_t offset, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
-  void handed_over(std::uint64_t bytes) override { handed_over_ += bytes; }
-  std::uint64_t bytes_handed_over() const { return handed_over_; }
+  void count_zero_copy(std::uint64_t bytes) override { zero_copy_ += bytes; }
+  std::uint64_t bytes_zero_copy() const { return zero_copy_; }
 
  private:
-  /// What allocations hold on to, so that they outlive this.
+  /// Allocations share the ownership of it, so that they outlive this.
   struct Own {
     explicit Own(std::size_t bytes) : segment(Segment::create(bytes)), arena(bytes) {}
 
@@ -50,11 +72,11 @@ class HostMemory final : public SharedMemory {
     std::mutex mutex;
     Arena arena;  ///< guarded by the mutex
   };
-  struct Lender {
+  struct Peer {
     SegmentAddress address;
-    bool own = false;  ///< this node's: found out once, since it takes the system's word
+    bool own = false;  ///< this node's: compared once, since it takes a system call
     bool tried = false;
-    std::optional<Segment> segment{};  ///< mapped, once it could be
+    std::optional<Segment> segment{};  ///< mapped, if the system allowed it
   };
 
   std::span<std::byte> memory_of(NodeId node);
@@ -62,12 +84,17 @@ class HostMemory final : public SharedMemory {
   void check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const;
 
   const Check check_;
-  std::atomic<std::uint64_t> handed_over_ = 0;
+  std::atomic<std::uint64_t> zero_copy_ = 0;
   const std::shared_ptr<Own> own_;
 
   std::mutex mutex_;
-  std::map<NodeId, Lender> lenders_;
+  std::map<NodeId, Peer> peers_;
   std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
+
+/// A segment's address, as a handshake carries it.
+wire::SharedSegment announce(const SegmentAddress& address);
+
+SegmentAddress read(const wire::SharedSegment& segment);
 
 }  // namespace syncopate::shm

@@ -79,7 +79,7 @@ Segment Segment::open(const SegmentAddress& address) {
     ::close(descriptor);
     throw DataError(fmt::format("{} is not a segment of shared memory", name));
   }
-  // Root could map it, but not the other way: then one side would trust a stranger for nothing.
+  // Root could map it, but its peer could not map root's: sharing takes both directions.
   if (found.st_uid != ::geteuid()) {
     ::close(descriptor);
     throw DataError(fmt::format("{} belongs to another user", name));

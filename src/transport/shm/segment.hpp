@@ -8,43 +8,41 @@
 
 namespace syncopate::shm {
 
-/// What a process must know to map the segment of another.
+/// The address of a segment, with which another process maps it.
 struct SegmentAddress {
-  std::string machine;  ///< of the process that made it, as `machine_identity` tells
+  std::string machine;  ///< `machine_identity` of the process that made it
   std::uint32_t pid = 0;
-  std::uint32_t descriptor = 0;  ///< in that process
-  std::array<std::uint64_t, 2>
-      secret{};  ///< at the segment's beginning: a number may be used again
+  std::uint32_t descriptor = 0;           ///< in that process
+  std::array<std::uint64_t, 2> secret{};  ///< at the segment's beginning: the system reuses numbers
 
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
 
 /// Memory that other processes of this host can map, if they run as the same user.
 ///
-/// It is an anonymous file (memfd): it has no name that others could guess or that would be left over,
-/// needs no space on /dev/shm, and vanishes with the last process that holds it, however that ends.
-/// Others open it through the file system of processes, which asks the kernel whether they may.
+/// It is an anonymous file (memfd). It has no name that others could guess or that could be left
+/// over, needs no space on /dev/shm, and vanishes with the last process that holds it. Other
+/// processes open it through /proc, where the kernel checks their rights.
 ///
-/// Pages take memory from their first use on; what is mapped and never used costs nothing.
+/// A page takes memory from its first use on; mapped pages without use cost nothing.
 class Segment {
  public:
-  /// A new one, zero, with room for `bytes`. Errors: DataError, with the system's reason and what it
-  /// was to hold.
+  /// A new one, zero, of `bytes`. Errors: DataError, with the system's reason and the size.
   static Segment create(std::size_t bytes);
-  /// That of another process. Errors: DataError, where it is on another machine, has ended, belongs to
-  /// another user, or is no segment of that secret.
+  /// Maps the segment of another process. Errors: DataError, where the process is on another
+  /// machine, has ended, or belongs to another user, or the segment has another secret.
   static Segment open(const SegmentAddress& address);
 
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
-  /// What follows the secret, aligned to pages.
+  /// The bytes after the secret, aligned to pages.
   std::span<std::byte> bytes() const { return mapped_.subspan(head); }
-  /// Of one that this process made.
+  /// Only of a segment that this process made.
   SegmentAddress address() const;
 
-  /// Makes sure that the memory is there, so that its first use cannot fail. Errors: DataError.
+  /// Allocates the memory, so that its first use cannot fail. Errors: DataError.
   void reserve(std::size_t begin, std::size_t bytes) const;
   /// Gives memory back to the system; it is zero when it is used again.
   void release(std::size_t begin, std::size_t bytes) const noexcept;

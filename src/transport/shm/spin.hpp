@@ -5,8 +5,8 @@
 
 namespace syncopate::shm {
 
-/// Looks again and again, without lending the core to others, until `ready` says so (true) or the time
-/// is over. To be used where that time is less than it takes to be woken.
+/// Polls `ready` without yielding the core. True once `ready` is; false after `limit`. For limits
+/// shorter than a wake-up takes.
 template <class Ready>
 bool spin(const Ready& ready, Duration limit) {
   constexpr int looks_between_clocks = 16;

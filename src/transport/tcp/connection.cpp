@@ -7,7 +7,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Reads in a row, before other streams of the node have their turn.
+/// Reads in a row, before the engine serves other streams of the node.
 constexpr int reads_in_a_row = 8;
 
 }  // namespace
@@ -41,7 +41,7 @@ void Connection::flush() {
       return;
     case Outbox::Progress::blocked:
       if (stream_.has_rings()) {
-        return;  // the bell says when there is room
+        return;  // a wake-up event reports room
       }
       stream_.socket().async_wait(Socket::wait_write, [this](const asio::error_code& error) {
         if (!error) {
@@ -53,7 +53,7 @@ void Connection::flush() {
 }
 
 void Connection::finish_sending() {
-  asio::error_code ignored;  // a stream that broke meanwhile says so where it is read
+  asio::error_code ignored;  // reading reports a stream that broke meanwhile
   stream_.socket().shutdown(Socket::shutdown_send, ignored);
 }
 
@@ -85,13 +85,13 @@ void Connection::await_readable() {
   });
 }
 
-/// A bell says that there is something to read, or room to write.
+/// The socket is readable: with rings, a wake-up event for bytes to read or room to write.
 void Connection::ready() {
   if (lost_) {
     return;
   }
   if (stream_.has_rings()) {
-    stream_.hear_bell();
+    stream_.take_wakeups();
     if (blocked_) {
       flush();
     }
@@ -103,8 +103,8 @@ void Connection::read() {
   if (lost_) {
     return;
   }
-  for (int turn = 0; turn < reads_in_a_row; ++turn) {
-    if (!reader_.is_filling_lent_buffer() && !mailbox_.may_read(options_.peer)) {
+  for (int reads = 0; reads < reads_in_a_row; ++reads) {
+    if (!reader_.is_filling_borrowed_buffer() && !mailbox_.may_read(options_.peer)) {
       return hold_back();
     }
     asio::error_code error;
@@ -124,8 +124,8 @@ void Connection::read() {
   asio::post(stream_.socket().get_executor(), [this] { read(); });
 }
 
-/// True where the stream had as much as there was space for, so that it may have more; a ring that ran
-/// empty says so.
+/// True where the stream filled the space, so that it may have more; a ring reports when it is
+/// empty.
 bool Connection::read_some(asio::error_code& error) {
   const auto space = reader_.space();
   const std::size_t bytes = stream_.read_some(space, reader_.is_in_message(), error);
@@ -133,7 +133,7 @@ bool Connection::read_some(asio::error_code& error) {
   return stream_.has_rings() ? bytes > 0 : bytes == asio::buffer_size(space);
 }
 
-/// To read means to take the bytes of the bell, of which one may have said that there is room to write.
+/// Reading takes the wake-up bytes from the socket, one of which may have reported room to write.
 void Connection::await_more() {
   if (blocked_) {
     flush();
@@ -141,9 +141,9 @@ void Connection::await_more() {
   await_readable();
 }
 
-/// Nothing more is read for now; what is to be written goes on.
+/// Stops reading for now; writing goes on.
 void Connection::hold_back() {
-  if (stream_.has_rings() && !stream_.bell_is_gone()) {
+  if (stream_.has_rings() && !stream_.wakeups_have_ended()) {
     await_more();
   }
 }

@@ -11,10 +11,11 @@
 
 namespace syncopate::tcp {
 
-/// One stream to a peer, past its handshake: moves bytes between it, the peer's outbox and the mailbox.
-/// Of the engine alone.
+/// One stream to a peer, past its handshake: moves bytes between it, the peer's outbox and the
+/// mailbox. Only the engine uses it.
 ///
-/// The end of a stream shows where it is read, so that what the peer had sent is received first.
+/// The connection notices the end of a stream when it reads, so that bytes sent before are received
+/// first.
 class Connection {
  public:
   struct Options {
@@ -30,9 +31,9 @@ class Connection {
   /// Reads on, after `Mailbox::may_read` had held this peer back.
   void resume() { read(); }
   void flush();
-  /// Tells the peer that nothing more will come.
+  /// Tells the peer that this node sends no more.
   void finish_sending();
-  /// Breaks the stream; its end shows once what had arrived is read.
+  /// Breaks the stream; its end shows once the bytes that had arrived are read.
   void cut();
   void lose(const std::string& reason);
 

@@ -11,13 +11,16 @@
 namespace syncopate::tcp {
 namespace {
 
-/// How long who waits looks for itself: far longer than it takes to be woken, and short beside a step of training.
+/// How long a waiting thread runs the event loop before it blocks: far longer than a wake-up takes,
+/// and short beside a training step.
 constexpr Duration patience = std::chrono::milliseconds(1);
-/// Of that, how long without a rest: about as long as it takes to be woken. The core is offered to others between looks.
+/// The part of it in which the thread does not sleep: about as long as a wake-up takes. It yields
+/// the core between polls.
 constexpr Duration awake = std::chrono::microseconds(50);
-/// How long at least, and at most twice as long, after the last of those who wait the thread of its own comes back: longer
-/// than most sums pause between two messages, short beside the time that a peer needs to notice.
-constexpr Duration absence = std::chrono::microseconds(500);
+/// How long the own thread pauses after the last waiting thread, at least; at most twice as long.
+/// Longer than most collectives pause between two messages, short beside the time in which a peer
+/// notices.
+constexpr Duration pause = std::chrono::microseconds(500);
 
 }  // namespace
 
@@ -28,47 +31,47 @@ void Driver::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-/// Looks again from time to time while others help, so that they need not wake it.
+/// Wakes up from time to time while other threads run handlers, so that they need not wake it.
 void Driver::run() {
   pthread_setname_np(pthread_self(), "tcp");
   Lock lock(mutex_);
   do {
-    while (helped_ || steady_now() < stays_away_until_) {
-      changed_.wait_for(lock, absence);
+    while (waiting_thread_runs_ || steady_now() < paused_until_) {
+      changed_.wait_for(lock, pause);
     }
-    run_alone(lock);
-  } while (std::exchange(called_, false));
+    run_on_own_thread(lock);
+  } while (std::exchange(interrupted_, false));
 }
 
-void Driver::run_alone(Lock& lock) {
-  alone_ = true;
+void Driver::run_on_own_thread(Lock& lock) {
+  own_thread_runs_ = true;
   context_.restart();
   lock.unlock();
   while (!context_.stopped()) {
     guarded([this] { context_.run(); });
   }
   lock.lock();
-  alone_ = false;
+  own_thread_runs_ = false;
   changed_.notify_all();
 }
 
-void Driver::help(const std::function<bool()>& done, TimePoint deadline) {
-  if (done() || !begin_to_help()) {
+void Driver::make_progress(const std::function<bool()>& done, TimePoint deadline) {
+  if (done() || !begin_progress()) {
     return;
   }
   run_until(done, std::min(deadline, steady_now() + patience));
-  end_to_help();
+  end_progress();
 }
 
-bool Driver::begin_to_help() {
+bool Driver::begin_progress() {
   Lock lock(mutex_);
-  if (std::exchange(helped_, true)) {
+  if (std::exchange(waiting_thread_runs_, true)) {
     return false;
   }
-  if (alone_) {
-    called_ = true;
+  if (own_thread_runs_) {
+    interrupted_ = true;
     context_.stop();
-    changed_.wait(lock, [this] { return !alone_; });
+    changed_.wait(lock, [this] { return !own_thread_runs_; });
   }
   context_.restart();
   return true;
@@ -90,10 +93,10 @@ void Driver::run_until(const std::function<bool()>& done, TimePoint end) {
   }
 }
 
-void Driver::end_to_help() {
+void Driver::end_progress() {
   const Lock lock(mutex_);
-  helped_ = false;
-  stays_away_until_ = steady_now() + absence;
+  waiting_thread_runs_ = false;
+  paused_until_ = steady_now() + pause;
 }
 
 template <class Work>

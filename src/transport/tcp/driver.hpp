@@ -11,36 +11,39 @@
 
 namespace syncopate::tcp {
 
-/// Runs the handlers of an io context: on a thread of its own, and while somebody waits for a message, on the thread that
-/// waits. So what arrives wakes one thread and not two, or none where it arrives soon, and is read by the core that needs it.
+/// Runs the handlers of an io context: on a thread of its own, and while another thread waits for a
+/// message, on the waiting thread. So a message that arrives wakes one thread and not two, or none
+/// where it arrives soon, and the core that needs the message reads it.
 ///
-/// One thread runs handlers at a time, and each sees what those before it did: to handlers it is one thread, "the engine".
+/// One thread at a time runs handlers, and each handler sees the effects of those before it. To
+/// handlers it is one thread, "the engine".
 ///
-/// Threads: `help` from any; `start` and `join` from the owner's.
+/// Threads: `make_progress` any; `start` and `join` the owner's.
 class Driver {
  public:
-  /// Told of what a handler throws. Handlers go on.
+  /// Receives each exception of a handler. The other handlers go on.
   using Failed = std::function<void(const std::exception&)>;
 
   Driver(asio::io_context& context, Failed failed);
 
-  /// Begins the thread, which runs handlers until the context is out of work.
+  /// Starts the thread, which runs handlers until the context is out of work.
   void start();
   bool is_started() const { return thread_.joinable(); }
   void join() { thread_.join(); }
 
-  /// Runs handlers until `done` says so, but not for long: soon it is better to be woken. At once over where another thread
-  /// helps. The thread of its own stays away meanwhile, and a little longer, since who waited once will wait again.
-  /// The caller holds no lock that a handler takes, and `done` may take some.
-  void help(const std::function<bool()>& done, TimePoint deadline);
+  /// Runs handlers until `done` returns true, or for a short time, after which the caller had
+  /// better sleep until it is woken. Returns at once where another waiting thread runs handlers.
+  /// The driver's own thread pauses meanwhile, and a little longer, since a thread that waited once
+  /// will wait again. The caller holds no lock that a handler takes; `done` may take some.
+  void make_progress(const std::function<bool()>& done, TimePoint deadline);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   void run();
-  void run_alone(Lock& lock);
-  bool begin_to_help();
-  void end_to_help();
+  void run_on_own_thread(Lock& lock);
+  bool begin_progress();
+  void end_progress();
   void run_until(const std::function<bool()>& done, TimePoint end);
   template <class Work>
   void guarded(const Work& work);
@@ -50,10 +53,10 @@ class Driver {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool alone_ = false;   ///< the thread of its own runs handlers
-  bool called_ = false;  ///< it was stopped to make room
-  bool helped_ = false;  ///< another one runs them
-  TimePoint stays_away_until_{};
+  bool own_thread_runs_ = false;
+  bool interrupted_ = false;  ///< the own thread was stopped for a waiting one
+  bool waiting_thread_runs_ = false;
+  TimePoint paused_until_{};
 
   std::thread thread_;
 };

@@ -11,7 +11,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Bytes of one read into a message's place: measured, smaller and larger ones are slower on
+/// Bytes of one read into a message's buffer: measured, smaller and larger ones are slower on
 /// loopback.
 constexpr std::size_t chunk = 256 * 1024;
 constexpr std::size_t input_bytes = 64 * 1024;
@@ -36,8 +36,9 @@ std::array<asio::mutable_buffer, 2> FrameReader::space() {
   return {asio::buffer(direct_.data(), direct_.size()), asio::buffer(input_.data() + end_, room)};
 }
 
-/// Bytes that one read may fetch besides those for the place of a message. A read that may go on past the end of a message
-/// also fetches what follows it, but not much of it, since another long one would have to be copied to its place.
+/// Bytes that one read may fetch besides those for a message's buffer. A read that may go on past
+/// the end of a message also fetches a few bytes after it; not many, since the reader would have to
+/// copy a long message that follows.
 std::size_t FrameReader::read_past() const {
   if (!arrival_ || direct_.empty()) {
     return input_bytes;
@@ -88,9 +89,9 @@ void FrameReader::begin_message() {
 
 void FrameReader::fill_from_input() {
   const std::size_t taken = std::min(buffered(), arrival_->missing());
-  const std::span<std::byte> place = mailbox_.borrow(*arrival_);
-  std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(begin_), std::min(taken, place.size()),
-              place.begin());
+  const std::span<std::byte> buffer = mailbox_.borrow(*arrival_);
+  std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(begin_), std::min(taken, buffer.size()),
+              buffer.begin());
   begin_ += taken;
   mailbox_.give_back(*arrival_, taken);
   if (arrival_->missing() == 0) {

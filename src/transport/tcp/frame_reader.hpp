@@ -15,8 +15,8 @@ namespace syncopate::tcp {
 /// Cuts the stream of one peer into messages.
 ///
 /// Headers and small messages are read many at a time into an input buffer; the rest of a large
-/// message is read straight into its place. Knows no socket: it offers space, and is told how much
-/// of it was filled.
+/// message is read straight into its buffer. It knows no socket: it offers space, and the caller
+/// reports how much of it was filled.
 class FrameReader {
  public:
   FrameReader(NodeId from, mail::Mailbox& mailbox, std::uint64_t message_limit);
@@ -24,14 +24,14 @@ class FrameReader {
   /// Where the next bytes go, in order. Each call is followed by one of `received`.
   std::array<asio::mutable_buffer, 2> space();
 
-  /// `bytes` were read into the last `space`. Errors: ProtocolError; std::bad_alloc, where a message
-  /// is too large to keep.
+  /// `bytes` were read into the last `space`. Errors: ProtocolError; std::bad_alloc, where a
+  /// message is too large to keep.
   void received(std::size_t bytes);
 
   /// Whether a message is half read.
   bool is_in_message() const { return arrival_.has_value(); }
-  /// Whether a message is half read into the buffer of someone who waits for the rest.
-  bool is_filling_lent_buffer() const { return arrival_ && arrival_->waiter; }
+  /// Whether a message is half read into the buffer of a waiting receive.
+  bool is_filling_borrowed_buffer() const { return arrival_ && arrival_->waiter; }
 
  private:
   std::size_t buffered() const { return end_ - begin_; }
@@ -45,7 +45,7 @@ class FrameReader {
   const std::uint64_t message_limit_;
 
   std::optional<mail::Arrival> arrival_;
-  std::span<std::byte> direct_;  ///< the part of the arrival's place in the last `space`
+  std::span<std::byte> direct_;  ///< the part of the arrival's buffer in the last `space`
   std::vector<std::byte> input_;
   std::size_t begin_ = 0;  ///< the unread part of `input_`; empty while an arrival is under way
   std::size_t end_ = 0;

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <asio/post.hpp>
+#include <asio/read.hpp>
 #include <asio/steady_timer.hpp>
+#include <asio/write.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "transport/tcp/exchange.hpp"
+#include "wire/handshake.hpp"
 
 namespace syncopate::tcp {
 namespace {
@@ -18,7 +20,7 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-/// Between attempts to reach a hub that is not up yet.
+/// Between attempts to reach a coordinator that is not up yet.
 constexpr Milliseconds retry_interval{20};
 
 std::string reason_of(const std::exception_ptr& error) {
@@ -31,62 +33,63 @@ std::string reason_of(const std::exception_ptr& error) {
   }
 }
 
-void turn_away(Exchange& exchange, const std::string& stranger, const std::exception_ptr& why) {
+void turn_away(Exchange& exchange, const std::string& remote, const std::exception_ptr& why) {
   const std::string reason = reason_of(why);
-  log::warn("turned away a connection from {}: {}", stranger, reason);
+  log::warn("turned away a connection from {}: {}", remote, reason);
   wire::Refused refused;
   refused.set_reason(reason);
   exchange.write_last(wire::encode_frame(refused));
 }
 
-void say_welcome(Exchange& exchange, const wire::Welcome& welcome, const Settled& settled) {
+void say_welcome(Exchange& exchange, const wire::Welcome& welcome, const Finished& finished) {
   exchange.on_failure([=](Exchange& self, const std::exception_ptr& why) {
-    settled({why, welcome, self.release()});
+    finished({why, welcome, self.release()});
   });
   exchange.write(wire::encode_frame(welcome), [=](Exchange& self) {
-    settled({nullptr, welcome, self.release()});
+    finished({nullptr, welcome, self.release()});
   });
 }
 
-void hear_answer(Exchange& exchange, const Settled& settled) {
+void receive_answer(Exchange& exchange, const Finished& finished) {
   const wire::Welcome welcome = wire::decode_answer(exchange.kind(), exchange.payload());
-  settled({nullptr, welcome, exchange.release()});
+  finished({nullptr, welcome, exchange.release()});
 }
 
-/// Dials until somebody is there. Owned by its handlers.
+/// Dials until a node listens there. Its handlers own it.
 class Redial : public std::enable_shared_from_this<Redial> {
  public:
-  Redial(asio::io_context& io, Dial dial, Settled settled)
+  Redial(asio::io_context& io, Dial dial, Finished finished)
       : io_(io),
         timer_(io),
         dial_(std::move(dial)),
-        settled_(std::move(settled)),
+        finished_(std::move(finished)),
         deadline_(SteadyClock::now() + dial_.limit) {}
 
   void attempt() {
     Dial dial = dial_;
     dial.limit = std::chrono::ceil<Milliseconds>(deadline_ - SteadyClock::now());
-    tcp::dial(io_, dial,
-              [self = shared_from_this()](Contact contact) { self->judge(std::move(contact)); });
+    tcp::dial(io_, dial, [self = shared_from_this()](HandshakeResult result) {
+      self->finish(std::move(result));
+    });
   }
 
  private:
-  void judge(Contact contact) {
+  void finish(HandshakeResult result) {
     try {
-      if (contact.error) {
-        std::rethrow_exception(contact.error);
+      if (result.error) {
+        std::rethrow_exception(result.error);
       }
     } catch (const asio::system_error& error) {
       if (SteadyClock::now() + retry_interval < deadline_) {
         return attempt_later();
       }
-      contact.error = std::make_exception_ptr(TimedOut(
+      result.error = std::make_exception_ptr(TimedOut(
           fmt::format("nobody answers at {} within {} ms ({}): is the coordinator running there?",
                       to_string(dial_.endpoint), dial_.limit.count(), error.code().message())));
     } catch (const Error&) {
-      // Whoever answered said why; another attempt would end the same way.
+      // The answer gave the reason; another attempt would end the same way.
     }
-    settled_(std::move(contact));
+    finished_(std::move(result));
   }
 
   void attempt_later() {
@@ -101,48 +104,142 @@ class Redial : public std::enable_shared_from_this<Redial> {
   asio::io_context& io_;
   asio::steady_timer timer_;
   const Dial dial_;
-  const Settled settled_;
+  const Finished finished_;
   const SteadyClock::time_point deadline_;
 };
 
 }  // namespace
 
-UnderWay answer_handshake(Socket socket, Milliseconds limit, Judge judge, Settled settled) {
-  const std::string stranger = remote_name(socket);
-  const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
-  exchange->start([stranger](Exchange& self, const std::exception_ptr& why) {
-    turn_away(self, stranger, why);
+Exchange::Exchange(Socket socket, std::chrono::milliseconds limit)
+    : socket_(std::move(socket)), timer_(socket_.get_executor()), limit_(limit) {}
+
+void Exchange::start(Failed failed) {
+  failed_ = std::move(failed);
+  timer_.expires_after(limit_);
+  timer_.async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
+    if (!cancelled) {
+      self->expire();
+    }
   });
-  exchange->read([judge = std::move(judge), settled = std::move(settled)](Exchange& self) {
+}
+
+auto Exchange::then(Step next) {
+  return [self = shared_from_this(), next = std::move(next)](const asio::error_code& error,
+                                                             std::size_t = 0) {
+    if (error) {
+      return self->fail(std::make_exception_ptr(asio::system_error(error)));
+    }
+    try {
+      next(*self);
+    } catch (const Error&) {
+      if (!self->failed_) {
+        throw;  // the handshake is over: the error is not the remote's
+      }
+      self->fail(std::current_exception());
+    }
+  };
+}
+
+void Exchange::connect(const Endpoint& endpoint, Step next) {
+  const auto handler = then(std::move(next));
+  socket_.async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
+    // Where no process listens, the system may connect a socket of that port to itself.
+    asio::error_code unknown;
+    if (!error && socket_.local_endpoint(unknown) == endpoint) {
+      error = asio::error::connection_refused;
+    }
+    handler(error);
+  });
+}
+
+void Exchange::write(std::vector<std::byte> frame, Step next) {
+  outgoing_ = std::move(frame);
+  asio::async_write(socket_, asio::buffer(outgoing_), then(std::move(next)));
+}
+
+void Exchange::read(Step next) {
+  asio::async_read(socket_, asio::buffer(header_),
+                   then([next = std::move(next)](Exchange& self) { self.read_payload(next); }));
+}
+
+void Exchange::read_payload(Step next) {
+  const wire::FrameHeader header = wire::decode_frame_header(header_, wire::handshake_limit);
+  kind_ = header.kind;
+  incoming_.resize(header.length);
+  asio::async_read(socket_, asio::buffer(incoming_), then(std::move(next)));
+}
+
+void Exchange::write_last(const std::vector<std::byte>& frame) {
+  asio::error_code ignored;  // the refused node may have gone already
+  socket_.write_some(asio::buffer(frame), ignored);
+}
+
+Socket Exchange::release() {
+  timer_.cancel();
+  failed_ = nullptr;
+  return std::move(socket_);
+}
+
+void Exchange::abandon() {
+  timer_.cancel();
+  failed_ = nullptr;
+  asio::error_code ignored;  // the descriptor is gone in any case
+  socket_.close(ignored);
+}
+
+void Exchange::expire() {
+  expired_ = true;
+  asio::error_code ignored;  // the descriptor is gone in any case
+  socket_.close(ignored);
+}
+
+void Exchange::fail(std::exception_ptr why) {
+  timer_.cancel();
+  if (expired_) {
+    why = std::make_exception_ptr(TimedOut(
+        fmt::format("expected a handshake within {} ms, it did not come", limit_.count())));
+  }
+  if (failed_) {
+    std::exchange(failed_, nullptr)(*this, why);
+  }
+}
+
+PendingHandshake answer_handshake(Socket socket, Milliseconds limit, Validate validate,
+                                  Finished finished) {
+  const std::string remote = remote_name(socket);
+  const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
+  exchange->start(
+      [remote](Exchange& self, const std::exception_ptr& why) { turn_away(self, remote, why); });
+  exchange->read([validate = std::move(validate), finished = std::move(finished)](Exchange& self) {
     const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-    say_welcome(self, judge(hello), settled);
+    say_welcome(self, validate(hello), finished);
   });
   return exchange;
 }
 
-UnderWay dial(asio::io_context& io, const Dial& dial, const Settled& settled) {
+PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& finished) {
   asio::error_code error;
   Socket socket = open_socket(io, dial.endpoint, error);
   if (error) {
     asio::post(io, [=, &io] {
-      settled({std::make_exception_ptr(asio::system_error(error)), {}, Socket(io)});
+      finished({std::make_exception_ptr(asio::system_error(error)), {}, Socket(io)});
     });
     return {};
   }
   const auto exchange = std::make_shared<Exchange>(std::move(socket), dial.limit);
-  exchange->start([settled](Exchange& self, const std::exception_ptr& why) {
-    settled({why, {}, self.release()});
+  exchange->start([finished](Exchange& self, const std::exception_ptr& why) {
+    finished({why, {}, self.release()});
   });
-  exchange->connect(dial.endpoint, [hello = dial.hello, settled](Exchange& connected) {
-    connected.write(wire::encode_frame(hello), [settled](Exchange& introduced) {
-      introduced.read([settled](Exchange& answered) { hear_answer(answered, settled); });
+  exchange->connect(dial.endpoint, [hello = dial.hello, finished](Exchange& connected) {
+    connected.write(wire::encode_frame(hello), [finished](Exchange& introduced) {
+      introduced.read([finished](Exchange& answered) { receive_answer(answered, finished); });
     });
   });
   return exchange;
 }
 
-void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled) {
-  std::make_shared<Redial>(io, dial, settled)->attempt();
+void dial_until_there(asio::io_context& io, const Dial& dial, const Finished& finished) {
+  std::make_shared<Redial>(io, dial, finished)->attempt();
 }
 
 }  // namespace syncopate::tcp

@@ -1,39 +1,94 @@
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "transport/tcp/sockets.hpp"
+#include "wire/frame.hpp"
 #include "wire/handshake.hpp"
 
-/// The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
-/// The engine runs everything here, and every call returns at once.
 namespace syncopate::tcp {
+
+/// A socket that writes and reads the single frames of a handshake until a deadline.
+///
+/// Its handlers own it, so it lives while an operation is under way. Only the engine uses it.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  /// The next step after a success. An Error that it throws counts as a failure.
+  using Step = std::function<void(Exchange&)>;
+  /// Called once, for the first failure.
+  using Failed = std::function<void(Exchange&, std::exception_ptr)>;
+
+  Exchange(Socket socket, std::chrono::milliseconds limit);
+
+  /// Starts the timer.
+  void start(Failed failed);
+  void on_failure(Failed failed) { failed_ = std::move(failed); }
+
+  void connect(const Endpoint& endpoint, Step next);
+  void write(std::vector<std::byte> frame, Step next);
+  /// Errors: ProtocolError, where another frame than one of a handshake comes.
+  void read(Step next);
+  /// Writes what the kernel takes at once, and ignores the rest.
+  void write_last(const std::vector<std::byte>& frame);
+
+  wire::FrameKind kind() const { return kind_; }                    ///< of the frame read last
+  std::span<const std::byte> payload() const { return incoming_; }  ///< of the same frame
+
+  /// Releases the socket and stops the timer.
+  Socket release();
+
+  /// Breaks the stream and stops the timer, without a failure.
+  void abandon();
+
+ private:
+  auto then(Step next);
+  void read_payload(Step next);
+  void expire();
+  void fail(std::exception_ptr why);
+
+  Socket socket_;
+  asio::steady_timer timer_;
+  const std::chrono::milliseconds limit_;
+  Failed failed_;
+  bool expired_ = false;
+  wire::FrameKind kind_{};
+  wire::FrameHeaderBytes header_{};
+  std::vector<std::byte> incoming_;
+  std::vector<std::byte> outgoing_;
+};
 
 class Exchange;
 
-/// A handshake, for as long as it is under way: a node that leaves abandons it.
-using UnderWay = std::weak_ptr<Exchange>;
+// The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
+// The engine runs everything here, and every call returns at once.
+
+/// A handshake, while it is under way. A node that leaves abandons it.
+using PendingHandshake = std::weak_ptr<Exchange>;
 
 /// How a handshake ended.
-struct Contact {
-  std::exception_ptr error;  ///< the rest says nothing where this is set
+struct HandshakeResult {
+  std::exception_ptr error;  ///< where it is set, the other members are empty
   wire::Welcome welcome;
   Socket socket;
 };
 
-/// Decides about a stranger. Throws an Error to turn it away, with a reason that it is told.
-using Judge = std::function<wire::Welcome(const wire::Hello&)>;
-using Settled = std::function<void(Contact)>;
+/// Validates a Hello. Throws an Error to refuse the node, which receives its message as the reason.
+using Validate = std::function<wire::Welcome(const wire::Hello&)>;
+using Finished = std::function<void(HandshakeResult)>;
 
-/// Hears who is at the other end of `socket`. Who fails is turned away with a line in the log; for
-/// who was welcome to `judge`, `settled` is called, with an error and the welcome where the stream
-/// broke at that moment.
-UnderWay answer_handshake(Socket socket, std::chrono::milliseconds limit, Judge judge,
-                          Settled settled);
+/// Answers the handshake of the node at the other end of `socket`. A node that fails it is refused,
+/// with a line in the log. For a node that `validate` welcomes, `finished` is called, with the
+/// welcome, and with an error where the stream broke at that moment.
+PendingHandshake answer_handshake(Socket socket, std::chrono::milliseconds limit, Validate validate,
+                                  Finished finished);
 
 struct Dial {
   Endpoint endpoint;
@@ -41,14 +96,14 @@ struct Dial {
   std::chrono::milliseconds limit;
 };
 
-/// Connects and says who we are.
+/// Connects and says hello.
 ///
-/// Errors, in the contact: asio::system_error (nobody there, or the stream broke), TimedOut, and
-/// those of `wire::decode_answer`.
-UnderWay dial(asio::io_context& io, const Dial& dial, const Settled& settled);
+/// Errors, in the result: asio::system_error (no listener there, or the stream broke), TimedOut,
+/// and those of `wire::decode_answer`.
+PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& finished);
 
-/// As `dial`, again and again while nobody is there, until the limit. Errors: as `dial`, but TimedOut
-/// instead of asio::system_error.
-void dial_until_there(asio::io_context& io, const Dial& dial, const Settled& settled);
+/// As `dial`, but retries while no node listens there, until the limit. Errors: as `dial`, but
+/// TimedOut instead of asio::system_error.
+void dial_until_there(asio::io_context& io, const Dial& dial, const Finished& finished);
 
 }  // namespace syncopate::tcp

@@ -8,8 +8,8 @@
 
 namespace syncopate::tcp {
 
-/// Accepts streams for as long as it is open. Where the system refuses one (no descriptors left, a
-/// stream gone before it was taken), it warns once and goes on. Of the engine alone.
+/// Accepts streams while it is open. Where the system refuses one (no descriptors left, a stream
+/// that broke before), it warns once and goes on. Only the engine uses it.
 class Listener {
  public:
   using Accepted = std::function<void(Socket)>;

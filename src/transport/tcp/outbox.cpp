@@ -24,21 +24,21 @@ wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
 
 }  // namespace
 
-/// A send from a lent buffer.
+/// A send from a borrowed buffer.
 class Sending final : public Transfer {
  public:
   Sending(Outbox& outbox, Tag tag, std::span<const std::byte> payload) : outbox_(outbox) {
-    outbox_.hand_over({header_of(tag, payload.size()), {}, payload, &loan_});
+    outbox_.enqueue({header_of(tag, payload.size()), {}, payload, &handle_});
   }
-  ~Sending() override { outbox_.await_release(loan_); }
+  ~Sending() override { outbox_.await_release(handle_); }
   Sending(const Sending&) = delete;
   Sending& operator=(const Sending&) = delete;
 
-  void wait(TimePoint deadline) override { outbox_.await(loan_, deadline); }
+  void wait(TimePoint deadline) override { outbox_.await(handle_, deadline); }
 
  private:
   Outbox& outbox_;
-  Outbox::Loan loan_;
+  Outbox::SendHandle handle_;
 };
 
 Outbox::Outbox(NodeId to, Engine engine) : to_(to), engine_(std::move(engine)) {
@@ -51,22 +51,22 @@ std::unique_ptr<Transfer> Outbox::start_send(Tag tag, std::span<const std::byte>
 
 void Outbox::post(Tag tag, std::vector<std::byte> payload) {
   const std::span<const std::byte> view = payload;
-  hand_over({header_of(tag, payload.size()), std::move(payload), view, nullptr});
+  enqueue({header_of(tag, payload.size()), std::move(payload), view, nullptr});
 }
 
-void Outbox::hand_over(Letter letter) {
+void Outbox::enqueue(QueuedMessage message) {
   const Lock lock(mutex_);
   const std::exception_ptr& obstacle = refusing_ ? refusing_ : broken_;
   if (obstacle) {
-    if (!letter.loan && refusing_) {
+    if (!message.handle && refusing_) {
       std::rethrow_exception(refusing_);
     }
-    settle(letter, obstacle);
+    settle(message, obstacle);
     return;
   }
   ++traffic_.messages_sent;
-  traffic_.bytes_sent += letter.size();
-  letters_.push_back(std::move(letter));
+  traffic_.bytes_sent += message.size();
+  queue_.push_back(std::move(message));
   if (stream_ != nullptr && !flushing_ && write_some() != Progress::idle) {
     flushing_ = true;
     engine_.flush();
@@ -85,23 +85,23 @@ void Outbox::cancel(const std::exception_ptr& why) {
   if (!refusing_) {
     refusing_ = why;
   }
-  if (written_ > 0 && letters_.front().loan != nullptr) {
+  if (written_ > 0 && queue_.front().handle != nullptr) {
     break_off(why);
     engine_.cut();
     return;
   }
-  for (Letter& letter : letters_) {
-    if (letter.loan != nullptr) {
-      settle(letter, why);
+  for (QueuedMessage& message : queue_) {
+    if (message.handle != nullptr) {
+      settle(message, why);
     }
   }
-  std::erase_if(letters_, [](const Letter& letter) { return letter.loan != nullptr; });
+  std::erase_if(queue_, [](const QueuedMessage& message) { return message.handle != nullptr; });
   changed_.notify_all();
 }
 
 bool Outbox::wait_until_empty(TimePoint deadline) {
   Lock lock(mutex_);
-  return changed_.wait_until(lock, to_steady(deadline), [&] { return letters_.empty(); });
+  return changed_.wait_until(lock, to_steady(deadline), [&] { return queue_.empty(); });
 }
 
 Traffic Outbox::traffic() const {
@@ -112,7 +112,7 @@ Traffic Outbox::traffic() const {
 Outbox::Progress Outbox::attach(Stream& stream) {
   const Lock lock(mutex_);
   stream_ = &stream;
-  flushing_ = !letters_.empty();
+  flushing_ = !queue_.empty();
   return flushing_ ? Progress::more : Progress::idle;
 }
 
@@ -134,7 +134,7 @@ void Outbox::detach() {
 }
 
 Outbox::Progress Outbox::write_some() {
-  if (letters_.empty() || stream_ == nullptr) {
+  if (queue_.empty() || stream_ == nullptr) {
     return Progress::idle;
   }
   gather();
@@ -144,15 +144,15 @@ Outbox::Progress Outbox::write_some() {
     return Progress::blocked;
   }
   if (error) {
-    // What this peer had sent before it broke the stream is still to be read: the loss is declared
-    // where reading ends.
+    // The engine may still read what this peer had sent before it broke the stream, and declares
+    // the loss when reading ends.
     break_off(std::make_exception_ptr(PeerLost(
         to_,
         fmt::format("node {} is lost: sending to it failed: {}", to_.value, error.message()))));
     return Progress::idle;
   }
   advance(written);
-  return letters_.empty() ? Progress::idle : Progress::more;
+  return queue_.empty() ? Progress::idle : Progress::more;
 }
 
 void Outbox::gather() {
@@ -168,31 +168,31 @@ void Outbox::gather() {
       buffers_.emplace_back(bytes.data() + skipped, taken);
     }
   };
-  for (const Letter& letter : letters_) {
+  for (const QueuedMessage& message : queue_) {
     if (room == 0 || buffers_.size() + 2 > max_buffers) {
       return;
     }
-    add(letter.header);
-    add(letter.payload);
+    add(message.header);
+    add(message.payload);
   }
 }
 
 void Outbox::advance(std::size_t written) {
   written_ += written;
-  while (!letters_.empty() && written_ >= letters_.front().size()) {
-    written_ -= letters_.front().size();
-    settle(letters_.front(), nullptr);
-    letters_.pop_front();
+  while (!queue_.empty() && written_ >= queue_.front().size()) {
+    written_ -= queue_.front().size();
+    settle(queue_.front(), nullptr);
+    queue_.pop_front();
   }
-  if (letters_.empty()) {
+  if (queue_.empty()) {
     changed_.notify_all();
   }
 }
 
-void Outbox::settle(Letter& letter, const std::exception_ptr& error) {
-  if (letter.loan != nullptr) {
-    letter.loan->done = true;
-    letter.loan->error = error;
+void Outbox::settle(QueuedMessage& message, const std::exception_ptr& error) {
+  if (message.handle != nullptr) {
+    message.handle->done = true;
+    message.handle->error = error;
     changed_.notify_all();
   }
 }
@@ -201,18 +201,18 @@ void Outbox::break_off(const std::exception_ptr& why) {
   if (!broken_) {
     broken_ = why;
   }
-  for (Letter& letter : letters_) {
-    settle(letter, broken_);
+  for (QueuedMessage& message : queue_) {
+    settle(message, broken_);
   }
-  letters_.clear();
+  queue_.clear();
   written_ = 0;
   changed_.notify_all();
 }
 
-void Outbox::await(Loan& loan, TimePoint deadline) {
-  engine_.help([&] { return is_done(loan); }, deadline);
+void Outbox::await(SendHandle& handle, TimePoint deadline) {
+  engine_.progress([&] { return is_done(handle); }, deadline);
   Lock lock(mutex_);
-  if (!changed_.wait_until(lock, to_steady(deadline), [&] { return loan.done; })) {
+  if (!changed_.wait_until(lock, to_steady(deadline), [&] { return handle.done; })) {
     break_off(std::make_exception_ptr(PeerLost(
         to_,
         fmt::format("node {} is lost: a send to it timed out, which cut the stream", to_.value))));
@@ -220,19 +220,19 @@ void Outbox::await(Loan& loan, TimePoint deadline) {
     throw TimedOut(fmt::format(
         "node {} did not take a message before the deadline; the stream to it is cut", to_.value));
   }
-  if (loan.error) {
-    std::rethrow_exception(loan.error);
+  if (handle.error) {
+    std::rethrow_exception(handle.error);
   }
 }
 
-bool Outbox::is_done(const Loan& loan) const {
+bool Outbox::is_done(const SendHandle& handle) const {
   const Lock lock(mutex_);
-  return loan.done;
+  return handle.done;
 }
 
-void Outbox::await_release(Loan& loan) {
+void Outbox::await_release(SendHandle& handle) {
   Lock lock(mutex_);
-  changed_.wait(lock, [&] { return loan.done; });
+  changed_.wait(lock, [&] { return handle.done; });
 }
 
 }  // namespace syncopate::tcp

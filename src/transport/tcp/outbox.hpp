@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/mail/help.hpp"
+#include "transport/mail/mailbox.hpp"
 #include "transport/tcp/stream.hpp"
 #include "transport/transport.hpp"
 #include "wire/frame.hpp"
@@ -21,19 +21,20 @@ namespace syncopate::tcp {
 
 /// Messages on their way to one peer, before and after there is a stream to it.
 ///
-/// The thread that sends also writes, as far as one write gets; the rest is the engine's, and as
-/// long as it has some, whoever sends only lines up. So a lone small message wakes no other thread,
-/// and many of them leave in one write.
+/// The sending thread also writes, as far as one write gets; the engine writes the rest, and while
+/// it has some, senders only queue. So a single small message wakes no other thread, and many of
+/// them leave in one write.
 ///
-/// Threads:   any, but `attach`, `write`, `fail` and `detach`: the engine.
-/// Invariant: letters leave whole and in order; at most the front one is half written.
+/// Threads:   any; `attach`, `write`, `fail` and `detach` the engine.
+/// Invariant: messages leave whole and in order; at most the front one is half written.
 class Outbox {
  public:
-  /// What the outbox asks of its owner, from any thread. None of the first two may call back at once.
+  /// The calls of the outbox to its owner, from any thread. The first two must not call back at
+  /// once.
   struct Engine {
-    std::function<void()> flush;  ///< call `write` until it is idle
-    std::function<void()> cut;    ///< break the stream, in which a message will stay unfinished
-    mail::Help help;              ///< called without a lock
+    std::function<void()> flush;      ///< call `write` until it is idle
+    std::function<void()> cut;        ///< break the stream, which keeps a message unfinished
+    mail::ProgressFunction progress;  ///< called without a lock
   };
 
   enum class Progress {
@@ -47,61 +48,61 @@ class Outbox {
   std::unique_ptr<Transfer> start_send(Tag tag, std::span<const std::byte> payload);
   void post(Tag tag, std::vector<std::byte> payload);
 
-  /// Refuses what begins later with `why`. The first reason counts.
+  /// Refuses messages from now on, with `why`. The first reason counts.
   void refuse(const std::exception_ptr& why);
-  /// Refuses, and ends every send under way. What was posted still leaves, unless a send that had
-  /// half left takes the stream with it.
+  /// Refuses, and ends every send under way. Posted messages still leave, unless a half-written
+  /// send breaks the stream.
   void cancel(const std::exception_ptr& why);
   /// False at the deadline.
   bool wait_until_empty(TimePoint deadline);
   Traffic traffic() const;
 
-  /// Begins to write to `stream`, which stays until `detach`. Progress as of `write`.
+  /// Begins to write to `stream`, which outlives `detach`. Returns as `write`.
   Progress attach(Stream& stream);
   Progress write();
-  /// Ends every send, now and later, with `why`, and drops what was posted.
+  /// Ends every send, now and later, with `why`, and drops posted messages.
   void fail(const std::exception_ptr& why);
   void detach();
 
  private:
   friend class Sending;
 
-  /// What a send under way is told.
-  struct Loan {
+  /// The outcome of a send under way.
+  struct SendHandle {
     bool done = false;
     std::exception_ptr error{};
   };
-  struct Letter {
+  struct QueuedMessage {
     wire::FrameHeaderBytes header;
     std::vector<std::byte> owned;        ///< the payload, where it was posted
-    std::span<const std::byte> payload;  ///< in `owned`, or lent
-    Loan* loan = nullptr;                ///< where it is lent
+    std::span<const std::byte> payload;  ///< in `owned`, or the caller's
+    SendHandle* handle = nullptr;        ///< where it is the caller's
 
     std::size_t size() const { return header.size() + payload.size(); }
   };
 
-  void hand_over(Letter letter);
+  void enqueue(QueuedMessage message);
   Progress write_some();
   void gather();
   void advance(std::size_t written);
-  void settle(Letter& letter, const std::exception_ptr& error);
+  void settle(QueuedMessage& message, const std::exception_ptr& error);
   void break_off(const std::exception_ptr& why);
-  void await(Loan& loan, TimePoint deadline);
-  bool is_done(const Loan& loan) const;
-  void await_release(Loan& loan);
+  void await(SendHandle& handle, TimePoint deadline);
+  bool is_done(const SendHandle& handle) const;
+  void await_release(SendHandle& handle);
 
   const NodeId to_;
   const Engine engine_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Letter> letters_;
-  std::size_t written_ = 0;  ///< bytes of the front letter that have left
+  std::deque<QueuedMessage> queue_;
+  std::size_t written_ = 0;  ///< bytes of the front message that have left
   std::vector<asio::const_buffer> buffers_;
   Stream* stream_ = nullptr;
   bool flushing_ = false;        ///< the engine has been asked to write
-  std::exception_ptr broken_;    ///< no letter will leave any more
-  std::exception_ptr refusing_;  ///< no letter is taken any more
+  std::exception_ptr broken_;    ///< why no message will leave any more
+  std::exception_ptr refusing_;  ///< why no message is accepted any more
   Traffic traffic_;
 };
 

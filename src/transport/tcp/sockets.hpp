@@ -2,20 +2,38 @@
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <string>
 
-#include "transport/tcp/address.hpp"
-
-/// Making sockets. Asio's own ways leave a moment in which a child process inherits a descriptor;
-/// these ask the kernel for CLOEXEC and non-blocking sockets from the start.
 namespace syncopate::tcp {
+
+using Endpoint = asio::ip::tcp::endpoint;
+
+/// The networks that nodes may be on. Streams are not encrypted yet, so they leave the machine only
+/// where the user declares its network trusted.
+enum class Network { loopback, trusted };
+
+/// Reads "127.0.0.1:9091", "[::1]:9091" or "localhost:9091".
+///
+/// Errors: ConfigError: anything else, and an address that is not in `network`.
+Endpoint parse_address(const std::string& address, Network network = Network::loopback);
+
+/// Errors: ConfigError, unless `endpoint` is in `network` and other nodes can reach it.
+void require_within(Network network, const Endpoint& endpoint);
+
+/// The text that `parse_address` reads; the same for the same endpoint.
+std::string to_string(const Endpoint& endpoint);
 
 using Socket = asio::ip::tcp::socket;
 using Acceptor = asio::ip::tcp::acceptor;
 
+// The functions below ask the kernel for CLOEXEC and non-blocking sockets from the start. Asio sets
+// these flags later, so that a child process could inherit a descriptor.
+
 /// Listens at `endpoint`. Errors: ConfigError, with the system's reason.
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint);
 
-/// Owns `descriptor`, which must be a socket that listens at an address in `network`. Errors: ConfigError.
+/// Owns `descriptor`, which must be a socket that listens at an address in `network`. Errors:
+/// ConfigError.
 Acceptor adopt_listener(asio::io_context& io, int descriptor, Network network);
 
 /// A socket that can connect to `endpoint`.
@@ -30,10 +48,10 @@ void set_no_delay(Socket& socket);
 /// Whether the other end is a process of this host, as far as the kernel still knows.
 bool is_on_this_host(const Socket& socket);
 
-/// Keeps what is under way to a process of this host in the cache.
+/// Shortens the buffers to a process of this host, so that they stay in the cache.
 void set_short_buffers(Socket& socket);
 
-/// Who is at the other end, as far as the kernel still knows.
+/// The address of the other end, as far as the kernel still knows it.
 std::string remote_name(const Socket& socket);
 
 }  // namespace syncopate::tcp

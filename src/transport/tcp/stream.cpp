@@ -7,9 +7,9 @@
 namespace syncopate::tcp {
 namespace {
 
-/// How long a side waits awake in the middle of a message: the other one is copying, most likely, and to
-/// be woken takes as long as a ring takes to be filled. The core is not lent to others meanwhile: the
-/// system would let both sides take turns on one, and leave another idle.
+/// How long a side spins in the middle of a message: most likely the other side is copying, and a
+/// wake-up takes as long as the other side needs to fill the ring. It does not yield the core: the
+/// system would run both sides on one core, one after the other, and leave another core idle.
 constexpr Duration spinning = std::chrono::microseconds(30);
 
 }  // namespace
@@ -44,7 +44,7 @@ std::size_t Stream::write_to_ring(std::span<const asio::const_buffer> buffers) {
     }
   }
   if (written > 0 && ring.must_wake_reader()) {
-    ring_bell();
+    wake_peer();
   }
   return written;
 }
@@ -58,7 +58,7 @@ std::size_t Stream::read_some(const Space& space, bool rest_is_coming, asio::err
   if (read() || (rest_is_coming && !ended_ && shm::spin(read, spinning))) {
     return bytes;
   }
-  hear_bell();  // before the last look: who ended the stream had written before
+  take_wakeups();  // before the last read: the peer wrote its bytes before it ended the stream
   while (!read()) {
     if (ended_ || rings_->incoming().await_bytes()) {
       error = ended_ ? ended_ : asio::error_code(asio::error::would_block);
@@ -79,16 +79,16 @@ std::size_t Stream::read_from_ring(const Space& space) {
     }
   }
   if (bytes > 0 && ring.must_wake_writer()) {
-    ring_bell();
+    wake_peer();
   }
   return bytes;
 }
 
-void Stream::hear_bell() {
-  std::array<std::byte, 256> rung;
+void Stream::take_wakeups() {
+  std::array<std::byte, 256> wakeups;
   while (!ended_) {
     asio::error_code error;
-    socket_.read_some(asio::buffer(rung), error);
+    socket_.read_some(asio::buffer(wakeups), error);
     if (error == asio::error::would_block) {
       return;
     }
@@ -96,9 +96,8 @@ void Stream::hear_bell() {
   }
 }
 
-/// A bell that cannot be rung is that of a peer that is gone, or has been rung so often that it wakes in
-/// any case.
-void Stream::ring_bell() {
+/// Where the send fails, the peer has gone, or has so many wake-up bytes that it wakes in any case.
+void Stream::wake_peer() {
   ::send(socket_.native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -1,4 +1,5 @@
-// Goal:   an atomic file is whole or absent, and a failure names file and reason and leaves nothing.
+// Goal:   an atomic file is whole or absent, and a failure names file and reason and leaves
+//         nothing.
 // Method: files in a temporary folder; a folder that does not exist.
 
 #include "base/file.hpp"

@@ -1,5 +1,5 @@
-// Goal:   random numbers are the same everywhere, forks are independent of what was drawn before,
-//         and the distributions have the moments that they claim.
+// Goal:   random numbers are the same everywhere, forks are independent of earlier draws, and the
+//         distributions have the moments that they claim.
 // Method: the published first outputs of xoshiro256** over splitmix64, equality of streams, and
 //         moments of many draws with bounds of six standard errors at a fixed seed.
 

@@ -1,7 +1,8 @@
-// Goal:   with error feedback nothing is lost in the long run: what was sent and what is remembered make up all
-//         that was there; gradient descent reaches the uncompressed loss; and an attempt that breaks changes nothing.
-// Method: sums over many rounds of random vectors (seed printed), a convex problem with a known minimum, and frames
-//         of repeated attempts.
+// Goal:   with error feedback nothing is lost in the long run: the sent values and the remembered
+//         errors make up all values; gradient descent reaches the uncompressed loss; a failed
+//         attempt changes nothing.
+// Method: sums over many rounds of random vectors (seed printed), a convex problem with a known
+//         minimum, and frames of repeated attempts.
 
 #include "codec/error_feedback.hpp"
 
@@ -12,7 +13,7 @@
 #include <limits>
 
 #include "base/random.hpp"
-#include "codec/frame.hpp"
+#include "codec/codec_frame.hpp"
 
 namespace syncopate {
 namespace {
@@ -70,7 +71,8 @@ TEST_P(Feedback, SentAndRememberedMakeUpAll) {
 
 TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short of it.
+  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short
+  // of it.
   constexpr std::size_t count = 2000;
   const Values minimum = random_values(count, 99);
   ErrorFeedback feedback(compression_);
@@ -98,13 +100,13 @@ TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
 
 TEST_P(Feedback, BeginsAnAttemptWhereTheLastCommitWas) {
   constexpr std::size_t count = 5000;
-  ErrorFeedback feedback(compression_, Commits::when_told);
+  ErrorFeedback feedback(compression_, Commits::deferred);
   feedback.reserve(count);
   sent_by(feedback, random_values(count, 1));
   feedback.commit();
   const Values values = random_values(count, 2);
   const Values first = sent_by(feedback, values);
-  EXPECT_EQ(sent_by(feedback, values), first) << "an attempt that broke has changed nothing";
+  EXPECT_EQ(sent_by(feedback, values), first) << "a failed attempt has changed nothing";
   feedback.commit();
   EXPECT_NE(sent_by(feedback, values), first);
 }
@@ -126,7 +128,7 @@ TEST_P(Feedback, TakesEachPartByItself) {
   }
 }
 
-TEST_P(Feedback, ForgetsWhatIsNotFinite) {
+TEST_P(Feedback, ForgetsValuesThatAreNotFinite) {
   Values values = random_values(4000, 4);
   values[7] = std::numeric_limits<float>::quiet_NaN();
   ErrorFeedback feedback(compression_);
@@ -140,7 +142,7 @@ TEST_P(Feedback, ForgetsWhatIsNotFinite) {
   }
 }
 
-TEST_P(Feedback, TellsWhatItSavesAndLoses) {
+TEST_P(Feedback, ReportsItsRatioAndError) {
   constexpr std::size_t count = 65'536;
   ErrorFeedback feedback(compression_);
   feedback.reserve(count);

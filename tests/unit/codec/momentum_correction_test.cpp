@@ -1,7 +1,8 @@
-// Goal:   where nothing is lost, optimizers with momentum do as they would without the correction; what goes ahead is no
-//         more in the long run; what is not finite is not remembered.
-// Method: momentum SGD on random gradients of several ranks (seed printed), of weights that change with every step,
-//         beside the same on the sums of what the ranks send; single gradients, followed for long.
+// Goal:   without loss, optimizers with momentum compute the same with the correction as without
+//         it; the part sent ahead is not sent twice; a value that is not finite is not remembered.
+// Method: momentum SGD on random gradients of several ranks (seed printed), with weights that
+//         change in every step, beside the same on the reduced velocities; single gradients,
+//         followed for many steps.
 
 #include "codec/momentum_correction.hpp"
 
@@ -64,7 +65,7 @@ class Model {
   std::vector<double> weights_ = std::vector<double>(count);
 };
 
-/// Two ranks, of which each has a correction of its own, whose sums lose nothing.
+/// Two ranks, each with a correction of its own, that reduce without loss.
 class TwoRanks {
  public:
   explicit TwoRanks(double ahead) : ranks_{made(ahead), made(ahead)} {}
@@ -102,8 +103,7 @@ TEST(MomentumCorrection, IsMomentumSgdWhereNothingIsLost) {
   Model plain;
   for (std::uint64_t step = 0; step < 1000; ++step) {
     const std::array<Values, 2> gradients{random_values(2 * step), random_values(2 * step + 1)};
-    const float share =
-        static_cast<float>(step % 5) / 4;  // of the first rank: at times none, or all
+    const float share = static_cast<float>(step % 5) / 4;  // of the first rank, from none to all
     std::vector<double> mean(count);
     for (std::size_t i = 0; i < count; ++i) {
       mean[i] = double{share} * gradients[0][i] + (1 - double{share}) * gradients[1][i];
@@ -142,7 +142,7 @@ TEST(MomentumCorrection, SendsNoMoreInTheLongRun) {
   }
 }
 
-TEST(MomentumCorrection, SendsButForgetsWhatIsNotFinite) {
+TEST(MomentumCorrection, SendsButForgetsValuesThatAreNotFinite) {
   MomentumCorrection correction = made(0.3);
   for (const float strange :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -161,10 +161,10 @@ TEST(MomentumCorrection, SendsButForgetsWhatIsNotFinite) {
 
 TEST(MomentumCorrection, GoesAheadOnlyWhereMuchIsLost) {
   for (const char* const text : {"bf16", "fp16", "int8", "topk:1"}) {
-    EXPECT_EQ(part_ahead(Compression::parse(text)), 0) << text;
+    EXPECT_EQ(gradient_ahead(Compression::parse(text)), 0) << text;
   }
-  EXPECT_DOUBLE_EQ(part_ahead(Compression::parse("onebit")), 0.3);
-  EXPECT_DOUBLE_EQ(part_ahead(Compression::parse("topk:0.01")), 0.297);
+  EXPECT_DOUBLE_EQ(gradient_ahead(Compression::parse("onebit")), 0.3);
+  EXPECT_DOUBLE_EQ(gradient_ahead(Compression::parse("topk:0.01")), 0.297);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Goal:   every algorithm sums over all ranks and leaves the same bits everywhere, whatever the number of
-//         ranks and the length, in place; its weighted mean is that of the union.
-// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths around every
-//         boundary, in the simulator, against sums of whole numbers, which float32 holds exactly, and
-//         against float64 for others (seed printed).
+// Goal:   every algorithm reduces over all ranks and leaves the same bits everywhere, whatever the
+//         number of ranks and the length, in place; its weighted mean is that of the union.
+// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths
+//         around every boundary, in the simulator, against sums of whole numbers, which float32
+//         holds exactly, and against float64 for others (seed printed).
 
 #include "collective/allreduce.hpp"
 
@@ -68,23 +68,23 @@ bool same_bits(const Values& one, const Values& other) {
 
 class EveryAllreduce : public testing::TestWithParam<Case> {
  protected:
-  /// What each rank has after all have summed what `make` gives them.
-  std::vector<Values> summed(const std::function<Values(std::uint32_t)>& make) {
+  /// The results of an allreduce of the vectors that `make` returns for each rank.
+  std::vector<Values> reduced(const std::function<Values(std::uint32_t)>& make) {
     return on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
       Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
       Values values = make(group.rank().value);
-      allreduce.sum(values);
+      allreduce.reduce(values);
       return values;
     });
   }
 };
 
-TEST_P(EveryAllreduce, SumsExactlyForEveryLength) {
+TEST_P(EveryAllreduce, IsExactForEveryLength) {
   const std::uint32_t ranks = GetParam().ranks;
   const float sum_of_ranks = static_cast<float>(ranks * (ranks - 1)) / 2;
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{7},
                                    std::size_t{16}, std::size_t{1001}, 3 * segment_values + 5}) {
-    const auto results = summed([&](std::uint32_t rank) {
+    const auto results = reduced([&](std::uint32_t rank) {
       Values values(length);
       for (std::size_t i = 0; i < length; ++i) {
         values[i] = static_cast<float>(i % 1000 + rank);
@@ -104,7 +104,7 @@ TEST_P(EveryAllreduce, SumsExactlyForEveryLength) {
 TEST_P(EveryAllreduce, LeavesTheSameBitsOnEveryRank) {
   constexpr std::uint64_t seed = 5;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const auto results = summed([&](std::uint32_t rank) {
+  const auto results = reduced([&](std::uint32_t rank) {
     Random random = Random(seed).fork("values", rank);
     Values values(10'007);
     for (float& value : values) {
@@ -150,7 +150,7 @@ TEST_P(EveryAllreduce, WeightedMeanIsThatOfTheUnion) {
 TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
   const std::uint32_t ranks = GetParam().ranks;
   if (ranks == 1) {
-    return;  // somebody has weight
+    return;  // one rank has to have weight
   }
   const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
     Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
@@ -164,21 +164,22 @@ TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
   }
 }
 
-/// The next sum begins on some ranks while others are still in the one before, perhaps by another algorithm.
+/// The next allreduce begins on some ranks while others are still in the one before, perhaps with
+/// another algorithm.
 TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
   const std::uint32_t ranks = GetParam().ranks;
   const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
     Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
     Allreduce ring(group, {.algorithm = Algorithm::ring});
-    Values sums;
+    Values results;
     for (const std::size_t length : {5, 2000, 1, 700}) {
       Values values(length, 1);
-      allreduce.sum(values);
-      sums.push_back(*std::max_element(values.begin(), values.end()));
-      ring.sum(values);
-      sums.push_back(*std::min_element(values.begin(), values.end()));
+      allreduce.reduce(values);
+      results.push_back(*std::max_element(values.begin(), values.end()));
+      ring.reduce(values);
+      results.push_back(*std::min_element(values.begin(), values.end()));
     }
-    return sums;
+    return results;
   });
   const auto once = static_cast<float>(ranks);
   for (const Values& sums : results) {
@@ -189,41 +190,42 @@ TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Groups, EveryAllreduce, testing::ValuesIn(all_cases()), name_of_case);
 
-TEST(Allreduce, PicksTheSameOnEveryRankAndSaysWhy) {
-  const auto said = on_every_rank<std::string>(6, [](Group& group) {
+TEST(Allreduce, PicksTheSameOnEveryRankAndDescribesIt) {
+  const auto descriptions = on_every_rank<std::string>(6, [](Group& group) {
     Allreduce allreduce(group, {});
     EXPECT_EQ(allreduce.description(), "");
     Values values(1'000'000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.pick(10), Algorithm::binary_blocks);
     return allreduce.description();
   });
   // Messages of 50 µs and 1.25 GB/s, and a header each.
-  EXPECT_THAT(said, testing::Each("ring: 6 ranks, 4 MB, links of 50 µs and 1.2 GB/s"));
+  EXPECT_THAT(descriptions, testing::Each("ring: 6 ranks, 4 MB, links of 50 µs and 1.2 GB/s"));
 }
 
 TEST(Allreduce, TakesTwoLevelsWhereHostsAreFarApart) {
   const SimulatedGroup group{
       .size = 8,
       .hosts = {0, 1, 0, 1, 0, 1, 0, 1},
-      .network = {.link = {.bandwidth = 1e8}, .card_bandwidth = 1e10},
+      .network = {.link = {.bandwidth = 1e8}, .nic_bandwidth = 1e10},
       .within = {.bandwidth = 1e10, .latency = std::chrono::microseconds(2)}};
-  const auto said = on_every_rank<std::string>(group, [](Group& members) {
+  const auto descriptions = on_every_rank<std::string>(group, [](Group& members) {
     Allreduce allreduce(members, {});
     Values values(1'000'000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(std::count(values.begin(), values.end(), 8.0F), 1'000'000);
     return allreduce.description();
   });
-  EXPECT_THAT(said, testing::Each("two-level: 8 ranks, 4 MB, links of 2 µs and 10 GB/s on a host, "
-                                  "50 µs and 0.1 GB/s between hosts"));
+  EXPECT_THAT(descriptions,
+              testing::Each("two-level: 8 ranks, 4 MB, links of 2 µs and 10 GB/s on a host, "
+                            "50 µs and 0.1 GB/s between hosts"));
 }
 
-TEST(Allreduce, MeasuresNothingWhereTheUserHasChosen) {
+TEST(Allreduce, MeasuresNothingForARequestedAlgorithm) {
   const auto sent = on_every_rank<std::uint64_t>(4, [](Group& group) {
     Allreduce allreduce(group, {.algorithm = Algorithm::butterfly});
     Values values(1000, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.description(), "butterfly: 4 ranks, 0.004 MB, as the configuration says");
     return group.transport().traffic().messages_sent;
   });
@@ -235,15 +237,15 @@ TEST(AllreduceByMpi, IsRefusedWhereTheTransportIsAnother) {
     Allreduce allreduce(group, {.algorithm = Algorithm::mpi});
     Values values(10);
     try {
-      allreduce.sum(values);
+      allreduce.reduce(values);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
-    return std::string("a sum");
+    return std::string("a result");
   });
-  EXPECT_THAT(answers,
-              testing::Each("expected transport mpi, to add up by mpi; found another one: choose "
-                            "another way to add up, or auto"));
+  EXPECT_THAT(
+      answers,
+      testing::Each("--aggregate mpi requires --transport mpi; choose another aggregate or auto"));
 }
 
 }  // namespace

@@ -1,15 +1,17 @@
-// Goal:   a group that loses a member becomes the group of those who are left: its collectives end at once,
-//         errors go on naming the job's ranks, and what a broken one has left behind reaches no other.
-// Method: simulated groups of four to seven, in which one goes away at the beginning of an allreduce, or is
-//         killed at each of many moments, by every algorithm; losses that are told by hand.
+// Goal:   a group that loses a member consists of the remaining members: its collectives end at
+//         once, errors still report ranks of the job, and no message of a broken collective reaches
+//         a later one.
+// Method: simulated groups of four to seven, one member of which leaves at the beginning of an
+//         allreduce, or is killed at each of many moments, with every algorithm; losses that the
+//         test reports.
 
 #include "collective/group.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "collective/allgather.hpp"
 #include "collective/allreduce.hpp"
+#include "collective/basic_collectives.hpp"
 #include "membership/member_link.hpp"
 #include "tests/sim/simulated_cluster.hpp"
 #include "tests/support/simulated_group.hpp"
@@ -21,8 +23,8 @@ using namespace std::chrono_literals;
 using testing::Each;
 using testing::ElementsAre;
 
-/// What a coordinator would tell one worker.
-class ToldByHand : public FailureListener {
+/// The losses that a coordinator reports to one worker.
+class ReportedLosses : public FailureListener {
  public:
   std::vector<Rank> lost() const override { return lost_; }
   void finished() override {}
@@ -34,14 +36,14 @@ class ToldByHand : public FailureListener {
   std::vector<Rank> lost_;
 };
 
-Group knowing(Group& group, ToldByHand& losses) {
+Group knowing(Group& group, ReportedLosses& losses) {
   std::vector<NodeId> members;
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
     members.push_back(group.node(Rank{rank}));
   }
   return Group(
       group.world(),
-      {.members = members, .self = group.rank(), .losses = &losses, .hosts = group.hosts()});
+      {.members = members, .self = group.rank(), .failures = &losses, .hosts = group.hosts()});
 }
 
 /// Ranks 2 h and 2 h + 1 are on host h.
@@ -53,16 +55,16 @@ std::vector<std::uint32_t> hosts_of_pairs(std::uint32_t ranks) {
   return hosts;
 }
 
-TEST(Group, NumbersThoseWhoAreLeft) {
+TEST(Group, NumbersTheRemainingMembers) {
   using Seen = std::vector<std::uint32_t>;
   const auto seen = on_every_rank<Seen>(4, [](Group& all) {
-    ToldByHand losses;
+    ReportedLosses losses;
     Group group = knowing(all, losses);
     if (group.rank() == Rank{1} || group.rank() == Rank{2}) {
       return Seen{};
     }
-    losses.lost_ = {Rank{2}, Rank{1}};  // two at once: a generation is passed over
-    group.catch_up();
+    losses.lost_ = {Rank{2}, Rank{1}};  // two at once skip a generation
+    group.drop_lost();
     EXPECT_EQ(group.node(Rank{1}), NodeId{3});
     return Seen{group.generation(), group.size(), group.rank().value,
                 group.rank_in_job(group.rank()).value};
@@ -71,18 +73,18 @@ TEST(Group, NumbersThoseWhoAreLeft) {
   EXPECT_THAT(seen[3], ElementsAre(2, 2, 1, 3));
 }
 
-TEST(Group, HasPartsOfItsOwnGeneration) {
+TEST(Group, HasSubgroupsOfItsOwnGeneration) {
   using Seen = std::vector<std::uint32_t>;
   const SimulatedGroup on_two_hosts{.size = 5, .hosts = {7, 7, 8, 8, 8}};
   const auto seen = on_every_rank<Seen>(on_two_hosts, [](Group& all) {
-    ToldByHand losses;
+    ReportedLosses losses;
     Group group = knowing(all, losses);
     if (group.rank().value < 2) {
       return Seen{};
     }
     losses.lost_ = {Rank{1}};
-    group.catch_up();
-    const Group part = group.of({Rank{1}, Rank{2}, Rank{3}});
+    group.drop_lost();
+    const Group part = group.subgroup({Rank{1}, Rank{2}, Rank{3}});
     EXPECT_EQ(part.hosts(), Seen({8, 8, 8}));
     EXPECT_EQ(part.node(Rank{2}), NodeId{4});
     return Seen{part.generation(), part.size(), part.rank().value,
@@ -92,21 +94,21 @@ TEST(Group, HasPartsOfItsOwnGeneration) {
   EXPECT_THAT(seen[4], ElementsAre(1, 3, 2, 4));
 }
 
-/// Somebody may have measured when another broke off: they are of one mind again only if both do so anew.
+/// One rank may have measured while another was interrupted: both have to measure again to agree.
 TEST(Group, IsMeasuredAgainInEachGeneration) {
   const auto messages = on_every_rank<std::uint64_t>(3, [](Group& all) {
-    ToldByHand losses;
+    ReportedLosses losses;
     Group group = knowing(all, losses);
     Allreduce allreduce(group, {});
     std::vector<float> values(100, 1);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     if (group.rank() == Rank{2}) {
       return std::uint64_t{0};
     }
     losses.lost_ = {Rank{2}};
-    group.catch_up();
+    group.drop_lost();
     const std::uint64_t before = group.transport().traffic().messages_sent;
-    allreduce.sum(values);
+    allreduce.reduce(values);
     EXPECT_EQ(allreduce.description().substr(0, 13), "tree: 2 ranks");
     return group.transport().traffic().messages_sent - before;
   });
@@ -116,11 +118,11 @@ TEST(Group, IsMeasuredAgainInEachGeneration) {
 
 class EveryAllreduceOfAGroup : public testing::TestWithParam<Algorithm> {};
 
-/// The member that goes has sent what nobody will take; others have sent to each other by then.
-TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
+/// The member that leaves has sent a message that no rank receives; others have sent to each other.
+TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenCollectiveForOneOfTheNext) {
   using Values = std::vector<float>;
-  const auto sums = on_every_rank<Values>(4, [](Group& all) {
-    ToldByHand losses;
+  const auto results = on_every_rank<Values>(4, [](Group& all) {
+    ReportedLosses losses;
     Group group = knowing(all, losses);
     Allreduce allreduce(group, {.algorithm = GetParam()});
     if (group.rank() == Rank{2}) {
@@ -131,32 +133,32 @@ TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenOneForOneOfTheNext) {
     Values values(1000, 100.0F);
     EXPECT_THROW(
         {
-          const auto told = group.world().spawn("coordinator", [&] {
+          const auto reported = group.world().spawn("coordinator", [&] {
             group.world().sleep_for(5s);
             losses.lost_ = {Rank{2}};
           });
           try {
-            allreduce.sum(values);
+            allreduce.reduce(values);
           } catch (const PeerLost&) {
-            told->join();
-            throw ViewChanged("as it will be told");
+            reported->join();
+            throw ViewChanged("as the coordinator reports");
           }
         },
         ViewChanged);
     EXPECT_LT(group.world().now(), TimePoint(6s)) << "long before the deadline";
-    group.catch_up();
+    group.drop_lost();
     values.assign(1000, 1.0F);
-    allreduce.sum(values);
+    allreduce.reduce(values);
     barrier(group);
     return values;
   });
-  EXPECT_THAT(sums, Each(Each(3.0F)));
+  EXPECT_THAT(results, Each(Each(3.0F)));
 }
 
-/// One is killed while all sum as often as they can, and the others are told 20 ms later. `sums`: of those
-/// who are left, then.
-void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when,
-                        std::vector<float>& sums) {
+/// One rank is killed while all reduce as often as they can; the loss is reported 20 ms later.
+/// `results`: of the remaining ranks, after that.
+void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when,
+                           std::vector<float>& results) {
   sim::Simulation simulation(
       {.seed = 1, .network = {.link = {.bandwidth = 1e7, .latency = 1ms}, .jitter = 1}});
   std::vector<NodeId> nodes;
@@ -164,53 +166,53 @@ void sum_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when
     nodes.push_back(NodeId{rank});
   }
   const Rank victim{ranks - 2};
-  sums.assign(ranks, 0);
+  results.assign(ranks, 0);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     simulation.add_node("rank", [&, rank](World& world) {
       sim::meet(world, ranks);
-      ToldByHand losses;
+      ReportedLosses losses;
       const auto ear = world.spawn("ear", [&] {
         world.sleep_until(when + 20ms);
         losses.lost_ = {victim};
       });
       Group group(world, {.members = nodes,
                           .self = Rank{rank},
-                          .losses = &losses,
+                          .failures = &losses,
                           .hosts = hosts_of_pairs(ranks)});
       Allreduce allreduce(group, {.algorithm = algorithm});
       try {
         for (;;) {
           std::vector<float> values(3000, 1);
-          allreduce.sum(values);
+          allreduce.reduce(values);
           EXPECT_EQ(values[2999], static_cast<float>(ranks));
         }
       } catch (const PeerLost& loss) {
-        EXPECT_EQ(loss.peer(), nodes[victim.value]) << "those who are left wait for the word";
+        EXPECT_EQ(loss.peer(), nodes[victim.value]) << "the remaining ranks wait for the report";
       } catch (const ViewChanged&) {
         EXPECT_LE(world.now(), when + 20ms + 2 * Group::glance);
       }
       ear->join();
-      group.catch_up();
+      group.drop_lost();
       std::vector<float> values(3000, 1);
-      allreduce.sum(values);
-      sums[rank] = values[2999];
+      allreduce.reduce(values);
+      results[rank] = values[2999];
       world.transport().close(world.now() + 1min);
     });
   }
   simulation.at(when, [&] { simulation.kill(nodes[victim.value]); });
   simulation.run();
-  sums.erase(sums.begin() + victim.value);
+  results.erase(results.begin() + victim.value);
 }
 
 TEST_P(EveryAllreduceOfAGroup, EndsForAllWheneverOneIsKilled) {
   const bool measures = GetParam() == Algorithm::automatic || GetParam() == Algorithm::two_level;
-  const Duration apart = measures ? 700us : 150us;  // so that some die in a sum after it
+  const Duration apart = measures ? 700us : 150us;  // so that some die in an allreduce after it
   for (std::uint32_t run = 0; run < 300; ++run) {
     SCOPED_TRACE(run);
     const std::uint32_t ranks = GetParam() == Algorithm::butterfly ? 4 : 4 + run % 4;
-    std::vector<float> sums;
-    sum_while_one_dies(GetParam(), ranks, TimePoint(run * apart), sums);
-    EXPECT_THAT(sums, Each(static_cast<float>(ranks - 1)));
+    std::vector<float> results;
+    reduce_while_one_dies(GetParam(), ranks, TimePoint(run * apart), results);
+    EXPECT_THAT(results, Each(static_cast<float>(ranks - 1)));
   }
 }
 
@@ -226,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAllreduceOfAGroup,
 
 TEST(Group, NamesRanksOfTheJob) {
   const auto missing = on_every_rank<std::vector<std::uint32_t>>(3, [](Group& all) {
-    ToldByHand losses;
+    ReportedLosses losses;
     losses.lost_ = {Rank{1}};
     Group group = knowing(all, losses);
     std::vector<std::uint32_t> ranks;
@@ -234,7 +236,7 @@ TEST(Group, NamesRanksOfTheJob) {
       group.world().sleep_for(1h);
       return ranks;
     }
-    group.catch_up();
+    group.drop_lost();
     try {
       barrier(group);
     } catch (const RanksMissing& error) {

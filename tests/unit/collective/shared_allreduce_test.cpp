@@ -1,10 +1,10 @@
-// Goal:   sums in shared memory are exact for every number of ranks and every length, the same bits
-//         everywhere, whether or not the values lie in shared memory, and whether ranks write into each
-//         other's vectors or copy from them; whoever cannot share is told so, and so are all; a rank
-//         that dies in the middle of a sum is named by all others.
-// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and short
-//         vectors, against sums of whole numbers, which float32 holds exactly. Deaths at every one of
-//         a number of moments.
+// Goal:   an allreduce in shared memory is exact for every number of ranks and every length, with
+//         the same bits everywhere, whether or not the values are in shared memory, and whether
+//         ranks write into each other's vectors or copy from them; where one rank cannot share, no
+//         rank does; all other ranks name a rank that dies during an allreduce.
+// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and
+//         short vectors, against sums of whole numbers, which float32 holds exactly. Deaths at
+//         every one of a number of moments.
 
 #include "collective/shared_allreduce.hpp"
 
@@ -21,7 +21,7 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "tests/support/simulated_group.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 
 namespace syncopate {
 namespace {
@@ -33,11 +33,11 @@ SimulatedGroup sharing(std::uint32_t size) {
   return {.size = size, .shared_memory = true};
 }
 
-/// Failures that are looked up as a test likes, and take as long.
-class FailuresAsTold : public FailureListener {
+/// Losses that a function of the test computes, which may take time.
+class ComputedLosses : public FailureListener {
  public:
   using Look = std::function<std::vector<Rank>()>;
-  explicit FailuresAsTold(Look look) : look_(std::move(look)) {}
+  explicit ComputedLosses(Look look) : look_(std::move(look)) {}
 
   std::vector<Rank> lost() const override { return look_(); }
   void finished() override {}
@@ -50,7 +50,7 @@ class FailuresAsTold : public FailureListener {
 
 /// The same group, as one that may lose members.
 Group that_may_shrink(Group& group, FailureListener& losses) {
-  Group::Options options{.members = {}, .self = group.rank(), .losses = &losses};
+  Group::Options options{.members = {}, .self = group.rank(), .failures = &losses};
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
     options.members.push_back(group.node(Rank{rank}));
   }
@@ -59,7 +59,7 @@ Group that_may_shrink(Group& group, FailureListener& losses) {
 
 enum class Where { own_memory, shared_memory };
 
-/// A vector of a rank, where the test wants it.
+/// A vector of a rank, in the memory that the test chooses.
 class Vector {
  public:
   Vector(Group& group, Where where, std::size_t count)
@@ -89,9 +89,9 @@ void fill(Group& group, std::span<float> values) {
   }
 }
 
-class SharedSum : public testing::TestWithParam<std::uint32_t> {};
+class SharedReduction : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
+TEST_P(SharedReduction, IsExactForEveryLengthAndPlace) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<std::vector<Values>>(sharing(size), [&](Group& group) {
@@ -115,11 +115,11 @@ TEST_P(SharedSum, IsExactForEveryLengthAndPlace) {
   }
 }
 
-TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
+TEST_P(SharedReduction, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
     const auto results = on_every_rank<Values>(sharing(size), [&](Group& group) {
-      FailuresAsTold none([] { return std::vector<Rank>(); });
+      ComputedLosses none([] { return std::vector<Rank>(); });
       Group shrinking = that_may_shrink(group, none);
       const auto shared = SharedAllreduce::make(shrinking);
       const Vector vector(group, where, 300'007);
@@ -137,7 +137,7 @@ TEST_P(SharedSum, IsExactInAGroupThatMayShrink) {
   }
 }
 
-TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
+TEST_P(SharedReduction, HasTheSameBitsOnEveryRankWhateverTheFactors) {
   constexpr std::uint64_t seed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (const std::size_t length : {1000, 70'001}) {
@@ -157,7 +157,7 @@ TEST_P(SharedSum, HasTheSameBitsOnEveryRankWhateverTheFactors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, SharedSum, testing::Range(1U, 18U));
+INSTANTIATE_TEST_SUITE_P(Ranks, SharedReduction, testing::Range(1U, 18U));
 
 TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   constexpr std::uint32_t size = 5;
@@ -176,7 +176,7 @@ TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   });
 }
 
-TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
+TEST(SharedAllreduce, NamesARankThatDiesBeforeIt) {
   constexpr std::uint32_t size = 4;
   for (std::uint32_t victim = 0; victim < size; ++victim) {
     sim::Simulation simulation({.shared_memory = true});
@@ -207,35 +207,36 @@ TEST(SharedAllreduce, NamesWhoDiesBeforeTheSum) {
     }
     simulation.at(TimePoint(std::chrono::seconds(5)), [&] { simulation.kill(NodeId{victim}); });
     simulation.run();
-    // Who learns of it from another that has left may name that one.
+    // A rank that learns of it from another one that has left may name that one.
     EXPECT_EQ(named.size(), size - 1);
     EXPECT_THAT(named, testing::Contains(victim));
   }
 }
 
-/// Rank 0 has all sums at 5 s, as soon as rank 2 has made its own, and waits for rank 1, which is slow. At 7 s it hears of a
-/// loss, leaves, and uses its vector for something else. What rank 1 then reads there at 13 s is no sum.
-TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
+/// Rank 0 has all results at 5 s, as soon as rank 2 has reduced its slice, and waits for rank 1,
+/// which is slow. At 7 s a loss is reported to it; it leaves and overwrites its vector. At 13 s
+/// rank 1 reads there, and finds no result.
+TEST(SharedAllreduce, TakesNoResultOfARankThatLeftBeforeAllHadReadIt) {
   constexpr std::array<std::chrono::seconds, 3> looks_until{0s, 13s, 5s};
   const auto ends = on_every_rank<std::string>(sharing(3), [&](Group& group) -> std::string {
     World& world = group.world();
     const std::uint32_t rank = group.rank().value;
-    const FailuresAsTold::Look look = [&]() -> std::vector<Rank> {
+    const ComputedLosses::Look look = [&]() -> std::vector<Rank> {
       world.sleep_for(std::max(Duration::zero(), TimePoint(looks_until[rank]) - world.now()));
       return rank == 0 && world.now() >= TimePoint(7s) ? std::vector{Rank{2}} : std::vector<Rank>();
     };
-    FailuresAsTold losses(look);
+    ComputedLosses losses(look);
     Group shrinking = that_may_shrink(group, losses);
     const auto shared = SharedAllreduce::make(shrinking);
     const Vector vector(group, Where::shared_memory, 50'000);
     fill(group, vector.values());
     if (rank == 1) {
-      world.sleep_for(
-          550ms);  // rank 2 waits for it, looks for losses meanwhile, and is the last to sum
+      // Rank 2 waits for it, looks for losses in the meantime, and is the last to reduce.
+      world.sleep_for(550ms);
     }
     try {
       shared->run(vector.values(), 1);
-      return "a sum";
+      return "a result";
     } catch (const PeerLost& loss) {
       return loss.what();
     } catch (const ViewChanged&) {
@@ -244,11 +245,12 @@ TEST(SharedAllreduce, TakesNoSumOfARankThatLeftBeforeAllHadReadIt) {
       return "another view";
     }
   });
-  EXPECT_THAT(ends, testing::ElementsAre("another view", "worker 0 has left a sum before its end",
-                                         "worker 0 has left a sum before its end"));
+  EXPECT_THAT(ends,
+              testing::ElementsAre("another view", "worker 0 has left an allreduce before its end",
+                                   "worker 0 has left an allreduce before its end"));
 }
 
-TEST(SharedAllreduce, IsForNobodyWhereNodesShareNoMemory) {
+TEST(SharedAllreduce, IsNullWhereNodesShareNoMemory) {
   const auto made = on_every_rank<bool>(SimulatedGroup{.size = 3}, [](Group& group) {
     return SharedAllreduce::make(group) != nullptr;
   });
@@ -266,8 +268,8 @@ TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
     }
     return "";
   });
-  EXPECT_EQ(refused[0], "a sum of 10 values, of which worker 1 brings 11");
-  EXPECT_EQ(refused[1], "a sum of 11 values, of which worker 0 brings 10");
+  EXPECT_EQ(refused[0], "an allreduce of 10 values, of which worker 1 has 11");
+  EXPECT_EQ(refused[1], "an allreduce of 11 values, of which worker 0 has 10");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Goal:   the kernels that no rule calls compute what a plain loop does, at every length and
-//         alignment, and touch nothing beside.
+// Goal:   the kernels that no update rule calls compute the results of a plain loop, at every
+//         length and alignment, and touch no other memory.
 // Method: lengths 0 to 70 at offsets 0 to 3, compared bit for bit with loops that round each
 //         operation.
 

@@ -1,75 +1,23 @@
-// Goal:   a thread pool does every part of a loop once, and a store with many hands holds the bits of one with
-//         one, whatever is asked of it.
-// Method: many short loops in a row on more hands than cores; the same random pushes (seed printed) to a
-//         store with one hand and to one with three.
+// Goal:   a thread pool runs every part of a loop once.
+// Method: many short loops in a row on more threads than cores.
 
 #include "kernels/thread_pool.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "base/random.hpp"
-#include "server/shard_store.hpp"
+#include <vector>
 
 namespace syncopate {
 namespace {
 
-TEST(ThreadPool, DoesEveryPartOnce) {
+TEST(ThreadPool, RunsEveryPartOnce) {
   ThreadPool pool(5);
   for (std::size_t parts = 0; parts < 500; ++parts) {
     std::vector<int> done(parts, 0);
     pool.run(parts, [&](std::size_t part) { ++done[part]; });
     EXPECT_THAT(done, testing::Each(1)) << parts << " parts";
   }
-}
-
-ShardStore store_with(std::uint32_t hands, std::size_t values) {
-  return ShardStore({.params = values,
-                     .workers = 2,
-                     .rule = {.name = "momentum", .momentum = 0.9F},
-                     .learning_rate = [](std::uint64_t) { return 0.1; },
-                     .hands = hands});
-}
-
-std::vector<float> trained(ShardStore& store, std::uint64_t seed) {
-  Random random = Random(seed).fork("values", 0);
-  const auto draw = [&](std::span<float> values) {
-    for (float& value : values) {
-      value = static_cast<float>(random.uniform()) - 0.5F;
-    }
-  };
-  std::vector<float> params(store.params().size());
-  draw(params);
-  store.load(params, {});
-  const std::vector<Rank> both{Rank{0}, Rank{1}};
-  for (int step = 0; step < 3; ++step) {
-    for (const Rank worker : both) {
-      draw(store.desk(worker).in);
-      store.desk(worker).facts = {.samples = 3 + worker.value,
-                                  .weight = 3.0F + static_cast<float>(worker.value)};
-    }
-    store.apply(Rank{0}, true);
-    store.apply_mean(both);
-    store.read(Rank{1});
-  }
-  std::vector<float> found(store.params().begin(), store.params().end());
-  found.insert(found.end(), store.desk(Rank{0}).out.begin(), store.desk(Rank{0}).out.end());
-  found.insert(found.end(), store.desk(Rank{1}).out.begin(), store.desk(Rank{1}).out.end());
-  return found;
-}
-
-TEST(ShardStore, HasTheSameBitsWithManyHands) {
-  constexpr std::uint64_t seed = 8;
-  constexpr std::size_t values = 600'001;
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  ShardStore plain = store_with(1, values);
-  ShardStore helped = store_with(3, values);
-  const std::vector<float> expected = trained(plain, seed);
-  const std::vector<float> found = trained(helped, seed);
-  ASSERT_EQ(found.size(), expected.size());
-  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0);
 }
 
 }  // namespace

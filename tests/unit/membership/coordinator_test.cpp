@@ -1,5 +1,6 @@
-// Goal:   a coordinator and its members carry out what the membership decides: places and descriptions
-//         for those who enquire, refusals told to both sides, and a job that goes on without a worker.
+// Goal:   a coordinator and its members carry out what the membership decides: places and
+//         descriptions for those who enquire, refusals told to both sides, and a job that goes on
+//         without a worker.
 // Method: small jobs in the simulator whose members do nothing but what the test says; what each of
 //         them and the coordinator's observer were told is compared.
 
@@ -26,20 +27,16 @@ using testing::IsEmpty;
 class Notes : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, absences;
-  std::vector<Pace> paces;
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
   void awaiting(const std::string& absent) override { absences.push_back(absent); }
   void view_installed(const View&) override {}
-  void heard(const Member&, const wire::Heartbeat&) override {}
+  void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
   void evaluated(const wire::Evaluation&) override {}
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
-  void paced(const PacerState&) override {}
-  void pace_decided(const Pace& pace, Duration) override { paces.push_back(pace); }
-  void stepped(Rank, const StepReport&) override {}
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
@@ -93,13 +90,13 @@ class CoordinatorTest : public testing::Test {
   Notes notes_;
 };
 
-TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
+TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesTheSlotsOneByOne) {
   coordinate({.workers = 2, .evaluators = 0});
-  std::vector<std::uint32_t> places;
+  std::vector<std::uint32_t> slots;
   const auto body = [&](World& world) {
     const auto job = enquire(world.transport(), any_worker(), no_deadline);
     EXPECT_EQ(job.config(), "seed = 7\n");
-    places.push_back(job.index());
+    slots.push_back(job.index());
     MemberLink link(world, {.join = join_of_worker(job.index())});
     EXPECT_EQ(link.join().members[job.index()].node, world.transport().self());
     link.leave({});
@@ -107,7 +104,7 @@ TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesThePlacesOneByOne) {
   add(body);
   add(body);
   simulation_.run();
-  EXPECT_THAT(places, testing::UnorderedElementsAre(0U, 1U));
+  EXPECT_THAT(slots, testing::UnorderedElementsAre(0U, 1U));
   EXPECT_THAT(notes_.refusals, IsEmpty());
 }
 
@@ -131,7 +128,7 @@ TEST_F(CoordinatorTest, RefusesOnBothSidesAndGathersOn) {
     }
   });
   simulation_.run();
-  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its place is taken by pid 0 on sim");
+  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its slot is taken by pid 0 on sim");
   EXPECT_THAT(notes_.refusals, ElementsAre(told));
 }
 
@@ -151,7 +148,7 @@ TEST_F(CoordinatorTest, AnEnquirerIsRefusedWithAReason) {
   EXPECT_EQ(told, "another worker (pid 0 on sim) cannot join: the job has already started");
 }
 
-TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsPlaceToAnother) {
+TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsSlotToAnother) {
   coordinate({.workers = 1, .evaluators = 0});
   add([](World& world) {
     enquire(world.transport(), any_worker(), no_deadline);

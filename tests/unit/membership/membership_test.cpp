@@ -1,5 +1,5 @@
-// Goal:   Membership gathers a job, notices whoever dies, falls silent or contradicts the others, and
-//         says so once, by name.
+// Goal:   Membership gathers a job, notices a member that dies, falls silent or contradicts the
+//         others, and says so once, by name.
 // Method: events with hand-made times go in; the decisions that come out are compared.
 
 #include "membership/membership.hpp"
@@ -28,7 +28,7 @@ std::string drop_of(const Decisions& decisions) {
   return std::get<DropWorker>(decisions[0]).reason;
 }
 
-/// A worker that leaves its place to the coordinator.
+/// A worker that leaves its slot to the coordinator.
 wire::Enquire enquiry() {
   wire::Enquire enquiry;
   enquiry.set_role(wire::ROLE_WORKER);
@@ -37,7 +37,7 @@ wire::Enquire enquiry() {
   return enquiry;
 }
 
-std::optional<std::uint32_t> place_of(const Decisions& decisions) {
+std::optional<std::uint32_t> slot_of(const Decisions& decisions) {
   if (decisions.size() != 1 || !std::holds_alternative<AnswerEnquiry>(decisions[0])) {
     return std::nullopt;
   }
@@ -74,7 +74,7 @@ TEST(Membership, RefusesATakenPlaceAndGathersOn) {
   membership.joined(NodeId{1}, worker(1), start);
   const Decisions decisions = membership.joined(NodeId{2}, worker(1), start);
   EXPECT_EQ(refusal_of(decisions),
-            "worker 1 (pid 101 on host) cannot join: its place is taken by pid 101 on host");
+            "worker 1 (pid 101 on host) cannot join: its slot is taken by pid 101 on host");
   EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).node, NodeId{2});
   EXPECT_EQ(std::get<RefuseJoin>(decisions[0]).abort.kind(), wire::Abort::KIND_CONFIG);
   membership.joined(NodeId{3}, evaluator(), start);
@@ -123,14 +123,15 @@ TEST(Membership, RefusesAStrangerThatNobodyUnderstands) {
   EXPECT_EQ(membership.joined(NodeId{1}, worker(0), start).size(), 0U);
 }
 
-TEST(Membership, KeepsAPlaceForThoseWhoAskForOne) {
+TEST(Membership, KeepsASlotForThoseThatRequestOne) {
   Membership membership = two_workers();
-  EXPECT_EQ(place_of(membership.enquired(NodeId{1}, enquiry())), 0U);
-  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 1U);
-  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 1U) << "asking twice is no claim";
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{1}, enquiry())), 0U);
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{2}, enquiry())), 1U);
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{2}, enquiry())), 1U)
+      << "a second request is no second claim";
   EXPECT_EQ(refusal_of(membership.enquired(NodeId{3}, enquiry())),
             "another worker (pid 9 on far) cannot join: this job has room for 2 workers, and every "
-            "place is taken");
+            "slot is taken");
   EXPECT_THAT(refusal_of(membership.joined(NodeId{4}, worker(0), start)),
               HasSubstr("taken by pid 9 on far"));
   EXPECT_TRUE(membership.joined(NodeId{1}, worker(0), start).empty());
@@ -140,17 +141,17 @@ TEST(Membership, GivesThePlaceOfANodeThatDiedBeforeItJoinedToTheNext) {
   Membership membership = two_workers();
   membership.enquired(NodeId{1}, enquiry());
   EXPECT_TRUE(membership.lost(NodeId{1}, start).empty());
-  EXPECT_EQ(place_of(membership.enquired(NodeId{2}, enquiry())), 0U);
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{2}, enquiry())), 0U);
 }
 
-TEST(Membership, AnswersAnEnquiryForACertainPlaceOrForNone) {
+TEST(Membership, AnswersAnEnquiryForACertainSlotOrForNone) {
   Membership membership = two_workers();
   wire::Enquire certain = enquiry();
   certain.set_index(1);
-  EXPECT_EQ(place_of(membership.enquired(NodeId{1}, certain)), 1U);
-  EXPECT_THAT(refusal_of(membership.enquired(NodeId{2}, certain)), HasSubstr("its place is taken"));
-  EXPECT_EQ(place_of(membership.enquired(NodeId{3}, {})), 0U) << "just what the job is";
-  EXPECT_EQ(place_of(membership.enquired(NodeId{4}, enquiry())), 0U);
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{1}, certain)), 1U);
+  EXPECT_THAT(refusal_of(membership.enquired(NodeId{2}, certain)), HasSubstr("its slot is taken"));
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{3}, {})), 0U) << "just what the job is";
+  EXPECT_EQ(slot_of(membership.enquired(NodeId{4}, enquiry())), 0U);
 }
 
 TEST(Membership, TellsNowAndThenWhoIsAbsent) {
@@ -160,7 +161,7 @@ TEST(Membership, TellsNowAndThenWhoIsAbsent) {
   membership.enquired(NodeId{1}, enquiry());
   const Decisions decisions = membership.time_passed(at(5));
   ASSERT_EQ(decisions.size(), 1U);
-  EXPECT_EQ(std::get<NameAbsent>(decisions[0]).names,
+  EXPECT_EQ(std::get<ReportAbsent>(decisions[0]).names,
             "worker 0, server 0, server 1, the evaluator");
   EXPECT_TRUE(membership.time_passed(at(9.9)).empty());
 }
@@ -195,7 +196,7 @@ TEST(Membership, NamesTheDeadAndWhereTheyWere) {
   wire::Heartbeat heartbeat;
   heartbeat.set_phase("backward");
   heartbeat.set_step(812);
-  membership.heard(NodeId{1}, heartbeat, at(2));
+  membership.on_heartbeat(NodeId{1}, heartbeat, at(2));
   EXPECT_EQ(reason_of(membership.lost(NodeId{1}, at(3.5))),
             "worker 1 (pid 101 on host) died; last heard 1.5 s ago, in backward of step 812");
 }
@@ -211,7 +212,7 @@ TEST(Membership, SaysNothingMoreAfterTheEnd) {
 TEST(Membership, EndsForSilenceLongerThanTheAdaptiveLimit) {
   Membership membership = gathered();
   for (const NodeId node : {NodeId{1}, NodeId{2}, NodeId{3}}) {
-    membership.heard(node, {}, at(1));  // one second between heartbeats allows forty
+    membership.on_heartbeat(node, {}, at(1));  // one second between heartbeats allows forty
   }
   EXPECT_TRUE(membership.time_passed(at(40.9)).empty());
   EXPECT_THAT(reason_of(membership.time_passed(at(41.1))), HasSubstr("no longer answers"));
@@ -222,7 +223,7 @@ TEST(Membership, IgnoresLossAndSilenceOfThoseWhoLeft) {
   EXPECT_TRUE(membership.left(NodeId{1}).empty());
   EXPECT_TRUE(membership.lost(NodeId{1}, at(1)).empty());
   for (const NodeId node : {NodeId{2}, NodeId{3}}) {
-    membership.heard(node, {}, at(100));
+    membership.on_heartbeat(node, {}, at(100));
   }
   EXPECT_TRUE(membership.time_passed(at(101)).empty());
 }
@@ -267,8 +268,8 @@ TEST(Membership, GoesOnWithoutAWorkerThatFailedOrIsSilent) {
   Membership membership = sparing();
   EXPECT_EQ(drop_of(membership.failed(NodeId{1}, failure(wire::Abort::KIND_FAILURE))),
             "worker 0 (pid 100 on host): something broke");
-  membership.heard(NodeId{3}, {}, at(9));
-  membership.heard(NodeId{4}, {}, at(9));
+  membership.on_heartbeat(NodeId{3}, {}, at(9));
+  membership.on_heartbeat(NodeId{4}, {}, at(9));
   EXPECT_THAT(drop_of(membership.time_passed(at(10.1))),
               HasSubstr("worker 1 (pid 101 on host) no longer answers"));
 }
@@ -341,7 +342,7 @@ TEST(Membership, ADroppedWorkerHoldsUpNeitherABarrierNorTheEnd) {
 TEST(Membership, OnlyWorkersAreAwaitedAtABarrier) {
   Membership membership = gathered();
   EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty()) << "the evaluator";
-  EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "a stranger";
+  EXPECT_TRUE(membership.arrived(NodeId{9}, 1).empty()) << "an unknown node";
   EXPECT_TRUE(membership.arrived(NodeId{1}, 1).empty());
   EXPECT_EQ(membership.arrived(NodeId{3}, 1).size(), 1U);
   EXPECT_TRUE(membership.arrived(NodeId{2}, 1).empty());

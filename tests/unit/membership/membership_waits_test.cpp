@@ -1,6 +1,7 @@
-// Goal:   Membership extends a reported wait, or goes on without the workers that are missing where the job allows it,
-//         or ends the job; it says why, by name.
-// Method: heartbeats and reports with hand-made times go in; the decisions that come out are compared.
+// Goal:   Membership extends a reported wait, or goes on without the workers that are missing where
+//         the job allows it, or ends the job; it says why, by name.
+// Method: heartbeats and reports with hand-made times go in; the decisions that come out are
+//         compared.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ TEST(MembershipWaits, AReportOfMissingRanksEndsTheJobWithTheWholeStory) {
   Membership membership = gathered();
   wire::Heartbeat heartbeat = computing();
   heartbeat.set_computing(false);
-  membership.heard(NodeId{1}, heartbeat, at(59));
+  membership.on_heartbeat(NodeId{1}, heartbeat, at(59));
   EXPECT_EQ(reason_of(membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(60.2))),
             "step 813, allgather: worker 0 (pid 100 on host) waited 60.0 s (usually 0.400 s) for "
             "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812");
@@ -46,8 +47,8 @@ TEST(MembershipWaits, AReportOfMissingRanksEndsTheJobWithTheWholeStory) {
 
 TEST(MembershipWaits, AWorkerThatHangsEndsTheJobWithTheWholeStory) {
   Membership membership = gathered();
-  membership.heard(NodeId{1}, computing(), at(10));
-  membership.heard(NodeId{1}, computing(), at(70));
+  membership.on_heartbeat(NodeId{1}, computing(), at(10));
+  membership.on_heartbeat(NodeId{1}, computing(), at(70));
   EXPECT_EQ(reason_of(membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(71.2))),
             "step 813, allgather: worker 0 (pid 100 on host) waited 60.0 s (usually 0.400 s) for "
             "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812 for 61.2 s "
@@ -58,7 +59,7 @@ TEST(MembershipWaits, ExtendsAWaitForAWorkerThatComputes) {
   Membership membership = gathered();
   wire::Heartbeat heartbeat = computing();
   heartbeat.set_expected_seconds(500);
-  membership.heard(NodeId{1}, heartbeat, at(10));
+  membership.on_heartbeat(NodeId{1}, heartbeat, at(10));
   for (const double seconds : {70.0, 1000.0, 9900.0}) {
     const Decisions decisions =
         membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(seconds));
@@ -100,8 +101,8 @@ TEST(MembershipWaits, EndsWithThoseWhoAreMissingWhereWorkersDoNotMeetEachOther) 
 
 TEST(MembershipWaits, GoesOnWithoutOneThatHangsWhereAServerKeepsTheModel) {
   Membership membership = sparing();
-  membership.heard(NodeId{3}, computing(), at(1));
-  membership.heard(NodeId{3}, computing(), at(61));
+  membership.on_heartbeat(NodeId{3}, computing(), at(1));
+  membership.on_heartbeat(NodeId{3}, computing(), at(61));
   const Decisions decisions =
       membership.missing(NodeId{1}, missing_at_a_synchronization({1}), at(61));
   ASSERT_EQ(decisions.size(), 2U);

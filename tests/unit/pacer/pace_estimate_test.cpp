@@ -1,4 +1,5 @@
-// Goal:   an estimate follows its device, is not misled by one hiccup, and believes what comes twice.
+// Goal:   an estimate follows its device, is not misled by one hiccup, and believes what comes
+//         twice.
 // Method: durations worked out by hand.
 
 #include "pacer/pace_estimate.hpp"
@@ -12,7 +13,7 @@ using namespace std::chrono_literals;
 
 PaceEstimate after_steps_of(std::initializer_list<Duration> durations) {
   PaceEstimate estimate;
-  for (const Duration duration : durations) estimate.heard(10, duration);
+  for (const Duration duration : durations) estimate.observe(10, duration);
   return estimate;
 }
 
@@ -20,9 +21,9 @@ TEST(PaceEstimate, KnowsNothingBeforeTheFirstStep) {
   PaceEstimate estimate;
   EXPECT_FALSE(estimate.known());
   EXPECT_EQ(estimate.step_time(64), 0s);
-  estimate.heard(0, 3s);
+  estimate.observe(0, 3s);
   EXPECT_FALSE(estimate.known());
-  estimate.heard(10, 2s);
+  estimate.observe(10, 2s);
   EXPECT_TRUE(estimate.known());
   EXPECT_DOUBLE_EQ(estimate.sample_seconds(), 0.2);
   EXPECT_EQ(estimate.step_time(64), 12800ms);

@@ -28,8 +28,8 @@ PacedDevices::PacedDevices(Options options, std::uint64_t seed)
   for (std::uint32_t rank = 0; rank < lives_.size(); ++rank) begin_life(rank);
 }
 
-void PacedDevices::run(std::uint64_t meetings) {
-  for (std::uint64_t events = 0; held_.size() < meetings && alive() > 0 && broken_.empty();
+void PacedDevices::run(std::uint64_t synchronizations) {
+  for (std::uint64_t events = 0; held_.size() < synchronizations && alive() > 0 && broken_.empty();
        ++events) {
     promise(!events_.empty(), fmt::format("everybody waits in round {}", open_));
     promise(events < most_events, fmt::format("round {} does not end", open_));
@@ -78,10 +78,10 @@ void PacedDevices::begin_life(std::uint32_t rank) {
   life = {.life = life.life + 1,
           .round = pacer_.state().round,
           .size = first.step_samples,
-          .meet_after = first.meet_after,
-          .summed = pacer_.state().round - 1,
+          .sync_after = first.sync_after,
+          .reduced = pacer_.state().round - 1,
           .born = now_};
-  if (first.meet_after) told_.insert({rank, life.life, life.round});
+  if (first.sync_after) decided_.insert({rank, life.life, life.round});
   begin_step(rank);
 }
 
@@ -106,14 +106,14 @@ void PacedDevices::end_step(std::uint32_t rank, Duration took) {
                  .steps = life.steps,
                  .samples = life.in_hand,
                  .took = took,
-                 .meets = life.meet_after && life.steps >= *life.meet_after,
+                 .synchronizes = life.sync_after && life.steps >= *life.sync_after,
                  .communicated = std::exchange(life.communicated, Duration::zero())};
   if (random_.uniform() < options_.deaths) return die(rank);
   if (random_.uniform() < options_.returns) revive();
-  if (!life.report.meets) {
+  if (!life.report.synchronizes) {
     send(rank, life.report);
     begin_step(rank);
-  } else if (life.summed + 1 < life.round) {
+  } else if (life.reduced + 1 < life.round) {
     wait(rank);
   } else {
     enter(rank);
@@ -125,7 +125,7 @@ void PacedDevices::enter(std::uint32_t rank) {
   send(rank, life.report);
   ++life.round;
   life.steps = 0;
-  life.meet_after.reset();
+  life.sync_after.reset();
   options_.overlap ? begin_step(rank) : wait(rank);
 }
 
@@ -144,16 +144,17 @@ void PacedDevices::send(std::uint32_t rank, const StepReport& report) {
   after(options_.latency, [this, rank, report, life = lives_[rank].life] {
     if (lives_[rank].life != life) return;
     const Paces paces = pacer_.stepped(Rank{rank}, report, now_);
-    if (report.meets && lives_[rank].present) {
+    if (report.synchronizes && lives_[rank].present) {
       promise(report.round == open_,
-              fmt::format("{} enters meeting {}, {} is open", rank, report.round, open_));
-      promise(entered_.insert(rank).second, fmt::format("{} enters meeting {} twice", rank, open_));
+              fmt::format("{} enters synchronization {}, {} is open", rank, report.round, open_));
+      promise(entered_.insert(rank).second,
+              fmt::format("{} enters synchronization {} twice", rank, open_));
       if (entered_.size() == 1) holding_.first = now_;
       holding_.last = now_;
       holding_.last_rank = rank;
       holding_.steps[rank] = report.steps;
     }
-    complete_meetings();
+    complete_synchronizations();
     hear(paces);
   });
 }
@@ -166,7 +167,7 @@ void PacedDevices::die(std::uint32_t rank) {
     lives_[rank].present = false;
     entered_.erase(rank);
     const Paces paces = pacer_.left(Rank{rank}, now_);
-    complete_meetings();
+    complete_synchronizations();
     hear(paces);
   });
 }
@@ -184,14 +185,14 @@ void PacedDevices::revive() {
 void PacedDevices::hear(const Paces& paces) {
   for (const Pace& pace : paces) {
     const Life& life = lives_[pace.worker.value];
-    promise(life.present, fmt::format("{} is told something, but is gone", pace.worker.value));
-    if (pace.meet_after && pace.reason != PaceReason::resized) {
+    promise(life.present, fmt::format("{} receives a decision, but is gone", pace.worker.value));
+    if (pace.sync_after && pace.reason != PaceReason::resized) {
       const Mark mark{pace.worker.value, life.life, pace.round};
-      promise(*pace.meet_after >= 1, "a meeting without a step");
+      promise(*pace.sync_after >= 1, "a synchronization without a step");
       promise(pace.round == open_,
-              fmt::format("told to meet in {}, {} is open", pace.round, open_));
-      promise(told_.insert(mark).second,
-              fmt::format("{} is told twice in {}", mark.rank, mark.round));
+              fmt::format("decided to synchronize in {}, {} is open", pace.round, open_));
+      promise(decided_.insert(mark).second,
+              fmt::format("{} receives two decisions in {}", mark.rank, mark.round));
     }
     live(
         pace.worker.value, [this, pace](Life&) { deliver(pace); }, options_.latency);
@@ -202,10 +203,10 @@ void PacedDevices::hear(const Paces& paces) {
 void PacedDevices::deliver(const Pace& pace) {
   Life& life = lives_[pace.worker.value];
   life.size = pace.step_samples;
-  if (pace.round == life.round && pace.meet_after) life.meet_after = pace.meet_after;
+  if (pace.round == life.round && pace.sync_after) life.sync_after = pace.sync_after;
 }
 
-void PacedDevices::complete_meetings() {
+void PacedDevices::complete_synchronizations() {
   const auto absent = [this](std::uint32_t rank) {
     return lives_[rank].present && !entered_.contains(rank);
   };
@@ -215,19 +216,19 @@ void PacedDevices::complete_meetings() {
                      fmt::format("round {} opened too early", open_ + 1));
   }
   if (entered_.empty()) return;
-  after(options_.meeting, [this, round = open_] { bring_sum(round); });
+  after(options_.synchronization, [this, round = open_] { deliver_result(round); });
   held_.push_back(std::exchange(holding_, {}));
   entered_.clear();
   ++open_;
   promise(pacer_.state().round == open_, fmt::format("round {} not opened", open_));
 }
 
-void PacedDevices::bring_sum(std::uint64_t round) {
+void PacedDevices::deliver_result(std::uint64_t round) {
   for (std::uint32_t rank = 0; rank < lives_.size(); ++rank) {
     Life& life = lives_[rank];
-    if (!life.alive || life.summed >= round) continue;
-    life.summed = round;
-    life.communicated = options_.meeting;
+    if (!life.alive || life.reduced >= round) continue;
+    life.reduced = round;
+    life.communicated = options_.synchronization;
     if (life.waits_since) go_on(rank);
   }
 }

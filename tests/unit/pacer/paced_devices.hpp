@@ -13,11 +13,12 @@
 
 namespace syncopate {
 
-/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and the
-/// promises of the pacer, checked as they go.
+/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and
+/// the promises of the pacer, checked as they go.
 ///
-/// Messages take `latency`. A meeting is complete when all present have entered it, and its sum
-/// arrives `meeting` later. A device that is to enter a meeting while the last sum is on its way, waits.
+/// Messages take `latency`. A synchronization is complete when all present have entered it, and its
+/// result arrives `synchronization` later. A device that is to enter a synchronization while the
+/// last result is on its way, waits.
 class PacedDevices {
  public:
   struct Device {
@@ -31,14 +32,14 @@ class PacedDevices {
     std::optional<Duration> round_time = {};
     bool overlap = true;
     Duration latency{};
-    Duration meeting{};
+    Duration synchronization{};
     double jitter = 0;     ///< a step takes up to this share more, or less
     double hiccups = 0;    ///< how likely a step is to take twenty times as long
     double deaths = 0;     ///< how likely a step is a device's last
     double returns = 0;    ///< how likely one that is gone is back after any step of another
     Duration detection{};  ///< of a death, by the pacer
   };
-  /// A meeting, as it took place.
+  /// A synchronization, as it took place.
   struct Held {
     TimePoint first;
     TimePoint last;
@@ -48,8 +49,8 @@ class PacedDevices {
 
   PacedDevices(Options options, std::uint64_t seed);
 
-  /// Until that many meetings are complete, or everybody is dead, or a promise is broken.
-  void run(std::uint64_t meetings);
+  /// Until that many synchronizations are complete, or everybody is dead, or a promise is broken.
+  void run(std::uint64_t synchronizations);
   void slow_down(std::uint32_t rank, int times);
 
   const std::vector<Held>& held() const { return held_; }  ///< from round 1 on
@@ -68,8 +69,8 @@ class PacedDevices {
     std::uint64_t steps = 0;
     std::uint32_t size = 0;
     std::uint32_t in_hand = 0;  ///< samples
-    std::optional<std::uint64_t> meet_after = {};
-    std::uint64_t summed = 0;  ///< the last round whose sum it has
+    std::optional<std::uint64_t> sync_after = {};
+    std::uint64_t reduced = 0;  ///< the last round whose result it has
     Duration communicated{};
     std::optional<TimePoint> waits_since = {};
     StepReport report{};  ///< of the step after which it waits
@@ -99,8 +100,8 @@ class PacedDevices {
 
   void hear(const Paces& paces);
   void deliver(const Pace& pace);
-  void complete_meetings();
-  void bring_sum(std::uint64_t round);
+  void complete_synchronizations();
+  void deliver_result(std::uint64_t round);
   Duration draw(const Device& device, std::uint32_t samples);
 
   Options options_;
@@ -109,11 +110,12 @@ class PacedDevices {
   std::vector<Life> lives_;
   std::multimap<TimePoint, std::function<void()>> events_;  ///< equal times: in order of insertion
   TimePoint now_{};
-  std::uint64_t open_ = 1;           ///< the round whose meeting is next, as the meetings show
-  std::set<std::uint32_t> entered_;  ///< the open meeting, as far as the pacer has heard
+  std::uint64_t open_ =
+      1;  ///< the round whose synchronization is next, as the synchronizations show
+  std::set<std::uint32_t> entered_;  ///< the open synchronization, as far as the pacer knows
   Held holding_{};
   std::vector<Held> held_;
-  std::set<Mark> told_;
+  std::set<Mark> decided_;
   std::string broken_;
 };
 

@@ -1,6 +1,7 @@
 // Goal:   a pacer that goes on with the memory of another decides as that one does.
-// Method: random devices report to a pacer; at a random synchronization it restarts, and a new pacer with
-//         its memory starts at another time. Both hear the same from then on, and say the same.
+// Method: random devices report to a pacer; at a random synchronization it restarts, and a new
+//         pacer with its memory starts at another time. Both hear the same from then on, and say
+//         the same.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Three devices of random speeds, whose reports go to one pacer or to several, at moments that each
-/// counts from its own start.
+/// Three devices of random speeds, whose reports go to one pacer or to several, at moments that
+/// each counts from its own start.
 class Devices {
  public:
   Devices(const Pacer::Options& options, std::uint64_t seed) : random_(seed) {
@@ -26,14 +27,15 @@ class Devices {
       const FirstPace first = first_pace(options.rule, size);
       devices_.push_back({.sample_seconds = 0.001 * std::exp(4 * random_.uniform()),
                           .samples = first.step_samples,
-                          .meet_after = first.meet_after.value_or(0)});
+                          .sync_after = first.sync_after.value_or(0)});
     }
     for (Device& device : devices_) {
       begin_step(device, 0s);
     }
   }
 
-  /// Until every device has entered that many synchronizations; those that have wait for the others.
+  /// Until every device has entered that many synchronizations; those that have wait for the
+  /// others.
   template <class Hear>
   void run_to(std::uint64_t rounds, const Hear& hear) {
     for (Device* next = next_before(rounds); next != nullptr; next = next_before(rounds)) {
@@ -41,7 +43,7 @@ class Devices {
     }
   }
 
-  /// All begin the next round now, which is the moment 0 from here on, and are told `paces`.
+  /// All begin the next round now, which is the moment 0 from here on, and receive `paces`.
   void restart(const Paces& paces) {
     for (Device& device : devices_) {
       begin_step(device, 0s);
@@ -53,7 +55,7 @@ class Devices {
   struct Device {
     double sample_seconds;
     std::uint32_t samples;  ///< of a step
-    std::uint64_t meet_after;
+    std::uint64_t sync_after;
     std::uint64_t round = 1;
     std::uint64_t steps = 0;
     Duration took{};
@@ -79,17 +81,17 @@ class Devices {
   template <class Hear>
   void step(Device& device, const Hear& hear) {
     ++device.steps;
-    const bool meets = device.meet_after > 0 && device.steps >= device.meet_after;
+    const bool synchronizes = device.sync_after > 0 && device.steps >= device.sync_after;
     const StepReport report{.round = device.round,
                             .steps = device.steps,
                             .samples = device.samples,
                             .took = device.took,
-                            .meets = meets};
+                            .synchronizes = synchronizes};
     const auto rank = static_cast<std::uint32_t>(&device - devices_.data());
     const Duration now = device.ends;
-    if (meets) {
+    if (synchronizes) {
       ++device.round;
-      device.steps = device.meet_after = 0;
+      device.steps = device.sync_after = 0;
     }
     for (const Pace& pace : hear(Rank{rank}, report, now)) {
       obey(pace);
@@ -100,8 +102,8 @@ class Devices {
   void obey(const Pace& pace) {
     Device& device = devices_[pace.worker.value];
     device.samples = pace.step_samples;
-    if (pace.meet_after && pace.round == device.round) {
-      device.meet_after = *pace.meet_after;
+    if (pace.sync_after && pace.round == device.round) {
+      device.sync_after = *pace.sync_after;
     }
   }
 
@@ -113,7 +115,7 @@ std::string in_words(const Paces& paces) {
   std::string words;
   for (const Pace& pace : paces) {
     words += fmt::format("{}: round {} after {}, {} samples, {}; ", pace.worker.value, pace.round,
-                         pace.meet_after.value_or(0), pace.step_samples, words_for(pace.reason));
+                         pace.sync_after.value_or(0), pace.step_samples, words_for(pace.reason));
   }
   return words;
 }

@@ -1,7 +1,8 @@
-// Goal:   whatever the devices, every round has one meeting, which each present enters once and in time,
-//         and every round ends; where nothing fails, devices wait as little as was promised.
-// Method: thousands of random clusters in a virtual time of their own. The promises that hold always
-//         are checked by `PacedDevices`; those of fault-free runs here.
+// Goal:   whatever the devices, every round has one synchronization, which each present enters once
+//         and in time, and every round ends; where nothing fails, devices wait as little as was
+//         promised.
+// Method: thousands of random clusters in a virtual time of their own. The promises that hold
+//         always are checked by `PacedDevices`; those of fault-free runs here.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -35,7 +36,7 @@ PacedDevices::Options with_everything(Random& random) {
                                 .rule = random.below(2) == 0 ? PaceRule::paper : PaceRule::timed,
                                 .overlap = random.below(2) == 0,
                                 .latency = spread(random, 1e-5, 1e-2),
-                                .meeting = spread(random, 1e-4, 1e-1),
+                                .synchronization = spread(random, 1e-4, 1e-1),
                                 .jitter = 0.9 * random.uniform(),
                                 .hiccups = 0.05 * random.uniform(),
                                 .detection = spread(random, 1e-3, 10)};
@@ -53,8 +54,9 @@ TEST(PacerSchedules, HoldOneMeetingARoundAndEndEveryRound) {
     PacedDevices cluster(with_everything(random), seed);
     cluster.run(12);
     ASSERT_EQ(cluster.broken(), "");
-    for (const auto& meeting : cluster.held()) {
-      for (const auto& [rank, steps] : meeting.steps) ASSERT_GE(steps, 1) << "worker " << rank;
+    for (const auto& synchronization : cluster.held()) {
+      for (const auto& [rank, steps] : synchronization.steps)
+        ASSERT_GE(steps, 1) << "worker " << rank;
     }
   }
 }
@@ -71,7 +73,7 @@ TEST(PacerSchedules, KeepTheSlowestWaitingForNoMoreThanAFastStep) {
     PacedDevices::Options options{.devices = devices(random),
                                   .rule = PaceRule::paper,
                                   .overlap = random.below(2) == 0,
-                                  .meeting = 2ms};
+                                  .synchronization = 2ms};
     const auto fastest = std::ranges::min(options.devices, {}, whole);
     const auto slowest = std::ranges::max(options.devices, {}, whole);
     PacedDevices cluster(options, seed);
@@ -79,9 +81,10 @@ TEST(PacerSchedules, KeepTheSlowestWaitingForNoMoreThanAFastStep) {
     ASSERT_EQ(cluster.broken(), "");
     for (std::size_t i = 1; i < cluster.held().size(); ++i) {
       const auto& before = cluster.held()[i - 1];
-      const auto& meeting = cluster.held()[i];
-      const Duration expected = whole(slowest) + (options.overlap ? 0ms : options.meeting);
-      ASSERT_LE(meeting.last - before.last, expected + whole(fastest) + 1ms) << "round " << i + 1;
+      const auto& synchronization = cluster.held()[i];
+      const Duration expected = whole(slowest) + (options.overlap ? 0ms : options.synchronization);
+      ASSERT_LE(synchronization.last - before.last, expected + whole(fastest) + 1ms)
+          << "round " << i + 1;
     }
   }
 }
@@ -90,17 +93,19 @@ TEST(PacerSchedules, KeepFastDevicesWaitingForNoMoreThanTheirOwnStep) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);
-    PacedDevices::Options options{
-        .devices = devices(random), .rule = PaceRule::paper, .overlap = false, .meeting = 2ms};
+    PacedDevices::Options options{.devices = devices(random),
+                                  .rule = PaceRule::paper,
+                                  .overlap = false,
+                                  .synchronization = 2ms};
     PacedDevices cluster(options, seed);
     cluster.run(8);
     ASSERT_EQ(cluster.broken(), "");
     for (std::size_t i = 2; i < cluster.held().size(); ++i) {
-      const auto& meeting = cluster.held()[i];
-      const TimePoint begun = cluster.held()[i - 1].last + options.meeting;
-      for (const auto& [rank, steps] : meeting.steps) {
+      const auto& synchronization = cluster.held()[i];
+      const TimePoint begun = cluster.held()[i - 1].last + options.synchronization;
+      for (const auto& [rank, steps] : synchronization.steps) {
         const Duration own = whole(options.devices[rank]);
-        const Duration waited = meeting.last - begun - own * steps;
+        const Duration waited = synchronization.last - begun - own * steps;
         ASSERT_LE(waited, own + 1ms + 10us) << "round " << i + 1 << ", worker " << rank;
       }
     }
@@ -113,7 +118,7 @@ TEST(PacerSchedules, KeepEveryDeviceBusyWithOverlap) {
     Random random(seed);
     const PacedDevices::Options options{.devices = devices(random),
                                         .latency = 100us,
-                                        .meeting = spread(random, 1e-4, 1e-1),
+                                        .synchronization = spread(random, 1e-4, 1e-1),
                                         .jitter = 0.1};
     PacedDevices cluster(options, seed);
     cluster.run(60);
@@ -131,13 +136,14 @@ TEST(PacerSchedules, AreOneStepARoundAtEqualSpeeds) {
                           .rule = PaceRule::paper,
                           .overlap = overlap,
                           .latency = 100us,
-                          .meeting = 2ms,
+                          .synchronization = 2ms,
                           .jitter = 0.05},
                          17);
     cluster.run(50);
     ASSERT_EQ(cluster.broken(), "");
-    for (const auto& meeting : cluster.held()) {
-      for (const auto& [rank, steps] : meeting.steps) ASSERT_EQ(steps, 1) << "worker " << rank;
+    for (const auto& synchronization : cluster.held()) {
+      for (const auto& [rank, steps] : synchronization.steps)
+        ASSERT_EQ(steps, 1) << "worker " << rank;
     }
   }
 }
@@ -151,7 +157,7 @@ TEST(PacerSchedules, RepaceWithinTwoRoundsADeviceThatBecomesTenTimesSlower) {
         .rule = random.below(2) == 0 ? PaceRule::paper : PaceRule::timed,
         .overlap = random.below(2) == 0,
         .latency = 10us,
-        .meeting = 1ms,
+        .synchronization = 1ms,
         .jitter = 0.05};
     PacedDevices cluster(options, seed);
     cluster.run(20);
@@ -163,9 +169,9 @@ TEST(PacerSchedules, RepaceWithinTwoRoundsADeviceThatBecomesTenTimesSlower) {
     const double truth = 10 * to_seconds(options.devices[rank].sample);
     ASSERT_NEAR(known.sample_seconds, truth, 0.06 * truth);
     cluster.run(20 + 1 + 3);
-    const auto& meeting = cluster.held().back();
+    const auto& synchronization = cluster.held().back();
     const bool fits = known.step_seconds <= 1.1 * to_seconds(cluster.pacer().state().round_time);
-    ASSERT_TRUE(fits || meeting.steps.at(rank) == 1) << "worker " << rank;
+    ASSERT_TRUE(fits || synchronization.steps.at(rank) == 1) << "worker " << rank;
   }
 }
 

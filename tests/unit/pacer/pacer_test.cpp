@@ -1,5 +1,5 @@
-// Goal:   the pacer tells each worker when to meet, as its two rules say, and refuses reports that make
-//         no sense.
+// Goal:   the pacer decides for each worker when to synchronize, as its two rules say, and refuses
+//         reports that make no sense.
 // Method: a few devices whose schedules are worked out by hand; decisions are compared as text.
 
 #include "pacer/pacer.hpp"
@@ -27,14 +27,15 @@ TimePoint at(Duration since_start) {
 Words in_words(const Paces& paces) {
   Words words;
   for (const Pace& pace : paces) {
-    const std::string meets = pace.meet_after ? fmt::format("after {}", *pace.meet_after) : "open";
+    const std::string synchronizes =
+        pace.sync_after ? fmt::format("after {}", *pace.sync_after) : "open";
     words.push_back(fmt::format("{}: round {} {}, {} samples, {}", pace.worker.value, pace.round,
-                                meets, pace.step_samples, words_for(pace.reason)));
+                                synchronizes, pace.step_samples, words_for(pace.reason)));
   }
   return words;
 }
 
-/// A pacer whose workers report steps of the sizes that they were told.
+/// A pacer whose workers report steps of the sizes that the pacer decides.
 class Paced {
  public:
   explicit Paced(Pacer::Options options) : pacer(std::move(options)) {}
@@ -42,14 +43,14 @@ class Paced {
   Words step(std::uint32_t worker, Duration took, Duration now) {
     return report(worker, took, now, false);
   }
-  Words meet(std::uint32_t worker, Duration took, Duration now, Duration communicated = 0s) {
+  Words synchronize(std::uint32_t worker, Duration took, Duration now, Duration communicated = 0s) {
     return report(worker, took, now, true, communicated);
   }
 
   Pacer pacer;
 
  private:
-  Words report(std::uint32_t worker, Duration took, Duration now, bool meets,
+  Words report(std::uint32_t worker, Duration took, Duration now, bool synchronizes,
                Duration communicated = 0s) {
     const PacerState::Worker before = pacer.state().workers[worker];
     return in_words(pacer.stepped(Rank{worker},
@@ -57,28 +58,29 @@ class Paced {
                                    .steps = before.steps + 1,
                                    .samples = before.step_samples,
                                    .took = took,
-                                   .meets = meets,
+                                   .synchronizes = synchronizes,
                                    .communicated = communicated},
                                   at(now)));
   }
 };
 
-/// Two devices under the paper's rule, of which the fast one, of 1 s a mini-batch, has met in round 1.
+/// Two devices under the paper's rule, of which the fast one, of 1 s a mini-batch, has met in round
+/// 1.
 Paced papers_two(bool overlap) {
   Paced paced({.batch_sizes = {64, 64}, .rule = Pacer::Rule::paper, .overlap = overlap});
-  EXPECT_THAT(paced.meet(0, 1s, 1s), IsEmpty());
+  EXPECT_THAT(paced.synchronize(0, 1s, 1s), IsEmpty());
   return paced;
 }
 
 TEST(PacerByThePaper, BeginsWithOneStepOfEach) {
   const FirstPace first = first_pace(Pacer::Rule::paper, 64);
   EXPECT_EQ(first.step_samples, 64);
-  EXPECT_EQ(first.meet_after, 1);
+  EXPECT_EQ(first.sync_after, 1);
 }
 
 TEST(PacerByThePaper, MakesTheFastOneArriveJustBeforeTheSlowest) {
   Paced paced = papers_two(false);
-  EXPECT_THAT(paced.meet(1, 4s, 4s), ElementsAre("1: round 2 after 1, 64 samples, slowest"));
+  EXPECT_THAT(paced.synchronize(1, 4s, 4s), ElementsAre("1: round 2 after 1, 64 samples, slowest"));
   EXPECT_THAT(paced.step(0, 1s, 5s), IsEmpty());
   EXPECT_THAT(paced.step(0, 1s, 6s),
               ElementsAre("0: round 2 after 3, 64 samples, no time for another step"))
@@ -87,38 +89,39 @@ TEST(PacerByThePaper, MakesTheFastOneArriveJustBeforeTheSlowest) {
 
 TEST(PacerByThePaper, LeavesAMarginBeforeTheSlowest) {
   Paced paced = papers_two(false);
-  paced.meet(1, 4s, 4s);
+  paced.synchronize(1, 4s, 4s);
   paced.step(0, 1s, 5s);
   EXPECT_THAT(paced.step(0, 1s, 5999ms), IsEmpty()) << "another step ends at 7.999 s, in time";
   Paced later = papers_two(false);
-  later.meet(1, 4s, 4s);
+  later.synchronize(1, 4s, 4s);
   later.step(0, 1s, 5s);
   EXPECT_THAT(later.step(0, 1s, 5999ms + 1us),
               ElementsAre("0: round 2 after 3, 64 samples, no time for another step"));
 }
 
 TEST(PacerByThePaper, TakesTheMarginThatItIsGiven) {
-  const auto told_at = [](Duration end_of_step) {
+  const auto decisions_at = [](Duration end_of_step) {
     Paced paced(
         {.batch_sizes = {64, 64}, .rule = Pacer::Rule::paper, .margin = 500ms, .overlap = false});
-    paced.meet(0, 1s, 1s);
-    paced.meet(1, 4s, 4s);
+    paced.synchronize(0, 1s, 1s);
+    paced.synchronize(1, 4s, 4s);
     paced.step(0, 1s, 5s);
     return paced.step(0, 1s, end_of_step);
   };
   // The slowest ends at 8 s. Another step of the fast one ends 1 s after the next, which it is in.
-  EXPECT_THAT(told_at(5499ms), IsEmpty()) << "ends at 7.499 s, more than the margin before 8 s";
-  EXPECT_THAT(told_at(5501ms),
+  EXPECT_THAT(decisions_at(5499ms), IsEmpty())
+      << "ends at 7.499 s, more than the margin before 8 s";
+  EXPECT_THAT(decisions_at(5501ms),
               ElementsAre("0: round 2 after 3, 64 samples, no time for another step"));
   EXPECT_THROW(Pacer({.batch_sizes = {64}, .margin = -1ms}), ConfigError);
 }
 
 TEST(PacerByThePaper, CountsTheMeetingWhereDevicesWaitForIt) {
   Paced paced = papers_two(false);
-  paced.meet(1, 4s, 4s);
+  paced.synchronize(1, 4s, 4s);
   for (const Duration now : {5s, 6s}) paced.step(0, 1s, now);
-  paced.meet(0, 1s, 7s, 500ms);
-  EXPECT_THAT(paced.meet(1, 4s, 8s), ElementsAre("1: round 3 after 1, 64 samples, slowest"));
+  paced.synchronize(0, 1s, 7s, 500ms);
+  EXPECT_THAT(paced.synchronize(1, 4s, 8s), ElementsAre("1: round 3 after 1, 64 samples, slowest"));
   // Both begin at 8.5 s, so the slowest ends at 12.5 s.
   EXPECT_THAT(paced.step(0, 1s, 9500ms), IsEmpty());
   EXPECT_THAT(paced.step(0, 1s, 10500ms),
@@ -128,7 +131,8 @@ TEST(PacerByThePaper, CountsTheMeetingWhereDevicesWaitForIt) {
 TEST(PacerByThePaper, LetsOthersComputeWhileTheSumTravels) {
   Paced paced = papers_two(true);
   for (const Duration now : {2s, 3s}) EXPECT_THAT(paced.step(0, 1s, now), IsEmpty());
-  EXPECT_THAT(paced.meet(1, 4s, 3500ms), ElementsAre("1: round 2 after 1, 64 samples, slowest"));
+  EXPECT_THAT(paced.synchronize(1, 4s, 3500ms),
+              ElementsAre("1: round 2 after 1, 64 samples, slowest"));
   for (const Duration now : {4s, 5s}) EXPECT_THAT(paced.step(0, 1s, now), IsEmpty());
   EXPECT_THAT(paced.step(0, 1s, 6s),
               ElementsAre("0: round 2 after 6, 64 samples, no time for another step"));
@@ -136,17 +140,17 @@ TEST(PacerByThePaper, LetsOthersComputeWhileTheSumTravels) {
 
 TEST(PacerByThePaper, SendsOthersAfterTheSlowestThatCameEarly) {
   Paced paced = papers_two(false);
-  paced.meet(1, 4s, 4s);
+  paced.synchronize(1, 4s, 4s);
   paced.step(0, 1s, 5s);
-  EXPECT_THAT(paced.meet(1, 1s, 5500ms),
+  EXPECT_THAT(paced.synchronize(1, 1s, 5500ms),
               ElementsAre("0: round 2 after 2, 64 samples, with the slowest"));
 }
 
 TEST(PacerByThePaper, TakesAnOverdueSlowestForOneThatComesNow) {
   Paced paced({.batch_sizes = {64, 64, 64}, .rule = Pacer::Rule::paper, .overlap = false});
-  paced.meet(0, 1s, 1s);
-  paced.meet(2, 500ms, 1s);
-  paced.meet(1, 4s, 4s);
+  paced.synchronize(0, 1s, 1s);
+  paced.synchronize(2, 500ms, 1s);
+  paced.synchronize(1, 4s, 4s);
   paced.step(0, 1s, 5s);
   EXPECT_FALSE(paced.pacer.state().workers[1].overdue);
   EXPECT_THAT(in_words(paced.pacer.time_passed(at(9s))),
@@ -168,13 +172,14 @@ TEST(PacerByThePaper, WaitsForANewcomerUntilItIsKnown) {
   paced.pacer.left(Rank{1}, at(2s));
   EXPECT_THAT(in_words(paced.pacer.joined(Rank{1}, at(2500ms))), IsEmpty());
   EXPECT_EQ(paced.pacer.state().workers[1].round, 2);
-  paced.meet(0, 1s, 3s);
+  paced.synchronize(0, 1s, 3s);
   EXPECT_EQ(paced.pacer.state().round, 2);
-  EXPECT_THAT(paced.meet(1, 3s, 5500ms), ElementsAre("1: round 3 after 1, 64 samples, slowest"));
+  EXPECT_THAT(paced.synchronize(1, 3s, 5500ms),
+              ElementsAre("1: round 3 after 1, 64 samples, slowest"));
   EXPECT_THROW(paced.pacer.joined(Rank{1}, at(6s)), InternalError);
 }
 
-/// Two devices of 1 ms and 50 ms a sample under rounds of 200 ms, both heard after a probe of 4.
+/// Two devices of 1 ms and 50 ms a sample under rounds of 200 ms, both known after a probe of 4.
 Paced timed_two(bool overlap) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = overlap});
   EXPECT_THAT(paced.step(0, 4ms, 4ms), ElementsAre("0: round 1 open, 64 samples, resized"));
@@ -188,7 +193,7 @@ Paced timed_two(bool overlap) {
 TEST(PacerByTime, BeginsWithProbesAndOneMeetingWhenAllAreKnown) {
   const FirstPace first = first_pace(Pacer::Rule::timed, 64);
   EXPECT_EQ(first.step_samples, 4);
-  EXPECT_EQ(first.meet_after, std::nullopt);
+  EXPECT_EQ(first.sync_after, std::nullopt);
 }
 
 TEST(PacerByTime, MeetsAfterTheStepThatEndsNearestToTheEnd) {
@@ -219,15 +224,15 @@ TEST(PacerByTime, PlansTheNextRoundFromTheLastEntryOrTheLastEnd) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = true});
   paced.step(0, 4ms, 90ms);
   paced.step(1, 200ms, 100ms);
-  paced.meet(0, 64ms, 290ms);
-  EXPECT_THAT(paced.meet(1, 200ms, 290ms),
+  paced.synchronize(0, 64ms, 290ms);
+  EXPECT_THAT(paced.synchronize(1, 200ms, 290ms),
               ElementsAre("1: round 2 after 1, 4 samples, no time for another step"))
       << "F is 500 ms: 200 ms after the end of round 1, 300 ms";
   paced.step(0, 64ms, 400ms);
   EXPECT_THAT(paced.step(0, 64ms, 464ms),
               ElementsAre("0: round 2 after 3, 64 samples, no time for another step"));
-  paced.meet(0, 64ms, 520ms);
-  paced.meet(1, 200ms, 530ms);
+  paced.synchronize(0, 64ms, 520ms);
+  paced.synchronize(1, 200ms, 530ms);
   EXPECT_THAT(paced.step(0, 64ms, 600ms), IsEmpty()) << "F is 730 ms: 200 ms after the last entry";
   EXPECT_THAT(paced.step(0, 64ms, 664ms),
               ElementsAre("0: round 3 after 3, 64 samples, no time for another step"));
@@ -250,9 +255,9 @@ TEST(PacerByTime, SizesStepsForWhatTheMeetingLeaves) {
   paced.step(0, 4ms, 4ms);
   EXPECT_THAT(paced.step(1, 20ms, 20ms),
               ElementsAre("1: round 1 after 2, 40 samples, no time for another step"));
-  paced.meet(0, 64ms, 68ms);
-  paced.meet(1, 200ms, 220ms);
-  EXPECT_THAT(paced.meet(0, 64ms, 300ms, 50ms),
+  paced.synchronize(0, 64ms, 68ms);
+  paced.synchronize(1, 200ms, 220ms);
+  EXPECT_THAT(paced.synchronize(0, 64ms, 300ms, 50ms),
               ElementsAre("1: round 2 after 1, 30 samples, resized"));
 }
 
@@ -270,8 +275,8 @@ TEST(PacerByTime, TellsNobodyWhileOneIsUnknown) {
 TEST(PacerByTime, RepacesADeviceThatBecameTenTimesSlower) {
   Paced paced = timed_two(true);
   for (const Duration now : {264ms, 328ms}) paced.step(0, 64ms, now);
-  EXPECT_EQ(paced.pacer.state().workers[0].meet_after, 7);
-  EXPECT_THAT(paced.meet(0, 640ms, 968ms), IsEmpty()) << "one may be a hiccup";
+  EXPECT_EQ(paced.pacer.state().workers[0].sync_after, 7);
+  EXPECT_THAT(paced.synchronize(0, 640ms, 968ms), IsEmpty()) << "one may be an exception";
   EXPECT_THAT(paced.step(0, 640ms, 1608ms), ElementsAre("0: round 2 open, 20 samples, resized"));
 }
 
@@ -285,7 +290,7 @@ TEST(Pacer, ShowsWatchersWhatItKnows) {
   EXPECT_EQ(state.workers[0].steps, 4);
   EXPECT_EQ(state.workers[0].reason, PaceReason::resized);
   EXPECT_EQ(state.workers[1].reason, PaceReason::no_time_for_another);
-  EXPECT_EQ(state.workers[1].meet_after, 2);
+  EXPECT_EQ(state.workers[1].sync_after, 2);
 }
 
 TEST(Pacer, GoesOnWhereAnotherEnded) {
@@ -303,9 +308,9 @@ TEST(Pacer, RefusesWhatMakesNoSense) {
   EXPECT_THROW(report(0, {.round = 2, .steps = 1}), ProtocolError);
   EXPECT_THROW(report(0, {.round = 1, .steps = 0}), ProtocolError);
   EXPECT_THROW(report(0, {.round = 1, .steps = 1, .took = -1s}), ProtocolError);
-  report(0, {.round = 1, .steps = 1, .samples = 4, .took = 1s, .meets = true});
+  report(0, {.round = 1, .steps = 1, .samples = 4, .took = 1s, .synchronizes = true});
   EXPECT_THROW(report(0, {.round = 1, .steps = 2}), ProtocolError);
-  EXPECT_THROW(report(0, {.round = 2, .steps = 1, .meets = true}), ProtocolError)
+  EXPECT_THROW(report(0, {.round = 2, .steps = 1, .synchronizes = true}), ProtocolError)
       << "worker 1 has not met in round 1";
   EXPECT_THROW(Pacer({.batch_sizes = {64, 0}}), ConfigError);
   EXPECT_THROW(Pacer({.batch_sizes = {64}, .round_time = 0s}), ConfigError);

@@ -32,24 +32,24 @@ TEST(PaceLog, WritesEachDecisionBesideWhatTheWorkerThenDid) {
   const Rank worker{1};
   log.decided({.worker = worker,
                .round = 1,
-               .meet_after = {},
+               .sync_after = {},
                .step_samples = 32,
                .reason = PaceReason::resized},
               milliseconds(500));
   log.stepped(worker, {.round = 1, .steps = 1, .samples = 4});
   log.decided({.worker = worker,
                .round = 1,
-               .meet_after = 2,
+               .sync_after = 2,
                .step_samples = 32,
                .reason = PaceReason::no_time_for_another},
               milliseconds(750));
   log.stepped(worker, {.round = 1, .steps = 2, .samples = 32});
   log.flush();
   EXPECT_TRUE(lines_of(path).empty()) << "what the worker does is not known yet";
-  log.stepped(worker, {.round = 1, .steps = 3, .samples = 32, .meets = true});
+  log.stepped(worker, {.round = 1, .steps = 3, .samples = 32, .synchronizes = true});
   log.decided({.worker = worker,
                .round = 2,
-               .meet_after = 1,
+               .sync_after = 1,
                .step_samples = 32,
                .reason = PaceReason::slowest},
               milliseconds(1500));

@@ -1,6 +1,7 @@
-// Goal:   a wait is reported when it takes long, goes on for as long as the arbiter allows, and ends at its limit
-//         where there is none; what is looked up meanwhile may end it.
-// Method: waits on a clock that moves when they do, with an arbiter that answers as told.
+// Goal:   the adaptive limit is the floor until waits are known, then many times their median. A
+//         wait is reported when it takes long, goes on for as long as the arbiter allows, and ends
+//         at its limit without an arbiter; a check during the wait may end it.
+// Method: closed values; waits on a clock that moves when they do, with a scripted arbiter.
 
 #include "runtime/waits.hpp"
 
@@ -12,6 +13,31 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+
+TEST(AdaptiveLimit, IsTheFloorBeforeTheFirstObservation) {
+  const AdaptiveLimit limit({.floor = 7s, .factor = 20, .window = 4});
+  EXPECT_EQ(limit.limit(), 7s);
+  EXPECT_EQ(limit.median(), 0s);
+}
+
+TEST(AdaptiveLimit, FollowsTheMedianAndNotOneOutage) {
+  AdaptiveLimit limit({.floor = 1s, .factor = 10, .window = 5});
+  for (const Duration wait :
+       {Duration(2s), Duration(3s), Duration(900s), Duration(2s), Duration(3s)}) {
+    limit.observed(wait);
+  }
+  EXPECT_EQ(limit.median(), 3s);
+  EXPECT_EQ(limit.limit(), 30s);
+}
+
+TEST(AdaptiveLimit, ForgetsWhatLeftTheWindow) {
+  AdaptiveLimit limit({.floor = 1s, .factor = 10, .window = 3});
+  for (const Duration wait :
+       {Duration(50s), Duration(50s), Duration(50s), Duration(1s), Duration(1s)}) {
+    limit.observed(wait);
+  }
+  EXPECT_EQ(limit.limit(), 10s);
+}
 
 class HandClock final : public Clock {
  public:
@@ -31,7 +57,7 @@ class Arbiter final : public WaitArbiter {
 
 /// Waits for what comes at `when`.
 void wait_until(const Waits& waits, HandClock& clock, TimePoint when,
-                const std::function<void()>& look_up = {}) {
+                const std::function<void()>& poll = {}) {
   waits.run(
       clock,
       [&](TimePoint until) {
@@ -45,7 +71,7 @@ void wait_until(const Waits& waits, HandClock& clock, TimePoint when,
            [] {
              return std::vector{Rank{2}, Rank{5}};
            }},
-      look_up);
+      poll);
 }
 
 TEST(Waits, ReportsALongWaitAndGoesOnAsLongAsItMay) {

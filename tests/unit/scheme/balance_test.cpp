@@ -1,5 +1,5 @@
-// Goal:   sizes follow speeds, add up to the global batch, and leave nobody with less than the least;
-//         a device that changes is followed, one hiccup is not.
+// Goal:   sizes follow speeds, their sum is the global batch, and no worker gets less than the
+//         least; they follow a device whose speed changes, but not one slow step.
 // Method: cases worked out by hand, and random weights (seed printed) against the invariants.
 
 #include "scheme/balance.hpp"
@@ -54,7 +54,7 @@ TEST(Divide, KeepsItsInvariants) {
   }
 }
 
-/// Steps of devices that take so many milliseconds per sample.
+/// Steps of devices, each given by its milliseconds per sample.
 void step(Balance& balance, const std::vector<int>& milliseconds) {
   std::vector<Balance::Step> steps;
   for (std::size_t rank = 0; rank < milliseconds.size(); ++rank) {
@@ -62,7 +62,7 @@ void step(Balance& balance, const std::vector<int>& milliseconds) {
     steps.push_back(
         {.samples = samples, .took = samples * std::chrono::milliseconds(milliseconds[rank])});
   }
-  balance.heard(steps);
+  balance.observe(steps);
 }
 
 TEST(Balance, FollowsTheSpeedsOfTheDevices) {

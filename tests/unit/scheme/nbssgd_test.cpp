@@ -1,8 +1,8 @@
-// Goal:   on devices of unequal speed every replica takes the same steps at the same rates, to the last bit;
-//         no device waits, a mini-batch is as stale as it is long, checkpoints find all alike, and results
-//         that are not applied take up no more memory than they may.
-// Method: workers in the simulator, each with a device of its own speed, which pull a vector to the mean of
-//         random samples; a replica that notes every step.
+// Goal:   on devices of unequal speed every replica takes the same steps at the same rates, to the
+//         last bit; no device waits, the staleness of a mini-batch follows its duration, all
+//         replicas are equal at checkpoints, and pending results stay within their memory.
+// Method: workers in the simulator, each with a device of its own speed, pull a vector to the mean
+//         of random samples; the replica records every step.
 
 #include "scheme/nbssgd.hpp"
 
@@ -75,7 +75,7 @@ struct Cluster {
 
 struct Worker {
   std::vector<StepTaken> steps;
-  std::vector<std::uint64_t> round_samples;  ///< as far as one meeting tells of one round
+  std::vector<std::uint64_t> round_samples;  ///< where an outcome holds one round
   std::vector<Saved> saved;
   std::vector<float> buffers;
   std::vector<std::uint64_t> staleness;
@@ -127,10 +127,10 @@ Worker train(Group& group, const Cluster& cluster) {
   Nbssgd scheme(group, options_of(cluster, replica));
   Random random(group.rank().value);
   Worker worker;
-  const auto act_on = [&](const Meeting& meeting) {
-    worker.samples += meeting.samples;
-    if (meeting.agreed.checkpoint) {
-      worker.saved.push_back(as_saved(replica, meeting.round));
+  const auto act_on = [&](const SyncRound& sync_round) {
+    worker.samples += sync_round.samples;
+    if (sync_round.agreed.checkpoint) {
+      worker.saved.push_back(as_saved(replica, sync_round.round));
     }
   };
   for (bool done = false; !done;) {
@@ -144,12 +144,12 @@ Worker train(Group& group, const Cluster& cluster) {
     const Outcome outcome = scheme.after_backward(
         replica,
         {.samples = pass.samples, .loss_sum = pass.loss_sum, .requests = {.checkpoint = asks}});
-    for (const PushStatus& fate : outcome.push_statuses) {
-      worker.staleness.push_back(fate.staleness);
+    for (const PushStatus& status : outcome.push_statuses) {
+      worker.staleness.push_back(status.staleness);
     }
-    if (outcome.meeting) {
-      act_on(*outcome.meeting);
-      done = outcome.meeting->agreed.stop;
+    if (outcome.sync_round) {
+      act_on(*outcome.sync_round);
+      done = outcome.sync_round->agreed.stop;
     }
     worker.seconds = to_seconds(group.world().now().time_since_epoch());
   }
@@ -211,7 +211,7 @@ TEST(Nbssgd, IsStaleNowhereWithABarrier) {
   }
 }
 
-/// The rate follows from the samples before the round, which the steps' rates tell.
+/// The rate of a round follows from the samples before it, and the steps record their rates.
 TEST(Nbssgd, TakesEachStepAtTheRateOfItsRound) {
   const auto workers = trained({.seconds = {0.01, 0.01, 0.16}, .samples = 2000});
   const std::vector<StepTaken>& steps = workers[2].steps;

@@ -1,12 +1,11 @@
 // Goal:   a gradient that is an update of its own counts as many samples as it is the mean of.
 // Method: closed values of the rule; one step of hogwild on a quadratic loss.
 
-#include "scheme/push_weight.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "scheme/hogwild.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "tests/support/simulated_group.hpp"
 #include "tests/support/toy_replica.hpp"
 

@@ -1,8 +1,9 @@
-// Goal:   meetings go on without a member that dies, whenever it dies: all who are left get every result, the
-//         same to the last bit, and it is the mean of all or of those who are left, as its samples say.
-// Method: four ranks in the simulator hold meetings on a slow network, by each algorithm that adds up; one is
-//         killed at each of a thousand moments, another one a little later in every second run. All are
-//         told a moment after that.
+// Goal:   rounds continue without a member that dies, at whatever moment: all remaining ranks get
+//         every result, the same to the last bit, and it is the mean over all or over the remaining
+//         ranks, as its samples show.
+// Method: four ranks in the simulator run rounds on a slow network, with each allreduce algorithm.
+//         One rank is killed at each of a thousand moments, and in every second run another one a
+//         little later. The others are notified a moment after that.
 
 #include "scheme/recovery.hpp"
 
@@ -22,15 +23,16 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t ranks = 4;
 constexpr std::uint64_t rounds = 4;
 
-/// What a coordinator knows.
+/// The state of the coordinator.
 struct Known {
   std::vector<Rank> lost;
   std::set<Rank> finished;
 };
 
-class ToldAtOnce : public FailureListener {
+class ImmediateListener : public FailureListener {
  public:
-  ToldAtOnce(World& world, Known& known, Rank self) : world_(world), known_(known), self_(self) {}
+  ImmediateListener(World& world, Known& known, Rank self)
+      : world_(world), known_(known), self_(self) {}
 
   std::vector<Rank> lost() const override { return known_.lost; }
   void finished() override { known_.finished.insert(self_); }
@@ -52,14 +54,14 @@ class ToldAtOnce : public FailureListener {
   Rank self_;
 };
 
-/// What one rank got of its meetings.
+/// The results of the rounds of one rank.
 struct Got {
   std::vector<std::vector<float>> models;
   std::vector<std::uint64_t> samples;
 };
 
 /// Brings 2^rank of everything, by 2^rank samples.
-Got hold_meetings(World& world, Known& known, Rank self, Algorithm algorithm) {
+Got run_rounds(World& world, Known& known, Rank self, Algorithm algorithm) {
   std::vector<NodeId> nodes;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     nodes.push_back(NodeId{rank});
@@ -67,20 +69,20 @@ Got hold_meetings(World& world, Known& known, Rank self, Algorithm algorithm) {
       world.transport().introduce(NodeId{rank}, sim::address_of(NodeId{rank}));
     }
   }
-  ToldAtOnce losses(world, known, self);
-  Group group(world, {.members = nodes, .self = self, .losses = &losses});
+  ImmediateListener failures(world, known, self);
+  Group group(world, {.members = nodes, .self = self, .failures = &failures});
   Averaging averaging(group, {.algorithm = algorithm});
   Got got;
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     world.sleep_for(self.value * 3ms);
     std::vector<float> model(1000, static_cast<float>(1U << self.value));
     std::vector<float> buffers(100, 1);
-    const auto met = averaging.meet(Round{round}, {.samples = 1U << self.value},
-                                    {.model = model, .buffers = buffers});
-    EXPECT_EQ(met.table.meeting.round, Round{round});
+    const auto result = averaging.synchronize(Round{round}, {.samples = 1U << self.value},
+                                              {.model = model, .buffers = buffers});
+    EXPECT_EQ(result.round_info.sync_round.round, Round{round});
     EXPECT_NEAR(buffers[0], 1, 1e-6);
     got.models.push_back(model);
-    got.samples.push_back(met.table.meeting.samples);
+    got.samples.push_back(result.round_info.sync_round.samples);
   }
   averaging.leave();
   world.transport().close(world.now() + 1min);
@@ -92,16 +94,16 @@ struct Death {
   TimePoint when;
 };
 
-/// Runs the meetings, in which some die, and returns what each of those got who are left.
-std::vector<Got> meet_with(const std::vector<Death>& deaths, std::uint64_t seed,
-                           Algorithm algorithm) {
+/// Runs the rounds, in which some ranks die, and returns the results of each remaining rank.
+std::vector<Got> run_with(const std::vector<Death>& deaths, std::uint64_t seed,
+                          Algorithm algorithm) {
   Known known;
   std::vector<Got> got(ranks);
   sim::Simulation simulation(
       {.seed = seed, .network = {.link = {.bandwidth = 2e5, .latency = 2ms}, .jitter = 1}});
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     simulation.add_node("rank", [&, rank](World& world) {
-      got[rank] = hold_meetings(world, known, Rank{rank}, algorithm);
+      got[rank] = run_rounds(world, known, Rank{rank}, algorithm);
     });
   }
   for (const Death& death : deaths) {
@@ -150,7 +152,7 @@ TEST_P(Recoveries, GiveThoseWhoAreLeftEveryResultWheneverOneDies) {
     if (run % 2 == 1) {
       deaths.push_back({Rank{1 + (run + 1) % 3}, when + run % 30 * 1ms});
     }
-    const std::vector<Got> got = meet_with(deaths, run, GetParam());
+    const std::vector<Got> got = run_with(deaths, run, GetParam());
     ASSERT_EQ(got.size(), ranks - deaths.size());
     expect_alike(got);
   }

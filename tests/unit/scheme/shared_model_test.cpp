@@ -1,7 +1,7 @@
-// Goal:   no addition to a shared model is lost, whoever adds at the same time; nothing is a data race.
-// Method: threads that add whole numbers to the same values and to counters of their own, whose sums
-//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for two
-//         processes.
+// Goal:   no concurrent addition to a shared model is lost, and there is no data race.
+// Method: threads add whole numbers to the same values and to counters of their own, whose sums
+//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for
+//         two processes.
 
 #include "scheme/shared_model.hpp"
 
@@ -41,7 +41,7 @@ TEST(SharedModel, LosesNoAddition) {
         mine.add_difference(after, before);
         mine.read(seen);
         mine.count(16, 0.5);
-        mine.leave_buffers(Rank{rank}, std::vector<float>(size.buffers, static_cast<float>(i)), 16);
+        mine.store_buffers(Rank{rank}, std::vector<float>(size.buffers, static_cast<float>(i)), 16);
       }
     });
   }
@@ -62,11 +62,11 @@ TEST(SharedModel, AveragesBuffersByTheSamplesTheyComeFrom) {
   std::vector<float> mean(size.buffers, 7);
   model.read_mean_buffers(mean);
   EXPECT_THAT(mean, ElementsAre(7, 7)) << "nobody has left any";
-  model.leave_buffers(Rank{1}, std::vector<float>{1, 10}, 16);
+  model.store_buffers(Rank{1}, std::vector<float>{1, 10}, 16);
   model.read_mean_buffers(mean);
   EXPECT_THAT(mean, ElementsAre(1, 10));
   for (int step = 0; step < 2; ++step) {
-    model.leave_buffers(Rank{3}, std::vector<float>{5, 50}, 24);
+    model.store_buffers(Rank{3}, std::vector<float>{5, 50}, 24);
   }
   model.read_mean_buffers(mean);
   EXPECT_THAT(mean, ElementsAre(4, 40)) << "16 samples of one step beside 48 of two";

@@ -1,8 +1,9 @@
-// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at all,
-//         a worker that dies in the middle of one, or of a pull, holds nobody up; shards may be as
-//         unequal, as small and as many as the model makes them.
-// Method: servers and clients on simulated nodes, with slow links so that a death falls in the middle
-//         of a transfer; gradients of ones, so that parameters tell how many updates they hold.
+// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at
+//         all, a worker that dies in the middle of one, or of a pull, holds nobody up; shards may
+//         be as unequal, as small and as many as the model makes them.
+// Method: servers and clients on simulated nodes, with slow links so that a death falls in the
+//         middle of a transfer; gradients of ones, so that parameters tell how many updates they
+//         hold.
 
 #include "server/parameter_server.hpp"
 
@@ -13,7 +14,7 @@
 #include "optim/shard_ranges.hpp"
 #include "server/server_client.hpp"
 #include "sim/simulation.hpp"
-#include "transport/shared_values.hpp"
+#include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -89,9 +90,9 @@ class ServerRun {
     ConsistencyOptions options = cluster_.consistency;
     options.first_shard = shard == 0;
     ParameterServer* told = nullptr;
-    options.tell = [&](std::uint64_t step, const std::vector<Rank>& workers) {
+    options.notify_shards = [&](std::uint64_t step, const std::vector<Rank>& workers) {
       for (std::uint32_t other = 1; other < cluster_.servers; ++other) {
-        told->tell(other, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
+        told->send(other, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
       }
     };
     const auto consistency = make_consistency(store, options);
@@ -100,7 +101,7 @@ class ServerRun {
                             .servers = nodes(0, cluster_.servers),
                             .compression = Compression::parse(cluster_.compress)});
     told = &server;
-    while (!server.deserted()) {
+    while (!server.all_gone()) {
       server.serve(world.now() + 10ms);
     }
     params_.resize(cluster_.values);
@@ -252,7 +253,7 @@ TEST(ParameterServer, HandsOverMemoryWholeWhereOnlyLinksCompress) {
 TEST(ParameterServer, SumsInTheMemoryOfWorkersOfItsHost) {
   const Cluster cluster{.workers = 3,
                         .values = 1001,
-                        .consistency = {.kind = ConsistencyOptions::Kind::sums},
+                        .consistency = {.kind = ConsistencyOptions::Kind::reduce},
                         .shared_memory = true};
   ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
     const auto memory = make_values(world.transport().shared_memory(), cluster.values);

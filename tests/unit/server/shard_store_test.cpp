@@ -1,5 +1,5 @@
-// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from, also
-//         after a resume.
+// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from,
+//         also after a resume.
 // Method: pushes of two workers, one with 300 steps and one with 3 of half the samples.
 
 #include "server/shard_store.hpp"
@@ -22,8 +22,8 @@ ShardStore::Options two_workers() {
 }
 
 void push(ShardStore& store, Rank worker, const PushFacts& facts, float buffer) {
-  store.desk(worker).buffers = {buffer};
-  store.take_facts(worker, facts);
+  store.slot(worker).buffers = {buffer};
+  store.record_push(worker, facts);
   store.apply(worker, /*answer=*/false);
 }
 

@@ -1,6 +1,7 @@
 // Goal:   control messages arrive as they were sent, and damage ends in a ProtocolError, no worse.
-// Method: each body with every field set, whatever the protocol comes to have, passes through bytes and is compared as protobuf compares
-//         it; empty and foreign bytes are refused; a seed damages good messages at random.
+// Method: each body with every field set, including fields that the protocol gets later, passes
+//         through bytes and is compared as protobuf compares it; empty and foreign bytes are
+//         refused; a seed damages good messages at random.
 
 #include "wire/control.hpp"
 
@@ -91,7 +92,7 @@ TEST(Control, RefusesAMessageWithoutABody) {
 }
 
 TEST(Control, RefusesABodyOfALaterVersion) {
-  // Field 2047, of length 1: what protobuf alone would pass over in silence.
+  // Field 2047, of length 1, which protobuf alone would ignore.
   const std::vector<std::byte> later{std::byte{0xfa}, std::byte{0x7f}, std::byte{1}, std::byte{0}};
   EXPECT_THROW(decode_to_coordinator(later), ProtocolError);
   EXPECT_THROW(decode_from_coordinator(later), ProtocolError);

@@ -13,8 +13,8 @@
 /// Damage that a decoder must survive.
 namespace syncopate::wire {
 
-/// Gives `decode` each truncation of `good` and `rounds` variants of it with bits flipped, bytes cut
-/// out and bytes put in. It must return, or throw ProtocolError.
+/// Gives `decode` each truncation of `good` and `rounds` variants of it with bits flipped, bytes
+/// cut out and bytes put in. It must return, or throw ProtocolError.
 template <class Decode>
 void expect_survives_damage(const std::vector<std::byte>& good, Decode decode, std::uint64_t seed,
                             int rounds) {
@@ -23,7 +23,7 @@ void expect_survives_damage(const std::vector<std::byte>& good, Decode decode, s
     try {
       decode(bytes);
     } catch (const ProtocolError&) {
-      // The promised answer to damage; whatever else comes out fails the test.
+      // The promised answer to damage; any other exception fails the test.
     }
   };
   for (std::size_t length = 0; length <= good.size(); ++length) {

@@ -1,6 +1,7 @@
 // Goal:   a frame's header has the documented bytes, and no other bytes pass for one.
-// Method: one header spelled out byte by byte; each field damaged on purpose, with the error's words
-//         compared; then random damage from a seed, which must end in a value or a ProtocolError.
+// Method: one header spelled out byte by byte; each field damaged on purpose, with the error's
+//         words compared; then random damage from a seed, which must end in a value or a
+//         ProtocolError.
 
 #include "wire/frame.hpp"
 

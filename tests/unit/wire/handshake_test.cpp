@@ -1,5 +1,5 @@
-// Goal:   the frames of the handshake arrive as they were sent; a refusal reaches its reader as the
-//         error that it is; damage ends in a ProtocolError.
+// Goal:   the frames of the handshake arrive as they were sent; a refusal reaches its reader as an
+//         error; damage ends in a ProtocolError.
 // Method: each message passes through a whole frame, cut apart as a reader would; wrong kinds and
 //         random damage from a seed follow.
 

@@ -1,4 +1,4 @@
-// The module: MPI's calls behind `Calls`. Built once for each library, of the same source.
+// The module: MPI's calls behind `Calls`. The build compiles this source once for each library.
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -94,12 +94,12 @@ class LibraryCalls final : public Calls {
           "MPI_Allgather");
   }
 
-  std::uint32_t form_summing(bool takes_part) override {
-    check(MPI_Comm_split(packets_, takes_part ? 0 : MPI_UNDEFINED, rank_, &summing_),
+  std::uint32_t form_reducing_group(bool takes_part) override {
+    check(MPI_Comm_split(packets_, takes_part ? 0 : MPI_UNDEFINED, rank_, &reducing_),
           "MPI_Comm_split");
     int ranks = 0;
-    if (summing_ != MPI_COMM_NULL) {
-      check(MPI_Comm_size(summing_, &ranks), "MPI_Comm_size");
+    if (reducing_ != MPI_COMM_NULL) {
+      check(MPI_Comm_size(reducing_, &ranks), "MPI_Comm_size");
     }
     return static_cast<std::uint32_t>(ranks);
   }
@@ -125,13 +125,13 @@ class LibraryCalls final : public Calls {
 
   Request barrier(Ranks ranks) override {
     MPI_Request request;
-    check(MPI_Ibarrier(ranks == Ranks::all ? packets_ : summing_, &request), "MPI_Ibarrier");
+    check(MPI_Ibarrier(ranks == Ranks::all ? packets_ : reducing_, &request), "MPI_Ibarrier");
     return wrap(request);
   }
 
-  void sum(std::span<float> values) override {
+  void allreduce(std::span<float> values) override {
     check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT,
-                        MPI_SUM, summing_),
+                        MPI_SUM, reducing_),
           "MPI_Allreduce");
   }
 
@@ -168,7 +168,7 @@ class LibraryCalls final : public Calls {
   int size_ = 1;
   MPI_Comm packets_ = MPI_COMM_NULL;
   MPI_Comm pieces_ = MPI_COMM_NULL;
-  MPI_Comm summing_ = MPI_COMM_NULL;
+  MPI_Comm reducing_ = MPI_COMM_NULL;
 };
 
 }  // namespace

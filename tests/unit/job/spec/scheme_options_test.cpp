@@ -2,14 +2,15 @@
 //         contradict each other or have no effect. Earlier names still work.
 // Method: handwritten configurations; closed values and the texts of errors.
 
+#include "scheme/scheme_options.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "collective/algorithm.hpp"
+#include "collective/cost_model.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
-#include "scheme/aggregate_option.hpp"
 #include "tests/support/config_options.hpp"
 
 namespace syncopate {

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "sim/scheduler.hpp"
+
+namespace syncopate::sim {
+
+/// Ends the tasks of a node that was killed: thrown by whatever they are blocked in or call next.
+/// Nothing but the simulation may stop it, hence no `std::exception`.
+struct NodeDied {};
+
+/// The tasks of one node: all that they block in goes through here, so that all can be ended.
+class Node {
+ public:
+  Node(NodeId id, std::string name, Scheduler& scheduler)
+      : id_(id), name_(std::move(name)), scheduler_(scheduler) {}
+
+  NodeId id() const { return id_; }
+  /// "node 3 (worker 2)"
+  std::string title() const;
+  Scheduler& scheduler() const { return scheduler_; }
+  TimePoint now() const { return scheduler_.now(); }
+
+  /// A task on a strand of its own. `body` must not throw, and does nothing on a dead node.
+  void start(const std::string& task, std::function<void()> body);
+
+  /// Blocks the calling task until it is woken (true) or until the deadline (false).
+  /// Errors: NodeDied, or what `cancel` was given.
+  bool block(const Waiting& waiting, TimePoint deadline);
+  /// The same for destructors: never throws, and may return early.
+  void block_quietly(const Waiting& waiting, TimePoint deadline) noexcept;
+  /// Throws what `block` would.
+  void check() const;
+
+  /// Ends every `block` under way and to come with `why`. The first call counts.
+  void cancel(std::exception_ptr why) noexcept;
+  /// The same with NodeDied, whatever was called before.
+  void die() noexcept;
+  bool dead() const { return dead_; }
+
+ private:
+  void wake_all();
+
+  NodeId id_;
+  std::string name_;
+  Scheduler& scheduler_;
+  std::exception_ptr ended_by_;
+  bool dead_ = false;
+  std::vector<Strand*> strands_;
+};
+
+/// The end of an operation, which one task at a time may await.
+class Completion {
+ public:
+  bool done() const { return done_; }
+
+  /// The operation has ended, well unless there is an error. The first call counts.
+  void complete(std::exception_ptr error = nullptr);
+
+  /// Throws the error that the operation ended with, if any.
+  void check() const;
+
+  /// Blocks until the end (true) or the deadline (false). Errors: those of `Node::block`;
+  /// InternalError, when another task awaits the same end.
+  bool await(Node& node, const Waiting& waiting, TimePoint deadline);
+  /// Blocks until the end, whatever happens to the node in the meantime. For destructors.
+  void await_quietly(Node& node, const Waiting& waiting) noexcept;
+
+ private:
+  bool done_ = false;
+  std::exception_ptr error_;
+  Scheduler* scheduler_ = nullptr;  // of the waiter
+  Strand* waiter_ = nullptr;
+};
+
+}  // namespace syncopate::sim

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "device/cluster_file.hpp"
+
+namespace syncopate::sim {
+
+/// The element of a node, made as a copy of `fresh` when it is first asked for.
+template <class Value>
+Value& at_node(std::vector<Value>& values, NodeId node, const Value& fresh) {
+  if (values.size() <= node.value) {
+    values.resize(node.value + 1, fresh);
+  }
+  return values[node.value];
+}
+
+struct NetworkProfile {
+  LinkProfile link{};  ///< between any two nodes, unless `set_link` says otherwise
+  /// Bytes per second of a node's network card, each way; empty: those of `link`.
+  std::optional<double> nic_bandwidth{};
+  double jitter = 0;  ///< a message's latency is drawn from [latency, latency · (1 + jitter))
+};
+
+/// A message on its way.
+struct Passage {
+  TimePoint sent;        ///< the sender's network card is done with it
+  TimePoint first_byte;  ///< reaches the receiver's network card
+  TimePoint last_byte;   ///< reaches the receiver's network card
+};
+
+/// The cost model of the network: when each message is sent and when it has arrived.
+///
+/// A message of B bytes leaves through its sender's network card, crosses the link and enters through its
+/// receiver's network card, all three at the same time, as packets do. Each of the three serves one message
+/// after the other, first come, first served, a whole message at a time. Alone it takes
+///
+///     latency + B / min(link bandwidth, network card bandwidth),
+///
+/// and k messages of k senders, sent at once to one receiver, take
+/// latency + k · B / network card bandwidth.
+/// Messages of one link arrive in the order in which they left, whatever happens to its profile.
+class TransferTimes {
+ public:
+  TransferTimes(const NetworkProfile& profile, std::uint64_t seed);
+
+  /// From now on, for messages from `from` to `to`.
+  void set_link(NodeId from, NodeId to, const LinkProfile& link);
+
+  /// Books the sender's network card and the link for a message handed over now.
+  Passage depart(TimePoint now, NodeId from, NodeId to, std::size_t bytes);
+
+  /// Books the receiver's network card when the first byte has come: the moment of complete arrival.
+  TimePoint arrive(const Passage& passage, NodeId to, std::size_t bytes);
+
+  /// Of the link as it is now, without jitter.
+  Duration latency(NodeId from, NodeId to);
+
+  /// When the network card of `node` has sent all that was handed to it.
+  TimePoint sent_by(NodeId node);
+
+ private:
+  struct Nic {
+    TimePoint outward_free{};
+    TimePoint inward_free{};
+  };
+  struct Link {
+    LinkProfile profile;
+    TimePoint free{};       ///< when it takes its next message
+    TimePoint last_byte{};  ///< of the message before
+  };
+
+  Nic& nic(NodeId node);
+  Link& link(NodeId from, NodeId to);
+  Duration draw_latency(const LinkProfile& link);
+
+  NetworkProfile profile_;
+  double nic_bandwidth_;
+  Random random_;
+  std::vector<Nic> nics_;                 // by node
+  std::vector<std::vector<Link>> links_;  // by sender, then receiver
+};
+
+}  // namespace syncopate::sim

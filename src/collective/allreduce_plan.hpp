@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "codec/codec.hpp"
+#include "collective/cost_model.hpp"
+
+namespace syncopate {
+
+/// Decides how a group reduces a vector: by which algorithm, at which cost, and how to describe it.
+///
+/// Pure: it follows from the options, the hosts of the ranks and the facts that it is given. The
+/// ranks of a group have the same facts, and so make the same decisions without a message.
+///
+/// The order of decisions:
+///
+///     1. shared memory, where the user requests it, or leaves the choice open on one host
+///     2. the algorithm that the user requests; binary blocks in place of a butterfly where the
+///        number of ranks is no power of two
+///     3. else the cheapest by the cost model of the measured links
+///
+/// Thread: one at a time.
+class AllreducePlan {
+ public:
+  struct Options {
+    Algorithm algorithm = Algorithm::automatic;
+    Compression compression{};
+    bool compress_remote = false;  ///< compress only what crosses between hosts
+  };
+
+  /// `hosts`: at least one rank.
+  AllreducePlan(const Options& options, Hosts hosts);
+
+  /// The plan has to know whether all ranks share memory before it decides.
+  bool wants_shared_memory() const;
+  void set_shared_memory(bool all_reach_it) { shares_memory_ = all_reach_it; }
+
+  /// A decision about uncompressed vectors takes measured links.
+  bool wants_links() const;
+  /// The length of the long messages to measure links with before a decision about `bytes`; empty
+  /// where known links were measured with messages long enough.
+  std::optional<std::size_t> probe_bytes(std::size_t bytes) const;
+  void set_links(const Links& links, std::size_t probe_bytes);
+  void forget_links();
+
+  /// The algorithm for an uncompressed vector. In a group of one and for no bytes, which take no
+  /// messages, it is the requested one.
+  /// Errors: ConfigError, where shared memory is requested and not all ranks reach it.
+  Algorithm algorithm(std::size_t bytes);
+  /// The algorithm of the upper of two levels. Links are known.
+  Algorithm algorithm_among_leaders(std::size_t bytes);
+
+  /// Compressible vectors travel compressed in this group.
+  bool compresses() const;
+  /// Each host reduces uncompressed, and compression applies between their leaders only.
+  bool compresses_among_leaders() const;
+
+  /// The cost of reducing vectors of about `bytes`, compressed if they may be. By measured links
+  /// where the choice is the plan's own or vectors are compressed; else by those of a usual data
+  /// centre, so that runs with a requested algorithm repeat to the last bit. Shared memory and MPI
+  /// have usual costs, too.
+  AllreduceCost cost(std::size_t bytes);
+
+  /// "ring: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s"
+  std::string describe(Algorithm algorithm, std::size_t bytes) const;
+  /// "int8 between hosts: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s". Links are known.
+  std::string describe_compressed(std::size_t bytes) const;
+
+ private:
+  using Cache = std::map<std::size_t, Algorithm>;  // by bytes: an evaluation takes time
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
+  bool on_one_host() const { return host_leaders(hosts_).size() == 1; }
+  AllreduceCost compressed_cost(std::size_t bytes) const;
+  std::string links_in_words() const;
+
+  Options options_;
+  Hosts hosts_;
+  bool shares_memory_ = false;
+  std::optional<Links> links_;
+  std::size_t links_probe_bytes_ = 0;
+  Cache cheapest_;
+  Cache cheapest_among_leaders_;
+};
+
+}  // namespace syncopate

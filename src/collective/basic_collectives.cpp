@@ -1,0 +1,106 @@
+#include "collective/basic_collectives.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// One receive a rank; some of them have ended.
+class Arrivals {
+ public:
+  void expect(std::unique_ptr<Transfer> receive, Rank from) {
+    open_.push_back({from, std::move(receive)});
+  }
+
+  /// Errors: TimedOut, where some messages have not come by then.
+  void wait(TimePoint until) {
+    for (; !open_.empty(); open_.pop_front()) {
+      open_.front().receive->wait(until);
+    }
+  }
+
+  /// The ranks whose message has not come by now.
+  std::vector<Rank> missing(TimePoint now) {
+    std::vector<Rank> ranks;
+    std::erase_if(open_, [&](const Arrival& arrival) {
+      try {
+        arrival.receive->wait(now);
+        return true;
+      } catch (const TimedOut&) {
+        ranks.push_back(arrival.from);
+        return false;
+      }
+    });
+    return ranks;
+  }
+
+ private:
+  struct Arrival {
+    Rank from;
+    std::unique_ptr<Transfer> receive;
+  };
+  std::deque<Arrival> open_;
+};
+
+}  // namespace
+
+void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byte> all) {
+  const auto block = [&](Rank rank) { return all.subspan(rank.value * mine.size(), mine.size()); };
+  const TimePoint start = group.world().now();
+  std::copy(mine.begin(), mine.end(), block(group.rank()).begin());
+  const Tag tag = group.tag(tags::allgather);
+  for (std::uint32_t step = 1; step < group.size(); ++step) {
+    group.transport().post(group.node(group.neighbour(step)), tag, {mine.begin(), mine.end()});
+  }
+  Arrivals arrivals;
+  for (std::uint32_t step = 1; step < group.size(); ++step) {
+    const Rank from = group.neighbour(group.size() - step);
+    arrivals.expect(group.transport().start_receive(group.node(from), tag, block(from)), from);
+  }
+  const auto missing = [&] {
+    std::vector<Rank> ranks = arrivals.missing(group.world().now());
+    std::ranges::transform(ranks, ranks.begin(),
+                           [&](Rank rank) { return group.rank_in_job(rank); });
+    return ranks;
+  };
+  group.await([&](TimePoint until) { arrivals.wait(until); },
+              {.operation = "allgather", .missing = missing});
+  group.waits().observed(group.world().now() - start);
+}
+
+void barrier(Group& group) {
+  allgather(group, {}, {});
+}
+
+void broadcast(Group& group, std::span<std::byte> bytes) {
+  const std::uint32_t rank = group.rank().value;
+  if (rank > 0) {
+    const Rank parent{rank - std::bit_floor(rank)};
+    const auto receive =
+        group.transport().start_receive(group.node(parent), group.tag(tags::broadcast), bytes);
+    group.await(*receive, parent, "broadcast");
+  }
+  std::vector<std::unique_ptr<Transfer>> sends;
+  for (std::uint32_t reach = rank == 0 ? 1 : 2 * std::bit_floor(rank); rank + reach < group.size();
+       reach *= 2) {
+    sends.push_back(group.transport().start_send(group.node(Rank{rank + reach}),
+                                                 group.tag(tags::broadcast), bytes));
+  }
+  for (const auto& send : sends) {
+    send->wait(group.deadline());
+  }
+}
+
+void broadcast(Group& group, std::span<float> values) {
+  broadcast(group, std::as_writable_bytes(values));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,86 @@
+#include "collective/ring_allreduce.hpp"
+
+#include "collective/segments.hpp"
+#include "kernels/reduce.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// One allreduce under way on one rank.
+class RingPass {
+ public:
+  RingPass(Group& group, std::span<float> values, float factor)
+      : group_(group),
+        values_(values),
+        factor_(factor),
+        left_(group.neighbour(group.size() - 1)),
+        right_(group.neighbour(1)),
+        reducing_(group),
+        gathering_(group) {}
+
+  void run() {
+    reducing_.begin(right_, tags::parts, chunk_behind(0), factor_);
+    for (std::uint32_t step = 1; step < group_.size(); ++step) {
+      reduce(step);
+    }
+    // Gathering writes over the values that reducing sent. It does not wait for the sends of
+    // results: the neighbour that receives them waits at the same line.
+    reducing_.finish();
+    gather();
+    gathering_.finish();
+  }
+
+ private:
+  /// The chunk that began `steps` ranks behind this one.
+  std::span<float> chunk_behind(std::uint32_t steps) const {
+    const std::uint32_t chunk = group_.neighbour(group_.size() - steps).value;
+    const std::size_t begin = values_.size() * chunk / group_.size();
+    const std::size_t end = values_.size() * (chunk + 1) / group_.size();
+    return values_.subspan(begin, end - begin);
+  }
+
+  /// Adds this rank's own values to the chunk that arrives, and passes it on. After the last step
+  /// it is complete.
+  void reduce(std::uint32_t step) {
+    const bool complete = step + 1 == group_.size();
+    receive_and_add(group_, left_, chunk_behind(step), factor_,
+                    {.after = [&](std::span<float> segment) {
+                      complete ? gathering_.begin(right_, tags::sums, segment)
+                               : reducing_.begin(right_, tags::parts, segment);
+                    }});
+  }
+
+  /// Receives the results of all other chunks, and passes on all but the last.
+  void gather() {
+    Receives receives(group_);
+    for (std::uint32_t step = 0; step + 1 < group_.size(); ++step) {
+      receives.begin(left_, tags::sums, chunk_behind(step));
+    }
+    for (std::uint32_t step = 0; step + 2 < group_.size(); ++step) {
+      receives.finish_next(
+          [&](std::span<float> segment) { gathering_.begin(right_, tags::sums, segment); });
+    }
+    receives.finish_next();
+  }
+
+  Group& group_;
+  std::span<float> values_;
+  float factor_;
+  Rank left_;
+  Rank right_;
+  Sends reducing_;
+  Sends gathering_;
+};
+
+}  // namespace
+
+void ring_allreduce(Group& group, std::span<float> values, float factor) {
+  if (group.size() > 1) {
+    RingPass(group, values, factor).run();
+  } else {
+    scale(values, factor);
+  }
+}
+
+}  // namespace syncopate

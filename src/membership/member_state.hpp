@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/control_link.hpp"
+#include "runtime/job_view.hpp"
+
+namespace syncopate {
+
+/// The job as one member knows it from the coordinator's messages. A pure state machine.
+///
+/// Thread: one at a time.
+class MemberState {
+ public:
+  /// Applies a message, if it is about the job: a message of another subject has no effect.
+  /// Errors: ProtocolError, for a message that no member expects.
+  void apply(const wire::FromCoordinator& message);
+
+  /// Empty until every member has joined.
+  const std::optional<View>& view() const { return view_; }
+  /// The reason to end training, once the coordinator has sent one.
+  const std::optional<std::string>& stop_reason() const { return stop_reason_; }
+  /// The samples of the job are complete.
+  bool is_complete() const { return complete_; }
+  /// This worker's share of the speed of all; empty where it is not known.
+  const std::optional<double>& speed_share() const { return speed_share_; }
+
+  /// The workers that the job goes on without, in the order in which they were dropped.
+  const std::vector<wire::Dropped>& dropped() const { return dropped_; }
+  std::vector<Rank> lost() const;
+  /// Those that were dropped since the last call.
+  std::vector<wire::Dropped> take_dropped();
+
+  /// The last barrier that was released.
+  std::uint64_t released() const { return released_; }
+  /// What the pacer goes on with after the last restart.
+  const wire::PacerMemory& pacer() const { return pacer_; }
+
+  /// The error that ended the job; null while it goes on. The first one counts.
+  const std::exception_ptr& ended() const { return ended_; }
+  void end(const std::exception_ptr& error);
+
+ private:
+  void on_release(const wire::Released& released);
+
+  std::optional<View> view_;
+  std::optional<std::string> stop_reason_;
+  bool complete_ = false;
+  std::optional<double> speed_share_;
+  std::vector<wire::Dropped> dropped_;
+  std::size_t taken_ = 0;  ///< of the dropped ones, by `take_dropped`
+  std::uint64_t released_ = 0;
+  wire::PacerMemory pacer_;
+  std::exception_ptr ended_;
+};
+
+}  // namespace syncopate

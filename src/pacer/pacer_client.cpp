@@ -1,0 +1,45 @@
+#include "pacer/pacer_client.hpp"
+
+#include <algorithm>
+
+namespace syncopate {
+
+std::string_view words_for(PaceReason reason) {
+  switch (reason) {
+    case PaceReason::first_round: return "first round";
+    case PaceReason::slowest: return "slowest";
+    case PaceReason::with_the_slowest: return "with the slowest";
+    case PaceReason::no_time_for_another: return "no time for another step";
+    case PaceReason::resized: return "resized";
+  }
+  return "unknown";
+}
+
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size) {
+  if (rule == PaceRule::paper) {
+    return {.step_samples = batch_size, .sync_after = 1};
+  }
+  return {.step_samples = probe_samples(batch_size), .sync_after = std::nullopt};
+}
+
+std::vector<double> speed_shares(const PacerState& state) {
+  std::vector<double> speeds;
+  double all = 0;
+  for (const PacerState::Worker& worker : state.workers) {
+    if (worker.present && worker.sample_seconds <= 0) {
+      return {};
+    }
+    speeds.push_back(worker.present ? 1 / worker.sample_seconds : 0);
+    all += speeds.back();
+  }
+  for (double& speed : speeds) {
+    speed /= all;
+  }
+  return all > 0 ? speeds : std::vector<double>();
+}
+
+std::uint32_t probe_samples(std::uint32_t batch_size) {
+  return std::max(batch_size / 16, std::min(batch_size, 2U));
+}
+
+}  // namespace syncopate

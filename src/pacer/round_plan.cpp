@@ -1,0 +1,106 @@
+#include "pacer/round_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "pacer/pacer_client.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr double communication_share = 0.05;
+constexpr double steady = 0.1;
+constexpr double same_size = 0.05;
+constexpr double same_samples = 0.75;
+/// Durations are whole nanoseconds: a share that fits exactly must not lose a sample by rounding.
+constexpr double rounding = 1e-3;
+/// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
+constexpr int in_time = 100;
+
+}  // namespace
+
+Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization,
+                        bool waits) {
+  double fastest = std::numeric_limits<double>::infinity();
+  double probe = 0;
+  for (const DeviceSpeed& device : devices) {
+    fastest = std::min(fastest, device.sample_seconds * device.batch_size);
+    probe = std::max(probe, device.sample_seconds * probe_samples(device.batch_size));
+  }
+  const double computing = devices.empty() ? 0 : std::max(fastest, probe);
+  const double waiting = waits ? to_seconds(synchronization) : 0;
+  return from_seconds(
+      std::max(to_seconds(synchronization) / communication_share, waiting + computing));
+}
+
+Duration smoothed_round_time(Duration current, Duration wanted) {
+  const Duration way = wanted - current;
+  const bool stays = std::abs(to_seconds(way)) <= steady * to_seconds(current);
+  return stays ? current : current + way / 2;
+}
+
+std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current) {
+  if (device.sample_seconds <= 0) {
+    return current;
+  }
+  const double least = probe_samples(device.batch_size);
+  const double share = std::clamp(to_seconds(time) / device.sample_seconds, least,
+                                  static_cast<double>(device.batch_size));
+  if (share >= device.batch_size) {
+    return device.batch_size;
+  }
+  const double tolerance = std::max(same_samples, same_size * current);
+  const bool stays = std::abs(share - current) <= tolerance;
+  return stays ? current : static_cast<std::uint32_t>(share + rounding);
+}
+
+RoundPlan::RoundPlan(const Options& options) : options_(options), round_time_(options.round_time) {}
+
+void RoundPlan::observe_synchronization(Duration time) {
+  synchronizations_.observe(1, time);
+}
+
+Duration RoundPlan::waiting_time() const {
+  return options_.overlap ? Duration::zero() : synchronization_time();
+}
+
+Duration RoundPlan::wanted_round_time(std::span<const DeviceSpeed> devices) const {
+  return shortest_round(devices, synchronization_time(), !options_.overlap);
+}
+
+Duration RoundPlan::computing_time(std::span<const DeviceSpeed> devices) const {
+  return (round_time_ ? *round_time_ : wanted_round_time(devices)) - waiting_time();
+}
+
+void RoundPlan::plan(std::span<const DeviceSpeed> devices, TimePoint now) {
+  if (!options_.round_time) {
+    const Duration wanted = wanted_round_time(devices);
+    round_time_ = round_time_ ? smoothed_round_time(*round_time_, wanted) : wanted;
+  }
+  end_ = base_.value_or(now) + *round_time_;
+}
+
+void RoundPlan::open_next(TimePoint now) {
+  base_ = std::max(end_.value_or(now), now);
+  end_.reset();
+}
+
+void RoundPlan::restart() {
+  base_.reset();
+  end_.reset();
+}
+
+bool RoundPlan::ends_round(TimePoint end, Duration step) const {
+  const TimePoint next = end + step;
+  return options_.overlap ? end - *end_ >= *end_ - next : next > *end_ + step / in_time;
+}
+
+void RoundPlan::load(const wire::PacerMemory::Estimate& synchronizations, Duration round_time) {
+  synchronizations_.load(synchronizations);
+  if (round_time > Duration::zero() && !options_.round_time) {
+    round_time_ = round_time;
+  }
+}
+
+}  // namespace syncopate

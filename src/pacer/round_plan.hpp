@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/time.hpp"
+#include "pacer/pace_estimate.hpp"
+
+namespace syncopate {
+
+/// The speed of a device, as the plan of a round needs it.
+struct DeviceSpeed {
+  double sample_seconds = 0;  ///< 0: unknown
+  std::uint32_t batch_size = 0;
+};
+
+/// The shortest round in which communication takes at most 5 %, the fastest device trains on a
+/// whole mini-batch, and the slowest on `probe_samples` of its own:
+///
+///     T = max(q / 0.05, q' + min_i(b_i c_i), q' + max_i(probe_samples(b_i) · c_i))
+///
+/// with q the time of a synchronization, c_i seconds per sample, b_i mini-batches, and q' = q where
+/// devices wait for the result of a synchronization (`waits`), else 0.
+Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits);
+
+/// The next length of a round: half the way to the `wanted` one, which is measured and fluctuates;
+/// `current` where that is within a tenth.
+Duration smoothed_round_time(Duration current, Duration wanted);
+
+/// Samples for each step of a device that has `time` for one: whole mini-batches if these fit, else
+/// the share that fits, at least `probe_samples`. Returns `current` if that is off by no more than
+/// a twentieth or three quarters of a sample, so that fluctuating times change no sizes.
+std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current);
+
+/// When timed rounds end: round r at F_r = max(F_{r−1}, last entry into synchronization r−1) + T.
+/// A pure state machine.
+class RoundPlan {
+ public:
+  struct Options {
+    std::optional<Duration> round_time{};  ///< T; empty: as `shortest_round` computes it
+    bool overlap = true;                   ///< devices do not wait for a synchronization's result
+  };
+
+  explicit RoundPlan(const Options& options);
+
+  /// A synchronization took `time`.
+  void observe_synchronization(Duration time);
+  /// q, estimated; zero: unknown.
+  Duration synchronization_time() const { return synchronizations_.step_time(1); }
+  /// The part of q in which devices wait.
+  Duration waiting_time() const;
+
+  /// T; empty: not known yet.
+  std::optional<Duration> round_time() const { return round_time_; }
+  /// T as `shortest_round` computes it.
+  Duration wanted_round_time(std::span<const DeviceSpeed> devices) const;
+  /// The time for a device's steps in a round. Before T is known, `devices` determine it.
+  Duration computing_time(std::span<const DeviceSpeed> devices) const;
+
+  /// Whether the end of the open round is planned.
+  bool is_planned() const { return end_.has_value(); }
+  /// Plans the end of the open round.
+  void plan(std::span<const DeviceSpeed> devices, TimePoint now);
+  /// The last worker has entered the synchronization: the next round is open, and not planned.
+  void open_next(TimePoint now);
+  /// The next round begins at its plan, whatever came before.
+  void restart();
+  /// Whether a device synchronizes after the step that ends at `end`, rather than after another
+  /// step. Requires `is_planned()`.
+  bool ends_round(TimePoint end, Duration step) const;
+
+  const PaceEstimate& synchronizations() const { return synchronizations_; }
+  /// Goes on with what another plan has learnt. A round time of zero, or one given by the options,
+  /// changes nothing.
+  void load(const wire::PacerMemory::Estimate& synchronizations, Duration round_time);
+
+ private:
+  Options options_;
+  PaceEstimate synchronizations_;       ///< one counts as a step of one sample
+  std::optional<Duration> round_time_;  ///< T
+  std::optional<TimePoint> base_;       ///< max(F_{r−1}, last entry into synchronization r−1)
+  std::optional<TimePoint> end_;        ///< F_r
+};
+
+}  // namespace syncopate

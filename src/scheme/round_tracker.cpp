@@ -1,0 +1,98 @@
+#include "scheme/round_tracker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "kernels/optimizer_steps.hpp"
+
+namespace syncopate {
+
+void GradientAccumulator::add(std::span<const float> mean, std::uint32_t samples) {
+  sum_.resize(mean.size());
+  add_scaled(sum_, samples, mean);
+  samples_ += samples;
+}
+
+void GradientAccumulator::divided_into(std::span<float> into, double divisor) const {
+  std::fill(into.begin(), into.end(), 0.0F);
+  if (samples_ > 0) {
+    add_scaled(into, 1 / divisor, sum_);
+  }
+}
+
+void GradientAccumulator::clear() {
+  std::fill(sum_.begin(), sum_.end(), 0.0F);
+  samples_ = 0;
+}
+
+void RoundTracker::finished_mini_batch(Round read) {
+  read_.push_back(read);
+  of_batch_ = (of_batch_ + 1) % mini_batches_;
+  batch_finished_ |= of_batch_ == 0;
+}
+
+void RoundTracker::on_signal(Round round) {
+  signalled_ = std::max(signalled_, round);
+}
+
+bool RoundTracker::own_rule_holds() const {
+  return forced_due_ ||
+         (rule_ == SignalRule::batch ? batch_finished_ : read_.size() >= mini_batches_);
+}
+
+RoundTracker::Contribution RoundTracker::contribute() {
+  if (!std::exchange(reduced_, false)) {
+    throw InternalError(fmt::format(
+        "a contribution to round {} before the allreduce of the last was complete", open_.value));
+  }
+  Contribution contribution{.round = open_, .staleness = {}};
+  for (const Round read : std::exchange(read_, {})) {
+    contribution.staleness.push_back(open_.value - 1 - read.value);
+  }
+  open_.value = std::max(open_, signalled_).value + 1;
+  batch_finished_ = false;
+  forced_due_ = false;
+  return contribution;
+}
+
+bool RoundDrain::contributes() {
+  spans_rounds_ = tracker_.pending() == 0;
+  return paused_ || !spans_rounds_;
+}
+
+bool RoundDrain::reduced(const Agreed& agreed) {
+  tracker_.reduced();
+  pending_ |= agreed.checkpoint;
+  const bool checkpoint = pending_ && drains();
+  if (drains()) {
+    paused_ = stopped_;
+    pending_ = false;
+  }
+  drains_ = agreed.next_is_last || (pending_ && agreed.all_ready);
+  if (stopped_ || (drains_ && paused_)) {
+    tracker_.force_due();
+  }
+  return checkpoint;
+}
+
+void RoundDrain::stop() {
+  stopped_ = paused_ = true;
+  tracker_.force_due();
+}
+
+bool RoundDrain::pauses() {
+  if (every_round_ && !paused_ && tracker_.pending() == 0) {
+    return false;  // the others wait for one mini-batch of this worker, even if they signal early
+  }
+  const bool begins = !paused_ && (drains() ? tracker_.due() : pending_ && spans_rounds_);
+  if (begins && !drains()) {
+    tracker_.force_due();
+  }
+  paused_ |= begins;
+  return paused_;
+}
+
+}  // namespace syncopate

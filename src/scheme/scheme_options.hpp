@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "collective/cost_model.hpp"
+#include "config/option_groups.hpp"
+#include "config/option_values.hpp"
+
+namespace syncopate {
+
+/// How values are reduced over all workers: by an allreduce algorithm, or by a parameter server.
+enum class Aggregate { automatic, shm, ring, butterfly, binary_blocks, tree, mpi, server };
+constexpr auto names_of(Aggregate) {
+  return std::to_array<Named<Aggregate>>({{"auto", Aggregate::automatic},
+                                          {"shm", Aggregate::shm},
+                                          {"ring", Aggregate::ring},
+                                          {"butterfly", Aggregate::butterfly},
+                                          {"binary-blocks", Aggregate::binary_blocks},
+                                          {"tree", Aggregate::tree},
+                                          {"mpi", Aggregate::mpi},
+                                          {"server", Aggregate::server}});
+}
+
+/// The algorithm of the allreduce, where no server reduces.
+inline Algorithm algorithm_of(Aggregate aggregate) {
+  return algorithm_named(name_of_value(aggregate)).value_or(Algorithm::automatic);
+}
+
+/// Whether workers compute while an allreduce is under way; `automatic`: where it saves time.
+enum class Overlap { automatic, on, off };
+constexpr auto names_of(Overlap) {
+  return std::to_array<Named<Overlap>>(
+      {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}});
+}
+
+/// The outer optimizer of rounds of local steps; `automatic`: the scheme's default.
+enum class OuterOptimizer { automatic, sgd, momentum, nesterov };
+constexpr auto names_of(OuterOptimizer) {
+  return std::to_array<Named<OuterOptimizer>>({{"auto", OuterOptimizer::automatic},
+                                               {"sgd", OuterOptimizer::sgd},
+                                               {"momentum", OuterOptimizer::momentum},
+                                               {"nesterov", OuterOptimizer::nesterov}});
+}
+
+/// Whether the learning rate applies to each local step, or is shared by the steps of a round.
+enum class LocalRate { automatic, step, round };
+constexpr auto names_of(LocalRate) {
+  return std::to_array<Named<LocalRate>>(
+      {{"auto", LocalRate::automatic}, {"step", LocalRate::step}, {"round", LocalRate::round}});
+}
+
+/// How replicas are kept from drifting apart where their local steps use different data.
+enum class DriftCorrection { automatic, none, scaffold };
+constexpr auto names_of(DriftCorrection) {
+  return std::to_array<Named<DriftCorrection>>({{"auto", DriftCorrection::automatic},
+                                                {"none", DriftCorrection::none},
+                                                {"scaffold", DriftCorrection::scaffold}});
+}
+
+/// Options that several schemes declare.
+namespace option {
+
+inline constexpr Option<Aggregate> aggregate{
+    .name = "aggregate",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "how values are reduced over all workers; auto: the cheapest allreduce; server: a "
+        "parameter "
+        "server, which keeps the model with --scheme nbssgd --commit racy"};
+
+inline constexpr Option<std::uint32_t> local_steps{
+    .name = "local-steps",
+    .group = option_group::synchronization,
+    .value = "N",
+    .help = "steps between two synchronizations of local-sgd, diloco and easgd",
+    .initial = 10,
+    .limits = at_least_one};
+
+inline constexpr Option<OuterOptimizer> outer_optimizer{
+    .name = "outer-optimizer",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "optimizer of a round of local steps; auto: nesterov with diloco; with esync and a split "
+        "other than iid, the workers' optimizer if it has a momentum; else sgd"};
+
+inline constexpr Option<double> outer_momentum{
+    .name = "outer-momentum",
+    .group = option_group::synchronization,
+    .value = "X",
+    .help = "momentum of the outer optimizers momentum and nesterov",
+    .initial = 0.9,
+    .limits = below_one,
+    .has_effect =
+        [](const OptionValues& values) { return values[outer_optimizer] != OuterOptimizer::sgd; },
+    .needs = ", and an outer optimizer other than sgd"};
+
+inline constexpr Option<DriftCorrection> drift_correction{
+    .name = "drift-correction",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "keeps local steps on unequal data together; scaffold: control variates, for twice "
+        "the traffic; auto: scaffold with a split other than iid, else none"};
+
+inline constexpr Option<LocalRate> local_rate{
+    .name = "local-rate",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "learning rate of a local step, or shared by the steps of a round; auto: round with a "
+        "split other than iid, else step"};
+
+inline constexpr Option<std::optional<double>> global_lr{
+    .name = "global-lr",
+    .group = option_group::synchronization,
+    .value = "X",
+    .help = "learning rate of the outer optimizer",
+    .limits = positive,
+    .when_unset = "1 with sgd; else 0.7, or 0.3 where the workers' optimizer has a momentum, too"};
+
+inline constexpr Option<Overlap> overlap{
+    .name = "overlap",
+    .group = option_group::synchronization,
+    .value = "NAME",
+    .help =
+        "whether workers compute during an allreduce: with ssgd the same step, with esync the "
+        "next round"};
+
+}  // namespace option
+
+}  // namespace syncopate

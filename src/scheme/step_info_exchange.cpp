@@ -1,0 +1,109 @@
+#include "scheme/step_info_exchange.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/bytes.hpp"
+#include "collective/basic_collectives.hpp"
+
+namespace syncopate {
+namespace {
+
+/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 4 flags (stop, evaluate,
+/// checkpoint, ready), 4 zeros, i64 duration in ns, f64 weight, f64 progress.
+constexpr std::size_t step_info_bytes = 56;
+
+std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
+  std::array<std::byte, step_info_bytes> bytes{};
+  ByteWriter(bytes)
+      .put(info.samples)
+      .put(info.loss_sum)
+      .put(std::int64_t{info.paused.count()})
+      .put(info.requests.stop)
+      .put(info.requests.evaluate)
+      .put(info.requests.checkpoint)
+      .put(info.ready)
+      .put_zeros(4)
+      .put(std::int64_t{info.took.count()})
+      .put(info.weight)
+      .put(info.progress);
+  return bytes;
+}
+
+StepInfo unpack(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  StepInfo info;
+  info.samples = reader.take<std::uint64_t>();
+  info.loss_sum = reader.take<double>();
+  info.paused = Duration(reader.take<std::int64_t>());
+  info.requests.stop = reader.take<bool>();
+  info.requests.evaluate = reader.take<bool>();
+  info.requests.checkpoint = reader.take<bool>();
+  info.ready = reader.take<bool>();
+  reader.skip(4);
+  info.took = Duration(reader.take<std::int64_t>());
+  info.weight = reader.take<double>();
+  info.progress = reader.take<double>();
+  return info;
+}
+
+}  // namespace
+
+StepInfo step_info_of(const StepFacts& facts) {
+  return {.samples = facts.samples,
+          .loss_sum = facts.loss_sum,
+          .paused = facts.paused,
+          .requests = facts.requests,
+          .took = facts.took};
+}
+
+RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
+  std::vector<std::byte> received(group.size() * step_info_bytes);
+  const TimePoint start = group.world().now();
+  allgather(group, pack(mine), received);
+  RoundInfo round_info;
+  for (std::size_t rank = 0; rank < group.size(); ++rank) {
+    const auto each = std::span(received).subspan(rank * step_info_bytes, step_info_bytes);
+    round_info.infos.push_back(unpack(each));
+  }
+  round_info.sync_round = combine_step_infos(round_info.infos);
+  const Duration pause_of_others = round_info.sync_round.paused - mine.paused;
+  round_info.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
+  return round_info;
+}
+
+SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
+  SyncRound sync_round{};
+  for (const StepInfo& info : infos) {
+    sync_round.samples += info.samples;
+    sync_round.loss_sum += info.loss_sum;
+    sync_round.paused = std::max(sync_round.paused, info.paused);
+    sync_round.agreed.merge(info.requests);
+  }
+  return sync_round;
+}
+
+double total_weight(const std::vector<StepInfo>& infos) {
+  double total = 0;
+  for (const StepInfo& info : infos) {
+    total += info.weight;
+  }
+  return total;
+}
+
+double weight_of_change(const std::vector<StepInfo>& infos, const StepInfo& mine) {
+  if (mine.progress == 0 || mine.weight == 0) {
+    return mine.weight;
+  }
+  const auto is_equal = [&](const StepInfo& info) { return info.progress == mine.progress; };
+  if (std::all_of(infos.begin(), infos.end(), is_equal)) {
+    return mine.weight;
+  }
+  double length = 0;
+  for (const StepInfo& info : infos) {
+    length += info.weight * info.progress;
+  }
+  return mine.weight * (length / total_weight(infos)) / mine.progress;
+}
+
+}  // namespace syncopate

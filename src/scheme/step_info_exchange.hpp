@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "collective/group.hpp"
+#include "scheme/scheme.hpp"
+
+namespace syncopate {
+
+/// The facts that each worker sends to all others at the beginning of a synchronization round.
+struct StepInfo {
+  std::uint64_t samples = 0;
+  double loss_sum = 0;
+  Duration paused{};
+  StepRequests requests{};
+  Duration took{};     ///< the last step, where all workers are in lockstep
+  bool ready = false;  ///< for a round after which a checkpoint is written (`RoundDrain`)
+  double weight = 0;   ///< of this worker in the mean
+  /// The length of its local steps (`LocalProgress`); 0 where changes are not normalised.
+  double progress = 0;
+};
+
+/// The step info of a worker that synchronizes after every step.
+StepInfo step_info_of(const StepFacts& facts);
+
+/// The step infos of all workers, and the round that follows from them.
+struct RoundInfo {
+  std::vector<StepInfo> infos;  ///< by rank
+  SyncRound sync_round;         ///< the caller sets its number
+  Duration waited{};  ///< by this worker, for the last step info, minus the pauses of others
+};
+
+/// Exchanges step infos: an allgather. Every synchronous scheme begins its rounds with it. The time
+/// of this exchange is the time that a worker waits for others; an error names the worker that is
+/// missing; and since all workers get the same step infos, all agree on the next action without
+/// another message.
+///
+/// Errors: RanksMissing, PeerLost.
+RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
+
+/// The round that follows from the step infos: total samples and loss, the longest pause, and the
+/// union of all requests. Pure.
+SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
+
+/// Σ w_j over the step infos, w_j their weights.
+double total_weight(const std::vector<StepInfo>& infos);
+
+/// The weight of the change of the worker with step info `mine`, in a mean whose total weight is
+/// `total_weight`. Where changes are normalised by the local steps that made them (FedNova, Wang et
+/// al. 2020), the mean is that of the changes per length of progress a_j, times the mean length:
+///
+///     (Σ w_j a_j / Σ w_j) · Σ w_i (Δ_i / a_i) / Σ w_i
+///
+/// so the weight is w_i (Σ w_j a_j / Σ w_j) / a_i. With equal a_j, or a_i = 0, it is w_i. Pure.
+double weight_of_change(const std::vector<StepInfo>& infos, const StepInfo& mine);
+
+}  // namespace syncopate

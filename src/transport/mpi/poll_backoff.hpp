@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "base/time.hpp"
+
+namespace syncopate::mpi {
+
+/// The engine lock: a mutex that one thread locks in a loop, and others now and then. The others go
+///                  first.
+class EngineLock {
+ public:
+  void lock() {
+    ++waiting_;
+    mutex_.lock();
+    --waiting_;
+  }
+  /// For the loop, which would otherwise lock again before another thread has woken.
+  void lock_after_others() {
+    while (waiting_ > 0) {
+      ::sched_yield();
+    }
+    mutex_.lock();
+  }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<int> waiting_ = 0;
+};
+
+/// Wakes a thread that sleeps between two polls. Any thread, under any lock.
+class WakeupEvent {
+ public:
+  void notify();
+  /// Sleeps until a notification comes, at most for `limit`. True where one has come since the last
+  /// call.
+  bool await(Duration limit);
+  bool take();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool notified_ = false;
+};
+
+/// Decides how often a thread polls MPI, which has no wake-up: it spins for as long as an answer
+/// takes that is on its way, then yields the core, then sleeps for longer and longer.
+class PollBackoff {
+ public:
+  /// `has_core`: the host has at least as many cores as ranks.
+  PollBackoff(WakeupEvent& wakeup, bool has_core);
+
+  /// Restarts, after something has moved: more is likely to follow.
+  void restart();
+  /// Waits until it is time to poll again.
+  void pause();
+
+ private:
+  WakeupEvent& wakeup_;
+  const bool has_core_;
+  TimePoint quiet_since_;
+  Duration nap_;
+};
+
+}  // namespace syncopate::mpi

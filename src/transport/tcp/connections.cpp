@@ -1,0 +1,336 @@
+#include "transport/tcp/connections.hpp"
+
+#include <fmt/format.h>
+
+#include <asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate::tcp {
+namespace {
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  }
+}
+
+}  // namespace
+
+Connections::Connections(asio::io_context& io, mail::Mailbox& mailbox,
+                         mail::ProgressFunction progress, Options options)
+    : io_(io),
+      mailbox_(mailbox),
+      progress_(std::move(progress)),
+      token_(std::move(options.token)),
+      limits_(options.limits),
+      network_(options.network),
+      sharing_(options.shares_memory, [this](NodeId peer) { check(peer); }) {}
+
+void Connections::listen(const TcpTransport::ListenOptions& options) {
+  listener_.emplace(io_, options.descriptor
+                             ? adopt_listener(io_, *options.descriptor, network_)
+                             : tcp::open_listener(io_, parse_address(options.address, network_)));
+  sharing_.introduce_self(self_);
+}
+
+Endpoint Connections::open_listener(const TcpTransport::JoinOptions& options) {
+  const Endpoint coordinator = parse_address(options.coordinator, network_);
+  listener_.emplace(io_, tcp::open_listener(io_, parse_address(options.address, network_)));
+  return coordinator;
+}
+
+void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds timeout) {
+  // Its handler owns the promise as well: it may still run when this function has the answer.
+  const auto answered = std::make_shared<std::promise<HandshakeResult>>();
+  std::unique_ptr<shm::Duplex> rings = sharing_.make_rings();
+  asio::post(io_, [=, this, greeting = hello(rings.get())] {
+    dial_until_there(io_, {coordinator, greeting, timeout}, [answered](HandshakeResult result) {
+      answered->set_value(std::move(result));
+    });
+  });
+  HandshakeResult result = answered->get_future().get();
+  if (result.error) {
+    std::rethrow_exception(result.error);
+  }
+  self_ = NodeId{result.welcome.you()};
+  if (!result.welcome.has_memory()) {
+    sharing_.disable();
+  }
+  sharing_.introduce_self(self_);
+  const std::lock_guard lock(mutex_);
+  Peer& peer = add(coordinator_node, to_string(coordinator));
+  peer.rings = std::move(rings);
+  asio::post(io_, [this, &peer, result = std::move(result)]() mutable {
+    finish_handshake(peer, std::move(result));
+    accept();
+  });
+}
+
+void Connections::introduce(NodeId peer, const std::string& address) {
+  const std::string where = to_string(parse_address(address, network_));
+  const std::lock_guard lock(mutex_);
+  if (stopped_) {
+    std::rethrow_exception(stopped_);
+  }
+  if (peer == self_) {
+    return;
+  }
+  if (const auto known = peers_.find(peer); known != peers_.end()) {
+    if (known->second->address != where) {
+      throw InternalError(fmt::format("node {} is at {}, but was introduced at {}", peer.value,
+                                      known->second->address, where));
+    }
+    return;
+  }
+  Peer& added = add(peer, where);
+  if (peer < self_) {
+    asio::post(io_, [this, &added] { dial_peer(added); });
+  }
+}
+
+Peer& Connections::find(NodeId peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) {
+    throw InternalError(
+        fmt::format("node {} was never introduced and has not dialled this node", peer.value));
+  }
+  return *found->second;
+}
+
+std::vector<Peer*> Connections::peers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Peer*> all;
+  for (const auto& [id, peer] : peers_) {
+    all.push_back(peer.get());
+  }
+  return all;
+}
+
+void Connections::resume(NodeId peer) {
+  asio::post(io_, [this, peer] {
+    if (const auto& connection = find(peer).connection) {
+      connection->resume();
+    }
+  });
+}
+
+void Connections::give_up(NodeId peer) {
+  Peer& given_up = find(peer);
+  asio::post(io_, [this, &given_up] { part_with(given_up, "this node has given it up"); });
+}
+
+void Connections::stop(const std::exception_ptr& why) {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) {
+    stopped_ = why;
+  }
+}
+
+/// A stream that is closed with bytes unread destroys bytes that travel the other way. So each node
+/// says that it will send no more, and reads until its peer has said so, too.
+void Connections::say_goodbye(TimePoint deadline) {
+  asio::post(io_, [this] { leave(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, to_steady(deadline), [this] { return connections_ == 0; });
+}
+
+Peer& Connections::add(NodeId peer, const std::string& address) {
+  const auto flush = [this, peer] {
+    if (const auto& connection = find(peer).connection) {
+      connection->flush();
+    }
+  };
+  const Outbox::Engine engine{
+      [this, flush] { asio::post(io_, flush); },
+      [this, peer] { asio::post(io_, [this, peer] { cut(find(peer)); }); },
+      progress_,
+  };
+  Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, address, engine));
+  if (stopped_) {
+    added.outbox.refuse(stopped_);
+  }
+  return added;
+}
+
+/// Throws where this node is stopped or the peer is lost.
+void Connections::check(NodeId peer) const {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) {
+    std::rethrow_exception(stopped_);
+  }
+  const auto found = peers_.find(peer);
+  if (found != peers_.end() && found->second->lost_by) {
+    std::rethrow_exception(found->second->lost_by);
+  }
+}
+
+wire::Hello Connections::hello(const shm::Duplex* rings) const {
+  wire::Hello hello;
+  hello.set_token(token_);
+  hello.set_address(address());
+  sharing_.announce(hello, rings);
+  return hello;
+}
+
+void Connections::accept() {
+  listener_->start([this](Socket socket) {
+    remember(answer_handshake(
+        std::move(socket), limits_.handshake_timeout,
+        [this](const wire::Hello& hello) { return validate(hello); },
+        [this](HandshakeResult result) {
+          Peer& caller = find(NodeId{result.welcome.you()});
+          finish_handshake(caller, std::move(result));
+        }));
+  });
+}
+
+wire::Welcome Connections::validate(const wire::Hello& hello) {
+  if (!wire::is_same_secret(hello.token(), token_)) {
+    throw ConfigError(fmt::format(
+        "the job token is wrong: {} belongs to another job, or the token was mistyped", address()));
+  }
+  const std::string where = to_string(parse_address(hello.address(), network_));
+  const NodeId caller = number_of(hello);
+  const std::lock_guard lock(mutex_);
+  const auto known = peers_.find(caller);
+  Peer& peer = known == peers_.end() ? add(caller, where) : *known->second;
+  if (peer.in_handshake || peer.lost) {
+    throw ConfigError(
+        fmt::format("node {} has been connected to node {} before", caller.value, self_.value));
+  }
+  peer.in_handshake = true;
+  wire::Welcome welcome;
+  welcome.set_node(self_.value);
+  welcome.set_you(caller.value);
+  peer.rings = sharing_.accept(caller, hello, welcome);
+  return welcome;
+}
+
+NodeId Connections::number_of(const wire::Hello& hello) {
+  const bool is_coordinator = self_ == coordinator_node;
+  if (!hello.has_node()) {
+    if (!is_coordinator) {
+      throw ConfigError(
+          fmt::format("{} is node {}: join at the address of node 0", address(), self_.value));
+    }
+    return NodeId{++last_number_};
+  }
+  if (is_coordinator || hello.node() <= self_.value) {
+    throw ConfigError(fmt::format("expected node {} to dial node {}, not the other way",
+                                  self_.value, hello.node()));
+  }
+  return NodeId{hello.node()};
+}
+
+void Connections::dial_peer(Peer& peer) {
+  peer.in_handshake = true;
+  peer.rings = sharing_.make_rings();
+  wire::Hello greeting = hello(peer.rings.get());
+  greeting.set_node(self_.value);
+  const Dial order{parse_address(peer.address, network_), greeting, limits_.handshake_timeout};
+  remember(dial(io_, order, [this, &peer](HandshakeResult result) {
+    if (!result.error && result.welcome.node() != peer.id.value) {
+      result.error = std::make_exception_ptr(
+          ProtocolError(fmt::format("node {} answers there", result.welcome.node())));
+    }
+    finish_handshake(peer, std::move(result));
+  }));
+}
+
+void Connections::remember(PendingHandshake handshake) {
+  std::erase_if(handshakes_, [](const PendingHandshake& known) { return known.expired(); });
+  handshakes_.push_back(std::move(handshake));
+}
+
+void Connections::finish_handshake(Peer& peer, HandshakeResult result) {
+  if (peer.lost) {
+    return;
+  }
+  if (result.error) {
+    lose(peer, text_of(result.error));
+  } else if (leaving_) {
+    lose(peer, "this node is leaving");
+  } else {
+    sharing_.conclude(peer.id, result.welcome);
+    if (!result.welcome.rings()) {
+      peer.rings.reset();
+    }
+    attach(peer, std::move(result.socket));
+  }
+}
+
+void Connections::attach(Peer& peer, Socket socket) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++connections_;
+  }
+  peer.connection = std::make_unique<Connection>(
+      Stream(std::move(socket), std::move(peer.rings)), mailbox_, peer.outbox,
+      Connection::Options{peer.id, limits_.message_bytes,
+                          [this, &peer](const std::string& reason) { lose(peer, reason); }});
+  peer.connection->start();
+}
+
+void Connections::lose(Peer& peer, const std::string& reason) {
+  if (std::exchange(peer.lost, true)) {
+    return;
+  }
+  const auto why = std::make_exception_ptr(PeerLost(
+      peer.id, fmt::format("node {} ({}) is lost: {}", peer.id.value, peer.address, reason)));
+  peer.outbox.fail(why);
+  mailbox_.lose(peer.id, why);
+  const std::lock_guard lock(mutex_);
+  peer.lost_by = why;
+  if (peer.connection) {
+    --connections_;
+    changed_.notify_all();
+  }
+}
+
+void Connections::cut(Peer& peer) {
+  if (peer.connection) {
+    peer.connection->cut();
+  } else {
+    lose(peer, "a send to it timed out before there was a connection");
+  }
+}
+
+/// A node that has just been welcomed takes the handshake for a connection, and waits for its end.
+/// So this node breaks handshakes under way here, not when it is destroyed.
+void Connections::leave() {
+  leaving_ = true;
+  listener_->close();
+  for (const PendingHandshake& handshake : handshakes_) {
+    if (const auto exchange = handshake.lock()) {
+      exchange->abandon();
+    }
+  }
+  for (Peer* const peer : peers()) {
+    if (peer->connection) {
+      peer->connection->finish_sending();
+    }
+  }
+}
+
+void Connections::disconnect() {
+  const std::string reason = "this node's transport was closed";
+  for (Peer* const peer : peers()) {
+    part_with(*peer, reason);
+  }
+}
+
+void Connections::part_with(Peer& peer, const std::string& reason) {
+  if (peer.connection) {
+    peer.connection->lose(reason);
+  }
+  lose(peer, reason);
+}
+
+}  // namespace syncopate::tcp

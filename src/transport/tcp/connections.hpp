@@ -1,0 +1,126 @@
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/mail/mailbox.hpp"
+#include "transport/tcp/connection.hpp"
+#include "transport/tcp/handshake.hpp"
+#include "transport/tcp/host_sharing.hpp"
+#include "transport/tcp/listener.hpp"
+#include "transport/tcp/outbox.hpp"
+#include "transport/tcp/tcp_transport.hpp"
+
+namespace syncopate::tcp {
+
+/// Another node, from the moment at which it is introduced or dials this one; kept when it is lost.
+struct Peer {
+  Peer(NodeId number, std::string where, Outbox::Engine engine)
+      : id(number), address(std::move(where)), outbox(number, std::move(engine)) {}
+
+  const NodeId id;
+  const std::string address;  ///< where it listens
+  Outbox outbox;
+  std::exception_ptr lost_by{};  ///< guarded by the mutex of `Connections`
+
+  // Only the engine uses these.
+  bool in_handshake = false;               ///< a handshake with it has begun, or is complete
+  std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
+  bool lost = false;                       ///< for good: its number is not used again
+  std::unique_ptr<Connection> connection;  ///< kept until the engine has ended
+};
+
+/// The peers of a node and the streams to them: accepts and dials, validates handshakes, numbers
+/// the nodes that join, declares losses.
+///
+/// Threads: as each section says. The table of peers has a mutex.
+class Connections {
+ public:
+  struct Options {
+    std::string token;
+    bool shares_memory;
+    Network network;
+    TcpTransport::Limits limits;
+  };
+
+  /// `io` and `mailbox` outlive this. A thread that waits for a send calls `progress`.
+  Connections(asio::io_context& io, mail::Mailbox& mailbox, mail::ProgressFunction progress,
+              Options options);
+
+  // Before the engine starts.
+  /// Opens the listener of node 0.
+  void listen(const TcpTransport::ListenOptions& options);
+  /// Opens the listener of another node. Returns the address of node 0.
+  Endpoint open_listener(const TcpTransport::JoinOptions& options);
+
+  // Any thread, once the engine runs.
+  /// Gets a number from node 0, and accepts streams from then on. Errors: as `TcpTransport::join`.
+  void join(const Endpoint& coordinator, std::chrono::milliseconds timeout);
+  NodeId self() const { return self_; }
+  std::string address() const { return to_string(listener_->endpoint()); }
+  shm::HostMemory* memory() const { return sharing_.memory(); }
+  void introduce(NodeId peer, const std::string& address);
+  /// Errors: InternalError, where the peer is unknown.
+  Peer& find(NodeId peer) const;
+  std::vector<Peer*> peers() const;
+  /// Reads on from a peer that the mailbox had held back.
+  void resume(NodeId peer);
+  /// Cuts the stream to a peer.
+  void give_up(NodeId peer);
+  /// Refuses introductions and sends from now on, with `why`. The first reason counts.
+  void stop(const std::exception_ptr& why);
+  /// Tells every peer that this node sends no more, and waits until all have said the same.
+  void say_goodbye(TimePoint deadline);
+
+  // The engine.
+  void accept();
+  void disconnect();
+
+ private:
+  // Any thread.
+  Peer& add(NodeId peer, const std::string& address);  ///< under the mutex
+  void check(NodeId peer) const;
+  wire::Hello hello(const shm::Duplex* rings) const;
+
+  // The engine.
+  wire::Welcome validate(const wire::Hello& hello);
+  NodeId number_of(const wire::Hello& hello);
+  void dial_peer(Peer& peer);
+  void finish_handshake(Peer& peer, HandshakeResult result);
+  void attach(Peer& peer, Socket socket);
+  void remember(PendingHandshake handshake);
+  void lose(Peer& peer, const std::string& reason);
+  void cut(Peer& peer);
+  void part_with(Peer& peer, const std::string& reason);
+  void leave();
+
+  asio::io_context& io_;
+  mail::Mailbox& mailbox_;
+  const mail::ProgressFunction progress_;
+  const std::string token_;
+  const TcpTransport::Limits limits_;
+  const Network network_;
+  NodeId self_{0};       ///< constant once the node has joined
+  HostSharing sharing_;  ///< its memory also
+  std::optional<Listener> listener_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<NodeId, std::unique_ptr<Peer>> peers_;
+  std::exception_ptr stopped_;   ///< cancelled or closed: no operation begins any more
+  std::size_t connections_ = 0;  ///< that are open
+
+  // Only the engine uses these.
+  std::uint32_t last_number_ = 0;  ///< the last one given to a joining node, by node 0
+  bool leaving_ = false;           ///< a handshake that ends now comes too late
+  std::vector<PendingHandshake> handshakes_;
+};
+
+}  // namespace syncopate::tcp

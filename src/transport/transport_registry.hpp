@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "transport/transport.hpp"
+
+namespace syncopate {
+
+namespace mpi {
+class Session;
+}
+
+/// What a node opens a transport with. A transport reads the fields that it needs.
+struct TransportOptions {
+  std::string token{};                  ///< the secret that every node of the job knows
+  std::string coordinator{};            ///< HOST:PORT of node 0; for `join`
+  std::string address = "127.0.0.1:0";  ///< HOST:PORT where this node listens; port 0: a free one
+  std::optional<int> descriptor{};      ///< a listening socket to own instead; for `listen`
+  std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own
+  bool unencrypted = false;                            ///< allows addresses beyond loopback
+  mpi::Session* session = nullptr;  ///< this process among the ranks of MPI, once MPI has started
+};
+
+/// What a transport declares of itself, in its own folder.
+struct TransportSpec {
+  std::string_view name;  ///< as `--transport` takes it
+  /// True where this process can open it with these options.
+  bool (*available)(const TransportOptions& options);
+  /// Opens node 0 of a job. Errors: those of the transport.
+  std::unique_ptr<Transport> (*listen)(const TransportOptions& options);
+  /// Opens another node, which node 0 numbers. Errors: those of the transport.
+  std::unique_ptr<Transport> (*join)(const TransportOptions& options);
+};
+
+/// The names of all transports, in the order of help texts. Needs no transport's code.
+inline constexpr auto transport_names = std::to_array<std::string_view>({
+#define TRANSPORT(name) #name,
+#include "transport/transports.inc"
+#undef TRANSPORT
+});
+
+/// All transports, in the same order.
+std::span<const TransportSpec> all_transports();
+
+/// Opens node 0 over the transport of this name.
+/// Errors: ConfigError, where no transport has the name or this process cannot open it; those of
+///         the transport.
+std::unique_ptr<Transport> listen_over(std::string_view transport, const TransportOptions& options);
+
+/// Opens another node. Errors: as `listen_over`.
+std::unique_ptr<Transport> join_over(std::string_view transport, const TransportOptions& options);
+
+}  // namespace syncopate

@@ -1,0 +1,250 @@
+// Goal:   a worker is waited for as long as its step may take, by what is expected of it and by its
+//         progress: no longer than that, and no shorter than the limit of a wait. A reported wait
+//         goes on while a worker computes in time, ends by the name of the worker that hangs or
+//         does not come, and never by the name of one that waits itself.
+// Method: heartbeats and reports with hand-made times; moments and verdicts are compared with those
+//         worked out by hand.
+
+#include "membership/wait_policy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr TimePoint start{};
+constexpr StepWatch::Options minute{.wait_limit = 60s};
+
+struct Beat {
+  bool computing = true;
+  std::uint64_t step = 0;
+  double expected = 0;
+  std::uint64_t progress = 0;
+};
+
+wire::Heartbeat heartbeat(const Beat& beat) {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_computing(beat.computing);
+  heartbeat.set_step(beat.step);
+  heartbeat.set_expected_seconds(beat.expected);
+  heartbeat.set_progress(beat.progress);
+  return heartbeat;
+}
+
+TEST(StepWatch, WaitsForAStepAsLongAsIsLikely) {
+  struct Case {
+    double expected;
+    Duration limit;
+  };
+  for (const Case& each : {Case{0.5, 60s}, Case{3, 60s}, Case{3.5, 70s}, Case{500, 10000s}}) {
+    SCOPED_TRACE(each.expected);
+    StepWatch watch(minute, start);
+    for (int second = 5; second < 100; ++second) {
+      watch.on_heartbeat(heartbeat({.expected = each.expected}), start + second * 1s);
+    }
+    EXPECT_EQ(watch.begun(), start + 5s);
+    EXPECT_EQ(watch.due(), start + 5s + each.limit);
+    EXPECT_TRUE(watch.waited_for(watch.due() - 1ns));
+    EXPECT_FALSE(watch.hangs(watch.due() - 1ns));
+    EXPECT_TRUE(watch.hangs(watch.due()));
+  }
+}
+
+TEST(StepWatch, BeginsAgainWithEachStep) {
+  StepWatch watch(minute, start);
+  watch.on_heartbeat(heartbeat({.step = 7, .expected = 10}), start + 10s);
+  watch.on_heartbeat(heartbeat({.step = 8, .expected = 10}), start + 20s);
+  EXPECT_EQ(watch.due(), start + 220s);
+}
+
+TEST(StepWatch, ExtendsAStepThatMakesProgress) {
+  StepWatch watch(minute, start);
+  watch.on_heartbeat(heartbeat({.expected = 1}), start);
+  watch.on_heartbeat(heartbeat({.expected = 1, .progress = 12}), start + 50s);
+  watch.on_heartbeat(heartbeat({.expected = 1, .progress = 12}), start + 55s);
+  EXPECT_EQ(watch.due(), start + 110s) << "a device may have become slower";
+  watch.on_heartbeat(heartbeat({.expected = 100, .progress = 13}), start + 60s);
+  EXPECT_EQ(watch.due(), start + 2000s);
+}
+
+TEST(StepWatch, GivesAFirstStepTenMinutesWithoutProgress) {
+  StepWatch watch(minute, start);
+  watch.on_heartbeat(heartbeat({}), start);
+  EXPECT_EQ(watch.due(), start + 10min);
+  watch.on_heartbeat(heartbeat({.progress = 1}), start + 9min);
+  watch.on_heartbeat(heartbeat({.progress = 2}), start + 18min);
+  EXPECT_EQ(watch.due(), start + 28min);
+  EXPECT_FALSE(watch.hangs(start + 28min - 1ns));
+  EXPECT_TRUE(watch.hangs(start + 28min));
+  StepWatch patient({.wait_limit = 1h}, start);
+  patient.on_heartbeat(heartbeat({}), start);
+  EXPECT_EQ(patient.due(), start + 1h);
+}
+
+TEST(StepWatch, WaitsForOneThatDoesNotComputeUntilTheLimitOfAWait) {
+  StepWatch watch(minute, start + 3s);
+  EXPECT_EQ(watch.due(), start + 63s) << "it starts up";
+  watch.on_heartbeat(heartbeat({.expected = 500}), start + 10s);
+  watch.on_heartbeat(heartbeat({.computing = false, .step = 1, .expected = 500}), start + 510s);
+  watch.on_heartbeat(heartbeat({.computing = false, .step = 1, .expected = 500}), start + 520s);
+  EXPECT_EQ(watch.due(), start + 570s);
+  EXPECT_FALSE(watch.waited_for(start + 570s));
+  EXPECT_FALSE(watch.hangs(start + 570s)) << "it may wait itself";
+  watch.on_heartbeat(heartbeat({.step = 1, .expected = 500}), start + 600s);
+  EXPECT_EQ(watch.due(), start + 10600s);
+}
+
+TEST(StepWatch, HasNoLimitBelowTheTimeThatHeartbeatsTake) {
+  StepWatch watch({.wait_limit = 10ms}, start);
+  watch.on_heartbeat(heartbeat({.expected = 1e-4}), start);
+  EXPECT_EQ(watch.due(), start + 1s);
+}
+
+TEST(StepWatch, TakesNoNonsenseForATime) {
+  for (const double seconds :
+       {-5.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    StepWatch watch(minute, start);
+    watch.on_heartbeat(heartbeat({.expected = seconds}), start);
+    EXPECT_EQ(watch.due(), start + 10min);
+  }
+  StepWatch watch(minute, start);
+  watch.on_heartbeat(heartbeat({.expected = 1e300}), start);
+  EXPECT_GT(watch.due(), start + 10000h);
+}
+
+constexpr NodeId fast{1}, other{2}, slow{3};
+
+wire::Heartbeat computing(double expected, std::uint64_t step = 0) {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_computing(true);
+  heartbeat.set_expected_seconds(expected);
+  heartbeat.set_step(step);
+  return heartbeat;
+}
+
+/// Three workers that joined at the start; the limit of a wait is a minute.
+WaitPolicy three_workers() {
+  WaitPolicy policy({.wait_limit = 60s});
+  for (const NodeId node : {fast, other, slow}) {
+    policy.joined(node, start);
+  }
+  return policy;
+}
+
+/// All three compute from the start; the slow one for 500 s, the two others for half a second.
+WaitPolicy three_unequal() {
+  WaitPolicy policy = three_workers();
+  policy.on_heartbeat(fast, computing(0.5), start);
+  policy.on_heartbeat(other, computing(0.5), start);
+  policy.on_heartbeat(slow, computing(500), start);
+  policy.on_heartbeat(fast, {}, start + 1s);
+  policy.on_heartbeat(other, {}, start + 1s);
+  return policy;
+}
+
+WaitPolicy::Report report(NodeId from, std::vector<NodeId> awaited, Duration waited) {
+  return {.from = from, .awaited = std::move(awaited), .waited = waited, .limit = 60s};
+}
+
+TEST(WaitPolicy, GoesOnWaitingForASlowWorkerThatComputes) {
+  WaitPolicy policy = three_unequal();
+  for (Duration waited = 30s; waited < 9000s; waited += 30s) {
+    const auto verdict = policy.decide(report(fast, {slow}, waited), start + 1s + waited);
+    ASSERT_EQ(verdict.more, 30s) << to_seconds(waited);
+  }
+}
+
+TEST(WaitPolicy, NamesASlowWorkerThatHangs) {
+  WaitPolicy policy = three_unequal();
+  EXPECT_TRUE(policy.decide(report(fast, {slow}, 9999s), start + 9999s).more);
+  const auto verdict = policy.decide(report(fast, {slow}, 10000s), start + 10000s);
+  EXPECT_FALSE(verdict.more);
+  EXPECT_TRUE(verdict.hang);
+  EXPECT_THAT(verdict.missing, ElementsAre(slow));
+}
+
+TEST(WaitPolicy, NamesAFastWorkerThatHangsWhileASlowOneComputes) {
+  WaitPolicy policy = three_unequal();
+  policy.on_heartbeat(other, computing(0.5, 7), start + 20s);
+  EXPECT_TRUE(policy.decide(report(fast, {slow, other}, 70s), start + 71s).more);
+  const auto verdict = policy.decide(report(fast, {slow, other}, 80s), start + 81s);
+  EXPECT_TRUE(verdict.hang);
+  EXPECT_THAT(verdict.missing, ElementsAre(other));
+}
+
+TEST(WaitPolicy, WaitsForAWorkerThroughOneThatWaitsForIt) {
+  WaitPolicy policy = three_unequal();
+  EXPECT_TRUE(policy.decide(report(fast, {other}, 30s), start + 31s).more) << "as in a ring";
+  EXPECT_TRUE(policy.decide(report(other, {slow}, 30s), start + 31s).more);
+  EXPECT_TRUE(policy.decide(report(fast, {other}, 60s), start + 61s).more);
+}
+
+TEST(WaitPolicy, NamesOneThatNeitherComputesNorWaitsThoughAnotherComputes) {
+  WaitPolicy policy = three_unequal();
+  EXPECT_TRUE(policy.decide(report(fast, {other}, 59s), start + 60s).more);
+  const auto verdict = policy.decide(report(fast, {other}, 60s), start + 61s);
+  EXPECT_FALSE(verdict.hang);
+  EXPECT_THAT(verdict.missing, ElementsAre(other));
+}
+
+TEST(WaitPolicy, NamesTheOneForWhichAllOthersWait) {
+  WaitPolicy policy = three_workers();
+  EXPECT_TRUE(policy.decide(report(fast, {other}, 30s), start + 30s).more);
+  EXPECT_TRUE(policy.decide(report(other, {slow}, 30s), start + 30s).more);
+  EXPECT_THAT(policy.decide(report(fast, {other}, 60s), start + 60s).missing, ElementsAre(slow));
+  EXPECT_THAT(policy.decide(report(other, {slow}, 60s), start + 60s).missing, ElementsAre(slow));
+}
+
+TEST(WaitPolicy, NamesThoseThatAreAwaitedWhereAllWait) {
+  WaitPolicy policy = three_workers();
+  EXPECT_TRUE(policy.decide(report(fast, {other}, 30s), start + 30s).more);
+  EXPECT_TRUE(policy.decide(report(other, {slow}, 30s), start + 30s).more);
+  EXPECT_TRUE(policy.decide(report(slow, {fast}, 30s), start + 30s).more);
+  EXPECT_THAT(policy.decide(report(fast, {other}, 60s), start + 60s).missing, ElementsAre(other));
+}
+
+TEST(WaitPolicy, GivesOneThatHasJustStoppedComputingTheLimitOfAWait) {
+  WaitPolicy policy = three_unequal();
+  policy.on_heartbeat(slow, {}, start + 500s);
+  EXPECT_EQ(policy.decide(report(fast, {slow}, 545s), start + 545s).more, 15s);
+  EXPECT_THAT(policy.decide(report(fast, {slow}, 560s), start + 560s).missing, ElementsAre(slow));
+}
+
+TEST(WaitPolicy, KeepsToTheLimitOfAWaitThatUsuallyTakesLong) {
+  WaitPolicy policy = three_workers();
+  WaitPolicy::Report longer = report(fast, {other}, 60s);
+  longer.limit = 100s;
+  EXPECT_EQ(policy.decide(longer, start + 61s).more, 30s);
+  longer.waited = 90s;
+  EXPECT_EQ(policy.decide(longer, start + 91s).more, 10s);
+  longer.waited = 100s;
+  EXPECT_THAT(policy.decide(longer, start + 101s).missing, ElementsAre(other));
+}
+
+TEST(WaitPolicy, DoesNotExcuseAServerByWorkersThatCompute) {
+  WaitPolicy policy = three_unequal();
+  EXPECT_EQ(policy.decide(report(fast, {}, 30s), start + 31s).more, 30s);
+  const auto verdict = policy.decide(report(fast, {}, 60s), start + 61s);
+  EXPECT_FALSE(verdict.more);
+  EXPECT_THAT(verdict.missing, IsEmpty());
+}
+
+TEST(WaitPolicy, ForgetsThoseThatAreGone) {
+  WaitPolicy policy = three_unequal();
+  policy.gone(slow);
+  EXPECT_TRUE(policy.decide(report(fast, {slow}, 60s), start + 61s).more)
+      << "the group will change";
+  EXPECT_THAT(policy.decide(report(fast, {slow, other}, 60s), start + 10061s).missing,
+              ElementsAre(other));
+  EXPECT_EQ(policy.watch(slow), nullptr);
+}
+
+}  // namespace
+}  // namespace syncopate

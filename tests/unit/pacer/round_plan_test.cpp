@@ -1,0 +1,67 @@
+// Goal:   a round is as short as its three reasons allow, a step as large as fits, and neither
+//         flutters.
+// Method: values worked out by hand; each reason in turn is the one that decides.
+
+#include "pacer/round_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "pacer/pacer_client.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr DeviceSpeed fast{.sample_seconds = 0.001, .batch_size = 64};
+constexpr DeviceSpeed slow{.sample_seconds = 0.05, .batch_size = 64};
+
+double round_of(std::initializer_list<DeviceSpeed> devices, Duration synchronization,
+                bool waits = false) {
+  return to_seconds(
+      shortest_round(std::span(devices.begin(), devices.size()), synchronization, waits));
+}
+
+TEST(RoundTime, IsTheLongestOfItsReasons) {
+  EXPECT_NEAR(round_of({fast, slow}, 1ms), 4 * 0.05, 1e-6) << "a probe of the slowest";
+  EXPECT_NEAR(round_of({fast, fast}, 1ms), 64 * 0.001, 1e-6) << "a mini-batch of the fastest";
+  EXPECT_NEAR(round_of({fast, slow}, 50ms), 1.0, 1e-6) << "twenty times the synchronization";
+}
+
+TEST(RoundTime, HasRoomForTheMeetingWhereDevicesWaitForIt) {
+  EXPECT_NEAR(round_of({fast, slow}, 1ms, true), 4 * 0.05 + 0.001, 1e-6);
+  EXPECT_NEAR(round_of({fast, slow}, 50ms, true), 1.0, 1e-6);
+}
+
+TEST(RoundTime, GoesHalfTheWayAndNotForATenth) {
+  EXPECT_EQ(smoothed_round_time(1s, 3s), 2s);
+  EXPECT_EQ(smoothed_round_time(1s, 500ms), 750ms);
+  EXPECT_EQ(smoothed_round_time(1s, 1099ms), 1s);
+  EXPECT_EQ(smoothed_round_time(1s, 901ms), 1s);
+}
+
+TEST(RoundTime, FitsStepsIntoIt) {
+  EXPECT_EQ(fitting_samples(fast, 1s, 4), 64) << "no more than a whole mini-batch";
+  EXPECT_EQ(fitting_samples(slow, 1s, 4), 20);
+  EXPECT_EQ(fitting_samples(slow, 10ms, 20), 4) << "no less than a probe";
+  EXPECT_EQ(fitting_samples({.sample_seconds = 0, .batch_size = 64}, 1s, 7), 7) << "unknown";
+}
+
+TEST(RoundTime, KeepsASizeThatIsNearlyRight) {
+  EXPECT_EQ(fitting_samples(slow, 235ms, 4), 4) << "4.7 samples";
+  EXPECT_EQ(fitting_samples(slow, 245ms, 4), 4) << "4.9 samples make no fifth";
+  EXPECT_EQ(fitting_samples(slow, 255ms, 4), 5);
+  EXPECT_EQ(fitting_samples(slow, 2600ms, 50), 50) << "52 samples";
+  EXPECT_EQ(fitting_samples(slow, 2650ms, 50), 53);
+}
+
+TEST(RoundTime, ProbesWithASixteenth) {
+  EXPECT_EQ(probe_samples(64), 4);
+  EXPECT_EQ(probe_samples(31), 2);
+  EXPECT_EQ(probe_samples(1), 1);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,98 @@
+// Goal:   step infos combine to a round with total samples and loss, the longest pause, and the
+//         union of all requests.
+// Method: hand-made step infos.
+
+#include "scheme/step_info_exchange.hpp"
+
+#include <gtest/gtest.h>
+
+#include "scheme/local_rounds.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Conclude, AddsSamplesAndLossAndTakesTheLongestPause) {
+  const SyncRound sync_round = combine_step_infos({{.samples = 64, .loss_sum = 10, .paused = 1s},
+                                                   {.samples = 32, .loss_sum = 5, .paused = 3s},
+                                                   {.samples = 0, .loss_sum = 0, .paused = 2s}});
+  EXPECT_EQ(sync_round.samples, 96U);
+  EXPECT_EQ(sync_round.loss_sum, 15);
+  EXPECT_EQ(sync_round.paused, Duration(3s));
+  EXPECT_EQ(sync_round.agreed, StepRequests{});
+}
+
+TEST(Conclude, AllDoWhatOneWishes) {
+  const SyncRound sync_round =
+      combine_step_infos({{.requests = {.stop = true}}, {.requests = {.checkpoint = true}}});
+  EXPECT_EQ(sync_round.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
+}
+
+TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {
+  const std::vector<StepInfo> infos{{.weight = 3}, {.weight = 5}};
+  EXPECT_EQ(total_weight(infos), 8);
+  EXPECT_EQ(weight_of_change(infos, infos[0]), 3);
+  const std::vector<StepInfo> equal{{.weight = 0.1, .progress = 7}, {.weight = 0.7, .progress = 7}};
+  EXPECT_EQ(weight_of_change(equal, equal[0]), 0.1);
+}
+
+/// FedNova (Wang et al. 2020): p = (0.2, 0.8), a = (10, 1), so the mean length is 2.8.
+TEST(WeightOfChange, DividesByTheProgressBehindAChange) {
+  const std::vector<StepInfo> infos{{.weight = 0.2, .progress = 10},
+                                    {.weight = 0.8, .progress = 1}};
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[0]), 0.2 * 2.8 / 10);
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.8 * 2.8);
+}
+
+TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
+  const std::vector<StepInfo> infos{{.weight = 0, .progress = 3}, {.weight = 0.5, .progress = 1}};
+  EXPECT_EQ(weight_of_change(infos, infos[0]), 0);
+  EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.5);
+}
+
+/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so
+/// on.
+TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
+  LocalProgress plain({});
+  LocalProgress heavy({.momentum = 0.5});
+  LocalProgress nesterov({.momentum = 0.5, .nesterov = true});
+  for (int step = 0; step < 3; ++step) {
+    plain.on_step();
+    heavy.on_step();
+    nesterov.on_step();
+  }
+  EXPECT_EQ(plain.finish_round(), 3);
+  EXPECT_EQ(heavy.finish_round(), 4.25);
+  EXPECT_EQ(nesterov.finish_round(), 5.125);
+  heavy.on_step();
+  EXPECT_EQ(heavy.finish_round(), 1.875);
+  LocalProgress resumed({.momentum = 0.5});
+  resumed.resume(heavy.state());
+  resumed.on_step();
+  EXPECT_EQ(resumed.finish_round(), 1.9375);
+}
+
+/// The steps of a round share the rate by as many as there were in the round before: by 1, 4 and 2.
+TEST(LocalProgress, SharesTheRateOfARound) {
+  LocalProgress progress({.shared_rate = true});
+  const auto round_of = [&](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      progress.on_step();
+    }
+    return progress.finish_round();
+  };
+  EXPECT_EQ(progress.rate_factor(), 1);
+  EXPECT_EQ(round_of(4), 4);
+  EXPECT_EQ(progress.rate_factor(), 0.25);
+  EXPECT_EQ(round_of(2), 0.5);
+  EXPECT_EQ(progress.rate_factor(), 0.5);
+  EXPECT_EQ(round_of(2), 1);
+  LocalProgress resumed({.shared_rate = true});
+  resumed.resume(progress.state());
+  EXPECT_EQ(resumed.rate_factor(), 0.5);
+  EXPECT_EQ(LocalProgress({}).rate_factor(), 1);
+}
+
+}  // namespace
+}  // namespace syncopate
