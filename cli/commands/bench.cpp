@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "base/errors.hpp"
@@ -99,13 +98,12 @@ auto value_of(const std::string& option, const Read& read) {
 }
 
 std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
+  const auto number = number_in<std::uint64_t>(text);
+  if (!number || *number < least || *number > most) {
     throw ConfigError(
         fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
   }
-  return number;
+  return *number;
 }
 
 std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint32_t least,
@@ -135,13 +133,11 @@ std::vector<std::string> algorithms_of(const std::string& list) {
 
 double seconds_in(const std::string& text) {
   constexpr double most = 3600;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      !(seconds > 0 && seconds <= most)) {
+  const auto seconds = number_in<double>(text);
+  if (!seconds || !(*seconds > 0 && *seconds <= most)) {
     throw ConfigError(fmt::format("expected seconds above 0 and up to 3600, found '{}'", text));
   }
-  return seconds;
+  return *seconds;
 }
 
 /// The option of the allreduce, under the name that it is given by.

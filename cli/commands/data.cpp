@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/train_options.hpp"
 #include "cli/view/table.hpp"
+#include "config/text.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
@@ -30,15 +30,14 @@ order in which the worker trains on them. See docs/data-order.md.)";
 
 std::uint64_t number_of(const CLI::App& app, const std::string& option) {
   const auto text = given(app, option);
-  std::uint64_t number = 0;
   if (!text) {
-    return number;
+    return 0;
   }
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size()) {
+  const auto number = number_in<std::uint64_t>(*text);
+  if (!number) {
     throw ConfigError(fmt::format("{}: expected a whole number from 0, found '{}'", option, *text));
   }
-  return number;
+  return *number;
 }
 
 /// The job whose data is asked for, as far as it decides about the data.

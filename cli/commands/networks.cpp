@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/view/table.hpp"
+#include "config/text.hpp"
 #include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
@@ -20,13 +20,12 @@ std::uint32_t size_of(const CLI::App& app, const std::string& option, std::uint3
   if (!text) {
     return usual;
   }
-  std::uint32_t size = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), size);
-  if (error != std::errc() || end != text->data() + text->size() || size < 1 || size > most) {
+  const auto size = number_in<std::uint32_t>(*text);
+  if (!size || *size < 1 || *size > most) {
     throw ConfigError(
         fmt::format("{}: expected a whole number from 1 to {}, found '{}'", option, most, *text));
   }
-  return size;
+  return *size;
 }
 
 NetworksCommand command_of(const CLI::App& app) {

@@ -1,4 +1,4 @@
-// Goal:   a backward pass reports every value of the gradient once, when it is final, for any graph:
+// Goal:   a backward pass reports each value of the gradient once, when it is final, in any graph:
 //         the last layers first, a shared parameter after all its uses, an unused one at the end.
 //         The results of the pass do not change.
 // Method: small modules; a sink that copies values when they are reported, compared with the

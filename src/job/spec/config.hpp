@@ -33,7 +33,7 @@ struct Every {
 /// The initial parameters.
 enum class Init {
   broadcast,  ///< all replicas start with the parameters of rank 0
-  /// Each replica draws its own. All start with the sum over √P, whose variance is that of one draw.
+  /// Each replica draws its own. All start with the sum over √P, which has the variance of a draw.
   independent,
 };
 constexpr auto names_of(Init) {

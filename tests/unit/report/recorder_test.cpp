@@ -1,5 +1,5 @@
 // Goal:   the status event has every metric of the table, of the job and of each worker.
-// Method: a recorder that hears a worker's heartbeat with one more metric than the table has.
+// Method: a recorder that receives a worker's heartbeat with one more metric than the table has.
 
 #include "report/recorder.hpp"
 

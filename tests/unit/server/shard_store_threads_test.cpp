@@ -17,7 +17,7 @@ ShardStore store_with(std::uint32_t threads, std::size_t values) {
                      .workers = 2,
                      .rule = {.name = "momentum", .momentum = 0.9F},
                      .learning_rate = [](std::uint64_t) { return 0.1; },
-                     .hands = threads});
+                     .threads = threads});
 }
 
 std::vector<float> trained(ShardStore& store, std::uint64_t seed) {
@@ -33,8 +33,8 @@ std::vector<float> trained(ShardStore& store, std::uint64_t seed) {
   const std::vector<Rank> both{Rank{0}, Rank{1}};
   for (int step = 0; step < 3; ++step) {
     for (const Rank worker : both) {
-      draw(store.desk(worker).in);
-      store.desk(worker).facts = {.samples = 3 + worker.value,
+      draw(store.slot(worker).in);
+      store.slot(worker).facts = {.samples = 3 + worker.value,
                                   .weight = 3.0F + static_cast<float>(worker.value)};
     }
     store.apply(Rank{0}, true);
@@ -42,8 +42,8 @@ std::vector<float> trained(ShardStore& store, std::uint64_t seed) {
     store.read(Rank{1});
   }
   std::vector<float> found(store.params().begin(), store.params().end());
-  found.insert(found.end(), store.desk(Rank{0}).out.begin(), store.desk(Rank{0}).out.end());
-  found.insert(found.end(), store.desk(Rank{1}).out.begin(), store.desk(Rank{1}).out.end());
+  found.insert(found.end(), store.slot(Rank{0}).out.begin(), store.slot(Rank{0}).out.end());
+  found.insert(found.end(), store.slot(Rank{1}).out.begin(), store.slot(Rank{1}).out.end());
   return found;
 }
 

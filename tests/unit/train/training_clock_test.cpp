@@ -1,6 +1,6 @@
 // Goal:   the training clock leaves out pauses, and a periodic trigger is due once at every
 //         multiple of its period.
-// Method: a clock that moves when told; a walk through training, step by step, that lists where the
+// Method: a clock that moves when advanced; a walk through training, step by step, that lists where the
 //         trigger was due.
 
 #include "train/training_clock.hpp"
