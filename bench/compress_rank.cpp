@@ -26,7 +26,7 @@ using namespace syncopate;
 constexpr int warm_up_steps = 3;
 
 struct Orders {
-  cli::Meeting meeting;
+  cli::BenchEndpoint endpoint;
   std::uint32_t index;
   std::string network;
   std::uint32_t batch;
@@ -40,11 +40,11 @@ Orders read_orders(const std::vector<std::string>& words) {
         "expected INDEX RANKS HUB OWN-ADDRESS NETWORK BATCH COMPRESS STEPS; see the head of "
         "bench/compress_rank.cpp");
   }
-  return {.meeting = {.transport = "tcp",
-                      .token = "the token of this benchmark",
-                      .hub = words[2],
-                      .address = words[3],
-                      .nodes = static_cast<std::uint32_t>(std::stoul(words[1]))},
+  return {.endpoint = {.transport = "tcp",
+                       .token = "the token of this benchmark",
+                       .coordinator = words[2],
+                       .address = words[3],
+                       .nodes = static_cast<std::uint32_t>(std::stoul(words[1]))},
           .index = static_cast<std::uint32_t>(std::stoul(words[0])),
           .network = words[4],
           .batch = static_cast<std::uint32_t>(std::stoul(words[5])),
@@ -94,7 +94,7 @@ void train(const Orders& orders, World& world, Group& group) {
 int main(int argc, char** argv) {
   try {
     const Orders orders = read_orders({argv + 1, argv + argc});
-    cli::take_part(orders.meeting, orders.index,
+    cli::take_part(orders.endpoint, orders.index,
                    [&](World& world, Group& group) { train(orders, world, group); });
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {

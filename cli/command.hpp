@@ -34,8 +34,8 @@ Command add_completion(CLI::App& root);
 /// "syncopate 0.1.0".
 std::string version_line();
 
-/// What a user typed for an option (the last, where there are several), or nothing; nothing, too, for
-/// one that the command does not have.
+/// What a user typed for an option (the last, where there are several), or nothing; nothing, too,
+/// for one that the command does not have.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
 /// An option with a value that is read later, as text, through `given`.
@@ -45,7 +45,8 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string
 /// A switch that is read later through `app.count`.
 CLI::Option* add_switch(CLI::App& app, const std::string& name, const std::string& help);
 
-/// Refuses what a command was given and does not know. Errors: ConfigError, with the nearest option.
+/// Refuses what a command was given and does not know. Errors: ConfigError, with the nearest
+/// option.
 void check_nothing_left(const CLI::App& app);
 
 /// Help texts: a blank line between groups, descriptions wrapped to the width of a page.

@@ -19,7 +19,8 @@ void add_gather_limit(CLI::App& app, Duration usual);
 Duration gather_limit_of(const CLI::App& app, Duration usual);
 
 void add_secret(CLI::App& app);
-/// What the file of `--secret` holds, without the white space around it; empty where no file is named.
+/// What the file of `--secret` holds, without the white space around it; empty where no file is
+/// named.
 /// Errors: DataError, when it cannot be read; ConfigError, when there is nothing in it.
 std::string secret_of(const CLI::App& app);
 

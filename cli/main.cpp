@@ -1,23 +1,24 @@
-#include "cli/bench/command.hpp"
+#include "cli/bench/bench_command.hpp"
 #include "cli/compare/comparison.hpp"
-#include "cli/doctor/command.hpp"
-#include "cli/run_cli.hpp"
+#include "cli/doctor/doctor_command.hpp"
+#include "cli/handlers.hpp"
 #include "job/launch/torch_program.hpp"
 
-/// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is answered
-/// at once, and hands the commands that compute to `syncopate-torch`.
+/// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is
+/// answered at once, and hands the commands that compute to `syncopate-torch`.
 int main(int argc, char** argv) {
+  using namespace syncopate;
   using namespace syncopate::cli;
   const Handlers handlers{
       .train = [&](const TrainCommand& command) -> int {
-        become_torch_program(argv, command.config.threads, command.output.verbosity);
+        become_torch_program(argv, command.request.config.threads, command.request.verbosity);
       },
       .coordinate = [&](const CoordinatorCommand& command) -> int {
-        const TrainCommand& job = command.job;
-        become_torch_program(argv, job.config.threads, job.output.verbosity);
+        const JobRequest& job = command.request.job;
+        become_torch_program(argv, job.config.threads, job.verbosity);
       },
-      .join = [&](const JoinCommand& command) -> int {
-        become_torch_program(argv, command.threads, command.verbosity);
+      .join = [&](const JoinRequest& request) -> int {
+        become_torch_program(argv, request.threads, request.verbosity);
       },
       .compare = compare,
       .bench = [&](const BenchCommand& command) -> int {

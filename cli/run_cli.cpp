@@ -1,5 +1,3 @@
-#include "cli/run_cli.hpp"
-
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -10,8 +8,8 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
-#include "job/launch/rank_end.hpp"
+#include "cli/handlers.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -1,10 +1,8 @@
 #include "cli/train_options.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <ctime>
 #include <set>
 #include <utility>
 
@@ -12,16 +10,13 @@
 #include "cli/command.hpp"
 #include "config/option_groups.hpp"
 #include "device/cluster_file.hpp"
+#include "job/launch/environment.hpp"
 #include "job/launch/torch_program.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 
 namespace syncopate::cli {
 namespace {
-
-std::string option_of(const Field& field) {
-  return fmt::format("--{}", field.name);
-}
 
 /// "the model: mlp, lenet5"
 std::string help_of(const Field& field) {
@@ -49,14 +44,6 @@ CLI::Option* add_option(CLI::App& app, const Field& field, const std::string& us
                 : add_value(app, name, field.choices ? "NAME" : std::string(field.value),
                             help_of(field) + usual);
   return option->group(std::string(field.group));
-}
-
-void set_from_command_line(const Field& field, TrainConfig& config, const std::string& text) {
-  try {
-    set_field_from_text(field, config, text);
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", option_of(field), error.what()));
-  }
 }
 
 /// They are in no help text.
@@ -105,7 +92,7 @@ std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& confi
       continue;
     }
     names.insert(field.name);
-    set_from_command_line(field, config, *text);
+    set_from_option(field, config, *text);
   }
   names.merge(apply_old_options(app, config));
   return names;
@@ -122,37 +109,12 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   return config;
 }
 
-/// The value of a field, for comparison: a path means the same wherever it is seen from.
-OptionValue meaning_of(const Field& field, const TrainConfig& config) {
-  const OptionValue value = get_field(field, config);
-  const auto* const path = std::get_if<std::string>(&value);
-  if (field.type != OptionType::path || path == nullptr) {
-    return value;
-  }
-  return std::filesystem::absolute(*path).lexically_normal().string();
-}
-
-/// Whether a field is each process's own affair, so that members of a job may differ in it.
-bool is_of_the_machine(const Field& field) {
-  return field.name == "data-dir" || field.name == "device" || field.name == "threads";
-}
-
-std::string shown(const Field& field, const TrainConfig& config) {
-  const std::string text = to_text(get_field(field, config));
-  return text.empty() ? "not set" : text;
-}
-
-/// "20260131-235959", local time.
-std::string time_for_a_name() {
-  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
-}
-
 /// A resumed run may go on for longer and be watched otherwise, but computes what it computed.
 void check_resumable(const TrainConfig& before, const TrainConfig& now) {
   for (const Field& field : train_fields()) {
-    if (!field.resumable && meaning_of(field, now) != meaning_of(field, before)) {
+    if (!field.resumable && comparable_value(field, now) != comparable_value(field, before)) {
       throw ConfigError(fmt::format("{} cannot change when a run is resumed; it was {}",
-                                    option_of(field), shown(field, before)));
+                                    option_of(field), shown_value(field, before)));
     }
   }
 }
@@ -220,29 +182,12 @@ GivenOptions given_options(const CLI::App& app) {
   TrainConfig checked;
   for (const Field& field : train_fields()) {
     if (const auto text = given(app, option_of(field))) {
-      set_from_command_line(field, checked, *text);
+      set_from_option(field, checked, *text);
       options[std::string(field.name)] =
           field.name == "cluster" ? find_cluster_file(*text, installed_clusters()).string() : *text;
     }
   }
   return options;
-}
-
-TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
-                             std::string_view whose) {
-  TrainConfig config = job;
-  for (const auto& [name, text] : given) {
-    const Field& field = *find_field(name);
-    TrainConfig expected = job;
-    set_from_command_line(field, expected, text);
-    if (is_of_the_machine(field)) {
-      set_from_command_line(field, config, text);
-    } else if (meaning_of(field, expected) != meaning_of(field, job)) {
-      throw ConfigError(fmt::format("{} is {} here, but {} in {}", option_of(field), text,
-                                    shown(field, job), whose));
-    }
-  }
-  return config;
 }
 
 void add_output_options(CLI::App& app, Says what) {
@@ -303,11 +248,13 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
     facts.devices = static_cast<std::uint32_t>(cluster.devices.size());
   }
   const bool named_run_dir = !config.run_dir.empty();
-  return {.config = resolve_config(std::move(config), facts),
-          .resumed = app.count("--resume") > 0,
-          .named_run_dir = named_run_dir,
-          .output = output_of(app),
-          .launch = launch};
+  const OutputOptions output = output_of(app);
+  return {.request = {.config = resolve_config(std::move(config), facts),
+                      .resumed = app.count("--resume") > 0,
+                      .named_run_dir = named_run_dir,
+                      .verbosity = output.verbosity,
+                      .launch = launch},
+          .json = output.json};
 }
 
 std::filesystem::path find_cluster_file(const std::filesystem::path& named,

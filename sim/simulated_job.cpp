@@ -4,17 +4,10 @@
 
 #include "base/errors.hpp"
 #include "checkpoint/checkpoint.hpp"
-#include "membership/member_link.hpp"
-#include "pacer/pacer_control.hpp"
 #include "scheme/shared_model.hpp"
-#include "train/member_roles.hpp"
 
 namespace syncopate::sim {
 namespace {
-
-void meet_the_coordinator(World& world) {
-  world.transport().introduce(coordinator_node, address_of(coordinator_node));
-}
 
 std::vector<float> copy_of(std::span<const float> values) {
   return {values.begin(), values.end()};
@@ -40,20 +33,22 @@ SimulatedJob::SimulatedJob(Options options)
 
 void SimulatedJob::add_nodes() {
   simulation_.add_node("coordinator", [this](World& world) { coordinate(world); });
-  for (std::uint32_t rank = 0; rank < options_.config.workers; ++rank) {
-    simulation_.add_node("worker", [this, rank](World& world) { work(world, Rank{rank}); });
+  const Membership::Options membership = plan_.membership();
+  for (const MemberRole& role : member_roles()) {
+    for (std::uint32_t index = 0; index < role.count(membership); ++index) {
+      simulation_.add_node(std::string(role.name), [this, &role, index](World& world) {
+        run_member(world, role, Rank{index});
+      });
+    }
   }
-  for (std::uint32_t shard = 0; shard < options_.config.servers; ++shard) {
-    simulation_.add_node("server", [this, shard](World& world) { serve(world, Rank{shard}); });
-  }
-  simulation_.add_node("evaluator", [this](World& world) { evaluate(world); });
 }
 
 void SimulatedJob::share_memory() {
   const auto replica = options_.make_replica();
-  shared_memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
-                                                .buffers = replica->view(Part::buffers).size(),
-                                                .workers = options_.config.workers}));
+  memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
+                                         .buffers = replica->view(Part::buffers).size(),
+                                         .workers = options_.config.workers}));
+  shared_memory_ = memory_;
 }
 
 void SimulatedJob::run() {
@@ -61,25 +56,15 @@ void SimulatedJob::run() {
 }
 
 void SimulatedJob::coordinate(World& world) {
-  const Clock& watch = options_.watch == nullptr ? world : *options_.watch;
-  Recorder recorder(
-      watch,
-      {.config = options_.config,
-       .folder = folder_,
-       .resumed = options_.resume,
-       .emit = [this](const Json& event) { note(event); },
-       .interrupted =
-           [this] { return interrupted_ || (options_.interrupted && options_.interrupted()); }});
   try {
-    const auto resumed = checkpoint();
-    Coordinator coordinator(world, recorder,
-                            {.membership = plan_.membership(),
-                             .pacing = make_pacer_service(
-                                 world, recorder, plan_.pacing(resumed ? round_of(*resumed) : 0))});
-    coordinator.run();
-    recorder.finish();
-  } catch (const std::exception& error) {
-    recorder.fail(error);
+    run_coordinator(
+        world, *this,
+        {.membership = plan_.membership(),
+         .watch = options_.watch,
+         .emit = [this](const Json& event) { note(event); },
+         .interrupted =
+             [this] { return interrupted_ || (options_.interrupted && options_.interrupted()); }});
+  } catch (const std::exception&) {
     failure_ = std::current_exception();
     throw;
   }
@@ -96,59 +81,37 @@ void SimulatedJob::note(const Json& event) {
   }
 }
 
-void SimulatedJob::work(World& world, Rank rank) {
-  meet_the_coordinator(world);
-  const auto replica = options_.make_replica();
+void SimulatedJob::run_member(World& world, const MemberRole& role, Rank index) {
+  world.transport().introduce(coordinator_node, address_of(coordinator_node));
+  const auto runner = role.make(*this, index);
+  const bool is_worker = role.role == Role::worker;
   try {
-    MemberLink link(world, {.join = introduction(wire::ROLE_WORKER, rank,
-                                                 plan_.device_name(rank, "simulated"))});
-    run_worker(world, link, *replica,
-               {.plan = plan_,
-                .dataset = options_.dataset,
-                .folder = folder_,
-                .rank = rank,
-                .resume_from = checkpoint(),
-                .shared_memory = shared_memory_});
+    runner->run(world);
   } catch (const Error& error) {
-    errors_[rank.value] = error.what();
+    if (is_worker) {
+      errors_[index.value] = error.what();
+    }
     throw;
   }
-  if (options_.keep_models) {
-    params_[rank.value] = copy_of(replica->view(Part::params));
-    buffers_[rank.value] = copy_of(replica->view(Part::buffers));
+  if (is_worker && options_.keep_models) {
+    keep_model(index, *runner->replica());
   }
 }
 
-void SimulatedJob::serve(World& world, Rank shard) {
-  meet_the_coordinator(world);
-  MemberLink link(world, {.join = introduction(wire::ROLE_SERVER, shard, "simulated")});
-  run_server(world, link,
-             {.plan = plan_,
-              .folder = folder_,
-              .shard = shard,
-              .layout = layout_of(*options_.make_replica()),
-              .train_samples = options_.dataset.train.samples(),
-              .resume_from = checkpoint()});
+void SimulatedJob::keep_model(Rank rank, Replica& replica) {
+  params_[rank.value] = copy_of(replica.view(Part::params));
+  buffers_[rank.value] = copy_of(replica.view(Part::buffers));
 }
 
-void SimulatedJob::evaluate(World& world) {
-  meet_the_coordinator(world);
-  const auto replica = options_.make_replica();
-  MemberLink link(world, {.join = introduction(wire::ROLE_EVALUATOR, Rank{0}, "simulated")});
-  run_evaluator(world, link, *replica, {.plan = plan_, .dataset = options_.dataset});
-}
-
-wire::Join SimulatedJob::introduction(wire::Role role, Rank rank, const std::string& device) const {
-  wire::Join join;
-  join.set_role(role);
-  join.set_index(rank.value);
+wire::Join SimulatedJob::introduction(Role role, Rank index, Replica&) const {
+  wire::Join join = join_message(role, index);
   join.set_host("sim");  // and no process id: the bytes of a message must not depend on it
-  join.set_device(device);
+  join.set_device(role == Role::worker ? plan_.device_name(index, "simulated") : "simulated");
   join.set_agreement("the same for all");
   return join;
 }
 
-std::optional<std::filesystem::path> SimulatedJob::checkpoint() const {
+std::optional<std::filesystem::path> SimulatedJob::resume_from() const {
   return options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt;
 }
 

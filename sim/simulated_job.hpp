@@ -7,25 +7,25 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "data/dataset.hpp"
+#include "job/members/members.hpp"
 #include "job/spec/config.hpp"
 #include "job/spec/job_plan.hpp"
-#include "report/recorder.hpp"
-#include "report/run_folder.hpp"
 #include "scheme/replica.hpp"
 #include "sim/simulation.hpp"
 
 namespace syncopate::sim {
 
-/// A whole training job in the simulator: coordinator, workers, servers and evaluator, exactly the
-/// code that `syncopate train` runs, in virtual time. Gradients are computed really and take no
-/// virtual time but what the device profiles say.
+/// A whole training job in the simulator: the coordinator and all members of `member_roles`, the
+/// code that `syncopate train` runs, in virtual time. Gradients are computed for real; the virtual
+/// time of a step is that of the device profile.
 ///
 /// Thread: one, which computes for all replicas.
-class SimulatedJob {
+class SimulatedJob : private MemberSite {
  public:
   using MakeReplica = std::function<std::unique_ptr<Replica>()>;
   using Json = Recorder::Json;
@@ -38,9 +38,9 @@ class SimulatedJob {
     NetworkProfile network{};
     Scheduler::Options scheduler{};
     std::function<void(const Json&)> emit{};  ///< takes each event; empty: `events` keeps them
-    std::function<bool()> interrupted{};      ///< whether the user wants an end
-    const Clock* watch = nullptr;  ///< by which statuses are told now and then; null: virtual time
-    bool keep_models = true;       ///< what `params` and `buffers` give
+    std::function<bool()> interrupted{};      ///< true once the user wants the job to end
+    const Clock* watch = nullptr;             ///< times the status reports; null: virtual time
+    bool keep_models = true;                  ///< for `params` and `buffers`
   };
 
   explicit SimulatedJob(Options options);
@@ -59,32 +59,43 @@ class SimulatedJob {
   /// The parameters of each worker at its end, by rank.
   const std::vector<std::vector<float>>& params() const { return params_; }
   const std::vector<std::vector<float>>& buffers() const { return buffers_; }
-  /// What each worker's body ended with; empty where it ended well.
+  /// The error of each worker, by rank; empty where it ended well.
   const std::vector<std::string>& errors() const { return errors_; }
-  /// The error that the job ended with, which was told as an event; null where it ended well.
+  /// The error that ended the job, also reported as an event; null where it ended well.
   const std::exception_ptr& failure() const { return failure_; }
   const Json& summary() const { return summary_; }
   const std::vector<Json>& events() const { return events_; }
-  /// What the user would do by Ctrl-C.
+  /// Asks the job to end, as Ctrl-C does.
   void interrupt() { interrupted_ = true; }
 
  private:
+  // As the members' site.
+  const JobPlan& plan() const override { return plan_; }
+  const RunFolder& folder() const override { return folder_; }
+  const Dataset& dataset() const override { return options_.dataset; }
+  std::optional<std::filesystem::path> resume_from() const override;
+  std::span<std::byte> shared_memory() const override { return shared_memory_; }
+  std::uint32_t cores() const override { return 0; }
+  std::uint32_t server_threads() const override { return 1; }
+  std::unique_ptr<Replica> make_replica(Role, Rank) const override {
+    return options_.make_replica();
+  }
+  wire::Join introduction(Role role, Rank index, Replica& replica) const override;
+
   void add_nodes();
   void share_memory();
   void coordinate(World& world);
-  void work(World& world, Rank rank);
-  void serve(World& world, Rank shard);
-  void evaluate(World& world);
+  void run_member(World& world, const MemberRole& role, Rank index);
+  void keep_model(Rank rank, Replica& replica);
   void note(const Json& event);
-  wire::Join introduction(wire::Role role, Rank rank, const std::string& device) const;
-  std::optional<std::filesystem::path> checkpoint() const;
 
   Options options_;
   JobPlan plan_;
   RunFolder folder_;
   Simulation simulation_;
   bool interrupted_ = false;
-  std::vector<std::byte> shared_memory_;
+  std::vector<std::byte> memory_;  ///< of all workers, where the scheme needs some
+  std::span<std::byte> shared_memory_;
   std::vector<std::vector<float>> params_;
   std::vector<std::vector<float>> buffers_;
   std::vector<std::string> errors_;

@@ -1,4 +1,4 @@
-#include "cli/bench/allreduce.hpp"
+#include "collective/allreduce.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <span>
 
 #include "base/errors.hpp"
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
-#include "collective/allreduce.hpp"
 #include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
 #include "transport/shared_memory.hpp"
@@ -35,8 +35,8 @@ std::function<void()> make_start(Group& group) {
   return [&group] { barrier(group); };
 }
 
-/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2 times
-/// the pattern. All of these are whole numbers that a float has exactly.
+/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2
+/// times the pattern. All of these are whole numbers that a float has exactly.
 float pattern(std::size_t place) {
   return static_cast<float>(place % 97 + 1);
 }
@@ -75,12 +75,12 @@ class AllreduceRank {
 
  private:
   void measure(const std::string& algorithm, const Sum& sum, std::size_t bytes) {
-    const bool tells = node_.all.rank() == Rank{0};
+    const bool reports = node_.all.rank() == Rank{0};
     const std::string what = fmt::format("allreduce of {} by {} over {}, {} ranks",
                                          bytes_text(static_cast<double>(bytes)), algorithm,
                                          command_.transport, command_.ranks);
-    if (tells) {
-      node_.teller.begins(what);
+    if (reports) {
+      node_.reporter.begins(what);
     }
     const std::span<float> values(memory_.get(), bytes / sizeof(float));
     check_sum(sum, node_.all, values, what);
@@ -88,8 +88,8 @@ class AllreduceRank {
     std::fill(values.begin(), values.end(), 0.0F);
     const Timings timings =
         time_rounds(node_.all, command_.effort, {.before = start_, .body = [&] { sum(values); }});
-    if (tells) {
-      node_.teller.result(figures(algorithm, bytes, timings));
+    if (reports) {
+      node_.reporter.result(figures(algorithm, bytes, timings));
     }
   }
 

@@ -1,5 +1,3 @@
-#include "cli/bench/codecs.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +9,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "cli/bench/processes.hpp"
-#include "cli/bench/turns.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
+#include "cli/bench/timing.hpp"
 #include "codec/codec_frame.hpp"
 
 namespace syncopate::cli {
@@ -83,23 +82,23 @@ void add_cases(std::vector<Case>& cases, const std::string& place, std::size_t v
   }
 }
 
-void measure(std::size_t values, const Effort& effort, Teller& teller) {
+void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) {
   std::vector<Case> cases;
   add_cases(cases, "L2", cached_values);
   add_cases(cases, "memory", values);
-  teller.begins(fmt::format("{} codecs on one core", all_codecs().size()));
+  reporter.begins(fmt::format("{} codecs on one core", all_codecs().size()));
   take_turns(cases, effort);
   for (const Case& done : cases) {
-    teller.result(figures(done));
+    reporter.result(figures(done));
   }
 }
 
 }  // namespace
 
 int bench_codecs(const BenchCommand& command) {
-  return run_processes({"codecs"}, command.form, [&](std::uint32_t, Teller& teller) {
+  return run_processes({"codecs"}, command.form, [&](std::uint32_t, BenchReporter& reporter) {
     for (const std::size_t bytes : command.bytes) {
-      measure(bytes / sizeof(float), command.effort, teller);
+      measure(bytes / sizeof(float), command.effort, reporter);
     }
   });
 }

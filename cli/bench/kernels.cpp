@@ -1,5 +1,3 @@
-#include "cli/bench/kernels.hpp"
-
 #include <fmt/format.h>
 
 #include <functional>
@@ -9,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/bench/processes.hpp"
-#include "cli/bench/turns.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
+#include "cli/bench/timing.hpp"
 #include "kernels/reduce.hpp"
 #include "optim/update_rule.hpp"
 
@@ -62,26 +61,26 @@ void add_update_rules(std::vector<Case>& cases, Vectors& vectors) {
   }
 }
 
-void measure(std::size_t values, const Effort& effort, Teller& teller) {
+void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) {
   Vectors vectors{std::vector<float>(std::max(values, cached_values), 1e-3F),
                   std::vector<float>(std::max(values, cached_values), 1e-3F)};
   std::vector<Case> cases;
   add_reduce_kernels(cases, vectors, cached_values, "L2");
   add_reduce_kernels(cases, vectors, values, "memory");
   add_update_rules(cases, vectors);
-  teller.begins(fmt::format("{} kernels on one core", cases.size()));
+  reporter.begins(fmt::format("{} kernels on one core", cases.size()));
   take_turns(cases, effort);
   for (const Case& done : cases) {
-    teller.result(figures(done));
+    reporter.result(figures(done));
   }
 }
 
 }  // namespace
 
 int bench_kernels(const BenchCommand& command) {
-  return run_processes({"kernels"}, command.form, [&](std::uint32_t, Teller& teller) {
+  return run_processes({"kernels"}, command.form, [&](std::uint32_t, BenchReporter& reporter) {
     for (const std::size_t bytes : command.bytes) {
-      measure(bytes / sizeof(float), command.effort, teller);
+      measure(bytes / sizeof(float), command.effort, reporter);
     }
   });
 }

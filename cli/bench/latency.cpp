@@ -1,11 +1,10 @@
-#include "cli/bench/latency.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/view/render.hpp"
@@ -58,7 +57,7 @@ class Side {
     for (double& each : seconds) {
       each /= 2;
     }
-    tell("back and forth", seconds, timings.cpu_seconds / 2);
+    add_result("back and forth", seconds, timings.cpu_seconds / 2);
   }
 
   void in_bulk(const std::string& pattern, bool receives, bool sends) {
@@ -83,18 +82,19 @@ class Side {
     };
     const Timings timings =
         time_rounds(node_.all, command_.effort, {.before = get_ready, .body = transfer});
-    tell(pattern, timings.slowest(), timings.cpu_seconds);
+    add_result(pattern, timings.slowest(), timings.cpu_seconds);
   }
 
   void begins(const std::string& pattern) {
     if (leads()) {
-      node_.teller.begins(fmt::format("messages of {} {} over {}",
-                                      bytes_text(static_cast<double>(outgoing_.size())), pattern,
-                                      command_.transport));
+      node_.reporter.begins(fmt::format("messages of {} {} over {}",
+                                        bytes_text(static_cast<double>(outgoing_.size())), pattern,
+                                        command_.transport));
     }
   }
 
-  void tell(const std::string& pattern, const std::vector<double>& seconds, double cpu_seconds) {
+  void add_result(const std::string& pattern, const std::vector<double>& seconds,
+                  double cpu_seconds) {
     if (!leads()) {
       return;
     }
@@ -105,7 +105,7 @@ class Side {
     result["bytes_per_second"] =
         static_cast<double>(outgoing_.size()) / result["median_seconds"].get<double>();
     result["rounds"] = seconds.size();
-    node_.teller.result(result);
+    node_.reporter.result(result);
   }
 
   const BenchCommand& command_;

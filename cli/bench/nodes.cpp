@@ -13,7 +13,7 @@
 #include "base/errors.hpp"
 #include "base/machine_identity.hpp"
 #include "base/random.hpp"
-#include "cli/bench/rank.hpp"
+#include "cli/bench/bench_processes.hpp"
 #include "collective/basic_collectives.hpp"
 #include "job/launch/descriptor.hpp"
 #include "runtime/real_world.hpp"
@@ -23,24 +23,25 @@
 namespace syncopate::cli {
 namespace {
 
-/// What the hub is told of each node, and tells all.
+/// The entry of a node in the list that node 0 collects and sends to all.
 struct Entry {
   std::uint32_t index;
   NodeId node;
   std::array<char, 96> address;  ///< up to the first zero
-  std::array<char, 96> machine;  ///< likewise
+  std::array<char, 96> machine;  ///< by `machine_identity`
 };
 
-std::unique_ptr<Transport> make_node(const Meeting& meeting, std::uint32_t index) {
-  TransportOptions options{.token = meeting.token, .unencrypted = true, .session = meeting.session};
+std::unique_ptr<Transport> make_node(const BenchEndpoint& endpoint, std::uint32_t index) {
+  TransportOptions options{
+      .token = endpoint.token, .unencrypted = true, .session = endpoint.session};
   if (index == 0) {
-    options.address = meeting.hub;
-    options.descriptor = meeting.listener;
-    return listen_over(meeting.transport, options);
+    options.address = endpoint.coordinator;
+    options.descriptor = endpoint.listener;
+    return listen_over(endpoint.transport, options);
   }
-  options.coordinator = meeting.hub;
-  options.address = meeting.address;
-  return join_over(meeting.transport, options);
+  options.coordinator = endpoint.coordinator;
+  options.address = endpoint.address;
+  return join_over(endpoint.transport, options);
 }
 
 std::vector<std::byte> packed(const Entry* entries, std::size_t count) {
@@ -57,7 +58,7 @@ std::vector<Entry> unpacked(const std::vector<std::byte>& bytes) {
 
 void put(const std::string& text, std::array<char, 96>& into) {
   if (text.size() >= into.size()) {
-    throw InternalError("\"" + text + "\" is too long to be told");
+    throw InternalError("\"" + text + "\" does not fit into a message");
   }
   std::copy(text.begin(), text.end(), into.begin());
 }
@@ -91,8 +92,8 @@ Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry
   }
 }
 
-/// The hub hears of all and tells all; the others are numbered as they come, so each also says which
-/// process it is.
+/// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in
+/// the order in which they come, so each entry also holds the index of the process.
 std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
                         TimePoint deadline) {
   std::vector<Entry> entries{own};
@@ -145,35 +146,35 @@ void take_part(std::unique_ptr<Transport> carrier, const Attendance& attendance,
   transport.close(world.now() + attendance.patience);
 }
 
-void take_part(const Meeting& meeting, std::uint32_t index,
+void take_part(const BenchEndpoint& endpoint, std::uint32_t index,
                const std::function<void(World&, Group&)>& body) {
-  take_part(make_node(meeting, index), {.nodes = meeting.nodes, .index = index}, body);
+  take_part(make_node(endpoint, index), {.nodes = endpoint.nodes, .index = index}, body);
 }
 
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body) {
   if (command.transport == "mpi") {
-    return run_rank(command.form, names, [&](mpi::Session& session, Teller& teller) {
-      const Meeting meeting{.transport = command.transport,
-                            .token = "bench",
-                            .hub = {},
-                            .nodes = session.size(),
-                            .session = &session};
-      take_part(meeting, session.rank(), [&](World& world, Group& all) {
-        Node node{world, all, teller};
+    return run_rank(command.form, names, [&](mpi::Session& session, BenchReporter& reporter) {
+      const BenchEndpoint endpoint{.transport = command.transport,
+                                   .token = "bench",
+                                   .coordinator = {},
+                                   .nodes = session.size(),
+                                   .session = &session};
+      take_part(endpoint, session.rank(), [&](World& world, Group& all) {
+        Node node{world, all, reporter};
         body(node);
       });
     });
   }
-  const Listener listener = listen_on_loopback();
-  const Meeting meeting{.transport = command.transport,
-                        .token = unguessable_token(),
-                        .hub = listener.address,
-                        .listener = listener.socket.get(),
-                        .nodes = static_cast<std::uint32_t>(names.size())};
-  return run_processes(names, command.form, [&](std::uint32_t index, Teller& teller) {
-    take_part(meeting, index, [&](World& world, Group& all) {
-      Node node{world, all, teller};
+  const ListeningSocket listener = listen_on_loopback();
+  const BenchEndpoint endpoint{.transport = command.transport,
+                               .token = unguessable_token(),
+                               .coordinator = listener.address,
+                               .listener = listener.socket.get(),
+                               .nodes = static_cast<std::uint32_t>(names.size())};
+  return run_processes(names, command.form, [&](std::uint32_t index, BenchReporter& reporter) {
+    take_part(endpoint, index, [&](World& world, Group& all) {
+      Node node{world, all, reporter};
       body(node);
     });
   });

@@ -1,16 +1,15 @@
-#include "cli/bench/push_pull.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/bench/timing.hpp"
-#include "cli/cpu_time.hpp"
 #include "cli/view/render.hpp"
 #include "collective/basic_collectives.hpp"
+#include "job/launch/environment.hpp"
 #include "optim/shard_ranges.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
@@ -19,7 +18,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// Workers first, then servers: the first worker tells what all found.
+/// Workers first, then servers: the first worker reports the results.
 struct Cast {
   std::vector<NodeId> workers;
   std::vector<NodeId> servers;
@@ -88,11 +87,11 @@ nlohmann::ordered_json figures(const BenchCommand& command, std::size_t bytes,
 
 /// One size, on any of the nodes.
 void exchange(const BenchCommand& command, Node& node, std::size_t bytes) {
-  const bool tells = node.all.rank() == Rank{0};
-  if (tells) {
-    node.teller.begins(fmt::format("push and pull of {} over {}, {} workers, {} servers",
-                                   bytes_text(static_cast<double>(bytes)), command.transport,
-                                   command.workers, command.servers));
+  const bool reports = node.all.rank() == Rank{0};
+  if (reports) {
+    node.reporter.begins(fmt::format("push and pull of {} over {}, {} workers, {} servers",
+                                     bytes_text(static_cast<double>(bytes)), command.transport,
+                                     command.workers, command.servers));
   }
   const Cast cast(command, node.all);
   const std::size_t values = bytes / sizeof(float);
@@ -104,8 +103,8 @@ void exchange(const BenchCommand& command, Node& node, std::size_t bytes) {
   for (const auto& of_node : gathered(node.all, {0.0})) {
     timings.cpu_seconds += of_node.front() / static_cast<double>(timings.rounds_in_all);
   }
-  if (tells) {
-    node.teller.result(figures(command, bytes, timings));
+  if (reports) {
+    node.reporter.result(figures(command, bytes, timings));
   }
 }
 

@@ -7,7 +7,8 @@
 
 namespace syncopate::cli {
 
-/// Noise for networks of `random_batch_classes` classes: images of 1 × 28 × 28 of a normal distribution, and labels.
+/// Noise for networks of `random_batch_classes` classes: images of 1 × 28 × 28 of a normal
+/// distribution, and labels.
 Batch random_batch(std::uint32_t samples, Random random);
 inline constexpr std::uint32_t random_batch_classes = 10;
 

@@ -26,8 +26,9 @@ std::optional<double> factor_of(std::string unit) {
                                                                       {"kib", 1 << 10},
                                                                       {"mib", 1 << 20},
                                                                       {"gib", 1 << 30}}};
-  std::transform(unit.begin(), unit.end(), unit.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char character) {
+    return static_cast<char>(std::tolower(character));
+  });
   const auto found = std::find_if(units.begin(), units.end(),
                                   [&](const auto& known) { return known.first == unit; });
   return found == units.end() ? std::nullopt : std::optional(found->second);
@@ -71,8 +72,8 @@ std::vector<std::size_t> read_sizes(const std::string& list, std::size_t unit) {
 
 std::vector<std::string> words_of_list(const std::string& list) {
   std::vector<std::string> words(1);
-  for (const char letter : list) {
-    letter == ',' ? words.emplace_back() : words.back() += letter;
+  for (const char character : list) {
+    character == ',' ? words.emplace_back() : words.back() += character;
   }
   if (std::find(words.begin(), words.end(), "") != words.end()) {
     throw ConfigError(fmt::format("expected a list like A,B, found '{}'", list));

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <span>
 
-#include "cli/cpu_time.hpp"
+#include "cli/bench/bench_report.hpp"
 #include "collective/basic_collectives.hpp"
+#include "job/launch/environment.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -38,8 +40,8 @@ struct WarmedUp {
   std::uint64_t to_do = 0;
 };
 
-/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long a
-/// round takes once everything is warm.
+/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long
+/// a round takes once everything is warm.
 WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
   WarmedUp done;
   for (std::uint64_t portion = 1; done.to_do == 0; portion *= 2) {
@@ -52,6 +54,15 @@ WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
     done.to_do = as_rank_0_has_it(group, enough ? rounds_to_fill(effort, each) : 0);
   }
   return done;
+}
+
+void round_of(Case& each) {
+  each.pass();  // what took its turn before has the cache
+  const TimePoint begun = steady_now();
+  for (int i = 0; i < each.passes; ++i) {
+    each.pass();
+  }
+  each.seconds.push_back(to_seconds(steady_now() - begun) / each.passes);
 }
 
 }  // namespace
@@ -93,6 +104,30 @@ Timings time_rounds(Group& group, const Effort& effort, const TimedRound& round)
     timings.cpu_seconds += of_rank.front() / static_cast<double>(warm.to_do);
   }
   return timings;
+}
+
+void take_turns(std::vector<Case>& cases, const Effort& effort) {
+  const TimePoint begun = steady_now();
+  const double all_seconds = effort.seconds * static_cast<double>(cases.size());
+  const auto goes_on = [&](std::uint64_t done) {
+    return effort.rounds ? done < *effort.rounds
+                         : done < fewest_rounds || to_seconds(steady_now() - begun) < all_seconds;
+  };
+  for (std::uint64_t done = 0; goes_on(done); ++done) {
+    for (Case& each : cases) {
+      round_of(each);
+    }
+  }
+}
+
+nlohmann::ordered_json figures(const Case& done) {
+  nlohmann::ordered_json result = done.names;
+  result["bytes"] = done.bytes;
+  add_times(result, done.seconds);
+  result["bytes_per_second"] =
+      static_cast<double>(done.bytes) / result["median_seconds"].get<double>();
+  result["rounds"] = done.seconds.size();
+  return result;
 }
 
 }  // namespace syncopate::cli

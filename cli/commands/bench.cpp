@@ -6,7 +6,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "cli/bench/command.hpp"
+#include "cli/bench/bench_command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
 #include "config/text.hpp"

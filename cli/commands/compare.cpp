@@ -35,8 +35,9 @@ std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint
     return usual;
   }
   const bool digits = !text->empty() && text->size() < 5 &&
-                      std::all_of(text->begin(), text->end(),
-                                  [](unsigned char letter) { return std::isdigit(letter) != 0; });
+                      std::all_of(text->begin(), text->end(), [](unsigned char character) {
+                        return std::isdigit(character) != 0;
+                      });
   if (!digits || std::stoul(*text) == 0) {
     throw ConfigError(
         fmt::format("{}: expected a number from 1 to 9999, found '{}'", option, *text));

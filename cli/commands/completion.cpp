@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "cli/bench/command.hpp"
+#include "cli/bench/bench_command.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/spec/config_fields.hpp"
 
 namespace syncopate::cli {
@@ -16,7 +16,8 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-/// The values of options that are no field of a job, or take fewer values than the field of their name.
+/// The values of options that are no field of a job, or take fewer values than the field of their
+/// name.
 Names own_values(const CLI::App& command, const std::string& option) {
   const std::string where = command.get_name() + " " + option;
   if (where == "bench transport") {
@@ -80,7 +81,8 @@ std::string branches_of(const CLI::App& command) {
   return branches + fmt::format("    {}:*) how=(-W '{}') ;;\n", command.get_name(), words);
 }
 
-// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three, but no list at its commas.
+// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three, but no list at its
+// commas.
 constexpr std::string_view frame =
     R"(# bash completion for syncopate, made by: syncopate completion bash
 

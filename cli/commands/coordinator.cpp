@@ -11,7 +11,7 @@ constexpr const char* examples = R"(Example:
   syncopate worker --join 127.0.0.1:9091      (twice, and before or after)
 
 It holds the configuration, tests the model, shows the job and keeps its run folder.
-Without --secret, whoever reaches its address may join.)";
+Without --secret, any process that reaches its address may join.)";
 
 }  // namespace
 
@@ -25,12 +25,13 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   add_train_options(*app);
   app->footer(examples);
   return {app, [app, &handlers] {
-            CoordinatorCommand command{.job = {},
-                                       .address = required(*app, "--listen", "HOST:PORT"),
-                                       .token = secret_of(*app)};
-            command.job = job_of(*app, handlers);
-            command.job.gather_limit = gather_limit_of(*app, patient_gather_limit);
-            return handlers.coordinate(command);
+            CoordinateRequest request{.job = {},
+                                      .address = required(*app, "--listen", "HOST:PORT"),
+                                      .token = secret_of(*app)};
+            const TrainCommand job = job_of(*app, handlers);
+            request.job = job.request;
+            request.job.gather_limit = gather_limit_of(*app, patient_gather_limit);
+            return handlers.coordinate({.request = std::move(request), .json = job.json});
           }};
 }
 

@@ -7,11 +7,11 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/table.hpp"
 #include "cli/train_options.hpp"
+#include "cli/view/table.hpp"
 #include "config/text.hpp"
 #include "device/cluster_file.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
 
 namespace syncopate::cli {

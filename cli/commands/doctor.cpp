@@ -2,7 +2,7 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/doctor/command.hpp"
+#include "cli/doctor/doctor_command.hpp"
 #include "cli/job_options.hpp"
 #include "job/spec/config_fields.hpp"
 

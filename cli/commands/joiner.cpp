@@ -22,10 +22,10 @@ std::uint32_t threads_in(const GivenOptions& given) {
   return threads == given.end() ? 1 : config_of_joiner({}, {*threads}, "").threads;
 }
 
-JoinCommand command_of(const CLI::App& app, Role role) {
+JoinRequest request_of(const CLI::App& app, Role role) {
   const GivenOptions given = given_options(app);
   return {.role = role,
-          .hub = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
+          .address = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
           .token = secret_of(app),
           .index = index_of(app),
           .gather_limit = gather_limit_of(app, patient_gather_limit),
@@ -47,10 +47,10 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   add_output_options(*app, Says::lines);
   app->footer(
       fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091\n\n"
-                  "What the job is, the coordinator tells. An option that contradicts it is "
+                  "The coordinator describes the job. An option that contradicts it is "
                   "refused.",
                   noun(role)));
-  return {app, [app, role, &handlers] { return handlers.join(command_of(*app, role)); }};
+  return {app, [app, role, &handlers] { return handlers.join(request_of(*app, role)); }};
 }
 
 }  // namespace syncopate::cli

@@ -4,9 +4,9 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 #include "config/text.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {

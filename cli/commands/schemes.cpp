@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
+#include "job/launch/exit_status.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {

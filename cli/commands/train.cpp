@@ -25,8 +25,8 @@ Command add_train(CLI::App& root, const Handlers& handlers) {
   app->footer(examples);
   return {app, [app, &handlers] {
             TrainCommand command = job_of(*app, handlers);
-            command.gather_limit = gather_limit_of(*app, usual_gather_limit);
-            command.given = given_options(*app);
+            command.request.gather_limit = gather_limit_of(*app, usual_gather_limit);
+            command.request.given = given_options(*app);
             return handlers.train(command);
           }};
 }

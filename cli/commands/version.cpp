@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 

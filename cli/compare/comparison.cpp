@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "cli/compare/report.hpp"
+#include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
-#include "cli/exit_status.hpp"
 #include "cli/view/terminal.hpp"
 #include "data/dataset.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -83,7 +83,7 @@ class Comparison {
   std::string cluster_text_;
   std::uint64_t train_samples_;
   Forecast forecast_;
-  std::optional<Progress> progress_;
+  std::optional<ComparisonProgress> progress_;
   std::optional<RunQueue> queue_;
   Json tried_ = Json::object();
 };

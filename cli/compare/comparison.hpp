@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/compare/contestant.hpp"
-#include "cli/handlers.hpp"
+#include "cli/view/terminal.hpp"
 
 namespace syncopate::cli {
 

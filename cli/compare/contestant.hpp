@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/handlers.hpp"
+#include "job/launch/job_request.hpp"
 #include "job/spec/config.hpp"
 
 namespace syncopate::cli {
@@ -26,8 +26,8 @@ struct CommonOptions {
   std::optional<std::uint32_t> devices = {};  ///< of the cluster file
 };
 
-/// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is the
-/// name of a scheme and options of `train` over the common ones; a switch stands alone.
+/// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is
+/// the name of a scheme and options of `train` over the common ones; a switch stands alone.
 /// Every combination is checked as `train` would check it.
 ///
 /// Errors: ConfigError: an unknown scheme or option, a value that it does not take, an option that

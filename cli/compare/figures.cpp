@@ -162,12 +162,12 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   return figures;
 }
 
-std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
-                              double DeviceFigures::*figure) {
+std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
+                               double DeviceFigures::*figure) {
   const auto [least, most] = std::minmax_element(
       devices.begin(), devices.end(),
       [&](const auto& one, const auto& other) { return one.*figure < other.*figure; });
-  return devices.empty() ? std::nullopt : std::optional(Range{(*least).*figure, (*most).*figure});
+  return devices.empty() ? std::nullopt : std::optional(MinMax{(*least).*figure, (*most).*figure});
 }
 
 void relate(std::vector<ContestantFigures>& contestants) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/compare/statistics.hpp"
+#include "cli/view/statistics.hpp"
 
 namespace syncopate::cli {
 
@@ -40,12 +40,12 @@ struct RunFigures {
   std::vector<DeviceFigures> devices = {};  ///< by rank; none where it diverged
 };
 
-/// Reads `summary.json`. The time to the target follows from the evaluations: the first that reached
-/// it and was confirmed by the next. Errors: DataError, where something is missing.
+/// Reads `summary.json`. The time to the target follows from the evaluations: the first that
+/// reached it and was confirmed by the next. Errors: DataError, where something is missing.
 RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
 
 /// The least and the most over the devices of a cluster.
-struct Range {
+struct MinMax {
   double least = 0;
   double most = 0;
 };
@@ -73,15 +73,15 @@ struct ContestantFigures {
 ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs);
 
 /// Over all devices; empty where there is none.
-std::optional<Range> range_of(const std::vector<DeviceFigures>& devices,
-                              double DeviceFigures::*figure);
+std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
+                               double DeviceFigures::*figure);
 
-/// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`, where
-/// they are among them and reached the target.
+/// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`,
+/// where they are among them and reached the target.
 void relate(std::vector<ContestantFigures>& contestants);
 
-/// The learning rate of the run that reached the target first, else of that with the highest accuracy,
-/// else the lowest. Each run has one.
+/// The learning rate of the run that reached the target first, else of that with the highest
+/// accuracy, else the lowest. Each run has one.
 double best_rate(const std::vector<RunFigures>& runs);
 
 }  // namespace syncopate::cli

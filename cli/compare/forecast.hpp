@@ -15,8 +15,9 @@ struct Workload {
   double training_seconds = 0;
 };
 
-/// From the speeds of the cluster's devices: in step, or bound to it as with ssp, all wait for the slowest; else each trains at
-/// its own speed. Without a cluster file the speed is unknown, and seconds are those of `--max-time`.
+/// From the speeds of the cluster's devices: in step, or bound to it as with ssp, all wait for the
+/// slowest; else each trains at its own speed. Without a cluster file the speed is unknown, and
+/// seconds are those of `--max-time`.
 Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
                      std::uint64_t train_samples);
 

@@ -20,12 +20,13 @@ struct Run {
   std::uint64_t seed = 1;
   bool virtual_time = false;
 
-  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. Runs of one name are one run.
+  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. Runs of one name are one
+  /// run.
   std::string name() const;
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Learning rates, by the label of who was given which; none: the scheme's usual one.
+/// Learning rates by the labels of contestants; empty: the scheme's usual one.
 using ChosenRates = std::map<std::string, std::optional<double>>;
 
 /// What a comparison consists of. Pure.
@@ -39,21 +40,21 @@ struct ComparisonPlan {
   bool until_target = false;  ///< a run ends where the target is reached
 
   const Contestant& contestant(const std::string& label) const;
-  /// The seed with which learning rates are tried, none of those that count: the one before the first, and
-  /// 9999 where that is 0. More seeds later do not reach it.
+  /// The seed with which learning rates are tried, none of those that count: the one before the
+  /// first, and 9999 where that is 0. More seeds later do not reach it.
   std::uint64_t grid_seed() const;
-  /// A run for each learning rate of those who have several.
+  /// A run for each learning rate of the contestants that have several.
   std::vector<Run> grid() const;
   /// The runs that count: seed by seed, contestant by contestant.
   std::vector<Run> finals(const ChosenRates& rates) const;
   /// How many runs there are in all.
   std::size_t size() const;
 
-  /// What `train` is told, not resolved and without a run folder.
+  /// The configuration for `train`, not resolved and without a run folder.
   TrainConfig config_of(const Run& run) const;
 };
 
-/// What runs in a folder must agree in, for they are told apart by their names alone.
+/// What runs in a folder must agree in, because only their names distinguish them.
 /// `cluster_text`: what the cluster file holds.
 nlohmann::ordered_json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text);
 /// The first difference of two agreements in words; empty: there is none.

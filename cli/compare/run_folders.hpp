@@ -16,7 +16,7 @@ namespace syncopate::cli {
 ///     comparison.json   what runs agree in, and the figures so far
 ///     comparison.md     the tables
 ///     limit.toml        the cluster of one device
-///     runs/NAME.toml    what a run was told
+///     runs/NAME.toml    the configuration for `train`
 ///     runs/NAME/        its run folder
 ///     runs/NAME.diverged.json   instead of a summary
 class RunFolders {
@@ -40,7 +40,8 @@ class RunFolders {
   /// What a run came to, if it has ended: by its summary, or by having diverged.
   /// Errors: DataError.
   std::optional<RunFigures> figures(const Run& run, std::optional<double> target) const;
-  /// Clears what is left of a run that did not end, and writes what it is told. Errors: DataError.
+  /// Clears what is left of a run that did not end, and writes its configuration. Errors:
+  /// DataError.
   void prepare(const Run& run, const TrainConfig& config) const;
   void note_divergence(const Run& run, const std::string& error) const;
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::cli {
@@ -51,7 +51,7 @@ void RunQueue::look_up(const Run& run) {
   if (const auto figures = options_.folders.figures(run, options_.plan.target)) {
     if (!told_.contains(run.name())) {
       options_.forecast.ended(options_.workload(run), run.virtual_time, std::nullopt);
-      tell(run, *figures, true);
+      report(run, *figures, true);
     }
   } else {
     waiting_.push_back(run);
@@ -121,11 +121,11 @@ void RunQueue::conclude(const Active& ended) {
   const double seconds = to_seconds(steady_now() - ended.begun);
   options_.forecast.ended(options_.workload(run), run.virtual_time,
                           process.diverged() ? std::nullopt : std::optional(seconds));
-  tell(run, *figures, false);
+  report(run, *figures, false);
   show_progress();
 }
 
-void RunQueue::tell(const Run& run, const RunFigures& figures, bool earlier) {
+void RunQueue::report(const Run& run, const RunFigures& figures, bool earlier) {
   told_.insert(run.name());
   options_.progress.ended(run, figures, earlier);
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "cli/compare/comparison_progress.hpp"
 #include "cli/compare/forecast.hpp"
-#include "cli/compare/progress.hpp"
 #include "cli/compare/run_folders.hpp"
 #include "cli/compare/train_process.hpp"
 
@@ -26,7 +26,7 @@ class RunQueue {
     const RunFolders& folders;
     std::function<Workload(const Run&)> workload;
     Forecast& forecast;
-    Progress& progress;
+    ComparisonProgress& progress;
     std::string how_to_go_on;  ///< a command
   };
 
@@ -34,8 +34,8 @@ class RunQueue {
 
   /// What the runs came to, in the same order. `width`: processes at a time.
   ///
-  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was refused;
-  ///         Error, where one failed other than by diverging. No process is then left.
+  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was
+  ///         refused; Error, where one failed other than by diverging. No process is then left.
   std::vector<RunFigures> carry_out(const std::vector<Run>& runs, std::size_t width);
 
  private:
@@ -50,7 +50,7 @@ class RunQueue {
   void wait_for_something();
   void heed_signals();
   void conclude(const Active& ended);
-  void tell(const Run& run, const RunFigures& figures, bool earlier);
+  void report(const Run& run, const RunFigures& figures, bool earlier);
   void show_progress();
 
   Options options_;

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -53,7 +53,7 @@ void read_lines(Descriptor& from, LineSplitter& lines) {
 
 TrainProcess::TrainProcess(const std::filesystem::path& config,
                            const std::filesystem::path& run_dir, SignalInbox& signals)
-    : events_([this](std::string_view line) { hear(line); }),
+    : events_([this](std::string_view line) { read_event(line); }),
       complaints_([this](std::string_view line) {
         constexpr std::string_view prefix = "syncopate: ";
         last_words_ = line.starts_with(prefix) ? line.substr(prefix.size()) : line;
@@ -103,7 +103,7 @@ bool TrainProcess::has_ended() {
   return pid_ < 0;
 }
 
-void TrainProcess::hear(std::string_view line) {
+void TrainProcess::read_event(std::string_view line) {
   const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const std::string kind = event.is_object() ? event.value("event", "") : "";
   if (kind == "status") {

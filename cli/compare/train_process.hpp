@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "job/launch/descriptor.hpp"
-#include "job/launch/line_splitter.hpp"
-#include "job/launch/signals.hpp"
+#include "job/launch/supervisor_signals.hpp"
 
 namespace syncopate::cli {
 
@@ -44,7 +43,7 @@ class TrainProcess {
   const std::string& last_words() const { return last_words_; }
 
  private:
-  void hear(std::string_view line);
+  void read_event(std::string_view line);
 
   pid_t pid_ = -1;
   Descriptor output_;

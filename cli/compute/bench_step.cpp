@@ -1,16 +1,18 @@
-#include "cli/compute/bench_step.hpp"
-
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "cli/bench/processes.hpp"
+#include "base/errors.hpp"
+#include "cli/bench/bench_processes.hpp"
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/random_batch.hpp"
 #include "cli/bench/timing.hpp"
+#include "cli/compute/compute.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
 
@@ -81,13 +83,13 @@ std::uint64_t peak_resident_bytes() {
   return 0;
 }
 
-void measure(const BenchCommand& command, Teller& teller) {
-  teller.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
+void measure(const BenchCommand& command, BenchReporter& reporter) {
+  reporter.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
   const Ready ready =
       get_ready({.network = command.network, .device = "cpu", .samples = command.batch_size},
                 command.threads);
   const Parts parts = train(*ready.replica, ready.batch, command.effort);
-  const auto tell = [&](const std::string& part, const std::vector<double>& seconds) {
+  const auto add_part = [&](const std::string& part, const std::vector<double>& seconds) {
     nlohmann::ordered_json result{{"network", command.network},
                                   {"part", part},
                                   {"threads", command.threads},
@@ -96,11 +98,11 @@ void measure(const BenchCommand& command, Teller& teller) {
     result["samples_per_second"] = samples_per_second(command.batch_size, seconds);
     result["peak_resident_bytes"] = peak_resident_bytes();
     result["rounds"] = seconds.size();
-    teller.result(result);
+    reporter.result(result);
   };
-  tell("backward", parts.backward);
-  tell("update", parts.update);
-  tell("step", parts.step);
+  add_part("backward", parts.backward);
+  add_part("update", parts.update);
+  add_part("step", parts.step);
 }
 
 }  // namespace
@@ -113,7 +115,18 @@ double training_speed(const StepSetting& setting) {
 
 int bench_step(const BenchCommand& command) {
   return run_processes({"replica"}, command.form,
-                       [&](std::uint32_t, Teller& teller) { measure(command, teller); });
+                       [&](std::uint32_t, BenchReporter& reporter) { measure(command, reporter); });
+}
+
+int bench_here(const BenchCommand& command) {
+  const std::map<std::string, int (*)(const BenchCommand&)> benchmarks{
+      {"allreduce", bench_allreduce}, {"push-pull", bench_push_pull}, {"latency", bench_latency},
+      {"kernels", bench_kernels},     {"codecs", bench_codecs},       {"step", bench_step}};
+  const auto found = benchmarks.find(command.benchmark);
+  if (found == benchmarks.end()) {
+    throw InternalError("no benchmark is called " + command.benchmark);
+  }
+  return found->second(command);
 }
 
 }  // namespace syncopate::cli

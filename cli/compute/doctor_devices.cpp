@@ -1,5 +1,3 @@
-#include "cli/compute/doctor_devices.hpp"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -7,10 +5,10 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "cli/bench/command.hpp"
-#include "cli/compute/bench_step.hpp"
+#include "cli/bench/bench_command.hpp"
+#include "cli/compute/compute.hpp"
 #include "cli/doctor/host.hpp"
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 #include "torch/factory.hpp"
 
 namespace syncopate::cli {

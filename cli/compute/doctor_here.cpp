@@ -1,5 +1,3 @@
-#include "cli/compute/doctor_here.hpp"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,12 +7,12 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "cli/bench/nodes.hpp"
-#include "cli/compute/doctor_devices.hpp"
+#include "cli/compute/compute.hpp"
 #include "cli/doctor/host.hpp"
 #include "cli/doctor/ranks.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
-#include "job/roles/mpi_rank.hpp"
+#include "job/roles/launched_rank.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/transport_registry.hpp"
 
@@ -64,8 +62,8 @@ Finding examine_launcher(const DoctorCommand& command) {
     finding.ok = false;
     finding.text = fmt::format("{} has started this, but {}", launch.launcher, built_modules());
     finding.advice = *launch.mpi == mpi::Library::open_mpi
-                         ? "apt-get install libopenmpi-dev and build anew, or use MPICH's mpiexec"
-                         : "apt-get install libmpich-dev and build anew, or use Open MPI's mpirun";
+                         ? "apt-get install libopenmpi-dev and build again, or use MPICH's mpiexec"
+                         : "apt-get install libmpich-dev and build again, or use Open MPI's mpirun";
   }
   return finding;
 }
@@ -151,9 +149,9 @@ int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
                         command, own);
   }
   const std::string token = unguessable_token();
-  auto hub = listen_over(transport, {.token = token});
-  rendezvous.publish({.address = hub->address(), .token = token});
-  return consult_over(std::move(hub), command, own);
+  auto coordinator = listen_over(transport, {.token = token});
+  rendezvous.publish({.address = coordinator->address(), .token = token});
+  return consult_over(std::move(coordinator), command, own);
 }
 
 /// Where ranks do not find each other, rank 0 says what it knows by itself.

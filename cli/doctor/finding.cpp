@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 
 namespace syncopate::cli {
 namespace {

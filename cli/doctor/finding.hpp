@@ -20,11 +20,11 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// "ok       open files   20,000", "problem  …" with what to do in a line below it. Findings that all of `ranks` ranks
-/// made in the same words are said once.
+/// "ok       open files   20,000", "problem  …" with what to do in a line below it. Findings that
+/// all of `ranks` ranks made in the same words are said once.
 std::vector<std::string> lines_of(const Findings& findings, std::uint32_t ranks);
 
-/// A list of `subject`, `ok`, `text`, `advice` (where there is some) and `rank` (likewise).
+/// A list of `subject`, `ok`, `text`, `advice` and `rank`, where there are such.
 nlohmann::ordered_json to_json(const Findings& findings);
 /// What `to_json` made.
 Findings findings_in(const nlohmann::ordered_json& json);

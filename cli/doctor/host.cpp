@@ -16,8 +16,8 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "cli/table.hpp"
 #include "cli/view/render.hpp"
+#include "cli/view/table.hpp"
 #include "data/dataset.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/environment.hpp"
@@ -70,7 +70,7 @@ std::string reason() {
 
 /// Errors: Error.
 void send_to_oneself() {
-  const Listener listener = listen_on_loopback();
+  const ListeningSocket listener = listen_on_loopback();
   const tcp::Endpoint there = tcp::parse_address(listener.address);
   const Descriptor caller(::socket(there.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(caller.get(), there.data(), static_cast<socklen_t>(there.size())) != 0) {

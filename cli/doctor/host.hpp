@@ -7,8 +7,8 @@
 
 #include "cli/doctor/finding.hpp"
 
-/// What the doctor looks at on a host, without libtorch. Each function makes one finding and throws nothing; those
-/// that judge a figure are apart from those that ask the system for it.
+/// What the doctor looks at on a host, without libtorch. Each function makes one finding and throws
+/// nothing; those that judge a figure are apart from those that ask the system for it.
 namespace syncopate::cli {
 
 // By a figure.

@@ -43,7 +43,7 @@ void tell_rank_zero(Group& all, const Findings& own) {
   all.transport().post(all.node(Rank{0}), tags::to_coordinator, {bytes.begin(), bytes.end()});
 }
 
-Findings hear(Group& all, Rank rank) {
+Findings receive_findings(Group& all, Rank rank) {
   const Message message =
       all.transport().receive(all.node(rank), tags::to_coordinator, all.deadline());
   const std::string_view text(reinterpret_cast<const char*>(message.payload.data()),
@@ -65,7 +65,7 @@ std::optional<Consultation> consult(Group& all, Findings own) {
   }
   Findings& findings = consultation.findings;
   for (std::uint32_t rank = 1; rank < all.size(); ++rank) {
-    const Findings others = hear(all, Rank{rank});
+    const Findings others = receive_findings(all, Rank{rank});
     findings.insert(findings.end(), others.begin(), others.end());
   }
   findings.push_back(clocks);

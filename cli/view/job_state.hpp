@@ -19,8 +19,8 @@ struct JobState {
 
   void apply(const events::Event& event);
 
-  /// Seconds of training clock until the nearest of the configuration's limits, at the speed so far.
-  /// Empty before there is a speed.
+  /// Seconds of training clock until the nearest of the configuration's limits, at the speed so
+  /// far. Empty before there is a speed.
   std::optional<double> remaining_seconds() const;
 };
 

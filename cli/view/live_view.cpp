@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 #include "cli/view/terminal.hpp"
 
 namespace syncopate::cli {

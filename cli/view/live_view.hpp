@@ -20,11 +20,11 @@ class LiveView : public TrainingView {
   Duration refresh_period() const override { return std::chrono::milliseconds(100); }
   void refresh() override;
   void resized() override;
-  void finish() override;
 
  private:
   void show(const events::Event& event, std::string_view line) override;
   void show_log(const std::string& line) override;
+  void finish() override;
   void draw();
   /// Removes the picture; what is written next takes its place.
   void erase();

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -101,8 +101,8 @@ std::string short_time(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.2f} s", seconds);
 }
 
-/// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and why
-/// the worker was told what it was told last.
+/// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and
+/// why the worker was told what it was told last.
 std::string pace_text(const events::Status::Worker& worker, const Style& style) {
   if (!worker.pace) {
     return "";
@@ -266,7 +266,8 @@ std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json
   return facts;
 }
 
-/// Empty, where nothing was compressed. Of several workers the least ratio and the greatest error count.
+/// Empty, where nothing was compressed. Of several workers the least ratio and the greatest error
+/// count.
 std::string compression_text(const Json& summary) {
   double least_ratio = 0;
   double greatest_error = 0;

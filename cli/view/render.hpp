@@ -20,8 +20,8 @@ struct Style {
 
 // All of these are pure, and give lines without line ends.
 
-/// The picture of a running job, at most `width` columns wide and `height` − 1 lines high: a line per
-/// worker with a bar of where its time goes, and the job as a whole below.
+/// The picture of a running job, at most `width` columns wide and `height` − 1 lines high: a line
+/// per worker with a bar of where its time goes, and the job as a whole below.
 std::vector<std::string> render_live(const JobState& state, const Style& style);
 
 /// The job as a whole in one line, for where nothing can be redrawn. A status is there.

@@ -22,8 +22,9 @@ std::string character_locale(const Environment& environment) {
 }
 
 bool is_utf8(std::string locale) {
-  std::transform(locale.begin(), locale.end(), locale.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  std::transform(locale.begin(), locale.end(), locale.begin(), [](unsigned char character) {
+    return static_cast<char>(std::tolower(character));
+  });
   return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
 }
 

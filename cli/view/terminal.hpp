@@ -3,10 +3,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "cli/view/render.hpp"
 #include "job/launch/environment.hpp"
 
 namespace syncopate::cli {
+
+/// How much a command prints, and in which form.
+struct OutputOptions {
+  log::Verbosity verbosity = log::Verbosity::normal;
+  bool json = false;
+};
 
 /// Whether a terminal of this environment can be redrawn in place.
 bool can_redraw(const Environment& environment);

@@ -4,10 +4,82 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "cli/view/live_view.hpp"
 #include "cli/view/render.hpp"
-#include "cli/view/terminal.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
+namespace {
+
+/// Passes events on as they are; the last line is the summary alone.
+class JsonView : public TrainingView {
+ public:
+  using TrainingView::TrainingView;
+
+  Duration refresh_period() const override { return {}; }
+  void refresh() override {}
+  void resized() override {}
+
+ private:
+  void show(const events::Event&, std::string_view line) override {
+    write_line(STDOUT_FILENO, line);
+  }
+  void show_log(const std::string& line) override { write_line(STDERR_FILENO, line); }
+  void finish() override {
+    if (state().finished) {
+      write_line(STDOUT_FILENO, state().finished->summary.dump());
+    }
+  }
+};
+
+/// A line for each evaluation and one now and then.
+class PlainView : public TrainingView {
+ public:
+  PlainView(TrainConfig config, log::Verbosity verbosity)
+      : TrainingView(std::move(config)), verbosity_(verbosity) {}
+
+  Duration refresh_period() const override { return std::chrono::seconds(10); }
+  void refresh() override {
+    if (state().status) {
+      progress(status_line(state()));
+    }
+  }
+  void resized() override {}
+
+ private:
+  void show(const events::Event& event, std::string_view) override {
+    if (const auto* started = std::get_if<events::Started>(&event)) {
+      progress(started_line(*started));
+    } else if (const auto* evaluation = std::get_if<EvaluationResult>(&event)) {
+      progress(evaluation_line(*evaluation));
+    } else if (const auto* note = std::get_if<events::Note>(&event)) {
+      progress(note->text);
+    }
+  }
+  void show_log(const std::string& line) override { write_line(STDERR_FILENO, line); }
+  void finish() override { print_summary(); }
+
+  void progress(const std::string& line) {
+    if (verbosity_ != log::Verbosity::quiet) {
+      write_line(STDOUT_FILENO, line);
+    }
+  }
+
+  log::Verbosity verbosity_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOptions& options) {
+  if (options.json) {
+    return std::make_unique<JsonView>(config);
+  }
+  const bool redraw = ::isatty(STDOUT_FILENO) == 1 && can_redraw(from_environment);
+  if (redraw && options.verbosity != log::Verbosity::quiet) {
+    return std::make_unique<LiveView>(config, style_of(from_environment));
+  }
+  return std::make_unique<PlainView>(config, options.verbosity);
+}
 
 void TrainingView::event(std::string_view line) {
   const events::Event event = events::parse_event(line);
@@ -23,8 +95,12 @@ void TrainingView::notice(std::string_view text) {
   show_log(fmt::format("syncopate: {}", text));
 }
 
-std::optional<std::string> TrainingView::error() const {
-  return state_.failed ? std::optional(state_.failed->error) : std::nullopt;
+void TrainingView::ended(int status, const std::string& failure) {
+  finish();
+  const std::string error = state_.failed ? state_.failed->error : failure;
+  if (status != exit_status::success && !error.empty()) {
+    print_error(error.c_str());
+  }
 }
 
 void TrainingView::print_summary() {

@@ -1,34 +1,43 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/view/job_state.hpp"
-#include "cli/view/view.hpp"
+#include "cli/view/terminal.hpp"
+#include "job/launch/watched_job.hpp"
 
 namespace syncopate::cli {
 
-/// What all views share: the state of the job, made of its events.
-class TrainingView : public View {
+/// The view that the options ask for and the terminal allows: JSON lines; a picture that is redrawn
+/// in place; plain lines where standard output is no terminal or the user wants quiet.
+std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOptions& options);
+
+/// The part that all views share: the state of the job, built from its events.
+class TrainingView : public JobView {
  public:
   explicit TrainingView(TrainConfig config) : state_{.config = std::move(config)} {}
 
   void event(std::string_view line) override;
   void output(std::string_view process, std::string_view line) override;
   void notice(std::string_view text) override;
-  std::optional<std::string> error() const override;
+  /// Prints the final figures, or why there are none. The coordinator's reason goes before
+  /// `failure`.
+  void ended(int exit_status, const std::string& failure) override;
 
  protected:
   const JobState& state() const { return state_; }
   void print_summary();
 
  private:
-  /// An event that `state` has taken in, and the line that it came as.
+  /// Shows an event that `state` contains, and the line that carried it.
   virtual void show(const events::Event& event, std::string_view line) = 0;
-  /// A line for standard error.
+  /// Shows a line for standard error.
   virtual void show_log(const std::string& line) = 0;
+  /// Prints the final figures, where there are any.
+  virtual void finish() = 0;
 
   JobState state_;
 };

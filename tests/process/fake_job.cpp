@@ -20,8 +20,9 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "cli/exit_status.hpp"
-#include "cli/run_cli.hpp"
+#include "cli/handlers.hpp"
+#include "cli/view/training_view.hpp"
+#include "job/launch/exit_status.hpp"
 #include "job/launch/watched_job.hpp"
 
 namespace {
@@ -189,7 +190,7 @@ int run_fake_job(const TrainCommand& command) {
   ::fcntl(worker.read.get(), F_SETFL, 0);
   const char* kind = std::getenv("SYNCOPATE_FAKE_JOB");
   const FakeJob job{.kind = kind == nullptr ? "finish" : kind,
-                    .config = command.config,
+                    .config = command.request.config,
                     .events = events.write.get(),
                     .coordinator_is_gone = coordinator.read.get(),
                     .worker_is_gone = worker.read.get()};
@@ -198,7 +199,7 @@ int run_fake_job(const TrainCommand& command) {
   options.children.push_back({.name = "coordinator", .body = [&] { return coordinate(job); }});
   options.children.back().alone.push_back(std::move(events.write));
   options.children.back().alone.push_back(std::move(coordinator.write));
-  for (std::uint32_t rank = 0; rank < command.config.workers; ++rank) {
+  for (std::uint32_t rank = 0; rank < command.request.config.workers; ++rank) {
     options.children.push_back(
         {.name = fmt::format("worker {}", rank), .body = [&, rank] { return work(job, rank); }});
     options.children.back().may_be_lost = job.kind == "spare";
@@ -206,7 +207,9 @@ int run_fake_job(const TrainCommand& command) {
       options.children.back().alone.push_back(std::move(worker.write));
     }
   }
-  return run_watched(command, std::move(options));
+  const auto view = make_view(command.request.config,
+                              {.verbosity = command.request.verbosity, .json = command.json});
+  return run_watched(std::move(options), command.request.verbosity, *view);
 }
 
 }  // namespace

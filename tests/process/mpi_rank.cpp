@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 #include "transport/mpi/mpi_session.hpp"
 #include "transport/steady_time.hpp"
 
@@ -38,19 +38,19 @@ int take_part(const std::string& library, std::uint32_t ranks, bool fails) {
   session->barrier(steady_now() + std::chrono::minutes(1));
   say(fmt::format("rank {} of {} is {}", session->rank(), session->size(), ::getpid()));
   if (fails && session->rank() == session->size() - 1) {
-    cli::print_error("the data is gone");
-    session->abort(cli::exit_status::failure);
+    print_error("the data is gone");
+    session->abort(exit_status::failure);
   }
   node->receive(coordinator_node, Tag{100}, steady_now() + std::chrono::minutes(5));
-  return cli::exit_status::success;
+  return exit_status::success;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return syncopate::cli::guarded([&] {
+  return syncopate::guarded([&] {
     return argc == 4 ? take_part(argv[1], static_cast<std::uint32_t>(std::stoul(argv[2])),
                                  std::string(argv[3]) == "fail")
-                     : syncopate::cli::exit_status::refused;
+                     : syncopate::exit_status::refused;
   });
 }

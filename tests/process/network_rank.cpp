@@ -28,7 +28,7 @@ using namespace syncopate;
 using namespace syncopate::cli;
 
 struct Orders {
-  Meeting meeting;
+  BenchEndpoint endpoint;
   std::uint32_t index;
   std::size_t values;
   int rounds;
@@ -39,11 +39,11 @@ Orders read_orders(const std::vector<std::string>& words) {
   if (words.size() < 8) {
     throw ConfigError("expected TRANSPORT INDEX RANKS HUB OWN-ADDRESS BYTES ROUNDS ALGORITHM...");
   }
-  return {.meeting = {.transport = words[0],
-                      .token = "the token of this test",
-                      .hub = words[3],
-                      .address = words[4],
-                      .nodes = static_cast<std::uint32_t>(std::stoul(words[2]))},
+  return {.endpoint = {.transport = words[0],
+                       .token = "the token of this test",
+                       .coordinator = words[3],
+                       .address = words[4],
+                       .nodes = static_cast<std::uint32_t>(std::stoul(words[2]))},
           .index = static_cast<std::uint32_t>(std::stoul(words[1])),
           .values = std::stoul(words[5]) / sizeof(float),
           .rounds = std::stoi(words[6]),
@@ -107,7 +107,7 @@ void take_turns(const Orders& orders, World& world, Group& group) {
 int main(int argc, char** argv) {
   try {
     const Orders orders = read_orders({argv + 1, argv + argc});
-    take_part(orders.meeting, orders.index,
+    take_part(orders.endpoint, orders.index,
               [&](World& world, Group& group) { take_turns(orders, world, group); });
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {

@@ -127,6 +127,39 @@ class Layers(Checks):
             self.write(path, '#include "transport/tcp/tcp.hpp"\n')
         self.assertEqual(self.found(layers.check), ["src/train/x.cpp:1"])
 
+    def test_leaf_folders_of_the_command_line(self):
+        for leaf in ("view", "bench", "doctor", "compare", "compute", "commands"):
+            self.write(f"cli/{leaf}/x.hpp", "")
+        self.write("cli/view/a.cpp", '#include "cli/view/x.hpp"\n#include "cli/bench/x.hpp"\n')
+        self.write("cli/bench/a.cpp", '#include "cli/view/x.hpp"\n#include "cli/compare/x.hpp"\n')
+        self.write("cli/doctor/a.cpp", '#include "cli/bench/x.hpp"\n#include "cli/commands/x.hpp"\n')
+        self.write("cli/compute/a.cpp", '#include "cli/bench/x.hpp"\n#include "cli/doctor/x.hpp"\n')
+        self.write("cli/commands/a.cpp", '#include "cli/compare/x.hpp"\n#include "cli/compute/x.hpp"\n')
+        self.assertEqual(
+            self.found(layers.check),
+            [
+                "cli/bench/a.cpp:2",
+                "cli/commands/a.cpp:2",
+                "cli/doctor/a.cpp:1",
+                "cli/doctor/a.cpp:2",
+                "cli/view/a.cpp:2",
+            ],
+        )
+
+    def test_leaf_folders_of_a_job(self):
+        for leaf in ("spec", "members", "launch", "host", "roles"):
+            self.write(f"src/job/{leaf}/x.hpp", "")
+        self.write("cli/handlers.hpp", "")
+        self.write("src/job/members/a.cpp", '#include "job/spec/x.hpp"\n#include "job/launch/x.hpp"\n')
+        self.write("src/job/host/a.cpp", '#include "job/launch/x.hpp"\n#include "job/roles/x.hpp"\n')
+        self.write("src/job/roles/a.cpp", '#include "job/host/x.hpp"\n#include "cli/handlers.hpp"\n')
+        self.write("sim/a.cpp", '#include "job/members/x.hpp"\n#include "job/host/x.hpp"\n')
+        self.write("cli/view/a.cpp", '#include "job/launch/x.hpp"\n#include "job/roles/x.hpp"\n')
+        self.assertEqual(
+            self.found(layers.check),
+            ["cli/view/a.cpp:2", "sim/a.cpp:2", "src/job/host/a.cpp:2", "src/job/members/a.cpp:2", "src/job/roles/a.cpp:2"],
+        )
+
     def test_a_header_that_is_not_there(self):
         self.write("src/base/x.cpp", '#include "ids.hpp"\n#include "wire/control.pb.h"\n')
         self.assertEqual(self.found(layers.check), ["src/base/x.cpp:1", "src/base/x.cpp:2"])

@@ -15,16 +15,41 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
 # Folders that stand side by side: none of them includes another.
 BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
-# What the folders beside src/ may include of the project. Nothing but tests, benchmarks and the
-# composer of worlds may see the simulator: other code cannot know which world it runs in.
+# The leaf folders of job/ above the training code, low to high.
+JOB = ["job/members", "job/launch", "job/host", "job/front", "job/roles"]
+
+# The leaf folders of cli/, and those of cli/ that each may include besides itself. A command that needs
+# libtorch is in cli/compute; "cli" is the command line itself, with the two mains.
+CLI = {
+    "cli/view": [],
+    "cli/bench": ["cli/view"],
+    "cli/doctor": ["cli/view"],
+    "cli/compare": ["cli/view"],
+    "cli/compute": ["cli/view", "cli/bench", "cli/doctor"],
+    "cli": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli/compute"],
+    "cli/commands": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli"],
+}
+
+# The folders that the leaf folders of cli/ may include beside src/: a job with libtorch only where a
+# command computes, or in a main.
+BELOW_CLI = {leaf: ["job/members", "job/launch"] for leaf in CLI}
+BELOW_CLI["cli/compute"] = BELOW_CLI["cli"] = ["torch", *JOB]
+
+# The folders of the project that those beside and above SRC may include. Only tests, benchmarks and the
+# composer of worlds see the simulator: other code cannot know which world it runs in.
 BESIDE_SRC = {
     "torch": SRC + ["torch"],
-    "job/launch": SRC + ["job/launch"],
-    "job/roles": SRC + ["torch", "job/launch", "job/roles"],
-    "cli": SRC + ["torch", "job/launch", "job/roles", "cli"],
-    "sim": SRC + ["sim"],
-    "bench": SRC + ["torch", "cli", "sim", "bench"],
-    "tests": SRC + ["torch", "job/launch", "job/roles", "cli", "sim", "tests"],
+    "job/members": SRC + JOB[:1],
+    "job/launch": SRC + JOB[:2],
+    "job/host": SRC + JOB[:3],
+    "job/front": SRC + [*JOB[:4], "include"],
+    "job/roles": SRC + ["torch", *JOB[:3], "job/roles"],
+    "include": SRC + ["torch", "include"],
+    "examples": ["include"],
+    **{leaf: [*SRC, *BELOW_CLI[leaf], *below, leaf] for leaf, below in CLI.items()},
+    "sim": SRC + ["job/members", "sim"],
+    "bench": SRC + ["torch", *CLI, "sim", "bench"],
+    "tests": SRC + ["torch", *JOB, *CLI, "sim", "tests"],
 }
 
 # Where a job is put together, in the real world or in the simulated one.
@@ -32,7 +57,7 @@ WORLD_COMPOSER = "src/job/roles"
 
 # Folders that may include a library's headers, by the beginning of the header's name.
 HOMES = {
-    "torch/": ["torch"],
+    "torch/": ["torch", "examples"],
     "ATen/": ["torch"],
     "c10/": ["torch"],
     "asio": ["transport"],
@@ -40,7 +65,7 @@ HOMES = {
     "boost/context": ["sim"],
     "hwy/": ["codec", "kernels"],
     "spdlog/": ["base"],
-    "CLI/": ["cli"],
+    "CLI/": ["cli", "cli/commands"],
     "zlib.h": ["data"],
     "toml++/": ["config"],
     "google/protobuf/": ["wire"],
@@ -53,15 +78,16 @@ HOMES = {
 BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 
 # A backend of the transport is known where a world is put together, and nowhere below.
-COMPOSERS = {"job/launch", "job/roles", "cli", "bench", "tests"}
+COMPOSERS = {*JOB[1:], *CLI, "bench", "tests"}
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
 
 
 def folder_of(path):
-    """The folder of `path` that the order speaks of: src/wire/x.hpp is in wire, src/job/spec/x.hpp in job/spec."""
+    """The folder of `path` in the order: wire for src/wire/x.hpp, job/spec for src/job/spec/x.hpp, cli for cli/x.hpp."""
     parts = path.parts[1:] if path.parts[0] == "src" else path.parts
-    return "/".join(parts[:2]) if parts[0] == "job" else parts[0]
+    has_leaves = parts[0] in ("job", "cli") and len(parts) > 2
+    return "/".join(parts[:2]) if has_leaves else parts[0]
 
 
 def allowed(folder):

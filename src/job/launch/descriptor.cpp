@@ -14,7 +14,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 Descriptor::Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
 
@@ -41,8 +41,8 @@ Pipe make_pipe() {
   return pipe;
 }
 
-Listener listen_on_loopback() {
-  Listener listener{Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
+ListeningSocket listen_on_loopback() {
+  ListeningSocket listener{Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -61,4 +61,19 @@ void throw_system_error(const char* action) {
   throw Error(fmt::format("cannot {}: {}", action, std::strerror(errno)));
 }
 
-}  // namespace syncopate::cli
+void LineSplitter::add(std::string_view bytes) {
+  rest_ += bytes;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    sink_(std::string_view(rest_).substr(begin, end - begin));
+  }
+  rest_.erase(0, begin);
+}
+
+void LineSplitter::finish() {
+  if (!rest_.empty()) {
+    sink_(std::exchange(rest_, {}));
+  }
+}
+
+}  // namespace syncopate

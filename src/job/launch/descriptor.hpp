@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// A file descriptor that is closed with its owner, and in every program that this process becomes.
 class Descriptor {
@@ -29,15 +31,32 @@ struct Pipe {
 Pipe make_pipe();
 
 /// A socket that accepts connections on loopback, and its address as others are told it.
-struct Listener {
+struct ListeningSocket {
   Descriptor socket;
   std::string address;  ///< "127.0.0.1:40001"
 };
 
 /// Listens on a port that the system chooses. Errors: Error.
-Listener listen_on_loopback();
+ListeningSocket listen_on_loopback();
 
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);
 
-}  // namespace syncopate::cli
+/// Makes lines of bytes that come in pieces.
+class LineSplitter {
+ public:
+  using Sink = std::function<void(std::string_view)>;
+
+  /// `sink` takes each line, without its end.
+  explicit LineSplitter(Sink sink) : sink_(std::move(sink)) {}
+
+  void add(std::string_view bytes);
+  /// Gives what came after the last line end, if anything.
+  void finish();
+
+ private:
+  Sink sink_;
+  std::string rest_;
+};
+
+}  // namespace syncopate

@@ -1,13 +1,16 @@
 #include "job/launch/environment.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
 #include <sstream>
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// The words of the first line of features; x86 calls it `flags`.
@@ -59,4 +62,24 @@ void set_environment(const std::vector<Variable>& variables,
   }
 }
 
-}  // namespace syncopate::cli
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::uint32_t process_id() {
+  return static_cast<std::uint32_t>(::getpid());
+}
+
+double cpu_seconds() {
+  std::timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+std::string time_for_a_name() {
+  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+}
+
+}  // namespace syncopate

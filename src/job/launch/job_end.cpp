@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 JobEnd::Action JobEnd::interrupted() {
   if (interrupted_) {
@@ -70,4 +70,4 @@ std::string describe_end(int wait_status) {
   return fmt::format("ended with exit status {}", WEXITSTATUS(wait_status));
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// Decides how a job of several processes comes to its end. Process 0 is the coordinator.
 ///
@@ -45,7 +45,7 @@ class JobEnd {
   bool killed() const { return killed_; }
   const std::optional<Failure>& first_failure() const { return first_failure_; }
 
-  /// As `cli/exit_status.hpp` has them, of the whole job; meaningful once all have ended.
+  /// As `job/launch/exit_status.hpp` has them, of the whole job; meaningful once all have ended.
   int exit_status() const;
 
  private:
@@ -63,4 +63,4 @@ class JobEnd {
 /// "was killed by signal 9 (Killed)", "ended with exit status 3".
 std::string describe_end(int wait_status);
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// What a launcher tells the processes that it starts.
@@ -49,8 +49,8 @@ std::string fit_for_a_file(std::string text) {
   return text;
 }
 
-/// Where a launcher sets nothing that tells its jobs apart, the process that it starts all ranks of a host
-/// from does.
+/// Where a launcher sets nothing that tells its jobs apart, the process that it starts all ranks of
+/// a host from does.
 std::string job_of(const Environment& environment, const Signs& signs) {
   std::string name = signs.job == nullptr ? "" : environment(signs.job);
   if (name.empty()) {
@@ -108,4 +108,4 @@ std::string chosen_mpi_modules() {
   return from_environment("SYNCOPATE_MPI_MODULES");
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -7,7 +7,7 @@
 #include "job/launch/environment.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
 /// This process among those that a launcher (mpirun, srun) started for one job.
 struct Launch {
@@ -20,10 +20,12 @@ struct Launch {
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-/// What the environment says of a launcher; empty where none started this process, or started it alone.
+/// What the environment says of a launcher; empty where none started this process, or started it
+/// alone.
 ///
-/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a launcher
-/// was itself started by another, as `mpirun` is within a step of Slurm, the inner one counts.
+/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a
+/// launcher was itself started by another, as `mpirun` is within a step of Slurm, the inner one
+/// counts.
 ///
 /// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
 std::optional<Launch> launch_in(const Environment& environment);
@@ -34,4 +36,4 @@ std::optional<Launch> own_launch();
 /// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
 std::string chosen_mpi_modules();
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

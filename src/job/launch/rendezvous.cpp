@@ -16,7 +16,7 @@
 #include "base/file.hpp"
 #include "transport/steady_time.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,7 +48,7 @@ bool is_alive(pid_t process) {
   return ::kill(process, 0) == 0 || errno == EPERM;
 }
 
-/// Empty where nothing is published, or by somebody who has gone.
+/// Empty where nothing is published, or where the publisher has ended.
 std::optional<Rendezvous::Place> place_in(const fs::path& file) {
   if (!fs::exists(file)) {
     return std::nullopt;
@@ -70,7 +70,7 @@ Rendezvous::Rendezvous(const std::string& job) : Rendezvous(usual_folder(), job)
 
 Rendezvous::~Rendezvous() {
   if (published_) {
-    std::error_code ignored;  // who reads what is left sees that its publisher has gone
+    std::error_code ignored;  // a reader of the file sees that its publisher has ended
     fs::remove(file_, ignored);
   }
 }
@@ -96,4 +96,4 @@ Rendezvous::Place Rendezvous::await(Duration limit) const {
   }
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

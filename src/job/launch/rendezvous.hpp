@@ -5,10 +5,10 @@
 
 #include "base/time.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
-/// Where the ranks that a launcher started on one host find the coordinator: a file that this user alone
-/// can read, in a folder that is this user's alone.
+/// Where the ranks that a launcher started on one host find the coordinator: a file that this user
+/// alone can read, in a folder that is this user's alone.
 class Rendezvous {
  public:
   struct Place {
@@ -33,7 +33,7 @@ class Rendezvous {
   /// Errors: DataError.
   void publish(const Place& place);
 
-  /// Waits until somebody who is still alive has published a place.
+  /// Waits until a process that is still alive has published a place.
   /// Errors: TimedOut.
   Place await(Duration limit) const;
 
@@ -42,4 +42,4 @@ class Rendezvous {
   bool published_ = false;
 };
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

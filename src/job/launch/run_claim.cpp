@@ -11,7 +11,7 @@
 #include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// Makes a folder that was not there, of this name or the next free one.
@@ -29,8 +29,8 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   return path;
 }
 
-/// The place of a run is where its configuration lies, and no part of it: whoever runs it again gets
-/// a folder of his own.
+/// Leaves the run folder out of the configuration, so that the same job runs again in another
+/// folder.
 void write_config(TrainConfig config) {
   const auto file = RunFolder(std::exchange(config.run_dir, {})).config();
   write_file(file, to_toml(config));
@@ -38,11 +38,11 @@ void write_config(TrainConfig config) {
 
 }  // namespace
 
-RunClaim::RunClaim(TrainCommand command) : command_(std::move(command)), kept_(command_.resumed) {
-  TrainConfig& config = command_.config;
-  if (!command_.resumed) {
-    made_ = !std::filesystem::exists(config.run_dir) || !command_.named_run_dir;
-    if (!command_.named_run_dir) {
+RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(request_.resumed) {
+  TrainConfig& config = request_.config;
+  if (!request_.resumed) {
+    made_ = !std::filesystem::exists(config.run_dir) || !request_.named_run_dir;
+    if (!request_.named_run_dir) {
       config.run_dir = make_fresh_folder(config.run_dir);
     }
     RunFolder(config.run_dir).create();
@@ -63,7 +63,7 @@ void RunClaim::give_up() {
   if (kept_) {
     return;
   }
-  const RunFolder folder(command_.config.run_dir);
+  const RunFolder folder(request_.config.run_dir);
   std::error_code ignored;  // what cannot be removed stays
   std::filesystem::remove(folder.config(), ignored);
   std::filesystem::remove(folder.checkpoints(), ignored);
@@ -73,4 +73,4 @@ void RunClaim::give_up() {
   }
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/exit_status.hpp"
-#include "job/launch/line_splitter.hpp"
+#include "job/launch/descriptor.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 /// Lines of a pipe, as they come.
@@ -23,8 +23,8 @@ struct LineSource {
   LineSource(Descriptor from, LineSplitter::Sink sink)
       : descriptor(std::move(from)), lines(std::move(sink)) {}
 
-  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a process
-  /// that never stops writing cannot keep the supervisor from the others.
+  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a
+  /// process that never stops writing cannot keep the supervisor from the others.
   bool read() {
     std::array<char, 64 * 1024> bytes;
     for (int left = 4; left > 0; --left) {
@@ -226,4 +226,4 @@ std::string Supervisor::describe(const JobEnd::Failure& failure) const {
                      pids_[failure.process], describe_end(failure.wait_status));
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -6,14 +6,33 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/launch/descriptor.hpp"
 #include "job/launch/job_end.hpp"
-#include "job/launch/signals.hpp"
-#include "job/launch/watcher.hpp"
+#include "job/launch/supervisor_signals.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
+
+/// Receives what happens in a job while it runs. The supervisor calls it, on its own thread.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+
+  /// A line of the coordinator's events (`report/events.hpp`).
+  virtual void event(std::string_view line) = 0;
+  /// A line that a process wrote to its standard output or error.
+  virtual void output(std::string_view process, std::string_view line) = 0;
+  /// A message of the supervisor itself.
+  virtual void notice(std::string_view text) = 0;
+
+  /// How often the supervisor calls `refresh`; zero: never.
+  virtual Duration refresh_period() const = 0;
+  virtual void refresh() = 0;
+  /// The terminal has another size.
+  virtual void resized() = 0;
+};
 
 /// One process of a job.
 struct Child {
@@ -25,9 +44,9 @@ struct Child {
 
 /// Forks the processes of a job, watches over them, and ends with the last of them.
 ///
-/// Children run without `exec`, so that what this process has loaded is loaded once. They are killed
-/// when this process dies, whichever way; are in groups of their own, so that a terminal's Ctrl-C
-/// comes here alone; and have their output piped here, line by line.
+/// Children run without `exec`, so that what this process has loaded is loaded once. They are
+/// killed when this process dies, whichever way; are in groups of their own, so that a terminal's
+/// Ctrl-C comes here alone; and have their output piped here, line by line.
 ///
 /// Thread: to be built and run while this process has one thread.
 class Supervisor {
@@ -78,4 +97,4 @@ class Supervisor {
   std::vector<Source> sources_;
 };
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

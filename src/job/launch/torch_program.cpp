@@ -10,7 +10,7 @@
 #include "base/file.hpp"
 #include "job/launch/environment.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 std::filesystem::path program_folder() {
@@ -47,4 +47,4 @@ std::filesystem::path installed_clusters() {
   return program_folder().parent_path() / "share/syncopate/clusters";
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -5,10 +5,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/exit_status.hpp"
-#include "job/launch/watched_job.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 bool left_something(const TrainConfig& config, int status) {
@@ -16,13 +15,28 @@ bool left_something(const TrainConfig& config, int status) {
          std::filesystem::exists(RunFolder(config.run_dir).worker_log(Rank{0}));
 }
 
+/// "worker 2", "server 0", "evaluator".
+std::string process_name(const MemberRole& role, Rank index) {
+  return role.role == Role::evaluator ? std::string(role.name)
+                                      : fmt::format("{} {}", role.name, index.value);
+}
+
+Child process_of(const TrainingJob& job, const CoordinatorEndpoint& endpoint,
+                 const MemberRole& role, Rank index) {
+  Child child{.name = process_name(role, index), .body = [&job, endpoint, &role, index] {
+                return run_member(endpoint, [&] { return role.make(job, index); });
+              }};
+  child.may_be_lost = role.role == Role::worker && job.plan().membership().spares(index);
+  return child;
+}
+
 }  // namespace
 
-bool shares_process(const TrainConfig& config) {
+bool servers_share_process(const TrainConfig& config) {
   return config.server_process == ServerProcess::shared;
 }
 
-Child coordinator_process(const Job& job, Listener listener, Descriptor events,
+Child coordinator_process(const TrainingJob& job, ListeningSocket listener, Descriptor events,
                           CoordinateOptions options) {
   options.listener = listener.socket.get();
   options.events = events.get();
@@ -32,60 +46,45 @@ Child coordinator_process(const Job& job, Listener listener, Descriptor events,
   return child;
 }
 
-Child worker_process(const Job& job, const Hub& hub, Rank rank) {
-  Child child{.name = fmt::format("worker {}", rank.value), .body = [&job, hub, rank] {
-                return run_member(hub, [&] { return make_worker(job, rank); });
-              }};
-  child.may_be_lost = job.plan().membership().spares(rank);
-  return child;
+Child member_process(const TrainingJob& job, const CoordinatorEndpoint& endpoint, Role role,
+                     Rank index) {
+  return process_of(job, endpoint, member_role(role), index);
 }
 
-Child server_process(const Job& job, const Hub& hub, Rank shard) {
-  return {.name = fmt::format("server {}", shard.value), .body = [&job, hub, shard] {
-            return run_member(hub, [&] { return make_server(job, shard); });
-          }};
-}
-
-std::vector<Child> worker_processes(const Job& job, const Hub& hub) {
-  std::vector<Child> children;
-  for (std::uint32_t rank = 0; rank < job.config().workers; ++rank) {
-    children.push_back(worker_process(job, hub, Rank{rank}));
+std::vector<Child> member_processes(const TrainingJob& job, const CoordinatorEndpoint& endpoint) {
+  std::vector<Child> processes;
+  for (const MemberRole& role : member_roles()) {
+    if (role.role == Role::server && servers_share_process(job.config())) {
+      continue;
+    }
+    for (std::uint32_t index = 0; index < role.count(job.plan().membership()); ++index) {
+      processes.push_back(process_of(job, endpoint, role, Rank{index}));
+    }
   }
-  return children;
+  return processes;
 }
 
-std::function<std::vector<std::unique_ptr<Candidate>>()> servers_within(const Job& job) {
+MakeMembers servers_in_process(const TrainingJob& job) {
   return [&job] {
-    std::vector<std::unique_ptr<Candidate>> servers;
-    const std::uint32_t within = shares_process(job.config()) ? job.plan().membership().servers : 0;
-    for (std::uint32_t shard = 0; shard < within; ++shard) {
-      servers.push_back(make_server(job, Rank{shard}));
+    std::vector<std::unique_ptr<RoleRunner>> servers;
+    const MemberRole& role = member_role(Role::server);
+    const std::uint32_t count =
+        servers_share_process(job.config()) ? role.count(job.plan().membership()) : 0;
+    for (std::uint32_t shard = 0; shard < count; ++shard) {
+      servers.push_back(role.make(job, Rank{shard}));
     }
     return servers;
   };
 }
 
-std::vector<Child> server_processes(const Job& job, const Hub& hub) {
-  const std::uint32_t servers = shares_process(job.config()) ? 0 : job.plan().membership().servers;
-  std::vector<Child> children;
-  for (std::uint32_t shard = 0; shard < servers; ++shard) {
-    children.push_back(server_process(job, hub, Rank{shard}));
-  }
-  return children;
-}
-
-Child evaluator_process(const Job& job, const Hub& hub) {
-  return {.name = "evaluator",
-          .body = [&job, hub] { return run_member(hub, [&] { return make_evaluator(job); }); }};
-}
-
-int run_claimed(RunClaim& claim, Supervisor::Options job) {
-  const TrainCommand& command = claim.command();
-  const int status = run_watched(command, std::move(job));
-  if (left_something(command.config, status)) {
+int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_view) {
+  const JobRequest& request = claim.request();
+  const auto view = open_view(request.config);
+  const int status = run_watched(std::move(job), request.verbosity, *view);
+  if (left_something(request.config, status)) {
     claim.keep();
   }
   return status;
 }
 
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,40 +1,38 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
+#include "job/host/coordinate.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/run_claim.hpp"
-#include "job/launch/supervisor.hpp"
-#include "job/roles/coordinate.hpp"
-#include "job/roles/hub.hpp"
-#include "job/roles/job.hpp"
-#include "job/roles/members.hpp"
+#include "job/launch/watched_job.hpp"
+#include "job/roles/training_job.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 
-/// Whether servers are threads of the coordinator's process.
-bool shares_process(const TrainConfig& config);
+/// True where servers are threads of the coordinator's process.
+bool servers_share_process(const TrainConfig& config);
 
 // The processes of a job on this machine. Each refers to the job, which outlives them.
 
-/// Takes the listener and the events for its own.
-Child coordinator_process(const Job& job, Listener listener, Descriptor events,
+/// Owns the listener and the events.
+Child coordinator_process(const TrainingJob& job, ListeningSocket listener, Descriptor events,
                           CoordinateOptions options);
-Child worker_process(const Job& job, const Hub& hub, Rank rank);
-Child server_process(const Job& job, const Hub& hub, Rank shard);
-/// All of the job.
-std::vector<Child> worker_processes(const Job& job, const Hub& hub);
-/// Those that share the coordinator's process; empty where none does.
-std::function<std::vector<std::unique_ptr<Candidate>>()> servers_within(const Job& job);
-/// None where servers share the coordinator's process.
-std::vector<Child> server_processes(const Job& job, const Hub& hub);
-Child evaluator_process(const Job& job, const Hub& hub);
+/// The process of one member.
+Child member_process(const TrainingJob& job, const CoordinatorEndpoint& endpoint, Role role,
+                     Rank index);
+/// Every member of `member_roles` that has a process of its own.
+std::vector<Child> member_processes(const TrainingJob& job, const CoordinatorEndpoint& endpoint);
+/// Makes the servers that share the coordinator's process; none where they have their own.
+MakeMembers servers_in_process(const TrainingJob& job);
 
-/// Runs and shows the processes of a job to their end; gives its exit status. A job that was refused
-/// before its first round leaves nothing in its folder. Errors: as `run_watched`.
-int run_claimed(RunClaim& claim, Supervisor::Options job);
+/// The one process of a job in virtual time: all nodes, in the simulator, under the network of the
+/// cluster file's `[link]`. It writes events and takes end requests as a coordinator's process
+/// does. Owns the events.
+Child simulation_process(const TrainingJob& job, Descriptor events);
 
-}  // namespace syncopate::cli
+/// Runs and shows the processes of a job to their end; returns its exit status. A job that was
+/// refused before its first round leaves nothing in its folder. Errors: as `run_watched`.
+int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_view);
+
+}  // namespace syncopate

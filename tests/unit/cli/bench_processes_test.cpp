@@ -1,6 +1,9 @@
 // Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
-// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds. What a
+// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds.
+// What a
 //         user sees of all of them is in tests/process/.
+#include "cli/bench/bench_processes.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,12 +13,9 @@
 #include <stdexcept>
 
 #include "base/errors.hpp"
-#include "cli/bench/allreduce.hpp"
-#include "cli/bench/latency.hpp"
-#include "cli/bench/processes.hpp"
-#include "cli/bench/push_pull.hpp"
+#include "cli/bench/benchmarks.hpp"
 #include "cli/bench/timing.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -55,11 +55,11 @@ void wait_for_the_end() {
 }
 
 TEST(RunProcessesTest, PrintsWhatTheFirstOneTells) {
-  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller& teller) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, BenchReporter& reporter) {
     if (index == 0) {
-      teller.begins("something");
-      teller.result({{"bytes", 4}});
-      teller.result({{"bytes", 8}});
+      reporter.begins("something");
+      reporter.result({{"bytes", 4}});
+      reporter.result({{"bytes", 8}});
     }
   });
   EXPECT_EQ(done.out, "{\"results\":[{\"bytes\":4},{\"bytes\":8}]}\n");
@@ -68,7 +68,7 @@ TEST(RunProcessesTest, PrintsWhatTheFirstOneTells) {
 }
 
 TEST(RunProcessesTest, NamesAProcessThatDies) {
-  const Ran done = ran({"a", "b"}, [](std::uint32_t index, Teller&) {
+  const Ran done = ran({"a", "b"}, [](std::uint32_t index, BenchReporter&) {
     index == 1 ? void(::kill(::getpid(), SIGKILL)) : wait_for_the_end();
   });
   EXPECT_THAT(done.err,
@@ -78,7 +78,7 @@ TEST(RunProcessesTest, NamesAProcessThatDies) {
 }
 
 TEST(RunProcessesTest, TellsTheCauseAndNotWhatItLedTo) {
-  const Ran done = ran({"a", "b", "c"}, [](std::uint32_t index, Teller&) {
+  const Ran done = ran({"a", "b", "c"}, [](std::uint32_t index, BenchReporter&) {
     if (index == 1) {
       throw InternalError("the sum is wrong");
     }
@@ -89,7 +89,8 @@ TEST(RunProcessesTest, TellsTheCauseAndNotWhatItLedTo) {
 }
 
 TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
-  const Ran done = ran({"a"}, [](std::uint32_t, Teller&) { throw ConfigError("no such device"); });
+  const Ran done =
+      ran({"a"}, [](std::uint32_t, BenchReporter&) { throw ConfigError("no such device"); });
   EXPECT_EQ(done.err, "syncopate: no such device\n");
   EXPECT_EQ(done.status, exit_status::refused);
 }

@@ -1,8 +1,9 @@
-// Goal:   results are the same figures in all three forms: exact for programs, with units for people.
+// Goal:   results are the same figures in all three forms: exact for programs, with units for
+//         people.
 // Method: hand-made results with times of every magnitude, and quantiles known by counting.
-#include <gtest/gtest.h>
+#include "cli/bench/bench_report.hpp"
 
-#include "cli/bench/report.hpp"
+#include <gtest/gtest.h>
 
 namespace syncopate::cli {
 namespace {

@@ -1,5 +1,5 @@
-// Goal:   the doctor judges figures by what they mean, says once what all ranks say, and finds the link that is slower than
-//         others of its kind.
+// Goal:   the doctor judges figures by what they mean, says once what all ranks say, and finds the
+//         link that is slower than others of its kind.
 // Method: made-up figures.
 
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 #include "cli/doctor/finding.hpp"
 #include "cli/doctor/host.hpp"
-#include "cli/doctor/links.hpp"
+#include "cli/doctor/link_matrix.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/compare/progress.hpp"
+#include "cli/compare/comparison_progress.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 
 namespace syncopate::cli {
 namespace {

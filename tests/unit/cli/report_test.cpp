@@ -1,9 +1,9 @@
 // Goal:   tables say what the figures are, and "-" where there is none.
 // Method: one contestant with every figure, and one that always diverged.
-#include "cli/compare/report.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cli/compare/comparison_report.hpp"
 
 namespace syncopate::cli {
 namespace {

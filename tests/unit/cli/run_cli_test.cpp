@@ -1,7 +1,6 @@
-// Goal:   every command line is either understood as its help says or refused in one line that helps.
+// Goal:   every command line is either understood as its help says or refused in one line that
+//         helps.
 // Method: whole command lines through `run_cli` with handlers that write down what they were given.
-#include "cli/run_cli.hpp"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +16,7 @@
 
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
+#include "cli/handlers.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 
@@ -62,7 +62,7 @@ class RunCliTest : public testing::Test {
     const Ran ran = run(options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.err, "");
-    return command_.value_or(TrainCommand{}).config;
+    return command_.value_or(TrainCommand{}).request.config;
   }
 
   /// The one line that refuses a command line.
@@ -86,7 +86,7 @@ class RunCliTest : public testing::Test {
   fs::path folder_;
   std::optional<TrainCommand> command_;
   std::optional<CoordinatorCommand> coordinator_;
-  std::optional<JoinCommand> join_;
+  std::optional<JoinRequest> join_;
   std::optional<CompareCommand> comparison_;
   std::optional<NetworksCommand> networks_;
   Handlers handlers_{
@@ -101,7 +101,7 @@ class RunCliTest : public testing::Test {
             return 0;
           },
       .join =
-          [this](const JoinCommand& command) {
+          [this](const JoinRequest& command) {
             join_ = command;
             return 0;
           },
@@ -219,7 +219,7 @@ TEST_F(RunCliTest, FillsWhatIsLeftOpen) {
   EXPECT_EQ(config.workers, 1u);
   EXPECT_EQ(config.learning_rate, 0.05);
   EXPECT_THAT(config.run_dir.string(), testing::MatchesRegex("runs/[0-9]+-[0-9]+-ssgd-lenet5"));
-  EXPECT_FALSE(command_->named_run_dir);
+  EXPECT_FALSE(command_->request.named_run_dir);
 }
 
 TEST_F(RunCliTest, PutsOptionsOverTheFileOverDefaults) {
@@ -251,10 +251,10 @@ TEST_F(RunCliTest, TakesWorkersFromTheCluster) {
 
 TEST_F(RunCliTest, ReadsWhatItIsToSay) {
   train({"--quiet", "--json"});
-  EXPECT_EQ(command_->output.verbosity, log::Verbosity::quiet);
-  EXPECT_TRUE(command_->output.json);
+  EXPECT_EQ(command_->request.verbosity, log::Verbosity::quiet);
+  EXPECT_TRUE(command_->json);
   train({"--verbose"});
-  EXPECT_EQ(command_->output.verbosity, log::Verbosity::verbose);
+  EXPECT_EQ(command_->request.verbosity, log::Verbosity::verbose);
   EXPECT_THAT(refusal({"train", "--quiet", "--verbose"}), HasSubstr("exclude each other"));
 }
 
@@ -303,7 +303,7 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
   file("run/config.toml", to_toml(before));
   const std::string run_dir = (folder_ / "run").string();
   const TrainConfig config = train({"--resume", run_dir, "--epochs", "4", "--workers", "3"});
-  EXPECT_TRUE(command_->resumed);
+  EXPECT_TRUE(command_->request.resumed);
   EXPECT_EQ(config.epochs, 4);
   EXPECT_EQ(config.run_dir, run_dir);
   EXPECT_EQ(config.workers, 3u);
@@ -319,14 +319,14 @@ TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {
   const Ran ran = run({"coordinator", "--listen", "127.0.0.1:9091", "--workers", "3", "--secret",
                        secret, "--gather-limit", "5", "--json"});
   ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_EQ(coordinator_->address, "127.0.0.1:9091");
-  EXPECT_EQ(coordinator_->token, "open sesame");
-  EXPECT_EQ(coordinator_->job.config.workers, 3u);
-  EXPECT_EQ(coordinator_->job.gather_limit, std::chrono::seconds(5));
-  EXPECT_TRUE(coordinator_->job.output.json);
+  EXPECT_EQ(coordinator_->request.address, "127.0.0.1:9091");
+  EXPECT_EQ(coordinator_->request.token, "open sesame");
+  EXPECT_EQ(coordinator_->request.job.config.workers, 3u);
+  EXPECT_EQ(coordinator_->request.job.gather_limit, std::chrono::seconds(5));
+  EXPECT_TRUE(coordinator_->json);
   run({"coordinator", "--listen", "127.0.0.1:0"});
-  EXPECT_EQ(coordinator_->token, "");
-  EXPECT_EQ(coordinator_->job.gather_limit, std::chrono::seconds(600));
+  EXPECT_EQ(coordinator_->request.token, "");
+  EXPECT_EQ(coordinator_->request.job.gather_limit, std::chrono::seconds(600));
 }
 
 TEST_F(RunCliTest, WorkersAndServersSayWhereTheyJoinAndWhatTheyExpect) {
@@ -335,7 +335,7 @@ TEST_F(RunCliTest, WorkersAndServersSayWhereTheyJoinAndWhatTheyExpect) {
                 .status,
             0);
   EXPECT_EQ(join_->role, Role::worker);
-  EXPECT_EQ(join_->hub, "127.0.0.1:9091");
+  EXPECT_EQ(join_->address, "127.0.0.1:9091");
   EXPECT_EQ(join_->index, 2u);
   EXPECT_EQ(join_->threads, 3u);
   EXPECT_EQ(join_->verbosity, log::Verbosity::quiet);

@@ -1,6 +1,6 @@
 // Goal:   columns of text stay columns, whatever is in them.
 // Method: examples, with characters of several bytes, control characters and cells of all widths.
-#include "cli/table.hpp"
+#include "cli/view/table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Goal:   a process that joins a job keeps what is its machine's own, and refuses a job that is not what
-//         its user expects.
+// Goal:   a process that joins a job keeps what is its machine's own, and refuses a job that is not
+//         what its user expects.
 // Method: configurations and options as typed, through `config_of_joiner`.
 #include "cli/train_options.hpp"
 

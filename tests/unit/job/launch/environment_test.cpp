@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::Contains;
@@ -48,4 +48,4 @@ TEST(SetEnvironmentTest, KeepsWhatTheUserSetAndTellsBoth) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

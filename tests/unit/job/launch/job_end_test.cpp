@@ -1,14 +1,15 @@
 // Goal:   a job ends once, in the right way, with the exit status that tells how.
-// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes them.
+// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes
+// them.
 #include "job/launch/job_end.hpp"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using Action = JobEnd::Action;
@@ -126,4 +127,4 @@ TEST(DescribeEndTest, NamesTheSignalOrTheStatus) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,5 +1,5 @@
-// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI library can
-//         come together there; and takes no other environment for a launcher's.
+// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI
+//         library can come together there; and takes no other environment for a launcher's.
 // Method: environments as the launchers of Debian 12 make them, as maps.
 
 #include "job/launch/launcher.hpp"
@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Launcher, IsRefusedWhereItContradictsItself) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

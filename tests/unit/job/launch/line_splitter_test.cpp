@@ -1,14 +1,14 @@
 // Goal:   lines are the same however their bytes arrive.
 // Method: a text cut in two at every place.
-#include "job/launch/line_splitter.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace syncopate::cli {
+#include "job/launch/descriptor.hpp"
+
+namespace syncopate {
 namespace {
 
 using testing::ElementsAre;
@@ -29,4 +29,4 @@ TEST(LineSplitterTest, GivesTheSameLinesWhereverTheTextIsCut) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

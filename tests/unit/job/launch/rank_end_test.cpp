@@ -1,8 +1,6 @@
-// Goal:   of several ranks that refuse, rank 0 speaks first; a rank that is alone with its error says it under its number;
-//         MPICH's launcher, and no other, is told to end the others.
+// Goal:   of several ranks that refuse, rank 0 speaks first; a rank that is alone with its error
+//         says it under its number; MPICH's launcher, and no other, is told to end the others.
 // Method: bodies that throw, with no patience; a pair of sockets in the place of the launcher.
-
-#include "job/launch/rank_end.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -12,10 +10,10 @@
 #include <map>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
 #include "job/launch/descriptor.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::internal::CaptureStderr;
@@ -82,4 +80,4 @@ TEST(RankEnd, OthersAreNotTold) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -14,7 +14,7 @@
 
 #include "base/errors.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST_F(RendezvousTest, RefusesAFolderThatOthersMayWriteTo) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,4 +1,5 @@
-// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never began.
+// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never
+//         began.
 // Method: claims in a temporary folder.
 #include "job/launch/run_claim.hpp"
 
@@ -11,7 +12,7 @@
 #include "base/errors.hpp"
 #include "job/spec/config_file.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,49 +25,49 @@ class RunClaimTest : public testing::Test {
   }
   ~RunClaimTest() override { fs::remove_all(root_); }
 
-  TrainCommand command(bool named) const {
-    TrainCommand command;
-    command.named_run_dir = named;
-    command.config.seed = 7;
-    command.config.run_dir = root_ / "runs" / "one";
-    return command;
+  JobRequest request(bool named) const {
+    JobRequest request;
+    request.named_run_dir = named;
+    request.config.seed = 7;
+    request.config.run_dir = root_ / "runs" / "one";
+    return request;
   }
 
   fs::path root_;
 };
 
 TEST_F(RunClaimTest, HoldsAConfigurationThatRunsAgainElsewhere) {
-  RunClaim claim(command(false));
-  const TrainConfig& config = claim.command().config;
+  RunClaim claim(request(false));
+  const TrainConfig& config = claim.request().config;
   const TrainConfig again = read_config(config.run_dir / "config.toml");
   EXPECT_EQ(again.seed, 7u);
   EXPECT_EQ(again.run_dir, "");
 }
 
 TEST_F(RunClaimTest, GivesTwoRunsOfOneSecondAFolderEach) {
-  RunClaim first(command(false));
-  RunClaim second(command(false));
-  EXPECT_EQ(first.command().config.run_dir, root_ / "runs" / "one");
-  EXPECT_EQ(second.command().config.run_dir, root_ / "runs" / "one-2");
+  RunClaim first(request(false));
+  RunClaim second(request(false));
+  EXPECT_EQ(first.request().config.run_dir, root_ / "runs" / "one");
+  EXPECT_EQ(second.request().config.run_dir, root_ / "runs" / "one-2");
 }
 
 TEST_F(RunClaimTest, LeavesNothingOfARunThatNeverBegan) {
-  { RunClaim claim(command(true)); }
+  { RunClaim claim(request(true)); }
   EXPECT_FALSE(fs::exists(root_ / "runs" / "one"));
   fs::create_directories(root_ / "runs" / "one");
-  { RunClaim claim(command(true)); }
+  { RunClaim claim(request(true)); }
   EXPECT_TRUE(fs::is_empty(root_ / "runs" / "one"));
 }
 
 TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
-  RunClaim(command(true)).keep();
-  EXPECT_THROW(RunClaim{command(true)}, ConfigError);
+  RunClaim(request(true)).keep();
+  EXPECT_THROW(RunClaim{request(true)}, ConfigError);
   EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml"));
 }
 
 TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
-  RunClaim(command(true)).keep();
-  TrainCommand resumed = command(true);
+  RunClaim(request(true)).keep();
+  JobRequest resumed = request(true);
   resumed.resumed = true;
   resumed.config.epochs = 9;
   { RunClaim claim(resumed); }
@@ -74,10 +75,10 @@ TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
 }
 
 TEST_F(RunClaimTest, RefusesAFolderThatCannotBeMade) {
-  TrainCommand blocked = command(false);
+  JobRequest blocked = request(false);
   blocked.config.run_dir = "/proc/no/such";
   EXPECT_THROW(RunClaim{blocked}, DataError);
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,5 +1,7 @@
-// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp` says.
-// Method: real processes with small bodies that wait for each other through pipes, never for time. How
+// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp`
+//         says.
+// Method: real processes with small bodies that wait for each other through pipes, never for time.
+// How
 //         a terminal and a killed supervisor come into it is in tests/process/.
 #include "job/launch/supervisor.hpp"
 
@@ -13,9 +15,9 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "cli/exit_status.hpp"
+#include "job/launch/exit_status.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 using testing::Contains;
@@ -220,4 +222,4 @@ TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/transport_registry.hpp"
+
+namespace syncopate::cli {
+
+/// What `--transport` of `bench` may be. With mpi, a launcher has started the ranks.
+inline constexpr auto& bench_transports = transport_names;
+
+/// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of
+/// them.
+inline constexpr std::array<std::string_view, 7> bench_algorithms{
+    "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
+
+/// How long to measure one thing.
+struct Effort {
+  std::optional<std::uint64_t> rounds =
+      {};  ///< exactly as many; empty: as many as fill the seconds
+  double seconds = 0.5;
+};
+
+enum class Form { text, json, markdown };
+
+/// `syncopate bench`, read and checked. Each benchmark heeds what its own options say.
+struct BenchCommand {
+  std::string benchmark;
+  std::string transport{bench_transports.front()};
+  std::vector<std::string> algorithms{std::string(bench_algorithms.front())};
+  std::uint32_t ranks = 2;
+  std::uint32_t servers = 1;
+  std::uint32_t workers = 2;
+  std::vector<std::size_t> bytes = {};  ///< of a message or vector, each to be measured
+  Effort effort = {};
+  Form form = Form::text;
+  std::string network = "lenet5";
+  std::uint32_t batch_size = 64;
+  std::uint32_t threads = 1;
+};
+
+}  // namespace syncopate::cli

@@ -1,0 +1,177 @@
+#include "cli/bench/bench_processes.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "cli/view/table.hpp"
+#include "cli/view/terminal.hpp"
+#include "job/launch/exit_status.hpp"
+#include "job/launch/launcher.hpp"
+#include "job/launch/supervisor.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view error_mark = "syncopate: ";
+/// When one process has failed, the others end within this time.
+constexpr Duration grace = std::chrono::seconds(2);
+
+/// Keeps results and the cause of a failure, and shows what is under way.
+class BenchWatcher : public Watcher {
+ public:
+  BenchWatcher() : redraws_(::isatty(STDERR_FILENO) == 1 && can_redraw(from_environment)) {}
+
+  void event(std::string_view line) override {
+    Json event = Json::parse(line);
+    if (const auto begun = event.find("begins"); begun != event.end()) {
+      show(begun->get<std::string>());
+    } else {
+      results_.push_back(std::move(event["result"]));
+    }
+  }
+
+  void output(std::string_view /*process*/, std::string_view line) override {
+    if (!complaint_ && line.starts_with(error_mark)) {
+      complaint_ = line.substr(error_mark.size());
+    }
+  }
+
+  void notice(std::string_view text) override {
+    if (!death_) {
+      death_ = text;
+    }
+  }
+
+  Duration refresh_period() const override { return {}; }
+  void refresh() override {}
+  void resized() override {}
+
+  void erase() {
+    if (std::exchange(drawn_, false)) {
+      write_all(STDERR_FILENO, clear_line);
+    }
+  }
+
+  const Results& results() const { return results_; }
+
+  std::string cause(const std::string& failure) const {
+    return death_ ? *death_ : complaint_.value_or(failure);
+  }
+
+ private:
+  static constexpr std::string_view clear_line = "\r\x1b[K";
+
+  void show(const std::string& text) {
+    if (!redraws_) {
+      return;
+    }
+    Style style;
+    measure_terminal(STDERR_FILENO, style);
+    write_all(STDERR_FILENO, fmt::format("{}{}", clear_line, fitted(text, style.width - 1)));
+    drawn_ = true;
+  }
+
+  bool redraws_;
+  bool drawn_ = false;
+  Results results_;
+  std::optional<std::string> death_;
+  std::optional<std::string> complaint_;
+};
+
+/// A process that lost another leaves it to that one's end to say why.
+int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
+  log::set_up("", log::Verbosity::quiet);
+  BenchReporter reporter([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
+  try {
+    body(index, reporter);
+  } catch (const PeerLost& error) {
+    log::debug("{}", error.what());
+    return exit_status::failure;
+  }
+  return exit_status::success;
+}
+
+Supervisor::Options job_of(const std::vector<std::string>& names, const ProcessBody& body) {
+  Pipe pipe = make_pipe();
+  Supervisor::Options job{.children = {}, .events = std::move(pipe.read), .grace = grace};
+  const int events = pipe.write.get();
+  for (std::uint32_t index = 0; index < names.size(); ++index) {
+    job.children.push_back({.name = names[index], .body = [&body, index, events] {
+                              return run_body(body, index, events);
+                            }});
+  }
+  job.children.front().alone.push_back(std::move(pipe.write));
+  return job;
+}
+
+Launch launched() {
+  const auto launch = own_launch();
+  if (!launch || !launch->mpi) {
+    throw ConfigError(
+        "expected a launcher of MPI, for --transport mpi; found none: start it as mpirun -n N "
+        "syncopate bench …");
+  }
+  return *launch;
+}
+
+}  // namespace
+
+void BenchReporter::begins(const std::string& what) {
+  report_({{"begins", what}});
+}
+
+void BenchReporter::result(const Json& figures) {
+  report_({{"result", figures}});
+}
+
+int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body) {
+  BenchWatcher watcher;
+  const Supervisor::Result ended = Supervisor(job_of(names, body), watcher).run();
+  watcher.erase();
+  if (ended.exit_status == exit_status::success) {
+    fmt::print("{}\n", report(watcher.results(), form));
+  } else if (ended.exit_status != exit_status::interrupted) {
+    print_error(watcher.cause(ended.failure).c_str());
+  }
+  return ended.exit_status;
+}
+
+int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body) {
+  const Launch by = launched();
+  if (by.size != names.size()) {
+    throw ConfigError(
+        fmt::format("expected {} ranks, as the options say; found that {} were started",
+                    names.size(), by.size));
+  }
+  log::set_up("", log::Verbosity::quiet);
+  const auto session = mpi::start(
+      *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
+  Results results;
+  BenchReporter reporter([&](const nlohmann::ordered_json& line) {
+    if (const auto result = line.find("result"); result != line.end()) {
+      results.push_back(*result);
+    }
+  });
+  const int status = guarded([&] {
+    body(*session, reporter);
+    return exit_status::success;
+  });
+  if (status != exit_status::success) {
+    session->abort(status);
+  }
+  if (session->rank() == 0) {
+    fmt::print("{}\n", report(results, form));
+  }
+  return status;
+}
+
+}  // namespace syncopate::cli

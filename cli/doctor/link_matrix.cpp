@@ -1,0 +1,198 @@
+#include "cli/doctor/link_matrix.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "cli/view/table.hpp"
+#include "collective/basic_collectives.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Rows = std::vector<std::vector<double>>;
+
+constexpr Tag letters = tags::broadcast;
+constexpr int round_trips = 30;
+constexpr int long_trips = 4;
+constexpr std::size_t short_bytes = 8;
+constexpr std::size_t long_bytes = std::size_t{4} << 20;
+constexpr std::size_t most_in_a_table = 16;
+constexpr double several_times = 4;
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// One pair of ranks, of which the lower one leads and times.
+class Pair {
+ public:
+  Pair(Group& all, Rank peer) : all_(all), peer_(all.node(peer)), leads_(all.rank() < peer) {}
+
+  /// Seconds of round trips in which `bytes` go and one message comes back.
+  std::vector<double> time(std::size_t bytes, std::size_t back, int trips) {
+    std::vector<std::byte> outgoing(leads_ ? bytes : back);
+    std::vector<std::byte> incoming(leads_ ? back : bytes);
+    std::vector<double> seconds;
+    for (int trip = 0; trip < trips; ++trip) {
+      const TimePoint begun = all_.world().now();
+      if (leads_) {
+        send(all_.transport(), peer_, letters, outgoing, all_.deadline());
+      }
+      receive_into(all_.transport(), peer_, letters, incoming, all_.deadline());
+      if (!leads_) {
+        send(all_.transport(), peer_, letters, outgoing, all_.deadline());
+      }
+      seconds.push_back(to_seconds(all_.world().now() - begun));
+    }
+    return seconds;
+  }
+
+ private:
+  Group& all_;
+  const NodeId peer_;
+  const bool leads_;
+};
+
+/// Every rank gets the rows of all.
+Rows exchanged(Group& all, const std::vector<double>& mine) {
+  std::vector<double> everything(mine.size() * all.size());
+  allgather(all, std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(everything)));
+  Rows rows(all.size());
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    const auto begin = everything.begin() + static_cast<std::ptrdiff_t>(rank * mine.size());
+    rows[rank].assign(begin, begin + static_cast<std::ptrdiff_t>(mine.size()));
+  }
+  return rows;
+}
+
+/// The lower rank of each pair has measured it.
+void mirror(Rows& rows) {
+  for (std::size_t low = 0; low < rows.size(); ++low) {
+    for (std::size_t high = low + 1; high < rows.size(); ++high) {
+      rows[high][low] = rows[low][high];
+    }
+  }
+}
+
+using EachLink = std::function<void(std::size_t low, std::size_t high)>;
+
+void for_each_link(const LinkMatrix& matrix, bool within_a_host, const EachLink& what) {
+  for (std::size_t low = 0; low < matrix.hosts.size(); ++low) {
+    for (std::size_t high = low + 1; high < matrix.hosts.size(); ++high) {
+      if ((matrix.hosts[low] == matrix.hosts[high]) == within_a_host) {
+        what(low, high);
+      }
+    }
+  }
+}
+
+void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings) {
+  std::vector<double> latencies;
+  std::vector<double> speeds;
+  for_each_link(matrix, within_a_host, [&](std::size_t low, std::size_t high) {
+    latencies.push_back(matrix.latency_seconds[low][high]);
+    speeds.push_back(matrix.bytes_per_second[low][high]);
+  });
+  if (speeds.empty()) {
+    return;
+  }
+  const char* subject = within_a_host ? "links within hosts" : "links between hosts";
+  const double usual = median_of(speeds);
+  findings.push_back({.subject = subject,
+                      .text = fmt::format("{}, usually {:.1f} µs and {:.2f} GB/s", speeds.size(),
+                                          median_of(latencies) * 1e6, usual / 1e9)});
+  for_each_link(matrix, within_a_host, [&](std::size_t low, std::size_t high) {
+    const double speed = matrix.bytes_per_second[low][high];
+    if (speed * several_times < usual) {
+      findings.push_back(
+          {.subject = subject,
+           .ok = false,
+           .text = fmt::format("ranks {} and {}: {:.3f} GB/s, where {:.2f} are usual", low, high,
+                               speed / 1e9, usual / 1e9),
+           .advice = "is one of them on a busy host, behind another switch, or on a slower network "
+                     "card?"});
+    }
+  });
+}
+
+std::vector<std::string> table_of(const std::string& title, const Rows& rows, double unit,
+                                  int digits) {
+  std::vector<Table::Column> columns{{title, Table::Align::left}};
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    columns.push_back({fmt::format("rank {}", rank)});
+  }
+  Table table(columns);
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    std::vector<std::string> cells{fmt::format("rank {}", rank)};
+    for (std::size_t other = 0; other < rows.size(); ++other) {
+      cells.push_back(rank == other ? "·"
+                                    : fmt::format("{:.{}f}", rows[rank][other] / unit, digits));
+    }
+    table.add(cells);
+  }
+  return table.lines();
+}
+
+}  // namespace
+
+LinkMatrix measure_matrix(Group& all) {
+  std::vector<double> latencies(all.size());
+  std::vector<double> speeds(all.size());
+  const std::uint32_t self = all.rank().value;
+  for (std::uint32_t low = 0; low < all.size(); ++low) {
+    for (std::uint32_t high = low + 1; high < all.size(); ++high) {
+      barrier(all);
+      if (self != low && self != high) {
+        continue;
+      }
+      const std::uint32_t peer = self == low ? high : low;
+      Pair pair(all, Rank{peer});
+      const double latency = median_of(pair.time(short_bytes, short_bytes, round_trips)) / 2;
+      const std::vector<double> trips = pair.time(long_bytes, short_bytes, long_trips);
+      const double seconds = *std::min_element(trips.begin(), trips.end());
+      latencies[peer] = latency;
+      speeds[peer] = static_cast<double>(long_bytes) / seconds;
+    }
+  }
+  LinkMatrix matrix{.latency_seconds = exchanged(all, latencies),
+                    .bytes_per_second = exchanged(all, speeds),
+                    .hosts = all.hosts()};
+  mirror(matrix.latency_seconds);
+  mirror(matrix.bytes_per_second);
+  return matrix;
+}
+
+Findings judge_links(const LinkMatrix& matrix) {
+  Findings findings;
+  judge_kind(matrix, true, findings);
+  judge_kind(matrix, false, findings);
+  return findings;
+}
+
+std::vector<std::string> lines_of(const LinkMatrix& matrix) {
+  if (matrix.hosts.size() > most_in_a_table) {
+    return {};
+  }
+  std::vector<std::string> lines = table_of("latency, µs", matrix.latency_seconds, 1e-6, 1);
+  lines.emplace_back();
+  for (std::string& line : table_of("bandwidth, GB/s", matrix.bytes_per_second, 1e9, 2)) {
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix) {
+  json["hosts"] = matrix.hosts;
+  json["latency_seconds"] = matrix.latency_seconds;
+  json["bytes_per_second"] = matrix.bytes_per_second;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/doctor/finding.hpp"
+#include "collective/group.hpp"
+
+namespace syncopate::cli {
+
+/// What messages between each two ranks cost. Shape: [ranks][ranks], symmetric, 0 on the diagonal.
+struct LinkMatrix {
+  std::vector<std::vector<double>>
+      latency_seconds;  ///< one way, of 8 bytes, half of a median round trip
+  std::vector<std::vector<double>> bytes_per_second;  ///< of 4 MiB, the best of a few
+  std::vector<std::uint32_t> hosts;                   ///< of each rank
+};
+
+/// Measures one pair after the other. A collective of the group: all ranks get all figures.
+/// Errors: those of transports; TimedOut names nobody.
+LinkMatrix measure_matrix(Group& all);
+
+/// One finding of what is usual, and one for each link that is several times slower than others of
+/// its kind, within a host or between hosts.
+Findings judge_links(const LinkMatrix& matrix);
+
+/// Two tables, of up to 16 ranks; none of more.
+std::vector<std::string> lines_of(const LinkMatrix& matrix);
+
+void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix);
+
+}  // namespace syncopate::cli

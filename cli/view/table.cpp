@@ -1,0 +1,98 @@
+#include "cli/view/table.hpp"
+
+#include <algorithm>
+
+namespace syncopate::cli {
+namespace {
+
+/// Bytes of UTF-8 that go on with a character rather than begin one.
+bool continues(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
+bool is_control(char byte) {
+  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
+}
+
+}  // namespace
+
+std::size_t width_of(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues));
+}
+
+std::string fitted(std::string_view text, std::size_t width) {
+  std::string result;
+  std::size_t columns = 0;
+  for (const char byte : text) {
+    if (!continues(byte) && columns++ == width) {
+      break;
+    }
+    result += is_control(byte) ? '?' : byte;
+  }
+  result.append(width - std::min(width, width_of(result)), ' ');
+  return result;
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t place = digits.size(); place > 3; place -= 3) {
+    digits.insert(place - 3, 1, ',');
+  }
+  return digits;
+}
+
+void Table::add(std::vector<std::string> cells) {
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::string> Table::lines() const {
+  std::vector<std::string> heads;
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    heads.push_back(columns_[i].head);
+    widths.push_back(width_of(columns_[i].head));
+    for (const auto& row : rows_) {
+      widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+  }
+  std::vector<std::string> lines{line(heads, widths)};
+  for (const auto& row : rows_) {
+    lines.push_back(line(row, widths));
+  }
+  return lines;
+}
+
+std::vector<std::string> Table::markdown() const {
+  const auto row_of = [](const std::vector<std::string>& cells) {
+    std::string row = "|";
+    for (const std::string& cell : cells) {
+      row += " " + cell + " |";
+    }
+    return row;
+  };
+  std::vector<std::string> heads;
+  std::string rule = "|";
+  for (const Column& column : columns_) {
+    heads.push_back(column.head);
+    rule += column.align == Align::left ? " --- |" : " ---: |";
+  }
+  std::vector<std::string> lines{row_of(heads), rule};
+  for (const auto& row : rows_) {
+    lines.push_back(row_of(row));
+  }
+  return lines;
+}
+
+std::string Table::line(const std::vector<std::string>& cells,
+                        const std::vector<std::size_t>& widths) const {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string filling(widths[i] - width_of(cells[i]), ' ');
+    text += i == 0 ? "" : "  ";
+    text += columns_[i].align == Align::left ? cells[i] + filling : filling + cells[i];
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,90 @@
+#include "job/host/coordinate.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "job/launch/exit_status.hpp"
+#include "runtime/real_world.hpp"
+
+namespace syncopate {
+namespace {
+
+volatile std::sig_atomic_t requested = 0;
+
+void request_end(int /*signal*/) {
+  requested = 1;
+}
+
+}  // namespace
+
+InProcessMembers::InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
+                                   const std::vector<std::unique_ptr<RoleRunner>>& members) {
+  for (const auto& member : members) {
+    RoleRunner& runner = *member;
+    tasks_.push_back(world.spawn("member", [&runner, endpoint] { run_member(endpoint, runner); }));
+  }
+}
+
+void InProcessMembers::join() {
+  for (const auto& task : tasks_) {
+    task->join();
+  }
+}
+
+Membership::Options membership_of(const HostSite& site, Duration gather_limit, bool by_hand) {
+  Membership::Options membership = site.plan().membership();
+  membership.gathering = gather_limit;
+  if (by_hand) {
+    membership.agreement = site.agreement();
+  }
+  return membership;
+}
+
+int coordinate(const HostSite& site, const CoordinateOptions& options) {
+  take_end_requests();
+  RealWorld world(listen(options.endpoint, options.listener));
+  const auto emit = [&](const Recorder::Json& event) { emit_line(options.events, event); };
+  if (options.by_hand) {
+    const std::string listening = fmt::format("listening at {}", options.endpoint.address);
+    emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
+  }
+  std::vector<std::unique_ptr<RoleRunner>> members;
+  std::optional<InProcessMembers> running;  // after the members that it uses
+  int status = exit_status::success;
+  try {
+    run_coordinator(world, site,
+                    {.membership = membership_of(site, options.gather_limit, options.by_hand),
+                     .description = site.description(),
+                     .emit = emit,
+                     .interrupted = end_requested,
+                     .before_gathering = [&] {
+                       members = options.in_process();
+                       running.emplace(world, options.endpoint, members);
+                     }});
+  } catch (const std::exception& error) {
+    status = status_of(error);
+  }
+  world.transport().close(world.now());  // which ends members that an error left behind
+  return status;
+}
+
+void emit_line(int descriptor, const Recorder::Json& event) {
+  const std::string line = event.dump() + "\n";
+  // A failed write means that the supervisor is gone, which ends this process, too.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
+}
+
+void take_end_requests() {
+  std::signal(SIGTERM, request_end);
+}
+
+bool end_requested() {
+  return requested != 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "job/host/coordinator_endpoint.hpp"
+#include "job/host/host_site.hpp"
+#include "report/recorder.hpp"
+
+namespace syncopate {
+
+using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
+
+/// Members in the coordinator's process, each a node of its own on a thread of its own. They end
+/// with the coordinator's transport; the destructor waits for them.
+class InProcessMembers {
+ public:
+  /// The members outlive this object.
+  InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
+                   const std::vector<std::unique_ptr<RoleRunner>>& members);
+
+  /// Waits until every member has left.
+  void join();
+
+ private:
+  std::vector<std::unique_ptr<Task>> tasks_;
+};
+
+struct CoordinateOptions {
+  int listener = -1;  ///< a listening socket to own, of an endpoint with an address
+  int events = -1;    ///< takes one line of JSON an event
+  CoordinatorEndpoint endpoint;
+  Duration gather_limit{};
+  bool by_hand = false;   ///< somebody else starts the members, so their agreement is checked
+  std::string note = {};  ///< shown at the start; empty: where a coordinator `by_hand` listens
+  /// Makes the members of this process, one after the other, because they may draw from one global
+  /// generator, such as libtorch's.
+  MakeMembers in_process = [] { return std::vector<std::unique_ptr<RoleRunner>>{}; };
+};
+
+/// The options of the membership of a job on real hosts.
+Membership::Options membership_of(const HostSite& site, Duration gather_limit, bool by_hand);
+
+/// The process of the coordinator, and of the members that share it. Returns its exit status; the
+/// last event says how the job ended.
+int coordinate(const HostSite& site, const CoordinateOptions& options);
+
+// Messages between the process of a coordinator and its supervisor.
+
+/// Writes an event to `descriptor`, as one line of JSON.
+void emit_line(int descriptor, const Recorder::Json& event);
+
+/// From now on, SIGTERM requests the end of the job instead of ending this process.
+void take_end_requests();
+/// True once the user has requested the end of the job.
+bool end_requested();
+
+}  // namespace syncopate

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "job/members/members.hpp"
+#include "wire/control.pb.h"
+
+namespace syncopate {
+
+/// Memory, zero at first, that this process shares with the processes that it forks from now on. It
+/// has no name, so no other process can find it; it is gone when the last of them has ended.
+class InheritedMemory {
+ public:
+  /// Nothing.
+  InheritedMemory() = default;
+  /// Errors: DataError, when the system has no room for it.
+  explicit InheritedMemory(std::size_t bytes);
+  ~InheritedMemory();
+  InheritedMemory(InheritedMemory&& other) noexcept;
+  InheritedMemory& operator=(InheritedMemory&& other) noexcept;
+  InheritedMemory(const InheritedMemory&) = delete;
+  InheritedMemory& operator=(const InheritedMemory&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+/// The site of members on a real host. Where several processes are forked from one, they share one
+/// copy of the dataset.
+class HostSite : public MemberSite {
+ public:
+  /// `resume_from`: the checkpoint from which the job continues, if it does.
+  /// Errors: ConfigError.
+  HostSite(const TrainConfig& config, Dataset dataset,
+           std::optional<std::filesystem::path> resume_from);
+
+  const JobPlan& plan() const override { return plan_; }
+  const TrainConfig& config() const { return plan_.config(); }
+  const RunFolder& folder() const override { return folder_; }
+  const Dataset& dataset() const override { return dataset_; }
+  std::optional<std::filesystem::path> resume_from() const override { return resume_from_; }
+  std::span<std::byte> shared_memory() const override { return shared_memory_.bytes(); }
+  std::uint32_t cores() const override;
+  std::uint32_t server_threads() const override;
+
+  /// Measures the cost of a step for a worker that emulates a device.
+  wire::Join introduction(Role role, Rank index, Replica& replica) const override;
+  /// Lowers the priority of this thread, so that tests give way to training.
+  void before_evaluating() const override;
+
+  /// The description for nodes that enquire.
+  wire::JobDescription description() const;
+  /// The values on which every member must agree, in words.
+  std::string agreement() const { return plan_.agreement(parameters()); }
+
+ protected:
+  /// Makes the memory that workers of one host share, where the scheme needs some. The caller forks
+  /// or starts the workers after it. Errors: DataError.
+  void share_memory(std::uint64_t buffers);
+
+ private:
+  /// The device of a member, as people know it. Errors: ConfigError.
+  virtual std::string device(Role role, Rank index) const = 0;
+  /// How many parameters the model has.
+  virtual std::uint64_t parameters() const = 0;
+
+  JobPlan plan_;
+  RunFolder folder_;
+  Dataset dataset_;
+  std::optional<std::filesystem::path> resume_from_;
+  InheritedMemory shared_memory_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,95 @@
+#include "job/host/join.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "job/launch/environment.hpp"
+#include "job/spec/config_file.hpp"
+#include "transport/transport_registry.hpp"
+
+namespace syncopate {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// After this time the user reads that the coordinator does not listen yet.
+constexpr Milliseconds time_to_notice{1000};
+
+/// Does without shared memory where the coordinator does.
+constexpr std::string_view first_choice = "shm";
+
+wire::Enquire enquiry_of(const JoinRequest& request) {
+  wire::Enquire enquiry;
+  enquiry.set_role(join_message(request.role, Rank{0}).role());
+  if (request.index) {
+    enquiry.set_index(*request.index);
+  }
+  enquiry.set_host(host_name());
+  enquiry.set_pid(process_id());
+  return enquiry;
+}
+
+/// On a machine that does not share the coordinator's disk, the run's folder does not exist yet.
+void make_folders(const RunFolder& folder) {
+  for (const auto& path : {folder.checkpoints(), folder.worker_log(Rank{0}).parent_path()}) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) {
+      throw DataError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
+    }
+  }
+}
+
+std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
+                                  const JoinRequest& request, const MakeSite& make_site) {
+  const std::string whose = fmt::format("the job at {}", request.address);
+  const TrainConfig config = parse_config(description.config(), whose);
+  const auto checkpoint = description.checkpoint().empty()
+                              ? std::nullopt
+                              : std::optional<std::filesystem::path>(description.checkpoint());
+  return make_site(config_of_joiner(config, request.given, whose), checkpoint);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
+  const auto limit = std::chrono::ceil<Milliseconds>(request.gather_limit);
+  TransportOptions options{
+      .token = request.token, .coordinator = request.address, .timeout = limit};
+  if (limit > time_to_notice) {
+    options.timeout = time_to_notice;
+    try {
+      return join_over(first_choice, options);
+    } catch (const TimedOut&) {
+      log::info("waiting for the coordinator at {}", request.address);
+      options.timeout = limit - time_to_notice;
+    }
+  }
+  return join_over(first_choice, options);
+}
+
+JoinedMember::JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request)
+    : request_(request),
+      world_(std::move(transport)),
+      description_(
+          enquire(world_.transport(), enquiry_of(request), world_.now() + request.gather_limit)) {}
+
+void JoinedMember::prepare(const MakeSite& make_site) {
+  const Rank index{description_.index()};
+  try {
+    site_ = site_of(description_, request_, make_site);
+    make_folders(site_->folder());
+    member_ = member_role(request_.role).make(*site_, index);
+  } catch (const std::exception& error) {
+    decline(world_, error);
+    throw;
+  }
+  log::info("{} joins the job at {}: {}", name_of(request_.role, index), request_.address,
+            site_->agreement());
+}
+
+}  // namespace syncopate

@@ -1,0 +1,103 @@
+#include "job/launch/exit_status.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr Duration until_words_have_come = std::chrono::milliseconds(200);
+
+void pause_for(Duration time) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  ::poll(nullptr, 0, static_cast<int>(milliseconds));
+}
+
+/// Where MPICH's launcher listens to this process.
+std::optional<int> line_to_mpich(const Environment& environment) {
+  const std::string number = environment("PMI_FD");
+  int descriptor = 0;
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), descriptor);
+  const bool is_whole = error == std::errc() && end == number.data() + number.size();
+  // Under srun, which names a descriptor, too, PMI is another one.
+  return is_whole && !environment("HYDI_CONTROL_FD").empty() ? std::optional(descriptor)
+                                                             : std::nullopt;
+}
+
+int say(const Launch& launch, const std::exception& error, Duration patience) {
+  const int status = status_of(error);
+  if (launch.rank == 0) {
+    print_error(error.what());
+    return status;
+  }
+  if (status == exit_status::refused) {
+    pause_for(patience);
+  }
+  print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
+  return status;
+}
+
+}  // namespace
+
+int status_of(const std::exception& error) {
+  if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error)) {
+    return exit_status::refused;
+  }
+  return dynamic_cast<const Cancelled*>(&error) ? exit_status::interrupted : exit_status::failure;
+}
+
+int guarded(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    print_error(error.what());
+    return status_of(error);
+  }
+}
+
+void print_error(const char* message) {
+  std::string line = message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  // One call, so that the lines of several processes do not mix.
+  fmt::print(stderr, "{}", fmt::format("syncopate: {}\n", line));
+}
+
+int guarded_rank(const Launch& launch, const std::function<int()>& body, Duration patience) {
+  int status = exit_status::success;
+  try {
+    status = body();
+    if (launch.rank > 0) {
+      return status;  // the job has begun: rank 0 ends it for all
+    }
+  } catch (const std::exception& error) {
+    status = say(launch, error, patience);
+  }
+  if (status != exit_status::success) {
+    end_all_ranks(from_environment, status);
+  }
+  return status;
+}
+
+void end_all_ranks(const Environment& environment, int status) {
+  const auto line = line_to_mpich(environment);
+  if (!line) {
+    return;
+  }
+  pause_for(until_words_have_come);
+  const std::string word = fmt::format("cmd=abort exitcode={}\n", status);
+  // Where the launcher has gone already, nobody is left to be ended.
+  ::send(*line, word.data(), word.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace syncopate

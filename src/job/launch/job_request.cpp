@@ -1,0 +1,58 @@
+#include "job/launch/job_request.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+
+TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
+                             std::string_view whose) {
+  TrainConfig config = job;
+  for (const auto& [name, text] : given) {
+    const Field& field = *find_field(name);
+    TrainConfig expected = job;
+    set_from_option(field, expected, text);
+    if (is_of_the_machine(field)) {
+      set_from_option(field, config, text);
+    } else if (comparable_value(field, expected) != comparable_value(field, job)) {
+      throw ConfigError(fmt::format("{} is {} here, but {} in {}", option_of(field), text,
+                                    shown_value(field, job), whose));
+    }
+  }
+  return config;
+}
+
+bool is_of_the_machine(const Field& field) {
+  return field.name == "data-dir" || field.name == "device" || field.name == "threads";
+}
+
+OptionValue comparable_value(const Field& field, const TrainConfig& config) {
+  const OptionValue value = get_field(field, config);
+  const auto* const path = std::get_if<std::string>(&value);
+  if (field.type != OptionType::path || path == nullptr) {
+    return value;
+  }
+  return std::filesystem::absolute(*path).lexically_normal().string();
+}
+
+std::string shown_value(const Field& field, const TrainConfig& config) {
+  const std::string text = to_text(get_field(field, config));
+  return text.empty() ? "not set" : text;
+}
+
+std::string option_of(const Field& field) {
+  return fmt::format("--{}", field.name);
+}
+
+void set_from_option(const Field& field, TrainConfig& config, const std::string& text) {
+  try {
+    set_field_from_text(field, config, text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option_of(field), error.what()));
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/log.hpp"
+#include "base/time.hpp"
+#include "job/launch/launcher.hpp"
+#include "job/spec/config.hpp"
+#include "job/spec/config_fields.hpp"
+#include "runtime/job_view.hpp"
+
+namespace syncopate {
+
+/// Options of a job as a user gave them, by their names on the command line.
+using GivenOptions = std::map<std::string, std::string>;
+
+/// A training job to start on this machine, or to take part in as a rank of a launcher.
+struct JobRequest {
+  TrainConfig config;                                 ///< resolved
+  bool resumed = false;                               ///< continues the run in `config.run_dir`
+  bool named_run_dir = false;                         ///< the user chose the run folder
+  log::Verbosity verbosity = log::Verbosity::normal;  ///< of the log of every process
+  Duration gather_limit = std::chrono::seconds(60);   ///< for all members to join
+  std::optional<Launch> launch = {};  ///< empty: this process starts all members itself
+  GivenOptions given = {};
+};
+
+/// A job whose workers and servers are started by hand.
+struct CoordinateRequest {
+  JobRequest job;
+  std::string address;  ///< where the coordinator listens, HOST:PORT
+  std::string token;
+};
+
+/// A worker or a server that joins a job by hand.
+struct JoinRequest {
+  Role role = Role::worker;
+  std::string address;  ///< where the coordinator listens, HOST:PORT
+  std::string token;
+  std::optional<std::uint32_t> index;  ///< empty: the next free one
+  Duration gather_limit{};             ///< for the coordinator to appear
+  GivenOptions given;
+  std::uint32_t threads = 1;  ///< for computation in this process
+  log::Verbosity verbosity = log::Verbosity::normal;
+  bool launched =
+      false;  ///< by the launcher that also started the coordinator, which reports errors
+};
+
+/// The configuration of a process that joins `job`: its own data folder, device and threads where
+/// `given` names them; everything else is the job's. `whose` names the job.
+/// Errors: ConfigError, where the user expects another value than the job has.
+TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
+                             std::string_view whose);
+
+/// True for a field that belongs to one machine, so that members of a job may differ in it.
+bool is_of_the_machine(const Field& field);
+
+/// The value of a field for comparison: a relative path and its absolute form compare equal.
+OptionValue comparable_value(const Field& field, const TrainConfig& config);
+
+/// The value of a field for messages; "not set" for an empty one.
+std::string shown_value(const Field& field, const TrainConfig& config);
+
+/// "--batch-size".
+std::string option_of(const Field& field);
+
+/// Errors: ConfigError, with the option's name in front.
+void set_from_option(const Field& field, TrainConfig& config, const std::string& text);
+
+}  // namespace syncopate

@@ -1,0 +1,84 @@
+#include "job/launch/supervisor_signals.hpp"
+
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace syncopate {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t signals_to_take() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP}) {
+    if (!is_ignored(signal)) {
+      ::sigaddset(&signals, signal);
+    }
+  }
+  return signals;
+}
+
+timespec to_timespec(Duration duration) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  return {.tv_sec = seconds.count(), .tv_nsec = (duration - seconds).count()};
+}
+
+}  // namespace
+
+SignalInbox::SignalInbox() {
+  const sigset_t signals = signals_to_take();
+  // A parent may have left this ignored, and then no child's status could be asked for.
+  ::signal(SIGCHLD, SIG_DFL);
+  ::sigprocmask(SIG_BLOCK, &signals, &before_);
+  descriptor_ = Descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (descriptor_.get() < 0) {
+    throw_system_error("receive signals");
+  }
+}
+
+SignalInbox::~SignalInbox() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::vector<int> SignalInbox::take() {
+  std::vector<int> signals;
+  signalfd_siginfo info{};
+  while (::read(descriptor_.get(), &info, sizeof info) == sizeof info) {
+    signals.push_back(static_cast<int>(info.ssi_signo));
+  }
+  return signals;
+}
+
+void SignalInbox::leave_in_child() {
+  descriptor_.close();
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+Timer::Timer() : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  if (descriptor_.get() < 0) {
+    throw_system_error("make a timer");
+  }
+}
+
+void Timer::acknowledge() {
+  std::uint64_t times = 0;
+  while (::read(descriptor_.get(), &times, sizeof times) == sizeof times) {
+  }
+}
+
+void Timer::set(Duration first, Duration period) {
+  const itimerspec times{.it_interval = to_timespec(period), .it_value = to_timespec(first)};
+  if (::timerfd_settime(descriptor_.get(), 0, &times, nullptr) != 0) {
+    throw_system_error("set a timer");
+  }
+}
+
+}  // namespace syncopate

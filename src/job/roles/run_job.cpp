@@ -1,0 +1,132 @@
+#include "job/roles/run_job.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "job/host/join.hpp"
+#include "job/launch/exit_status.hpp"
+#include "job/roles/processes.hpp"
+#include "job/roles/training_job.hpp"
+#include "transport/tcp/sockets.hpp"
+
+namespace syncopate {
+namespace {
+
+std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Duration gather_limit) {
+  std::vector<Child> processes;
+  if (job.config().virtual_time) {
+    processes.push_back(simulation_process(job, std::move(events)));
+    return processes;
+  }
+  ListeningSocket listener = listen_on_loopback();
+  const CoordinatorEndpoint endpoint{.address = listener.address,
+                                     .token = unguessable_token(),
+                                     .transport = job.config().transport};
+  processes.push_back(coordinator_process(
+      job, std::move(listener), std::move(events),
+      {.endpoint = endpoint, .gather_limit = gather_limit, .in_process = servers_in_process(job)}));
+  std::vector<Child> members = member_processes(job, endpoint);
+  std::move(members.begin(), members.end(), std::back_inserter(processes));
+  return processes;
+}
+
+/// Binds before anything is started, so that an address in use is refused at once.
+ListeningSocket listen_at(const std::string& address) {
+  tcp::Endpoint endpoint = tcp::parse_address(address);
+  const int family = endpoint.protocol().family();
+  ListeningSocket listener{Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
+  const int socket = listener.socket.get();
+  const int yes = 1;  // allows the address of a coordinator that has just ended
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
+      ::listen(socket, SOMAXCONN) != 0 || ::getsockname(socket, endpoint.data(), &size) != 0) {
+    throw ConfigError(
+        fmt::format("--listen: cannot listen at {}: {}", address, std::strerror(errno)));
+  }
+  endpoint.resize(size);
+  listener.address = tcp::to_string(endpoint);
+  return listener;
+}
+
+std::unique_ptr<HostSite> make_site(const TrainConfig& config,
+                                    std::optional<std::filesystem::path> resume_from) {
+  return std::make_unique<TrainingJob>(config, std::move(resume_from));
+}
+
+}  // namespace
+
+int train_job(const JobRequest& wanted, const OpenView& open_view) {
+  if (wanted.launch) {
+    return launched_job(wanted, open_view);
+  }
+  RunClaim claim(wanted);
+  const JobRequest& request = claim.request();
+  TrainingJob job(request.config, checkpoint_of(request));
+  job.share_memory();
+  Pipe events = make_pipe();
+  return run_claimed(claim,
+                     {.children = processes_of(job, std::move(events.write), request.gather_limit),
+                      .events = std::move(events.read)},
+                     open_view);
+}
+
+int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
+  const TrainConfig& config = wanted.job.config;
+  if (uses_shared_model(config)) {
+    throw ConfigError(fmt::format(
+        "scheme {} needs memory that all workers share: start them together, by `syncopate train`",
+        config.scheme));
+  }
+  if (config.virtual_time) {
+    throw ConfigError(
+        "virtual time passes within one process, where nobody can join by hand: start the job by "
+        "`syncopate train`");
+  }
+  ListeningSocket listener = listen_at(wanted.address);
+  const CoordinatorEndpoint endpoint{
+      .address = listener.address, .token = wanted.token, .transport = config.transport};
+  RunClaim claim(wanted.job);
+  const JobRequest& request = claim.request();
+  const TrainingJob job(request.config, checkpoint_of(request));
+  Pipe events = make_pipe();
+  std::vector<Child> processes;
+  processes.push_back(coordinator_process(job, std::move(listener), std::move(events.write),
+                                          {.endpoint = endpoint,
+                                           .gather_limit = request.gather_limit,
+                                           .by_hand = true,
+                                           .in_process = servers_in_process(job)}));
+  processes.push_back(member_process(job, endpoint, Role::evaluator, Rank{0}));
+  return run_claimed(claim, {.children = std::move(processes), .events = std::move(events.read)},
+                     open_view);
+}
+
+int join_job(const JoinRequest& request) {
+  log::set_up("", request.verbosity);
+  return join_job_over(reach_coordinator(request), request);
+}
+
+int join_job_over(std::unique_ptr<Transport> transport, const JoinRequest& request) {
+  JoinedMember node(std::move(transport), request);
+  try {
+    node.prepare(make_site);
+    node.run();
+    return exit_status::success;
+  } catch (const std::exception& error) {
+    if (!request.launched) {
+      throw;
+    }
+    log::debug("{}", error.what());  // the coordinator knows it, and rank 0 shows it
+    return status_of(error);
+  }
+}
+
+}  // namespace syncopate

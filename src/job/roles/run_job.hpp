@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+
+#include "job/launch/job_request.hpp"
+#include "job/launch/watched_job.hpp"
+#include "transport/transport.hpp"
+
+namespace syncopate {
+
+// The jobs of the commands. Each of these owns its process: it forks, takes signals, and returns
+// the exit status. `include/syncopate/job.hpp` runs a job without any of this.
+
+/// `syncopate train`: makes the run folder, starts coordinator, workers, servers and evaluator as
+/// processes on this machine, or all of them in one process in virtual time, and shows them until
+/// they end. A rank of a launcher starts only its own processes.
+///
+/// Errors: ConfigError, DataError, before anything is started; TimedOut, where rank 0 does not come
+/// up.
+int train_job(const JobRequest& request, const OpenView& open_view);
+
+/// The same where a launcher, such as mpirun or srun, has started this process once for each
+/// member. Rank 0 coordinates and tests as well, has the run folder, and shows the job; the others
+/// ask it for the job.
+int launched_job(const JobRequest& request, const OpenView& open_view);
+
+/// `syncopate coordinator`: makes the run folder, starts coordinator and evaluator as processes on
+/// this machine, waits for workers and servers that are started by hand, and shows the job.
+/// Errors: ConfigError, DataError, before anything is started.
+int coordinate_job(const CoordinateRequest& request, const OpenView& open_view);
+
+/// `syncopate worker` and `syncopate server`: waits for the coordinator, asks it for the job and
+/// for an index, and does the work of the role.
+/// Errors: ConfigError, DataError: this node does not fit the job, which both sides are told; what
+///         ended the job.
+int join_job(const JoinRequest& request);
+
+/// The same over a transport that has reached the coordinator.
+int join_job_over(std::unique_ptr<Transport> transport, const JoinRequest& request);
+
+}  // namespace syncopate
