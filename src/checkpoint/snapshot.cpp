@@ -102,7 +102,7 @@ SnapshotWriter::SnapshotWriter(World& world, MemberLink& link, Options options)
 
 SnapshotWriter::~SnapshotWriter() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   wanted_->notify();
@@ -112,7 +112,7 @@ SnapshotWriter::~SnapshotWriter() {
 void SnapshotWriter::save(Job job) {
   wait_while(&SnapshotWriter::is_full);
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.push_back(std::move(job));
   }
   wanted_->notify();
@@ -128,7 +128,7 @@ void SnapshotWriter::finish() {
 void SnapshotWriter::wait_while(bool (SnapshotWriter::*condition)() const) {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (failure_) {
         std::rethrow_exception(failure_);
       }
@@ -144,7 +144,7 @@ void SnapshotWriter::run() {
   try {
     work();
   } catch (...) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     failure_ = std::current_exception();
   }
   saved_->notify();
@@ -154,7 +154,7 @@ void SnapshotWriter::work() {
   while (auto job = next()) {
     carry_out(*job);
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       working_ = false;
     }
     saved_->notify();
@@ -164,7 +164,7 @@ void SnapshotWriter::work() {
 std::optional<SnapshotWriter::Job> SnapshotWriter::next() {
   for (;;) {
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       if (ending_) {
         return std::nullopt;
       }

@@ -5,12 +5,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "membership/member_link.hpp"
 #include "report/run_folder.hpp"
@@ -112,19 +112,19 @@ class SnapshotWriter {
   void carry_out(const Job& job);
   void write(const Job& job, const ModelSnapshot& model);
   void wait_while(bool (SnapshotWriter::*condition)() const);
-  bool is_full() const { return waiting_.size() >= max_waiting_; }
-  bool is_busy() const { return !waiting_.empty() || working_; }
+  bool is_full() const REQUIRES(mutex_) { return waiting_.size() >= max_waiting_; }
+  bool is_busy() const REQUIRES(mutex_) { return !waiting_.empty() || working_; }
 
   MemberLink& link_;
   Options options_;
   std::size_t max_waiting_;
   std::optional<SnapshotSender> snapshots_;
 
-  std::mutex mutex_;  // guards the members below
-  std::deque<Job> waiting_;
-  bool working_ = false;
-  bool ending_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  std::deque<Job> waiting_ GUARDED_BY(mutex_);
+  bool working_ GUARDED_BY(mutex_) = false;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
 
   std::unique_ptr<Event> wanted_;  ///< a model waits, or the end has come
   std::unique_ptr<Event> saved_;

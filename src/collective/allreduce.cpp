@@ -117,7 +117,7 @@ void Allreduce::compressed_mean(std::span<float> values, std::size_t first, doub
   } else {
     compressed_->run(group_, values, factor, first);
   }
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   compression_stats_ = compressed_->stats();
 }
 
@@ -128,7 +128,7 @@ void Allreduce::commit() {
 }
 
 CompressionStats Allreduce::compression() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return compression_stats_;
 }
 
@@ -209,12 +209,12 @@ void Allreduce::describe(std::size_t bytes, const std::function<std::string()>& 
   described_bytes_ = bytes;
   described_in_ = group_.generation();
   std::string described = text();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   description_ = std::move(described);
 }
 
 std::string Allreduce::description() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return description_;
 }
 

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "base/mutex.hpp"
 #include "collective/allreduce_plan.hpp"
 #include "collective/compressed_allreduce.hpp"
 #include "collective/group.hpp"
@@ -100,9 +100,9 @@ class Allreduce {
   std::optional<std::uint32_t> sharing_since_;  ///< the generation in which it was last made
   std::optional<CompressedAllreduce> compressed_;
 
-  mutable std::mutex mutex_;  ///< guards the description and the statistics
-  std::string description_;
-  CompressionStats compression_stats_;
+  mutable Mutex mutex_;
+  std::string description_ GUARDED_BY(mutex_);
+  CompressionStats compression_stats_ GUARDED_BY(mutex_);
   std::uint32_t described_in_ = 0;   ///< the generation
   std::size_t described_bytes_ = 0;  ///< the longest vector, in it
 };

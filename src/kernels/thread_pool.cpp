@@ -19,7 +19,7 @@ ThreadPool::ThreadPool(std::uint32_t threads) {
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -30,7 +30,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(std::size_t parts, const Visit& visit) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     visit_ = &visit;
     parts_ = parts;
     next_ = 0;
@@ -39,16 +39,20 @@ void ThreadPool::run(std::size_t parts, const Visit& visit) {
   }
   changed_.notify_all();
   take_parts();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return busy_ == 0; });
+  MutexLock lock(mutex_);
+  while (busy_ != 0) {
+    changed_.wait(lock.native());
+  }
 }
 
 void ThreadPool::work() {
   pthread_setname_np(pthread_self(), "pool");
   std::uint64_t done = 0;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || loops_ != done; });
+    while (!stopping_ && loops_ == done) {
+      changed_.wait(lock.native());
+    }
     if (stopping_) {
       return;
     }

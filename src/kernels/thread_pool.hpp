@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.hpp"
 
 namespace syncopate {
 
@@ -37,13 +38,14 @@ class ThreadPool {
   void work();
   void take_parts();
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t loops_ = 0;  ///< started so far
-  std::size_t busy_ = 0;     ///< threads that have not finished the current loop
-  bool stopping_ = false;
+  std::uint64_t loops_ GUARDED_BY(mutex_) = 0;  ///< started so far
+  std::size_t busy_ GUARDED_BY(mutex_) = 0;     ///< threads that have not finished the current loop
+  bool stopping_ GUARDED_BY(mutex_) = false;
 
-  const Visit* visit_ = nullptr;  ///< of the current loop, as are the next two
+  // Of the current loop. No thread changes the first two while threads are busy.
+  const Visit* visit_ = nullptr;
   std::size_t parts_ = 0;
   std::atomic<std::size_t> next_ = 0;
 

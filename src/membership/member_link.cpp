@@ -75,14 +75,17 @@ const View& MemberLink::join() {
   send(message);
   receive_loop_ = world_.spawn("control", [this] { receive(); });
   heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
-  wait_until([this] { return state_.view().has_value(); });
-  view_ = *state_.view();
+  wait_until([this]() REQUIRES(mutex_) { return state_.view().has_value(); });
+  {
+    const MutexLock lock(mutex_);
+    view_ = *state_.view();
+  }
   for (const Member& member : view_.members) {
     if (member.node != world_.transport().self()) {
       world_.transport().introduce(member.node, member.address);
     }
   }
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   introduced_ = true;
   for (const wire::Dropped& worker : state_.dropped()) {
     give_up(worker);
@@ -96,12 +99,12 @@ void MemberLink::give_up(const wire::Dropped& worker) {
 }
 
 void MemberLink::set_status_source(std::function<wire::Heartbeat()> source) {
-  const std::scoped_lock lock(status_mutex_);
+  const MutexLock lock(status_mutex_);
   status_source_ = std::move(source);
 }
 
 wire::Heartbeat MemberLink::pull_status() {
-  const std::scoped_lock lock(status_mutex_);
+  const MutexLock lock(status_mutex_);
   if (status_source_) {
     last_status_ = status_source_();
   }
@@ -109,12 +112,12 @@ wire::Heartbeat MemberLink::pull_status() {
 }
 
 std::optional<std::string> MemberLink::stop_reason() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.stop_reason();
 }
 
 bool MemberLink::job_is_complete() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.is_complete();
 }
 
@@ -132,25 +135,25 @@ void MemberLink::report_complete() {
 }
 
 std::optional<double> MemberLink::speed_share() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.speed_share();
 }
 
 void MemberLink::check() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_.ended()) {
     std::rethrow_exception(state_.ended());
   }
 }
 
 std::vector<wire::Dropped> MemberLink::take_dropped() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.take_dropped();
 }
 
 void MemberLink::barrier() {
   const std::uint64_t mine = arrive();
-  wait_until([this, mine] { return state_.released() >= mine; });
+  wait_until([this, mine]() REQUIRES(mutex_) { return state_.released() >= mine; });
 }
 
 wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pacer,
@@ -165,9 +168,11 @@ wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pa
   do {
     known = lost().size();
     on_loss();
-    wait_until([&] { return state_.released() >= mine || state_.dropped().size() > known; });
+    wait_until([&]() REQUIRES(mutex_) {
+      return state_.released() >= mine || state_.dropped().size() > known;
+    });
   } while (lost().size() > known);
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.pacer();
 }
 
@@ -181,7 +186,7 @@ std::uint64_t MemberLink::arrive(const wire::Arrived& arrived) {
 
 void MemberLink::wait_until(const std::function<bool()>& ready) {
   const auto is_ready = [&] {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     return ready();
   };
   // Asked before the first wait: an earlier one may have taken the notification.
@@ -203,7 +208,7 @@ void MemberLink::report(const wire::Checkpoint& checkpoint) {
 }
 
 std::vector<Rank> MemberLink::lost() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.lost();
 }
 
@@ -214,13 +219,13 @@ Duration MemberLink::report_wait(const LongWait& wait) {
   missing = to_wire(wait);
   missing.set_step(pull_status().step());
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     missing.set_wait(++reports_);
     unanswered_.emplace(reports_, report);
   }
   send(message);
   report->answered->wait(world_.now() + answer_limit);
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   unanswered_.erase(missing.wait());
   if (!report->more) {
     throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
@@ -240,12 +245,12 @@ void MemberLink::extend(const wire::MoreTime& answer) {
 
 void MemberLink::finished() {
   const std::uint64_t barrier = arrive();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   last_barrier_ = barrier;
 }
 
 bool MemberLink::all_finished() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_barrier_ && state_.released() >= *last_barrier_;
 }
 
@@ -274,7 +279,7 @@ void MemberLink::fail(const std::exception& error) {
 
 void MemberLink::leave(const wire::Leave& leave) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     leaving_ = true;
   }
   wire::ToCoordinator message;
@@ -286,7 +291,7 @@ void MemberLink::leave(const wire::Leave& leave) {
 
 void MemberLink::end_tasks() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     leaving_ = true;
   }
   if (heartbeat_task_ || receive_loop_) {
@@ -320,7 +325,7 @@ void MemberLink::receive() {
     }
   } catch (const PeerLost&) {
     const bool expected = [this] {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       return leaving_;
     }();
     if (!expected) {
@@ -334,7 +339,7 @@ void MemberLink::receive() {
 
 void MemberLink::end_job(const std::exception_ptr& why) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     state_.end(why);
   }
   world_.cancel(why);
@@ -342,7 +347,7 @@ void MemberLink::end_job(const std::exception_ptr& why) {
 
 void MemberLink::handle(const wire::FromCoordinator& message) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     state_.apply(message);
     switch (message.body_case()) {
       case wire::FromCoordinator::kPace: dispatch(message); break;
@@ -366,7 +371,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
 }
 
 void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   handlers_[kind] = std::move(handler);
 }
 

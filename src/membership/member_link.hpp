@@ -6,12 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/mutex.hpp"
 #include "membership/member_state.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/job_view.hpp"
@@ -121,13 +121,13 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void receive();
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& worker);
-  void dispatch(const wire::FromCoordinator& message) const;
-  void extend(const wire::MoreTime& answer);
+  void dispatch(const wire::FromCoordinator& message) const REQUIRES(mutex_);
+  void extend(const wire::MoreTime& answer) REQUIRES(mutex_);
   void end_job(const std::exception_ptr& why);
   std::uint64_t arrive(const wire::Arrived& arrived = {});
   void end_tasks();
   /// Blocks until `ready`, which is called under the mutex.
-  void wait_until(const std::function<bool()>& ready);
+  void wait_until(const std::function<bool()>& ready) EXCLUDES(mutex_);
 
   World& world_;
   Options options_;
@@ -135,18 +135,18 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
 
-  std::mutex status_mutex_;  // guards the next two members, also while a status is pulled
-  std::function<wire::Heartbeat()> status_source_;
-  wire::Heartbeat last_status_;
+  Mutex status_mutex_;  ///< held also while a status is pulled
+  std::function<wire::Heartbeat()> status_source_ GUARDED_BY(status_mutex_);
+  wire::Heartbeat last_status_ GUARDED_BY(status_mutex_);
 
-  mutable std::mutex mutex_;  // guards the members below
-  std::map<wire::FromCoordinator::BodyCase, Handler> handlers_;
-  MemberState state_;
-  bool introduced_ = false;                    ///< the transport knows the members of the view
-  std::optional<std::uint64_t> last_barrier_;  ///< of workers that have finished
-  std::uint64_t reports_ = 0;                  ///< of waits, so far
-  std::map<std::uint64_t, std::shared_ptr<WaitReport>> unanswered_;
-  bool leaving_ = false;
+  mutable Mutex mutex_;
+  std::map<wire::FromCoordinator::BodyCase, Handler> handlers_ GUARDED_BY(mutex_);
+  MemberState state_ GUARDED_BY(mutex_);
+  bool introduced_ GUARDED_BY(mutex_) = false;  ///< the transport knows the members of the view
+  std::optional<std::uint64_t> last_barrier_ GUARDED_BY(mutex_);  ///< of workers that have finished
+  std::uint64_t reports_ GUARDED_BY(mutex_) = 0;                  ///< of waits, so far
+  std::map<std::uint64_t, std::shared_ptr<WaitReport>> unanswered_ GUARDED_BY(mutex_);
+  bool leaving_ GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<Event> changed_;        // something arrived for the owner
   std::unique_ptr<Event> heartbeat_now_;  // ends the pause between heartbeats

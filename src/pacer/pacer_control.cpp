@@ -155,14 +155,14 @@ void PacerLink::report(const StepReport& report) {
 }
 
 PaceOrder PacerLink::order() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return order_;
 }
 
 /// Orders come in the order in which the pacer gave them. One without `sync_after` leaves the last
 /// one in force.
 void PacerLink::follow(const wire::Pace& pace) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   order_.step_samples = pace.step_samples();
   if (pace.meet_after() > 0) {
     order_.round = pace.round();

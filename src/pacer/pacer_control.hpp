@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "pacer/pacer.hpp"
 #include "pacer/pacer_client.hpp"
 #include "runtime/control_link.hpp"
@@ -78,8 +78,8 @@ class PacerLink final : public PacerClient {
   void follow(const wire::Pace& pace);
 
   ControlLink& link_;
-  mutable std::mutex mutex_;
-  PaceOrder order_;
+  mutable Mutex mutex_;
+  PaceOrder order_ GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate

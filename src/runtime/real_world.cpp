@@ -73,21 +73,22 @@ class RealWorld::FlagEvent final : public Event {
   explicit FlagEvent(RealWorld& world) : world_(world) {}
 
   void notify() override {
-    const std::lock_guard lock(world_.mutex_);
+    const MutexLock lock(world_.mutex_);
     notified_ = true;
     changed_.notify_one();
   }
 
   bool wait(TimePoint deadline) override {
-    std::unique_lock lock(world_.mutex_);
-    return world_.wait(lock, changed_, deadline,
-                       [this] { return std::exchange(notified_, false); });
+    MutexLock lock(world_.mutex_);
+    return world_.wait(lock, changed_, deadline, [this]() REQUIRES(world_.mutex_) {
+      return std::exchange(notified_, false);
+    });
   }
 
  private:
   RealWorld& world_;
   std::condition_variable changed_;
-  bool notified_ = false;
+  bool notified_ GUARDED_BY(world_.mutex_) = false;
 };
 
 RealWorld::RealWorld(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
@@ -98,7 +99,7 @@ TimePoint RealWorld::now() const {
 
 void RealWorld::sleep_until(TimePoint when) {
   std::condition_variable never;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   wait(lock, never, when, [] { return false; });
 }
 
@@ -112,7 +113,7 @@ std::unique_ptr<Event> RealWorld::make_event() {
 
 void RealWorld::cancel(std::exception_ptr why) noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!cancelled_) {
       cancelled_ = why;
     }
@@ -123,11 +124,12 @@ void RealWorld::cancel(std::exception_ptr why) noexcept {
   transport_->cancel(why);
 }
 
-bool RealWorld::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                     TimePoint deadline, const std::function<bool()>& ready) {
+bool RealWorld::wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
+                     const std::function<bool()>& ready) {
   bool is_ready = false;
   const auto entry = waiting_.insert(&changed);
-  changed.wait_until(lock, to_steady(deadline), [&] { return cancelled_ || (is_ready = ready()); });
+  changed.wait_until(lock.native(), to_steady(deadline),
+                     [&]() REQUIRES(mutex_) { return cancelled_ || (is_ready = ready()); });
   waiting_.erase(entry);
   if (cancelled_) {
     std::rethrow_exception(cancelled_);

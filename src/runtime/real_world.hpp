@@ -4,10 +4,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/mutex.hpp"
 #include "runtime/world.hpp"
 
 namespace syncopate {
@@ -34,14 +34,15 @@ class RealWorld final : public World {
 
   /// Waits until `ready`, which is called under the mutex. False at the deadline.
   /// Errors: the error that `cancel` received.
-  bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-            TimePoint deadline, const std::function<bool()>& ready);
+  bool wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
+            const std::function<bool()>& ready) REQUIRES(mutex_);
 
   std::unique_ptr<Transport> transport_;
 
-  std::mutex mutex_;
-  std::multiset<std::condition_variable*> waiting_;  ///< what `cancel` must notify
-  std::exception_ptr cancelled_;
+  Mutex mutex_;
+  /// The condition variables that `cancel` must notify.
+  std::multiset<std::condition_variable*> waiting_ GUARDED_BY(mutex_);
+  std::exception_ptr cancelled_ GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate

@@ -42,12 +42,12 @@ Histogram from_wire(const wire::Counts& counts) {
 }
 
 wire::Heartbeat StatusBoard::message() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return to_wire(status_);
 }
 
 MetricValues StatusBoard::metrics() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_.metrics;
 }
 

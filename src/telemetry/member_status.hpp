@@ -1,9 +1,9 @@
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/metrics.hpp"
@@ -40,15 +40,15 @@ class StatusBoard {
   /// Calls `change(MemberStatus&)` while no other task reads or writes.
   template <class Change>
   void update(Change&& change) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     std::forward<Change>(change)(status_);
   }
   wire::Heartbeat message() const;
   MetricValues metrics() const;
 
  private:
-  mutable std::mutex mutex_;
-  MemberStatus status_;
+  mutable Mutex mutex_;
+  MemberStatus status_ GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate

@@ -13,6 +13,15 @@ void append_rows(std::vector<Value>& into, const std::vector<Value>& from, std::
   into.insert(into.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
+std::optional<std::size_t> take_first(std::deque<std::size_t>& queue) {
+  if (queue.empty()) {
+    return std::nullopt;
+  }
+  const std::size_t batch = queue.front();
+  queue.pop_front();
+  return batch;
+}
+
 }  // namespace
 
 Loader::Loader(World& world, Options options)
@@ -28,7 +37,7 @@ Loader::Loader(World& world, Options options)
 
 Loader::~Loader() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
   }
   became_empty_->notify();
@@ -36,7 +45,7 @@ Loader::~Loader() {
 
 const Batch& Loader::next() {
   if (in_use_) {
-    put(empty_, *std::exchange(in_use_, std::nullopt), *became_empty_);
+    put_empty(*std::exchange(in_use_, std::nullopt));
   }
   in_use_ = wait_for_ready();
   return batches_[*in_use_];
@@ -44,7 +53,7 @@ const Batch& Loader::next() {
 
 std::size_t Loader::wait_for_ready() {
   while (true) {
-    if (const auto batch = take(ready_)) {
+    if (const auto batch = take_ready()) {
       return *batch;
     }
     rethrow_failure();
@@ -56,7 +65,7 @@ void Loader::run() {
   try {
     prepare_batches();
   } catch (const std::exception&) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     failure_ = std::current_exception();
   }
   became_ready_->notify();
@@ -65,42 +74,50 @@ void Loader::run() {
 void Loader::prepare_batches() {
   auto& [dataset, feed, position, ahead] = options_;
   while (!ending()) {
-    const auto batch = take(empty_);
+    const auto batch = take_empty();
     if (!batch) {
       became_empty_->wait(no_deadline);
       continue;
     }
     gather(dataset, dataset.train, feed.batch(position), batches_[*batch]);
     position = feed.next(position);
-    put(ready_, *batch, *became_ready_);
+    put_ready(*batch);
   }
 }
 
-std::optional<std::size_t> Loader::take(Queue& queue) {
-  const std::scoped_lock lock(mutex_);
-  if (queue.empty()) {
-    return std::nullopt;
-  }
-  const std::size_t batch = queue.front();
-  queue.pop_front();
-  return batch;
+std::optional<std::size_t> Loader::take_empty() {
+  const MutexLock lock(mutex_);
+  return take_first(empty_);
 }
 
-void Loader::put(Queue& queue, std::size_t batch, Event& changed) {
+void Loader::put_empty(std::size_t batch) {
   {
-    const std::scoped_lock lock(mutex_);
-    queue.push_back(batch);
+    const MutexLock lock(mutex_);
+    empty_.push_back(batch);
   }
-  changed.notify();
+  became_empty_->notify();
+}
+
+std::optional<std::size_t> Loader::take_ready() {
+  const MutexLock lock(mutex_);
+  return take_first(ready_);
+}
+
+void Loader::put_ready(std::size_t batch) {
+  {
+    const MutexLock lock(mutex_);
+    ready_.push_back(batch);
+  }
+  became_ready_->notify();
 }
 
 bool Loader::ending() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return ending_;
 }
 
 void Loader::rethrow_failure() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failure_) {
     std::rethrow_exception(failure_);
   }

@@ -5,10 +5,10 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "data/batch.hpp"
 #include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
@@ -49,8 +49,10 @@ class Loader {
 
   void run();
   void prepare_batches();
-  std::optional<std::size_t> take(Queue& queue);
-  void put(Queue& queue, std::size_t batch, Event& changed);
+  std::optional<std::size_t> take_empty();
+  void put_empty(std::size_t batch);
+  std::optional<std::size_t> take_ready();
+  void put_ready(std::size_t batch);
   std::size_t wait_for_ready();
   bool ending();
   void rethrow_failure();
@@ -59,11 +61,11 @@ class Loader {
   std::vector<Batch> batches_;
   std::optional<std::size_t> in_use_;  ///< by the caller of `next`
 
-  std::mutex mutex_;  ///< guards the next four members
-  Queue empty_;
-  Queue ready_;
-  bool ending_ = false;
-  std::exception_ptr failure_;
+  Mutex mutex_;
+  Queue empty_ GUARDED_BY(mutex_);
+  Queue ready_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
 
   std::unique_ptr<Event> became_empty_;
   std::unique_ptr<Event> became_ready_;

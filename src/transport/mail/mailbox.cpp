@@ -13,8 +13,6 @@
 namespace syncopate::mail {
 namespace {
 
-using Lock = std::unique_lock<std::mutex>;
-
 /// Bytes that a kept message counts for; its header counts, so that an empty message counts, too.
 std::size_t weight(const Message& message) {
   return wire::frame_header_bytes + message.payload.size();
@@ -72,7 +70,7 @@ std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span
   waiter->from = from;
   waiter->tag = tag;
   waiter->buffer = into;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (cancelled_) {
     finish(*waiter, cancelled_);
   } else if (const auto message = take(from, tag)) {
@@ -88,7 +86,7 @@ std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span
 }
 
 Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (cancelled_) {
     std::rethrow_exception(cancelled_);
   }
@@ -113,7 +111,7 @@ Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline
 }
 
 void Mailbox::await(Waiter& waiter, TimePoint deadline) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!wait_for_release(waiter, lock, deadline)) {
     throw timed_out(waiter);
   }
@@ -123,21 +121,22 @@ void Mailbox::await(Waiter& waiter, TimePoint deadline) {
 }
 
 /// False at the deadline.
-bool Mailbox::wait_for_release(Waiter& waiter, Lock& lock, TimePoint deadline) {
+bool Mailbox::wait_for_release(Waiter& waiter, MutexLock& lock, TimePoint deadline) {
   if (progress_ && !waiter.is_released()) {
     lock.unlock();
     const auto released = [&] {
-      const Lock looking(mutex_);
+      const MutexLock looking(mutex_);
       return waiter.is_released();
     };
     progress_(released, deadline);
     lock.lock();
   }
-  return waiter.changed.wait_until(lock, to_steady(deadline), [&] { return waiter.is_released(); });
+  return waiter.changed.wait_until(lock.native(), to_steady(deadline),
+                                   [&] { return waiter.is_released(); });
 }
 
 void Mailbox::withdraw(Waiter& waiter) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (waiter.state == Waiter::State::waiting) {
     finish(waiter);
   }
@@ -145,7 +144,7 @@ void Mailbox::withdraw(Waiter& waiter) {
 }
 
 void Mailbox::cancel(const std::exception_ptr& why) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (cancelled_) {
     return;
   }
@@ -162,7 +161,7 @@ void Mailbox::cancel(const std::exception_ptr& why) {
 Arrival Mailbox::begin(NodeId from, Tag tag, std::size_t bytes) {
   Arrival arrival{from, tag, bytes};
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto waiter = first_in_line(from, tag);
     if (waiter && waiter->buffer) {
       const std::size_t expected = waiter->buffer->size();
@@ -186,7 +185,7 @@ std::span<std::byte> Mailbox::borrow(Arrival& arrival) {
     return arrival.discarded ? std::span<std::byte>()
                              : std::span(arrival.payload).subspan(arrival.have);
   }
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   Waiter& waiter = *arrival.waiter;
   if (waiter.state == Waiter::State::done) {
     arrival.waiter.reset();
@@ -199,7 +198,7 @@ std::span<std::byte> Mailbox::borrow(Arrival& arrival) {
 
 void Mailbox::give_back(Arrival& arrival, std::size_t bytes) {
   arrival.have += bytes;
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (arrival.waiter) {
     arrival.waiter->borrowed = false;
     if (arrival.waiter->state == Waiter::State::done) {
@@ -213,13 +212,13 @@ void Mailbox::give_back(Arrival& arrival, std::size_t bytes) {
 }
 
 bool Mailbox::is_wanted(const Arrival& arrival) const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return !arrival.discarded &&
          (arrival.waiter ? arrival.waiter->state != Waiter::State::done : cancelled_ == nullptr);
 }
 
 bool Mailbox::may_read(NodeId from) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& peer = peers_[from];
   const auto awaits = [&](const std::shared_ptr<Waiter>& waiter) {
     return waiter->state == Waiter::State::waiting && waiter->could_take(from, waiter->tag);
@@ -230,7 +229,7 @@ bool Mailbox::may_read(NodeId from) {
 }
 
 void Mailbox::lose(NodeId from, const std::exception_ptr& why) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   peers_[from].lost = why;
   std::vector<std::shared_ptr<Waiter>> bereft;
   std::shared_ptr<Waiter> first_from_anyone;
@@ -312,7 +311,7 @@ void Mailbox::finish(Waiter& waiter, const std::exception_ptr& error) {
   waiters_.remove_if([&](const auto& other) { return other.get() == &waiter; });
 }
 
-void Mailbox::deliver(Message message, Lock& lock) {
+void Mailbox::deliver(Message message, MutexLock& lock) {
   if (cancelled_) {
     return;
   }

@@ -9,12 +9,12 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "transport/transport.hpp"
 
@@ -108,29 +108,33 @@ class Mailbox {
     std::exception_ptr lost;
   };
 
-  std::shared_ptr<Waiter> first_in_line(NodeId from, Tag tag) const;
-  std::optional<Message> take(std::optional<NodeId> from, Tag tag);
-  std::exception_ptr reason_not_to_wait(std::optional<NodeId> from);
-  void line_up(const std::shared_ptr<Waiter>& waiter);
-  void finish(Waiter& waiter, const std::exception_ptr& error = nullptr);
-  void deliver(Message message, std::unique_lock<std::mutex>& lock);
-  void resume_if_paused(NodeId from);
+  std::shared_ptr<Waiter> first_in_line(NodeId from, Tag tag) const REQUIRES(mutex_);
+  std::optional<Message> take(std::optional<NodeId> from, Tag tag) REQUIRES(mutex_);
+  std::exception_ptr reason_not_to_wait(std::optional<NodeId> from) REQUIRES(mutex_);
+  void line_up(const std::shared_ptr<Waiter>& waiter) REQUIRES(mutex_);
+  void finish(Waiter& waiter, const std::exception_ptr& error = nullptr) REQUIRES(mutex_);
+  // Releases the mutex while it copies. The analysis does not follow a lock through a reference.
+  void deliver(Message message, MutexLock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  void resume_if_paused(NodeId from) REQUIRES(mutex_);
 
   friend class Receiving;
   void await(Waiter& waiter, TimePoint deadline);
-  bool wait_for_release(Waiter& waiter, std::unique_lock<std::mutex>& lock, TimePoint deadline);
+  // Releases the mutex while the thread makes progress: not analysed, as `deliver`.
+  bool wait_for_release(Waiter& waiter, MutexLock& lock, TimePoint deadline)
+      REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void withdraw(Waiter& waiter);
 
   const std::size_t unclaimed_limit_;
   const std::function<void(NodeId)> resume_;
   const ProgressFunction progress_;
 
-  mutable std::mutex mutex_;
-  std::list<std::shared_ptr<Waiter>> waiters_;  ///< not done, in the order in which they began
-  std::map<Tag, std::deque<Message>> messages_;
-  std::map<NodeId, Peer> peers_;
-  std::deque<std::exception_ptr> unreported_losses_;
-  std::exception_ptr cancelled_;
+  mutable Mutex mutex_;
+  /// Not done, in the order in which they began.
+  std::list<std::shared_ptr<Waiter>> waiters_ GUARDED_BY(mutex_);
+  std::map<Tag, std::deque<Message>> messages_ GUARDED_BY(mutex_);
+  std::map<NodeId, Peer> peers_ GUARDED_BY(mutex_);
+  std::deque<std::exception_ptr> unreported_losses_ GUARDED_BY(mutex_);
+  std::exception_ptr cancelled_ GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::mail

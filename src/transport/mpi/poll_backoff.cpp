@@ -23,20 +23,21 @@ constexpr Duration longest_nap = std::chrono::milliseconds(1);
 
 void WakeupEvent::notify() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     notified_ = true;
   }
   changed_.notify_all();
 }
 
 bool WakeupEvent::await(Duration limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, to_steady(steady_now() + limit), [this] { return notified_; });
+  MutexLock lock(mutex_);
+  changed_.wait_until(lock.native(), to_steady(steady_now() + limit),
+                      [this]() REQUIRES(mutex_) { return notified_; });
   return std::exchange(notified_, false);
 }
 
 bool WakeupEvent::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(notified_, false);
 }
 

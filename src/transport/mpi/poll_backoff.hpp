@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 
 namespace syncopate::mpi {
@@ -43,9 +44,9 @@ class WakeupEvent {
   bool take();
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool notified_ = false;
+  bool notified_ GUARDED_BY(mutex_) = false;
 };
 
 /// Decides how often a thread polls MPI, which has no wake-up: it spins for as long as an answer

@@ -102,7 +102,7 @@ HostMemory::HostMemory(Check check)
     : check_(std::move(check)), own_(std::make_shared<Own>(memory_of_the_host())) {}
 
 void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   peers_.try_emplace(node, Peer{.address = address, .own = address == this->address()});
   crowded_ = peers_.size() > std::thread::hardware_concurrency();
 }
@@ -112,7 +112,7 @@ bool HostMemory::reaches(NodeId peer) {
 }
 
 std::span<std::byte> HostMemory::memory_of(NodeId node) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = peers_.find(node);
   if (found == peers_.end()) {
     return {};
@@ -135,7 +135,7 @@ std::shared_ptr<std::byte> HostMemory::allocate(std::size_t bytes) {
   const std::size_t begin = take(bytes);
   return {own_->segment.bytes().data() + begin, [own = own_, begin, bytes](std::byte*) {
             own->segment.release(begin, Arena::whole_pages(bytes));
-            const std::lock_guard giving(own->mutex);
+            const MutexLock giving(own->mutex);
             own->arena.give_back(begin, bytes);
           }};
 }
@@ -146,7 +146,7 @@ std::span<std::byte> HostMemory::allocate_for_good(std::size_t bytes) {
 
 /// The offset of a new part of `bytes`, backed by memory.
 std::size_t HostMemory::take(std::size_t bytes) {
-  const std::lock_guard lock(own_->mutex);
+  const MutexLock lock(own_->mutex);
   const auto begin = own_->arena.take(bytes);
   if (!begin) {
     throw DataError(fmt::format("no {} bytes of shared memory are left", bytes));

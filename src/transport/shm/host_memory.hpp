@@ -5,9 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/shm/segment.hpp"
 #include "wire/handshake.pb.h"
@@ -69,8 +69,8 @@ class HostMemory final : public SharedMemory {
     explicit Own(std::size_t bytes) : segment(Segment::create(bytes)), arena(bytes) {}
 
     Segment segment;
-    std::mutex mutex;
-    Arena arena;  ///< guarded by the mutex
+    Mutex mutex;
+    Arena arena GUARDED_BY(mutex);
   };
   struct Peer {
     SegmentAddress address;
@@ -87,8 +87,8 @@ class HostMemory final : public SharedMemory {
   std::atomic<std::uint64_t> zero_copy_ = 0;
   const std::shared_ptr<Own> own_;
 
-  std::mutex mutex_;
-  std::map<NodeId, Peer> peers_;
+  Mutex mutex_;
+  std::map<NodeId, Peer> peers_ GUARDED_BY(mutex_);
   std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
 

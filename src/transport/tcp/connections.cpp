@@ -63,7 +63,7 @@ void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds ti
     sharing_.disable();
   }
   sharing_.introduce_self(self_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Peer& peer = add(coordinator_node, to_string(coordinator));
   peer.rings = std::move(rings);
   asio::post(io_, [this, &peer, result = std::move(result)]() mutable {
@@ -74,7 +74,7 @@ void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds ti
 
 void Connections::introduce(NodeId peer, const std::string& address) {
   const std::string where = to_string(parse_address(address, network_));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) {
     std::rethrow_exception(stopped_);
   }
@@ -95,7 +95,7 @@ void Connections::introduce(NodeId peer, const std::string& address) {
 }
 
 Peer& Connections::find(NodeId peer) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = peers_.find(peer);
   if (found == peers_.end()) {
     throw InternalError(
@@ -105,7 +105,7 @@ Peer& Connections::find(NodeId peer) const {
 }
 
 std::vector<Peer*> Connections::peers() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Peer*> all;
   for (const auto& [id, peer] : peers_) {
     all.push_back(peer.get());
@@ -127,7 +127,7 @@ void Connections::give_up(NodeId peer) {
 }
 
 void Connections::stop(const std::exception_ptr& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!stopped_) {
     stopped_ = why;
   }
@@ -137,8 +137,9 @@ void Connections::stop(const std::exception_ptr& why) {
 /// says that it will send no more, and reads until its peer has said so, too.
 void Connections::say_goodbye(TimePoint deadline) {
   asio::post(io_, [this] { leave(); });
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, to_steady(deadline), [this] { return connections_ == 0; });
+  MutexLock lock(mutex_);
+  changed_.wait_until(lock.native(), to_steady(deadline),
+                      [this]() REQUIRES(mutex_) { return connections_ == 0; });
 }
 
 Peer& Connections::add(NodeId peer, const std::string& address) {
@@ -161,7 +162,7 @@ Peer& Connections::add(NodeId peer, const std::string& address) {
 
 /// Throws where this node is stopped or the peer is lost.
 void Connections::check(NodeId peer) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_) {
     std::rethrow_exception(stopped_);
   }
@@ -198,7 +199,7 @@ wire::Welcome Connections::validate(const wire::Hello& hello) {
   }
   const std::string where = to_string(parse_address(hello.address(), network_));
   const NodeId caller = number_of(hello);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = peers_.find(caller);
   Peer& peer = known == peers_.end() ? add(caller, where) : *known->second;
   if (peer.in_handshake || peer.lost) {
@@ -268,7 +269,7 @@ void Connections::finish_handshake(Peer& peer, HandshakeResult result) {
 
 void Connections::attach(Peer& peer, Socket socket) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++connections_;
   }
   peer.connection = std::make_unique<Connection>(
@@ -286,7 +287,7 @@ void Connections::lose(Peer& peer, const std::string& reason) {
       peer.id, fmt::format("node {} ({}) is lost: {}", peer.id.value, peer.address, reason)));
   peer.outbox.fail(why);
   mailbox_.lose(peer.id, why);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   peer.lost_by = why;
   if (peer.connection) {
     --connections_;

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/connection.hpp"
 #include "transport/tcp/host_sharing.hpp"
@@ -85,7 +85,7 @@ class Connections {
 
  private:
   // Any thread.
-  Peer& add(NodeId peer, const std::string& address);  ///< under the mutex
+  Peer& add(NodeId peer, const std::string& address) REQUIRES(mutex_);
   void check(NodeId peer) const;
   wire::Hello hello(const shm::Duplex* rings) const;
 
@@ -111,11 +111,12 @@ class Connections {
   HostSharing sharing_;  ///< its memory also
   std::optional<Listener> listener_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  std::map<NodeId, std::unique_ptr<Peer>> peers_;
-  std::exception_ptr stopped_;   ///< cancelled or closed: no operation begins any more
-  std::size_t connections_ = 0;  ///< that are open
+  std::map<NodeId, std::unique_ptr<Peer>> peers_ GUARDED_BY(mutex_);
+  /// Cancelled or closed: no operation begins any more.
+  std::exception_ptr stopped_ GUARDED_BY(mutex_);
+  std::size_t connections_ GUARDED_BY(mutex_) = 0;  ///< that are open
 
   // Only the engine uses these.
   std::uint32_t last_number_ = 0;  ///< the last one given to a joining node, by node 0

@@ -34,25 +34,25 @@ void Driver::start() {
 /// Wakes up from time to time while other threads run handlers, so that they need not wake it.
 void Driver::run() {
   pthread_setname_np(pthread_self(), "tcp");
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   do {
     while (waiting_thread_runs_ || steady_now() < paused_until_) {
-      changed_.wait_for(lock, pause);
+      changed_.wait_for(lock.native(), pause);
     }
-    run_on_own_thread(lock);
+    own_thread_runs_ = true;
+    context_.restart();
+    lock.unlock();
+    run_until_stopped();
+    lock.lock();
+    own_thread_runs_ = false;
+    changed_.notify_all();
   } while (std::exchange(interrupted_, false));
 }
 
-void Driver::run_on_own_thread(Lock& lock) {
-  own_thread_runs_ = true;
-  context_.restart();
-  lock.unlock();
+void Driver::run_until_stopped() {
   while (!context_.stopped()) {
     guarded([this] { context_.run(); });
   }
-  lock.lock();
-  own_thread_runs_ = false;
-  changed_.notify_all();
 }
 
 void Driver::make_progress(const std::function<bool()>& done, TimePoint deadline) {
@@ -64,14 +64,16 @@ void Driver::make_progress(const std::function<bool()>& done, TimePoint deadline
 }
 
 bool Driver::begin_progress() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (std::exchange(waiting_thread_runs_, true)) {
     return false;
   }
   if (own_thread_runs_) {
     interrupted_ = true;
     context_.stop();
-    changed_.wait(lock, [this] { return !own_thread_runs_; });
+    while (own_thread_runs_) {
+      changed_.wait(lock.native());
+    }
   }
   context_.restart();
   return true;
@@ -94,7 +96,7 @@ void Driver::run_until(const std::function<bool()>& done, TimePoint end) {
 }
 
 void Driver::end_progress() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   waiting_thread_runs_ = false;
   paused_until_ = steady_now() + pause;
 }

@@ -4,9 +4,9 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 
 namespace syncopate::tcp {
@@ -38,10 +38,8 @@ class Driver {
   void make_progress(const std::function<bool()>& done, TimePoint deadline);
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
   void run();
-  void run_on_own_thread(Lock& lock);
+  void run_until_stopped();
   bool begin_progress();
   void end_progress();
   void run_until(const std::function<bool()>& done, TimePoint end);
@@ -51,12 +49,12 @@ class Driver {
   asio::io_context& context_;
   const Failed failed_;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  bool own_thread_runs_ = false;
-  bool interrupted_ = false;  ///< the own thread was stopped for a waiting one
-  bool waiting_thread_runs_ = false;
-  TimePoint paused_until_{};
+  bool own_thread_runs_ GUARDED_BY(mutex_) = false;
+  bool interrupted_ GUARDED_BY(mutex_) = false;  ///< the own thread was stopped for a waiting one
+  bool waiting_thread_runs_ GUARDED_BY(mutex_) = false;
+  TimePoint paused_until_ GUARDED_BY(mutex_){};
 
   std::thread thread_;
 };

@@ -11,8 +11,6 @@
 namespace syncopate::tcp {
 namespace {
 
-using Lock = std::unique_lock<std::mutex>;
-
 /// Bytes of one write: measured, smaller and larger ones are slower on loopback.
 constexpr std::size_t chunk = 256 * 1024;
 /// Buffers of one write: Asio passes no more to the kernel at once.
@@ -55,7 +53,7 @@ void Outbox::post(Tag tag, std::vector<std::byte> payload) {
 }
 
 void Outbox::enqueue(QueuedMessage message) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::exception_ptr& obstacle = refusing_ ? refusing_ : broken_;
   if (obstacle) {
     if (!message.handle && refusing_) {
@@ -74,14 +72,14 @@ void Outbox::enqueue(QueuedMessage message) {
 }
 
 void Outbox::refuse(const std::exception_ptr& why) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!refusing_) {
     refusing_ = why;
   }
 }
 
 void Outbox::cancel(const std::exception_ptr& why) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!refusing_) {
     refusing_ = why;
   }
@@ -100,36 +98,37 @@ void Outbox::cancel(const std::exception_ptr& why) {
 }
 
 bool Outbox::wait_until_empty(TimePoint deadline) {
-  Lock lock(mutex_);
-  return changed_.wait_until(lock, to_steady(deadline), [&] { return queue_.empty(); });
+  MutexLock lock(mutex_);
+  return changed_.wait_until(lock.native(), to_steady(deadline),
+                             [&]() REQUIRES(mutex_) { return queue_.empty(); });
 }
 
 Traffic Outbox::traffic() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return traffic_;
 }
 
 Outbox::Progress Outbox::attach(Stream& stream) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stream_ = &stream;
   flushing_ = !queue_.empty();
   return flushing_ ? Progress::more : Progress::idle;
 }
 
 Outbox::Progress Outbox::write() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const Progress progress = write_some();
   flushing_ = progress != Progress::idle;
   return progress;
 }
 
 void Outbox::fail(const std::exception_ptr& why) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   break_off(why);
 }
 
 void Outbox::detach() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stream_ = nullptr;
 }
 
@@ -159,21 +158,19 @@ void Outbox::gather() {
   buffers_.clear();
   std::size_t skip = written_;
   std::size_t room = chunk;
-  const auto add = [&](std::span<const std::byte> bytes) {
-    const std::size_t skipped = std::min(skip, bytes.size());
-    skip -= skipped;
-    const std::size_t taken = std::min(room, bytes.size() - skipped);
-    room -= taken;
-    if (taken > 0) {
-      buffers_.emplace_back(bytes.data() + skipped, taken);
-    }
-  };
   for (const QueuedMessage& message : queue_) {
     if (room == 0 || buffers_.size() + 2 > max_buffers) {
       return;
     }
-    add(message.header);
-    add(message.payload);
+    for (const auto bytes : {std::span<const std::byte>(message.header), message.payload}) {
+      const std::size_t skipped = std::min(skip, bytes.size());
+      skip -= skipped;
+      const std::size_t taken = std::min(room, bytes.size() - skipped);
+      room -= taken;
+      if (taken > 0) {
+        buffers_.emplace_back(bytes.data() + skipped, taken);
+      }
+    }
   }
 }
 
@@ -211,8 +208,8 @@ void Outbox::break_off(const std::exception_ptr& why) {
 
 void Outbox::await(SendHandle& handle, TimePoint deadline) {
   engine_.progress([&] { return is_done(handle); }, deadline);
-  Lock lock(mutex_);
-  if (!changed_.wait_until(lock, to_steady(deadline), [&] { return handle.done; })) {
+  MutexLock lock(mutex_);
+  if (!changed_.wait_until(lock.native(), to_steady(deadline), [&] { return handle.done; })) {
     break_off(std::make_exception_ptr(PeerLost(
         to_,
         fmt::format("node {} is lost: a send to it timed out, which cut the stream", to_.value))));
@@ -226,13 +223,15 @@ void Outbox::await(SendHandle& handle, TimePoint deadline) {
 }
 
 bool Outbox::is_done(const SendHandle& handle) const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return handle.done;
 }
 
 void Outbox::await_release(SendHandle& handle) {
-  Lock lock(mutex_);
-  changed_.wait(lock, [&] { return handle.done; });
+  MutexLock lock(mutex_);
+  while (!handle.done) {
+    changed_.wait(lock.native());
+  }
 }
 
 }  // namespace syncopate::tcp

@@ -8,10 +8,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/tcp_stream.hpp"
 #include "transport/transport.hpp"
@@ -82,11 +82,11 @@ class Outbox {
   };
 
   void enqueue(QueuedMessage message);
-  Progress write_some();
-  void gather();
-  void advance(std::size_t written);
-  void settle(QueuedMessage& message, const std::exception_ptr& error);
-  void break_off(const std::exception_ptr& why);
+  Progress write_some() REQUIRES(mutex_);
+  void gather() REQUIRES(mutex_);
+  void advance(std::size_t written) REQUIRES(mutex_);
+  void settle(QueuedMessage& message, const std::exception_ptr& error) REQUIRES(mutex_);
+  void break_off(const std::exception_ptr& why) REQUIRES(mutex_);
   void await(SendHandle& handle, TimePoint deadline);
   bool is_done(const SendHandle& handle) const;
   void await_release(SendHandle& handle);
@@ -94,16 +94,16 @@ class Outbox {
   const NodeId to_;
   const Engine engine_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<QueuedMessage> queue_;
-  std::size_t written_ = 0;  ///< bytes of the front message that have left
-  std::vector<asio::const_buffer> buffers_;
-  Stream* stream_ = nullptr;
-  bool flushing_ = false;        ///< the engine has been asked to write
-  std::exception_ptr broken_;    ///< why no message will leave any more
-  std::exception_ptr refusing_;  ///< why no message is accepted any more
-  Traffic traffic_;
+  std::deque<QueuedMessage> queue_ GUARDED_BY(mutex_);
+  std::size_t written_ GUARDED_BY(mutex_) = 0;  ///< bytes of the front message that have left
+  std::vector<asio::const_buffer> buffers_ GUARDED_BY(mutex_);
+  Stream* stream_ GUARDED_BY(mutex_) = nullptr;
+  bool flushing_ GUARDED_BY(mutex_) = false;        ///< the engine has been asked to write
+  std::exception_ptr broken_ GUARDED_BY(mutex_);    ///< why no message will leave any more
+  std::exception_ptr refusing_ GUARDED_BY(mutex_);  ///< why no message is accepted any more
+  Traffic traffic_ GUARDED_BY(mutex_);
 };
 
 }  // namespace syncopate::tcp

@@ -96,7 +96,7 @@ void Node::cancel(std::exception_ptr why) noexcept {
 
 void Node::close(TimePoint deadline) noexcept {
   stop(std::make_exception_ptr(Cancelled("this node's transport was closed")));
-  const std::lock_guard lock(closing_);
+  const MutexLock lock(closing_);
   if (!driver_.is_started()) {
     return;
   }

@@ -3,11 +3,11 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/connections.hpp"
 #include "transport/tcp/driver.hpp"
@@ -54,8 +54,8 @@ class Node final : public TcpTransport {
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   mail::Mailbox mailbox_;
   Connections connections_;
-  std::mutex closing_;  ///< held by the thread that closes, for as long as it takes
-  Driver driver_;       ///< last: its thread uses everything above
+  Mutex closing_;  ///< held by the thread that closes, for as long as it takes
+  Driver driver_;  ///< last: its thread uses everything above
 };
 
 }  // namespace syncopate::tcp
