@@ -37,7 +37,7 @@ struct FrameHeader {
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t frame_header_bytes = 24;
 
 using FrameHeaderBytes = std::array<std::byte, frame_header_bytes>;
