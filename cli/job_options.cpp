@@ -7,7 +7,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "cli/command.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "config/text.hpp"
 
 namespace syncopate::cli {

@@ -2,7 +2,7 @@
 #include "cli/compare/comparison.hpp"
 #include "cli/doctor/doctor_command.hpp"
 #include "cli/handlers.hpp"
-#include "job/launch/torch_program.hpp"
+#include "job/launch/launcher.hpp"
 
 /// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is
 /// answered at once, and hands the commands that compute to `syncopate-torch`.

@@ -8,10 +8,10 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
-#include "job/launch/torch_program.hpp"
+#include "job/launch/launcher.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 

@@ -10,7 +10,7 @@
 #include "cli/view/render.hpp"
 #include "collective/basic_collectives.hpp"
 #include "job/launch/environment.hpp"
-#include "optim/shard_ranges.hpp"
+#include "optim/rule_state.hpp"
 #include "server/parameter_server.hpp"
 #include "server/server_client.hpp"
 #include "transport/shared_memory.hpp"

@@ -1,7 +1,7 @@
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/doctor/finding.hpp"
 #include "collective/group.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate::cli {
 
@@ -29,5 +31,15 @@ Findings judge_links(const LinkMatrix& matrix);
 std::vector<std::string> lines_of(const LinkMatrix& matrix);
 
 void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix);
+
+/// The findings of all ranks, which rank 0 collects.
+struct Consultation {
+  Findings findings;
+  LinkMatrix links;
+};
+
+/// Brings the findings of all ranks to rank 0, each with its rank, and measures what lies between
+/// them. A collective of the group; empty on other ranks than 0. Errors: those of transports.
+std::optional<Consultation> consult(Group& all, Findings own);
 
 }  // namespace syncopate::cli

@@ -7,7 +7,7 @@
 
 #include "cli/view/job_state.hpp"
 #include "cli/view/terminal.hpp"
-#include "job/launch/watched_job.hpp"
+#include "job/launch/supervisor.hpp"
 
 namespace syncopate::cli {
 

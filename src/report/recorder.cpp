@@ -8,7 +8,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "pacer/pace_check.hpp"
+#include "pacer/pace_estimate.hpp"
 #include "telemetry/member_status.hpp"
 
 namespace syncopate {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/errors.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/server_scheme.hpp"
 
 namespace syncopate {

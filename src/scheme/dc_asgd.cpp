@@ -1,7 +1,7 @@
 #include <array>
 #include <optional>
 
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/server_scheme.hpp"
 
 namespace syncopate {

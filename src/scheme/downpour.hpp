@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "scheme/server_scheme.hpp"
 #include "server/server_client.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/time.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "scheme/server_scheme.hpp"
 #include "server/server_client.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "pacer/pacer_client.hpp"
 #include "scheme/local_rounds.hpp"
 #include "scheme/scheme_spec.hpp"

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "config/option_groups.hpp"
 #include "config/option_values.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/nbssgd_rounds.hpp"

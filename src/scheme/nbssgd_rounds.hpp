@@ -11,7 +11,6 @@
 #include "base/mutex.hpp"
 #include "runtime/world.hpp"
 #include "scheme/averaging.hpp"
-#include "scheme/round_signals.hpp"
 #include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
 #include "transport/shared_memory.hpp"

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "collective/group.hpp"
-#include "scheme/round_signals.hpp"
 #include "scheme/round_tracker.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/server_scheme.hpp"

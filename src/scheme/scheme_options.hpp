@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "collective/cost_model.hpp"
-#include "config/option_groups.hpp"
 #include "config/option_values.hpp"
 
 namespace syncopate {

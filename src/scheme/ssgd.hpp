@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "config/option_groups.hpp"
 #include "config/option_values.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/balance.hpp"

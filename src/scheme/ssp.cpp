@@ -1,4 +1,4 @@
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/server_scheme.hpp"
 
 namespace syncopate {

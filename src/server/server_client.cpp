@@ -5,7 +5,7 @@
 
 #include "base/errors.hpp"
 #include "codec/codec_frame.hpp"
-#include "optim/shard_ranges.hpp"
+#include "optim/rule_state.hpp"
 #include "transport/shared_memory.hpp"
 #include "transport/tags.hpp"
 

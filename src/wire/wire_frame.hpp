@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
+
+#include "wire/handshake.pb.h"
 
 namespace syncopate::wire {
 
@@ -33,7 +37,7 @@ struct FrameHeader {
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t frame_header_bytes = 24;
 
 using FrameHeaderBytes = std::array<std::byte, frame_header_bytes>;
@@ -44,5 +48,25 @@ FrameHeaderBytes encode(const FrameHeader& header);
 /// an unknown kind, a payload of more than `limit` bytes, a reserved field that is not zero.
 FrameHeader decode_frame_header(std::span<const std::byte, frame_header_bytes> bytes,
                                 std::uint64_t limit);
+
+/// Compares two tokens, in a time that does not depend on how much of a guess is right.
+bool is_same_secret(std::string_view left, std::string_view right);
+
+/// The greatest payload of a frame of the handshake.
+inline constexpr std::uint64_t handshake_limit = 4096;
+
+/// Whole frames, header and payload.
+std::vector<std::byte> encode_frame(const Hello& message);
+std::vector<std::byte> encode_frame(const Welcome& message);
+std::vector<std::byte> encode_frame(const Refused& message);
+
+/// The Hello in the payload of a frame of kind `found`. Errors: ProtocolError.
+Hello decode_hello(FrameKind found, std::span<const std::byte> payload);
+
+/// The answer to a Hello.
+///
+/// Errors: ConfigError with the reason, where it is a Refused; ProtocolError, where it is neither
+///         that nor a Welcome, or damaged.
+Welcome decode_answer(FrameKind found, std::span<const std::byte> payload);
 
 }  // namespace syncopate::wire

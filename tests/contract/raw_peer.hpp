@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 /// The other end of a transport's stream, written by hand.
 namespace syncopate::contract {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {

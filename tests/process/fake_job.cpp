@@ -23,7 +23,7 @@
 #include "cli/handlers.hpp"
 #include "cli/view/training_view.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/launch/watched_job.hpp"
+#include "job/launch/supervisor.hpp"
 
 namespace {
 

@@ -3,6 +3,7 @@ import socket
 import struct
 
 HELLO, WELCOME, REFUSED, MESSAGE = 1, 2, 3, 4
+VERSION = 2
 TO_COORDINATOR = 1
 ROLE_WORKER = 1
 
@@ -38,7 +39,7 @@ class RawNode:
     def __exit__(self, *_):
         self.socket.close()
 
-    def send(self, kind, payload, tag=0, version=1):
+    def send(self, kind, payload, tag=0, version=VERSION):
         header = struct.pack("<4sHHIIQ", b"SYNC", version, kind, tag, 0, len(payload))
         self.socket.sendall(header + payload)
 
@@ -56,7 +57,7 @@ class RawNode:
         _, _, kind, _, _, length = struct.unpack("<4sHHIIQ", self.receive_exactly(24))
         return kind, self.receive_exactly(length)
 
-    def say_hello(self, version=1):
+    def say_hello(self, version=VERSION):
         self.send(HELLO, message({2: "127.0.0.1:1"}), version=version)
         return self.receive()
 

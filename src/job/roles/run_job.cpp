@@ -14,7 +14,6 @@
 #include "job/host/join.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/roles/processes.hpp"
-#include "job/roles/training_job.hpp"
 #include "transport/tcp/sockets.hpp"
 
 namespace syncopate {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "job/launch/job_request.hpp"
-#include "job/launch/watched_job.hpp"
+#include "job/launch/supervisor.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate {

@@ -11,7 +11,6 @@
 #include "config/text.hpp"
 #include "data/dataset.hpp"
 #include "job/spec/config.hpp"
-#include "job/spec/worker_devices.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 

@@ -12,9 +12,9 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "codec/codec.hpp"
-#include "config/option_groups.hpp"
+#include "config/option.hpp"
 #include "data/dataset.hpp"
-#include "job/spec/worker_devices.hpp"
+#include "job/spec/config.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {

@@ -10,7 +10,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "transport/steady_time.hpp"
-#include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::mpi {
 namespace {

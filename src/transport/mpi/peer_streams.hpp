@@ -11,7 +11,7 @@
 #include "transport/mpi/engine.hpp"
 #include "transport/mpi/mpi_stream.hpp"
 #include "transport/shm/host_memory.hpp"
-#include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::mpi {
 

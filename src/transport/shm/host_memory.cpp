@@ -15,7 +15,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "transport/shm/spin.hpp"
+#include "transport/shm/byte_ring.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::shm {

@@ -4,7 +4,7 @@
 
 #include "transport/shm/byte_ring.hpp"
 #include "transport/shm/host_memory.hpp"
-#include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
 

@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "wire/handshake.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "transport/tcp/sockets.hpp"
-#include "wire/handshake.hpp"
 #include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {

@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-#include "transport/shm/spin.hpp"
+#include "transport/shm/byte_ring.hpp"
 
 namespace syncopate::tcp {
 namespace {

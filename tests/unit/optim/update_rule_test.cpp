@@ -16,7 +16,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "optim/shard_ranges.hpp"
+#include "optim/rule_state.hpp"
 
 namespace syncopate {
 namespace {

@@ -2,13 +2,12 @@
 //       scale that the refusal asks for suffices.
 // Method: closed cases on either side of both limits; random clusters stretched as advised.
 
-#include "pacer/pace_check.hpp"
-
 #include <gmock/gmock.h>
 
 #include <vector>
 
 #include "base/random.hpp"
+#include "pacer/pace_estimate.hpp"
 
 namespace syncopate {
 namespace {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "optim/shard_ranges.hpp"
+#include "optim/rule_state.hpp"
 #include "server/server_client.hpp"
 #include "sim/simulation.hpp"
 #include "transport/shared_memory.hpp"

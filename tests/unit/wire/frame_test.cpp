@@ -58,7 +58,7 @@ TEST(Frame, RefusesAnotherMagicByItsValue) {
 }
 
 TEST(Frame, RefusesAnotherVersionByItsNumber) {
-  EXPECT_THAT(refusal(with_byte(4, 2)), testing::HasSubstr("expected protocol version 1, found 2"));
+  EXPECT_THAT(refusal(with_byte(4, 3)), testing::HasSubstr("expected protocol version 2, found 3"));
 }
 
 TEST(Frame, RefusesUnknownKinds) {

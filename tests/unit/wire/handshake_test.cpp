@@ -3,12 +3,11 @@
 // Method: each message passes through a whole frame, cut apart as a reader would; wrong kinds and
 //         random damage from a seed follow.
 
-#include "wire/handshake.hpp"
-
 #include <gmock/gmock.h>
 
 #include "base/errors.hpp"
 #include "tests/unit/wire/damage.hpp"
+#include "wire/wire_frame.hpp"
 
 namespace syncopate::wire {
 namespace {

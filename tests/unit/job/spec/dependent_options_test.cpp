@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "job/spec/config.hpp"
 #include "job/spec/config_fields.hpp"
-#include "job/spec/worker_devices.hpp"
 #include "tests/support/config_options.hpp"
 
 namespace syncopate {
