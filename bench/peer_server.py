@@ -74,7 +74,7 @@ def member(rank, options, port, results):
     distributed.barrier()
     results.close()
     results.join_thread()
-    os._exit(0)  # taking Gloo's groups down sometimes hangs
+    os._exit(0)  # the destruction of Gloo's groups sometimes hangs
 
 
 def main():

@@ -16,7 +16,7 @@ namespace syncopate::sim {
 /// Receives an event at a moment of virtual time.
 class EventTarget {
  public:
-  /// `argument` is what the event was scheduled with.
+  /// `argument` is the one that the event was scheduled with.
   virtual void fire(std::uint64_t argument) = 0;
 
  protected:
@@ -89,14 +89,14 @@ class Scheduler final : private EventTarget {
   /// Makes a strand ready if it is blocked, else does nothing.
   void wake(Strand& strand);
 
-  /// When the next step takes place: now, later, or never (`no_deadline`).
+  /// The time of the next step: now, later, or never (`no_deadline`).
   TimePoint next_step() const;
 
   /// Runs one ready strand, or fires one event. False when there is neither.
-  /// Errors: InternalError, for an endless loop; and what the event's target throws.
+  /// Errors: InternalError, for an endless loop; and the errors that the event's target throws.
   bool step();
 
-  /// Runs what is ready, and what that makes ready, without moving the clock.
+  /// Runs all ready strands, and those that they make ready, without moving the clock.
   void run_ready();
 
   /// One line for each blocked strand: its name, what it waits for and since when.
