@@ -37,7 +37,7 @@ MicroBatcher::Empty empty_batches(const ProgressPolicy& policy) {
                                             : MicroBatcher::Empty::kept;
 }
 
-/// Parts of the data never change their size, so that one mini-batch tells whether a part is empty.
+/// The part of a worker never changes its size, so one mini-batch shows if the part is empty.
 /// Errors: ConfigError, for a worker that would skip empty mini-batches for ever.
 void expect_samples(Trainer::Options& options, const ProgressPolicy& policy) {
   if (policy.rules().skips_empty_batches && options.feed.batch({}).empty()) {
@@ -316,8 +316,8 @@ bool Trainer::admit(PassResult& pass) {
   return false;
 }
 
-/// A gradient that was taken while it was computed may have become a mean since, so that the
-/// replica no longer tells.
+/// In paced passes the gate checks values as they are computed: by now the collective may have
+/// replaced the replica's gradient by the mean over workers.
 bool Trainer::has_finite_gradient() {
   return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(Part::grads));
 }
