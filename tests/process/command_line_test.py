@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   `syncopate` answers by itself what needs no libtorch, hands on the rest with the environment
-        that numeric libraries need, and completes in bash.
-Method: the program as it is installed: in a folder of its own, beside a stand-in for `syncopate-torch`
-        that prints what it was given; the completion script inside a real bash.
+"""Goal:   `syncopate` runs commands without libtorch by itself, starts `syncopate-torch` for the others
+        with the environment that numeric libraries need, and completes in bash.
+Method: the program as it is installed: in its own folder, beside a stand-in for `syncopate-torch`
+        that prints its arguments and environment; the completion script inside a real bash.
 """
 import json
 import os
@@ -102,7 +102,7 @@ class CommandLine(unittest.TestCase):
 
 class Completion(unittest.TestCase):
     def complete(self, *words):
-        """What bash offers for the last of `words`, with '=' a word of its own as Readline has it."""
+        """Bash's completions of the last of `words`. Readline passes '=' as a separate word."""
         listed = " ".join(f"'{word}'" for word in words)
         script = f"""
           eval "$({SYNCOPATE} completion bash)"

@@ -1,4 +1,4 @@
-"""Goal: `syncopate data --order` prints what docs/data-order.md describes, precisely enough to do it again elsewhere.
+"""Goal: `syncopate data --order` prints the order that docs/data-order.md describes, and the page suffices to reproduce it.
 Method: the page's rules in Python, which share no code with the program; several seeds, workers, shares and epochs."""
 import json
 import subprocess
@@ -33,7 +33,7 @@ def rotated(value, bits):
 
 
 class Random:
-    """xoshiro256**."""
+    """The generator xoshiro256**."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -44,8 +44,8 @@ class Random:
 
     def fork(self, purpose, index):
         mixed = 0xCBF29CE484222325
-        for letter in purpose.encode():
-            mixed = ((mixed ^ letter) * 0x100000001B3) & MASK
+        for byte in purpose.encode():
+            mixed = ((mixed ^ byte) * 0x100000001B3) & MASK
         return Random((splitmix64(self.seed ^ mixed)[1] + index) & MASK)
 
     def bits(self):

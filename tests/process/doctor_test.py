@@ -1,6 +1,6 @@
-"""Goal:   the doctor finds what keeps a job from running or makes it slow, says what to do, and ends with 1; on a host that is
-        well it ends with 0.
-Method: the real command on set-ups broken on purpose, one thing at a time; the same under launchers.
+"""Goal:   the doctor finds causes that stop a job or slow it down, prints the remedy, and ends with 1; on a sound host it
+        ends with 0.
+Method: the real command on set-ups with one deliberate fault each; the same under launchers.
 """
 import json
 import os

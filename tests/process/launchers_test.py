@@ -1,7 +1,7 @@
-"""Goal:   ranks that an MPI's launcher has started train the job that `syncopate train` would by itself, over MPI or over
-        sockets; they fail together, and each mistake in how they were started is explained.
-Method: real launchers of Open MPI and MPICH, real jobs, real signals. What they come to is compared in
-        `launched_identities_test`.
+"""Goal:   ranks that an MPI's launcher has started train the same job as `syncopate train` alone, over MPI or over sockets;
+        they fail together, and an error explains each mistake in the start.
+Method: real launchers of Open MPI and MPICH, real jobs, real signals. `launched_identities_test` compares the
+        models.
 """
 import os
 import signal
@@ -54,9 +54,9 @@ class LaunchersTest(LaunchedTest):
 
     def assert_said_once(self, done, reason, by="syncopate: "):
         self.assertEqual(done.returncode, 2, done.stderr)
-        told = [line for line in done.stderr.splitlines() if reason in line]
-        self.assertEqual(len(told), 1, done.stderr)
-        self.assertIn(by + reason, told[0])
+        lines = [line for line in done.stderr.splitlines() if reason in line]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertIn(by + reason, lines[0])
 
     def test_what_all_ranks_find_wrong_is_said_once(self):
         for launcher in LAUNCHERS:
@@ -95,7 +95,7 @@ class LaunchersTest(LaunchedTest):
         self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "transport mpi")
 
     def test_ranks_that_do_not_come_together_are_told_why(self):
-        """A launcher's environment without the launcher, as where a program of another MPI was started."""
+        """A launcher's environment without the launcher, as a program of another MPI sees it."""
         forged = {**os.environ, "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1"}
         done = self.train(*SMALL, "--transport", "mpi", env=forged)
         self.assertEqual(done.returncode, 2, done.stderr)

@@ -1,5 +1,5 @@
-"""Goal: a job does what its options say, leaves what the documentation promises, runs again from its
-own configuration, and goes on from a checkpoint as if it had never stopped.
+"""Goal: a job follows its options, writes the documented files, repeats from its own configuration, and resumes
+from a checkpoint without a difference to an uninterrupted job.
 Method: small jobs on synthetic data; results compared bit for bit."""
 import json
 import subprocess
