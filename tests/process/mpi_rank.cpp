@@ -3,7 +3,8 @@
 //     syncopate_mpi_rank LIBRARY RANKS wait|fail
 //
 // Prints "rank R of N is PROCESS" when all ranks are connected. Then `wait` waits for a message
-// that never comes, until the end of the job; with `fail`, the last rank prints an error and ends all.
+// that never comes, until the end of the job; with `fail`, the last rank prints an error and ends
+// all of them.
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -200,7 +200,7 @@ class SharedMemory(JobTest):
         self.assert_trained_through_sockets()
         refused = self.train(*SUMS, "--max-steps", "20", run_dir="refused", **short)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("expected all workers to share memory", refused.stderr.splitlines()[-1])
+        self.assertIn("requires that all workers share memory", refused.stderr.splitlines()[-1])
 
     def test_a_full_dev_shm_is_nobodys_business(self):
         self.require("unshare", "mount")
@@ -239,7 +239,7 @@ class SharedMemory(JobTest):
         for process in self.joined_by(through, "--aggregate", "shm"):
             status, errors = process.finish()
             self.assertEqual(status, 2, errors)
-            self.assertIn("expected all workers to share memory", errors.splitlines()[-1])
+            self.assertIn("requires that all workers share memory", errors.splitlines()[-1])
 
     def test_another_user_takes_part_through_sockets(self):
         self.require("setpriv")

@@ -15,8 +15,8 @@
 
 namespace syncopate::test {
 
-/// A world of threads and events alone, whose clock stands still: it has no network, and tells who
-/// is blocked, so that a test can wait for that instead of sleeping.
+/// A world of threads and events alone, whose clock stands still. It has no network. It counts
+/// its blocked threads, so that a test can wait for a thread to block instead of sleeping.
 class ThreadWorld : public World {
  public:
   TimePoint now() const override { return {}; }
