@@ -51,9 +51,10 @@ void SimulatedJob::add_nodes() {
 
 void SimulatedJob::share_memory() {
   const auto replica = options_.make_replica();
-  shared_memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
-                                                .buffers = replica->view(Part::buffers).size(),
-                                                .workers = options_.config.workers}));
+  shared_memory_.resize(
+      SharedModel::bytes_for({.params = replica->view(ReplicaVector::params).size(),
+                              .buffers = replica->view(ReplicaVector::buffers).size(),
+                              .workers = options_.config.workers}));
 }
 
 void SimulatedJob::run() {
@@ -114,8 +115,8 @@ void SimulatedJob::work(World& world, Rank rank) {
     throw;
   }
   if (options_.keep_models) {
-    params_[rank.value] = copy_of(replica->view(Part::params));
-    buffers_[rank.value] = copy_of(replica->view(Part::buffers));
+    params_[rank.value] = copy_of(replica->view(ReplicaVector::params));
+    buffers_[rank.value] = copy_of(replica->view(ReplicaVector::buffers));
   }
 }
 

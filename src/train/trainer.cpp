@@ -230,7 +230,7 @@ GradientSink* Trainer::sink_for(const Batch& batch) {
     gate_.begin(nullptr, {}, PacedGradientSink::Hold::no);
     return nullptr;
   }
-  gate_.begin(sink, replica_.view(Part::grads),
+  gate_.begin(sink, replica_.view(ReplicaVector::grads),
               device_.is_emulated() ? PacedGradientSink::Hold::yes : PacedGradientSink::Hold::no);
   return &gate_;
 }
@@ -309,9 +309,9 @@ bool Trainer::admit(PassResult& pass) {
         "learning rate, or skip such batches by --on-nan skip",
         options_.rank.value, progress_.step + 1, mean(pass.loss_sum, pass.samples)));
   }
-  const std::span<float> grads = replica_.view(Part::grads);
+  const std::span<float> grads = replica_.view(ReplicaVector::grads);
   std::fill(grads.begin(), grads.end(), 0.0F);
-  replica_.store(Part::grads);
+  replica_.store(ReplicaVector::grads);
   pass = {};
   return false;
 }
@@ -319,7 +319,7 @@ bool Trainer::admit(PassResult& pass) {
 /// In paced passes the gate checks values as they are computed: by now the collective may have
 /// replaced the replica's gradient by the mean over workers.
 bool Trainer::has_finite_gradient() {
-  return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(Part::grads));
+  return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(ReplicaVector::grads));
 }
 
 /// Counts the time of a step of `samples` samples that the scheme has ended.

@@ -33,7 +33,7 @@ wire::Join introduction(wire::Role role, Rank rank, const std::string& device,
 }
 
 std::string agreement_of(const Job& job, Replica& replica) {
-  return job.plan().agreement(replica.view(Part::params).size());
+  return job.plan().agreement(replica.view(ReplicaVector::params).size());
 }
 
 class Worker final : public Candidate {
