@@ -40,7 +40,7 @@ def two_hosts():
     """Two hosts, joined by a link of 100 Mbit/s each way."""
     missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
     if missing:
-        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs what there is")
+        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs the packages")
     hosts = [Host(), Host()]
     hosts[0].do("ip", "link", "add", NIC, "type", "veth", "peer", "name", NIC, "netns", hosts[1].process.pid)
     for number, host in enumerate(hosts, 1):

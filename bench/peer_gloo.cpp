@@ -78,7 +78,7 @@ peer::Library library_of(const Context& context) {
               }};
 }
 
-/// What torch.distributed calls.
+/// The function that torch.distributed calls.
 void sum_by_function(const Context& context, std::vector<float>& values) {
   gloo::AllreduceOptions options(context);
   options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);

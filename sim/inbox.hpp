@@ -18,7 +18,7 @@ struct Receive {
   std::optional<NodeId> from;  ///< empty: anyone
   Tag tag;
   std::optional<std::span<std::byte>> into;  ///< empty: into `message`
-  Message message{};                         ///< what was received
+  Message message{};                         ///< the received message
   Completion completion{};
 };
 

@@ -23,7 +23,7 @@ class EventTarget {
   ~EventTarget() = default;
 };
 
-/// Describes what a strand is blocked on, for the report of a deadlock.
+/// Describes the event that a strand waits for, for the report of a deadlock.
 class Waiting {
  public:
   /// Completes "waits for ...".
@@ -59,7 +59,7 @@ class Strand {
 ///
 /// Order: strands that are ready run first in, first out; then the event with the least (time,
 /// sequence) fires, where the sequence counts the calls of `schedule`. So a run is a function of
-/// what the strands do, and of nothing else.
+/// the calls of its strands, and of nothing else.
 /// Thread: one.
 class Scheduler final : private EventTarget {
  public:
@@ -99,7 +99,7 @@ class Scheduler final : private EventTarget {
   /// Runs all ready strands, and those that they make ready, without moving the clock.
   void run_ready();
 
-  /// One line for each blocked strand: its name, what it waits for and since when.
+  /// One line for each blocked strand: its name, its wait and the start of the wait.
   std::string blocked() const;
 
  private:

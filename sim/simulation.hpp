@@ -68,7 +68,7 @@ class Simulation final : private EventTarget {
   /// Runs until every node has ended.
   ///
   /// Errors: NodeFailed, the first of `failures`, after all nodes have ended. InternalError, which
-  ///         names every blocked task and what it waits for, when no node can go on, or when
+  ///         names every blocked task and its wait, when no node can continue, or when
   ///         `Options::until` has passed. Any error that an action of `at` throws.
   void run();
 
