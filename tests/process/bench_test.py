@@ -106,7 +106,7 @@ class Bench(JobTest):
         self.assertEqual(markdown[1], "| --- | --- |" + " ---: |" * 7)
         self.assertRegex(markdown[2], r"^\| shm \| auto \| 2 \| 1 kB \|")
 
-    def test_shows_what_is_under_way_where_somebody_looks(self):
+    def test_shows_progress_on_a_terminal(self):
         ours, terminal = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8"}
         done = bench("allreduce", "--bytes", "1KB", "--rounds", 1, "--json", stderr=terminal, env=environment)

@@ -47,7 +47,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual((ran.returncode, ran.stderr), (0, ""), words)
             self.assertTrue(ran.stdout)
 
-    def test_loads_neither_libtorch_nor_what_only_workers_call(self):
+    def test_loads_neither_libtorch_nor_libraries_of_workers(self):
         libraries = subprocess.run(["ldd", self.program], capture_output=True, text=True, check=True).stdout
         for name in ("torch", "blas", "protobuf"):
             self.assertNotIn(name, libraries)
@@ -74,7 +74,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("OMP_NUM_THREADS=5 kept as the environment has it", ran.stderr)
         self.assertIn("OPENBLAS_NUM_THREADS=1 set", ran.stderr)
 
-    def test_says_what_is_missing_without_the_other_program(self):
+    def test_names_the_other_program_when_it_is_missing(self):
         ran = run(self.program, "networks")
         self.assertEqual(ran.returncode, 1)
         self.assertRegex(ran.stderr, r"\Asyncopate: this command needs the program syncopate-torch[^\n]+\n\Z")

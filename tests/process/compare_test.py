@@ -129,7 +129,7 @@ class Compare(JobTest):
         self.assertRegex(errors, r"^syncopate: interrupted; .* syncopate compare --schemes=ssgd .*--out \S+\n$")
         self.assertEqual(self.finished_runs(), [])
 
-    def test_what_diverged_is_a_result(self):
+    def test_a_diverged_run_is_a_result(self):
         done = self.compare("--schemes", "ssgd", "--seeds", "2", "--learning-rates", "1e38", "--no-limit", "--epochs", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIsNone(self.contestants()["ssgd"]["accuracy"])

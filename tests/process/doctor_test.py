@@ -41,7 +41,7 @@ class DoctorTest(JobTest):
             self.assertRegex(done.stdout, rf"(?m)^ok +{subject} ")
         self.assertTrue(done.stdout.endswith("\nno problem found\n"))
 
-    def test_a_problem_stands_above_what_to_do(self):
+    def test_a_problem_stands_above_its_remedy(self):
         done = self.doctor(data=("--data", "mnist", "--data-dir", self.folder))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^problem +dataset +.*\n +→ name another by --data")

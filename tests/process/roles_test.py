@@ -56,7 +56,7 @@ class Roles(JobTest):
         address = job.address()
         self.assert_all_end_well(self.join("worker", address), self.join("worker", address), job)
 
-    def test_those_who_do_not_belong_are_refused_and_the_job_goes_on(self):
+    def test_wrong_members_are_refused_and_the_job_goes_on(self):
         job = self.coordinate(*SMALL, "--max-steps", "10")
         address = job.address()
         first = self.join("worker", address, "--index", "0")

@@ -83,7 +83,7 @@ class SharedMemory(JobTest):
 
     # The end of a job
 
-    def test_a_killed_worker_is_named_whatever_carries_the_sums(self):
+    def test_a_killed_worker_is_named_with_every_transport_and_aggregate(self):
         for transport, aggregate in (("shm", "shm"), ("shm", "ring"), ("tcp", "ring")):
             with self.subTest(transport=transport, aggregate=aggregate):
                 job = self.started(*SMALL, "--transport", transport, "--aggregate", aggregate,
@@ -111,7 +111,7 @@ class SharedMemory(JobTest):
                 return
             seen = rounds
 
-    def test_all_others_are_told_who_was_killed_in_a_sum(self):
+    def test_all_others_name_a_worker_killed_in_an_allreduce(self):
         job = self.coordinate(*SUMS, "--workers", "3", *ENDLESS)
         address = job.address()
         workers = [self.join("worker", address, "--index", rank) for rank in range(3)]
@@ -249,7 +249,7 @@ class SharedMemory(JobTest):
         self.require("unshare")
         self.assert_cut_off(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
 
-    def test_those_who_join_use_what_the_job_says(self):
+    def test_joining_workers_use_the_transport_of_the_job(self):
         for transport in ("shm", "tcp"):
             job = self.coordinate(*SMALL, "--transport", transport, *ENDLESS, run_dir=transport)
             address = job.address()

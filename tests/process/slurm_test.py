@@ -77,7 +77,7 @@ class SlurmTest(JobTest):
         text = self.assert_whole_table("--nodes=1", mpi="none")
         self.assertEqual(text.count("5 ranks, started by srun"), 4, text)
 
-    def test_the_sbatch_file_spreads_over_nodes_what_can_be_spread(self):
+    def test_the_sbatch_file_spreads_distributed_schemes_over_nodes(self):
         state, text, schemes = self.experiment("--nodes=4", mpi="pmi2")
         self.assertEqual(state, "FAILED", text)
         self.assertEqual(schemes, ["asgd", "downpour", "nbssgd", "ssgd"], text)

@@ -9,7 +9,7 @@ from jobs import SMALL, SYNCOPATE, JobTest, read_safetensors
 
 
 class Train(JobTest):
-    def test_leaves_a_run_folder_that_says_what_was_done(self):
+    def test_leaves_a_run_folder_with_the_records_of_the_job(self):
         done = self.train(*SMALL, "--max-steps", "20")
         self.assertEqual(done.returncode, 0, done.stderr)
         summary = self.summary()

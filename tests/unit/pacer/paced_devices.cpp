@@ -199,7 +199,7 @@ void PacedDevices::deliver_all(const Paces& paces) {
   }
 }
 
-/// What is said of another round than the device is in, is of no use any more.
+/// A decision for another round than the device's current one has no effect.
 void PacedDevices::deliver(const Pace& pace) {
   Life& life = lives_[pace.worker.value];
   life.size = pace.step_samples;

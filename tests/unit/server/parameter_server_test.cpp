@@ -141,7 +141,7 @@ void exchange(World& world, ServerClient& client, std::uint64_t steps, Duration 
   for (std::uint64_t step = 1; step <= steps; ++step) {
     world.sleep_for(pause);
     client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
-    // What was read was the model at one moment: an update is in all of it or in none.
+    // A pull returns the model of one moment: an update is in all of its values or in none.
     EXPECT_THAT(params, Each(params[0]));
   }
 }

@@ -41,7 +41,7 @@ class ThreadWorld : public World {
     changed_.wait(lock, [&] { return blocked_ == threads; });
   }
 
-  /// How often an event was waited for so far.
+  /// The number of waits for events so far.
   std::size_t waits() const {
     const std::scoped_lock lock(mutex_);
     return waits_;
