@@ -4,7 +4,7 @@ import statistics
 from measuring import Contestant, interleave, table
 from peers import Peers
 
-# By the names of `syncopate bench allreduce`.
+# Algorithms by their names in `syncopate bench allreduce`.
 OURS = [("shm", "auto"), ("tcp", "auto"), ("tcp", "ring")]
 RANKS = (2, 4)
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 44_695_848, 100_000_000)
@@ -60,7 +60,7 @@ def summed(programs, ours, ranks, seconds):
 
 
 def figures(results):
-    """In microseconds."""
+    """The seconds as microseconds."""
     found = {f"µs, {size_text(size)}": 1e6 * result["median_seconds"] for size, result in results.items()}
     found.update({f"µs of CPU, {size_text(size)}": 1e6 * result["cpu_seconds"] for size, result in results.items()})
     return found

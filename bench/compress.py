@@ -1,4 +1,4 @@
-"""The suite of what travels compressed: steps of ResNet-18 over a slow link, and what compressing costs in accuracy."""
+"""The suite of compressed gradients: steps of ResNet-18 over a slow link, and the accuracy that each codec costs."""
 import json
 import shutil
 import statistics
@@ -9,21 +9,22 @@ from measuring import ROOT, Contestant, interleave, table, with_spread
 CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01")
 BATCH, STEPS = 4, 6
 SHAPED = ["root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms"]
-HUB = "10.84.0.1:9092"
+NIC = "nic"
+COORDINATOR = "10.84.0.1:9092"
 SEEDS = (1, 2, 3)
 EPOCHS = 3
 OPTIMIZERS = ("sgd", "momentum")
 
 
 class Host:
-    """A network of its own, for as long as a process that only waits for its end."""
+    """A network namespace. A process that waits for the end of its input keeps it."""
 
     def __init__(self):
         self.process = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         if self.process.stdout.readline() != b"ready\n":
-            raise SystemExit("compress: no namespace of network could be made; it takes root")
+            raise SystemExit("compress: cannot make a network namespace; run this suite as root")
 
     def words(self, *command):
         return ["nsenter", "--net", f"--target={self.process.pid}", *map(str, command)]
@@ -36,35 +37,35 @@ class Host:
 
 
 def two_hosts():
-    """Joined by a link of 100 Mbit/s each way."""
+    """Two hosts, joined by a link of 100 Mbit/s each way."""
     missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
     if missing:
-        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs what there is")
+        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs the packages")
     hosts = [Host(), Host()]
-    hosts[0].do("ip", "link", "add", "card", "type", "veth", "peer", "name", "card", "netns", hosts[1].process.pid)
+    hosts[0].do("ip", "link", "add", NIC, "type", "veth", "peer", "name", NIC, "netns", hosts[1].process.pid)
     for number, host in enumerate(hosts, 1):
-        host.do("tc", "qdisc", "add", "dev", "card", *SHAPED)
-        host.do("ip", "address", "add", f"10.84.0.{number}/24", "dev", "card")
-        host.do("ip", "link", "set", "card", "up")
+        host.do("tc", "qdisc", "add", "dev", NIC, *SHAPED)
+        host.do("ip", "address", "add", f"10.84.0.{number}/24", "dev", NIC)
+        host.do("ip", "link", "set", NIC, "up")
         host.do("ip", "link", "set", "lo", "up")
     return hosts
 
 
 def steps(programs, hosts, codec):
-    """Of two workers, one a host: steps a second, and megabytes that each sends for one."""
+    """Steps per second of two workers, one on each host, and the megabytes that a worker sends in a step."""
     workers = []
     for rank, host in enumerate(hosts):
         own = f"10.84.0.{rank + 1}:0"
-        command = [programs.bin / "compress_rank", rank, len(hosts), HUB, own, "resnet18-v1", BATCH, codec, STEPS]
+        command = [programs.bin / "compress_rank", rank, len(hosts), COORDINATOR, own, "resnet18-v1", BATCH, codec, STEPS]
         workers.append(
             subprocess.Popen(
                 host.words(*command), stdout=subprocess.PIPE, text=True, env=programs.environment
             )
         )
-    told = [worker.communicate()[0] for worker in workers]
+    outputs = [worker.communicate()[0] for worker in workers]
     if any(worker.returncode for worker in workers):
         raise SystemExit(f"compress: a worker of {codec} has failed")
-    result = json.loads(told[0])
+    result = json.loads(outputs[0])
     return {
         "steps/s": STEPS / sum(result["seconds"]),
         "MB": result["bytes_sent"] / STEPS / 1e6,
@@ -72,7 +73,7 @@ def steps(programs, hosts, codec):
 
 
 def accuracy(programs, codec, optimizer):
-    """Of LeNet-5 on Fashion-MNIST after some epochs of ssgd by five workers, in virtual time: real gradients."""
+    """Accuracy of LeNet-5 on Fashion-MNIST after some epochs of ssgd with five workers: real gradients in virtual time."""
     runs = [
         programs.job(
             ["--scheme", "ssgd", "--network", "lenet5", "--cluster", ROOT / "clusters/ratio-1.toml", "--virtual-time",
@@ -99,8 +100,8 @@ def compress(programs, options):
     yield (
         "Steps: ssgd of ResNet-18, two workers of one thread in network namespaces joined by 100 Mbit/s each way\n"
         f"(`tc tbf`), {BATCH} samples each, {STEPS} steps a run. Accuracy: LeNet-5 on Fashion-MNIST, five workers of 32 samples\n"
-        f"each, {EPOCHS} epochs with a cosine schedule, usual rates, {len(SEEDS)} seeds: mean and standard deviation. Error: of what\n"
-        "the job with plain SGD encoded, relative to its norm.\n"
+        f"each, {EPOCHS} epochs with a cosine schedule, usual rates, {len(SEEDS)} seeds: mean and standard deviation. Error: that of\n"
+        "the codec in the job with plain SGD, relative to the norm of the encoded values.\n"
     )
     baseline = statistics.median(results["none"]["steps/s"])
     yield table(

@@ -1,9 +1,9 @@
-// One worker of steps of ssgd between hosts whose gradients travel compressed, to be started once for each host:
+// One worker of ssgd with compressed gradients. The suite `compress` starts one on each host:
 //
-//   compress_rank INDEX RANKS HUB OWN-ADDRESS NETWORK BATCH COMPRESS STEPS
+//   compress_rank INDEX RANKS COORDINATOR OWN-ADDRESS NETWORK BATCH COMPRESS STEPS
 //
-// Rank 0 prints, as one JSON object, the seconds of each step, from the end of the one before to its own, and the
-// bytes that it sent in all of them. Steps to warm up are not among them.
+// Rank 0 prints one JSON object: the seconds of each step, measured from the end of the previous
+// step, and the bytes that it sent in all of them. Warm-up steps do not count.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -37,7 +37,8 @@ struct Orders {
 Orders read_orders(const std::vector<std::string>& words) {
   if (words.size() != 8) {
     throw ConfigError(
-        "expected INDEX RANKS HUB OWN-ADDRESS NETWORK BATCH COMPRESS STEPS; see the head of "
+        "expected INDEX RANKS COORDINATOR OWN-ADDRESS NETWORK BATCH COMPRESS STEPS; see the head "
+        "of "
         "bench/compress_rank.cpp");
   }
   return {.endpoint = {.transport = "tcp",

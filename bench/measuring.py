@@ -1,4 +1,4 @@
-"""What every suite of the benchmarks needs: rounds, medians with their spread, tables, the machine."""
+"""The parts that all suites share: rounds, medians with their spread, tables, the machine."""
 import dataclasses
 import datetime
 import os
@@ -19,8 +19,8 @@ class Contestant:
 
 
 def interleave(contestants, rounds, say=print):
-    """Runs all contestants in turn, `rounds` times: whatever slows the machine down for a while then
-    hits all of them. Gives {contestant: {figure: [values]}}."""
+    """Runs all contestants in turn, `rounds` times, so that a temporary slowdown of the machine
+    affects all of them. Gives {contestant: {figure: [values]}}."""
     results = {contestant.name: {} for contestant in contestants}
     for number in range(1, rounds + 1):
         for contestant in contestants:
@@ -33,7 +33,7 @@ def interleave(contestants, rounds, say=print):
 
 
 def short(value):
-    """Three significant digits, thousands grouped."""
+    """The number with three significant digits and grouped thousands."""
     if value == 0:
         return "0"
     digits = max(0, 2 - len(str(int(abs(value)))) + 1)
@@ -87,7 +87,7 @@ def commit():
 
 
 def heading(title, command):
-    """The opening of a page of results: what was run, where, on what and when."""
+    """The opening of a page of results: command, machine, commit and date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return "\n".join(
         [

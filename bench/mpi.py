@@ -40,12 +40,12 @@ def sides(programs, options, launcher, raw, ranks):
 
 
 def by_size(results):
-    """In microseconds."""
+    """The seconds as microseconds."""
     return {size_text(result["bytes"]): 1e6 * result["median_seconds"] for result in results}
 
 
 def own_beside_raw(results):
-    """A line for each size. The last column: what it costs to have MPI's sums through Syncopate."""
+    """A line for each size. The last column: the overhead of MPI's allreduce inside Syncopate."""
     rows = []
     for size in map(size_text, SIZES):
         medians = {name: statistics.median(values[size]) for name, values in results.items()}

@@ -15,7 +15,7 @@ from torch import distributed, multiprocessing
 
 
 def greatest(numbers):
-    """Of each place, over all ranks."""
+    """The maximum of each element over all ranks."""
     everybodys = torch.tensor(numbers, dtype=torch.float64)
     distributed.all_reduce(everybodys, distributed.ReduceOp.MAX)
     return everybodys.tolist()
@@ -74,7 +74,7 @@ def member(rank, port, options):
     if rank == 0:
         print(json.dumps({"results": results}), flush=True)
     distributed.barrier()
-    os._exit(0)  # taking Gloo's groups down sometimes hangs
+    os._exit(0)  # the destruction of Gloo's groups sometimes hangs
 
 
 def main():

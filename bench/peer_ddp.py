@@ -45,7 +45,7 @@ class Trainer:
 
 
 def agreed_steps(seconds_per_step, seconds):
-    """How many steps fill `seconds`, as rank 0 has it: all processes must do as many."""
+    """The number of steps that fill `seconds` on rank 0. All processes must run the same number."""
     steps = torch.tensor([max(1, round(seconds / seconds_per_step))])
     distributed.broadcast(steps, 0)
     return int(steps)
@@ -72,7 +72,7 @@ def train(rank, port, options):
     peak = greatest(float(peak_resident_bytes()))
     if rank == 0:
         report(options, options.processes * options.batch_size * steps / elapsed, peak)
-    # Gloo sometimes hangs where its groups are taken down, long after all has been measured.
+    # The destruction of Gloo's groups sometimes hangs, after all measurements.
     distributed.barrier()
     os._exit(0)
 

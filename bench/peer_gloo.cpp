@@ -2,8 +2,8 @@
 //
 //     peer_gloo RANKS SECONDS BYTES,... FOLDER
 //
-// Starts its ranks itself; they find each other through files in FOLDER, which is to be new. Prints one
-// line of JSON, in which each result names its algorithm.
+// The program starts its own ranks. They find each other through files in FOLDER, which must be
+// new. It prints one line of JSON, in which each result names its algorithm.
 
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -32,8 +32,8 @@ struct Options {
   std::string folder;
 };
 
-/// Connections of their own for each measurement: where Gloo's older algorithms and its newer functions
-/// share some, they hang now and then.
+/// Makes new connections for each measurement: Gloo's older algorithms and its newer functions hang
+/// now and then when they share connections.
 class Contexts {
  public:
   Contexts(int rank, const Options& options)
@@ -78,7 +78,7 @@ peer::Library library_of(const Context& context) {
               }};
 }
 
-/// What torch.distributed calls.
+/// The function that torch.distributed calls.
 void sum_by_function(const Context& context, std::vector<float>& values) {
   gloo::AllreduceOptions options(context);
   options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);

@@ -1,8 +1,8 @@
 #pragma once
 
-// How the peers' allreduce is measured: by the rules of `syncopate bench allreduce`. Every round begins
-// with a barrier and takes as long as its slowest rank; rounds to warm up fill a tenth of the time; the
-// first sum is checked.
+// Measures the allreduce of a peer by the rules of `syncopate bench allreduce`. Every round begins
+// with a barrier and takes as long as its slowest rank. Warm-up rounds fill a tenth of the time.
+// The result of the first round is checked.
 
 #include <sys/resource.h>
 
@@ -21,12 +21,12 @@
 
 namespace peer {
 
-/// What a library gives the measurement.
+/// The operations of a library that a measurement needs.
 struct Library {
   int rank = 0;
   int ranks = 0;
   std::function<void()> barrier = {};
-  /// Replaces each number by the greatest of all ranks.
+  /// Replaces each number by its maximum over all ranks.
   std::function<void(std::vector<double>&)> greatest = {};
 };
 
@@ -35,7 +35,7 @@ struct Effort {
   double seconds = 0.5;  ///< of each size
 };
 
-/// "1000,44700000".
+/// Parses a list such as "1000,44700000".
 inline std::vector<std::size_t> read_list(const std::string& text) {
   std::vector<std::size_t> numbers;
   std::istringstream words(text);
@@ -67,14 +67,14 @@ inline std::vector<double> run(const Library& library, const std::function<void(
   return seconds;
 }
 
-/// The greatest of what the ranks have, which all then agree on.
+/// The maximum of `number` over all ranks, the same on every rank.
 inline double agreed(const Library& library, double number) {
   std::vector<double> numbers{number};
   library.greatest(numbers);
   return numbers.front();
 }
 
-/// How many rounds fill the time, as the slowest rank has it.
+/// The number of rounds that fill `seconds` on the slowest rank.
 inline std::uint64_t warm_up(const Library& library, const std::function<void()>& sum,
                              double seconds) {
   constexpr double most = 100'000;
@@ -111,7 +111,7 @@ inline void check(const Library& library, const std::function<void()>& sum,
   std::fill(values.begin(), values.end(), 0.0F);
 }
 
-/// One size; `sum` adds up `values` over all ranks, in place.
+/// Measures one size. `sum` reduces `values` over all ranks, in place.
 inline nlohmann::json measure(const Library& library, double wanted, std::vector<float>& values,
                               const std::function<void()>& sum) {
   check(library, sum, values);

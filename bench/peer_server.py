@@ -2,7 +2,7 @@
 """The peer of the parameter server: the isend/irecv pattern over torch.distributed with Gloo.
 
 Each worker sends its gradient to every server and receives the parameters; a server receives from
-all of its workers at once, applies what has come, and sends back. Prints figures as JSON.
+all of its workers at once, applies each gradient, and sends back. Prints figures as JSON.
 """
 import argparse
 import json
@@ -74,7 +74,7 @@ def member(rank, options, port, results):
     distributed.barrier()
     results.close()
     results.join_thread()
-    os._exit(0)  # taking Gloo's groups down sometimes hangs
+    os._exit(0)  # the destruction of Gloo's groups sometimes hangs
 
 
 def main():

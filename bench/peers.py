@@ -7,14 +7,14 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Ranks that wait give their core to others: there may be more of them than cores.
+# Waiting ranks yield their core: there may be more ranks than cores.
 OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
 TCP_ONLY = ["--mca", "btl", "tcp,self"]
 
 
 class Peers:
-    """Each measures sums of vectors of `sizes` bytes for about `seconds` in all, and gives its results by
-    size. What has to be compiled is compiled at its first use, into a folder of the build."""
+    """Each peer measures sums of vectors of `sizes` bytes for about `seconds` in all, and gives its results
+    by size. A peer in C++ is compiled at its first use, into a folder of the build."""
 
     def __init__(self, build, python, environment):
         self.folder = pathlib.Path(build) / "peers"
@@ -35,7 +35,7 @@ class Peers:
         )
 
     def gloo(self, ranks, sizes, seconds):
-        """By the algorithm that is the fastest for each size, of four."""
+        """Gloo's results, by the fastest of four algorithms for each size."""
         program = self.compiled("peer_gloo.cpp", "g++", "-lgloo")
         with tempfile.TemporaryDirectory(prefix="syncopate-gloo-") as folder:
             results = self.run([program, ranks, seconds / len(sizes) / 4, listed(sizes), folder], seconds)
@@ -62,7 +62,7 @@ class Peers:
         return program
 
     def run(self, command, seconds):
-        """The results that a peer prints. Gloo hangs now and then where it connects: tried again, once."""
+        """The results that a peer prints. Gloo hangs now and then while it connects: one retry."""
         words = [str(word) for word in command]
         limit = 60 + 10 * seconds
         try:
@@ -74,7 +74,7 @@ class Peers:
 
 
 def run_group(words, environment, limit):
-    """What the program prints; all of its processes end with it."""
+    """The output of the program. All of its processes end with this call."""
     with subprocess.Popen(
         words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as program:
@@ -93,5 +93,5 @@ def listed(sizes):
 
 
 def by_size(results):
-    """Of several results of one size, the last."""
+    """The last of several results of one size."""
     return {result["bytes"]: result for result in results}

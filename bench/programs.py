@@ -1,4 +1,4 @@
-"""The programs that the benchmarks run, Syncopate's and its peers', and what their output says."""
+"""Runs the programs of the benchmarks, Syncopate's and its peers', and parses their output."""
 import json
 import os
 import pathlib
@@ -23,10 +23,10 @@ def resident_bytes(pid):
 
 
 class Programs:
-    """Where the programs are, and the environment that all of them get alike.
+    """The locations of the programs, and the environment that all of them share.
 
-    OpenBLAS is told the processor, as `syncopate` tells it by itself: it takes young ones for old
-    ones, and a peer so handicapped would be no peer.
+    The environment names the processor for OpenBLAS, as `syncopate` does by itself. Without it OpenBLAS
+    takes new processors for old ones, which would slow the peers down.
     """
 
     def __init__(self, build, python):
@@ -46,7 +46,7 @@ class Programs:
         return json.loads(done.stdout.splitlines()[-1])
 
     def bench(self, benchmark, *options, launcher=()):
-        """The results of a benchmark of `syncopate bench`, whose ranks `launcher` starts where there is one."""
+        """The results of a benchmark of `syncopate bench`; `launcher`, if any, starts its ranks."""
         command = [*launcher, self.bin / "syncopate", "bench", benchmark, "--json", *options]
         return self.last_json(command)["results"]
 
@@ -99,7 +99,7 @@ class Programs:
         }
 
     def peer_rules(self, peer):
-        """The same steps by NumPy or PyTorch, as far as `peer` has them."""
+        """The same steps by NumPy or PyTorch, for the rules that `peer` has."""
         script = HERE / "peer_rules.py"
         return self.last_json([self.python, script, "--peer", peer, "--json"])["gigabytes_per_second"]
 
@@ -138,11 +138,11 @@ class TrainingRun:
         self._begun = time.monotonic()
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as program:
             for line in program.stdout:
-                self._hear(json.loads(line))
+                self._on_event(json.loads(line))
         if program.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} ended with status {program.returncode}")
 
-    def _hear(self, event):
+    def _on_event(self, event):
         kind = event.get("event")  # the last line, the summary, has none
         if kind == "started":
             self._workers = [worker["pid"] for worker in event["workers"]]
@@ -156,7 +156,7 @@ class TrainingRun:
 
     @property
     def images_per_second(self):
-        """Between the first status after the warm-up and the last, as the peers leave theirs out."""
+        """The speed between the first status after the warm-up and the last; the peers skip their warm-up, too."""
         warm = [status for status in self._statuses if status["round"] >= WARM_UP_ROUNDS]
         if len(warm) < 2:
             raise RuntimeError("the run was too short to have a speed; give it more --seconds")
@@ -165,12 +165,12 @@ class TrainingRun:
 
     @property
     def worker_resident_bytes(self):
-        """Of the worker that had the most."""
+        """The resident memory of the worker that had the most."""
         return max(self.resident.values())
 
 
 def blas_core(cpuinfo):
-    """What OpenBLAS must be told about this processor, as src/job/launch/environment.cpp has it."""
+    """The variables that select OpenBLAS kernels for this processor, as in src/job/launch/environment.cpp."""
     found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"} <= flags:

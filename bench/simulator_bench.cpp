@@ -1,9 +1,9 @@
-// How many small messages the simulator carries in a second of real time.
+// Measures the small messages that the simulator carries in a second of real time.
 //
-// Workload: in turn i every node posts a message to the peer i places after it and waits for that of
-// the peer i places before it. Each message costs the network's events, one wake-up and two changes
-// of stack. Reported: messages per second of real time, the median of the repetitions, each a fresh
-// simulation; and per second of CPU time, for machines that are busy.
+// Workload: in turn i every node posts a message to the peer i ranks after it and waits for the
+// message of the peer i ranks before it. Each message costs the network's events, one wake-up and
+// two stack switches. The program reports messages per second of real time, as the median over
+// repetitions with a new simulation each, and per second of CPU time, for machines that are busy.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-"""The suites: which figure of Syncopate stands beside which of its peers."""
+"""The suites: each compares a figure of Syncopate with that of its peers."""
 import statistics
 from concurrent import futures
 
@@ -60,7 +60,7 @@ def start(programs, options):
         ],
         options.rounds,
     )
-    yield "Syncopate's figure is an upper bound: when the end of a job of a single step was told.\n"
+    yield "Syncopate's figure is an upper bound: the time at which a job of a single step reported its end.\n"
     yield comparison(results, "seconds", peer)
 
 
@@ -189,7 +189,7 @@ def asynchronous(programs, options):
             print(f"  seed {seed}  {name}: {summary['throughput']:,.0f} samples/s, accuracy {summary['accuracy']:.4f}")
     yield f"`clusters/mixed.toml`, {epochs} epochs, defaults; the devices by themselves: 8,800 samples/s.\n"
     yield table(
-        ["scheme", "samples/s", "cluster efficiency", "accuracy", "waiting", "staleness", "left out"],
+        ["scheme", "samples/s", "cluster efficiency", "accuracy", "waiting", "staleness", "dropped"],
         [row_of_scheme(name, each) for name, each in summaries.items()],
     )
 
@@ -246,7 +246,7 @@ def trained(programs, network, workers, options):
 
 
 def apart(programs, network, workers, options):
-    """What as many workers do together when none of them waits for another."""
+    """The total speed of this number of workers when none of them waits for another."""
     with futures.ThreadPoolExecutor(workers) as pool:
         runs = [pool.submit(training, programs, network, 1, options) for _ in range(workers)]
         return {"images/s": sum(run.result().images_per_second for run in runs)}

@@ -109,7 +109,7 @@ def images_per_second(options):
 
 
 def peak_resident_bytes():
-    """Unlike getrusage's, this figure does not include the program that started this one."""
+    """The peak memory. Unlike getrusage's figure, it does not include the program that started this one."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 

@@ -41,8 +41,8 @@ struct Fiber::State {
 
   std::size_t stack_bytes;
   std::function<void()> body;
-  context::fiber inside;   ///< where to go on, while the fiber is paused
-  context::fiber outside;  ///< where to return to, while it runs
+  context::fiber inside;   ///< the continuation of the body, while the fiber is paused
+  context::fiber outside;  ///< the continuation of the caller, while the fiber runs
   context::stack_context stack;
   ExceptionState exceptions;  ///< of the fiber while it is paused
   SwitchNotes notes;

@@ -76,7 +76,7 @@ void Inbox::cancel(const std::exception_ptr& error) {
   }
 }
 
-/// Ends a receive with what there is for it, if anything.
+/// Ends a receive with a message or a loss, if there is one for it.
 bool Inbox::serve(Box& box, Receive& receive) {
   const auto found = std::find_if(box.messages.begin(), box.messages.end(),
                                   [&](const Message& m) { return matches(receive, m); });

@@ -18,16 +18,16 @@ struct Receive {
   std::optional<NodeId> from;  ///< empty: anyone
   Tag tag;
   std::optional<std::span<std::byte>> into;  ///< empty: into `message`
-  Message message{};                         ///< what was received
+  Message message{};                         ///< the received message
   Completion completion{};
 };
 
-/// Which receive of a node gets which message. Knows no time and no network.
+/// Matches the messages of a node to its receives. It knows neither time nor network.
 ///
 /// Order:     a message goes to the first receive posted that it matches; a receive gets the first
 ///            message arrived that it matches, and learns of a loss when no message is left for it.
-/// Losses:    a receive from a lost peer ends with PeerLost; and for each lost peer one receive from
-///            anyone does, under whatever tag.
+/// Losses:    a receive from a lost peer ends with PeerLost. For each lost peer, one receive from
+///            anyone, under any tag, ends with PeerLost as well.
 /// Invariant: no posted receive matches a message that is kept.
 class Inbox {
  public:

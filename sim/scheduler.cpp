@@ -90,8 +90,8 @@ std::string Scheduler::blocked() const {
   return all;
 }
 
-/// Most deadlines never pass, and the next one is later: so a strand keeps one event at a time,
-/// which moves on when it finds a later deadline than its own.
+/// Most deadlines never pass, and the next one is later. So a strand keeps one event at a time. An
+/// event that finds a later deadline when it fires is scheduled again for that one.
 void Scheduler::arm(Strand& strand) {
   if (strand.deadline_ < strand.next_timer_) {
     strand.next_timer_ = std::max(strand.deadline_, now_);

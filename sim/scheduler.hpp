@@ -16,14 +16,14 @@ namespace syncopate::sim {
 /// Receives an event at a moment of virtual time.
 class EventTarget {
  public:
-  /// `argument` is what the event was scheduled with.
+  /// `argument` is the one that the event was scheduled with.
   virtual void fire(std::uint64_t argument) = 0;
 
  protected:
   ~EventTarget() = default;
 };
 
-/// Describes what a strand is blocked on, for the report of a deadlock.
+/// Describes the event that a strand waits for, for the report of a deadlock.
 class Waiting {
  public:
   /// Completes "waits for ...".
@@ -59,7 +59,7 @@ class Strand {
 ///
 /// Order: strands that are ready run first in, first out; then the event with the least (time,
 /// sequence) fires, where the sequence counts the calls of `schedule`. So a run is a function of
-/// what the strands do, and of nothing else.
+/// the calls of its strands, and of nothing else.
 /// Thread: one.
 class Scheduler final : private EventTarget {
  public:
@@ -89,17 +89,17 @@ class Scheduler final : private EventTarget {
   /// Makes a strand ready if it is blocked, else does nothing.
   void wake(Strand& strand);
 
-  /// When the next step takes place: now, later, or never (`no_deadline`).
+  /// The time of the next step: now, later, or never (`no_deadline`).
   TimePoint next_step() const;
 
   /// Runs one ready strand, or fires one event. False when there is neither.
-  /// Errors: InternalError, for an endless loop; and what the event's target throws.
+  /// Errors: InternalError, for an endless loop; and the errors that the event's target throws.
   bool step();
 
-  /// Runs what is ready, and what that makes ready, without moving the clock.
+  /// Runs all ready strands, and those that they make ready, without moving the clock.
   void run_ready();
 
-  /// One line for each blocked strand: its name, what it waits for and since when.
+  /// One line for each blocked strand: its name, its wait and the start of the wait.
   std::string blocked() const;
 
  private:

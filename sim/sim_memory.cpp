@@ -10,10 +10,10 @@
 namespace syncopate::sim {
 namespace {
 
-/// A waiting node sleeps this long before it checks that the other one is not lost.
-constexpr Duration glance = std::chrono::milliseconds(10);
+/// A waiting node sleeps this long between two checks that the writer is not lost.
+constexpr Duration check_interval = std::chrono::milliseconds(10);
 
-bool has_come_to(const SharedWord& word, std::uint32_t value) {
+bool has_reached(const SharedWord& word, std::uint32_t value) {
   return static_cast<std::int32_t>(word.value.load() - value) >= 0;
 }
 
@@ -28,7 +28,7 @@ class AwaitedWord : public Waiting {
   NodeId writer_;
 };
 
-/// Stands among the sleepers of a host as long as it lives.
+/// Keeps a completion among the sleepers of a host for its own lifetime.
 class Asleep {
  public:
   Asleep(SimHost& host, Completion& completion) : host_(host), completion_(completion) {
@@ -54,11 +54,11 @@ std::shared_ptr<std::byte> SimMemory::allocate(std::size_t bytes) {
       std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1) + alignof(SharedWord));
   std::byte* const begin =
       memory.get() + alignof(SharedWord) - address(memory.get()) % alignof(SharedWord);
-  host_->lent.emplace(address(begin), SimHost::Lent{node_.id(), {begin, bytes}});
-  return {begin, [host = std::weak_ptr(host_),
-                  owned = std::shared_ptr<std::byte[]>(std::move(memory))](std::byte* lent) {
+  host_->allocations.emplace(address(begin), SimHost::Allocation{node_.id(), {begin, bytes}});
+  return {begin, [host = std::weak_ptr(host_), owned = std::shared_ptr<std::byte[]>(
+                                                   std::move(memory))](std::byte* memory_begin) {
             if (const auto there = host.lock()) {
-              there->lent.erase(address(lent));
+              there->allocations.erase(address(memory_begin));
             }
           }};
 }
@@ -69,36 +69,36 @@ std::span<std::byte> SimMemory::allocate_for_good(std::size_t bytes) {
 }
 
 std::optional<std::uint64_t> SimMemory::offset_of(std::span<const std::byte> bytes) const {
-  const std::uint64_t place = address(bytes.data());
-  const SimHost::Lent* const lent = lender_of(place, bytes.size());
-  return lent != nullptr && lent->by == node_.id() ? std::optional(place) : std::nullopt;
+  const std::uint64_t offset = address(bytes.data());
+  const SimHost::Allocation* const found = allocation_at(offset, bytes.size());
+  return found != nullptr && found->owner == node_.id() ? std::optional(offset) : std::nullopt;
 }
 
-std::span<std::byte> SimMemory::at(NodeId peer, std::uint64_t place, std::size_t bytes) {
-  const SimHost::Lent* const lent = lender_of(place, bytes);
-  if (lent == nullptr || lent->by != peer) {
+std::span<std::byte> SimMemory::at(NodeId peer, std::uint64_t offset, std::size_t bytes) {
+  const SimHost::Allocation* const found = allocation_at(offset, bytes);
+  if (found == nullptr || found->owner != peer) {
     throw ProtocolError(
-        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, place));
+        fmt::format("node {} has no {} bytes of shared memory at {}", peer.value, bytes, offset));
   }
-  return lent->memory.subspan(place - address(lent->memory.data()), bytes);
+  return found->memory.subspan(offset - address(found->memory.data()), bytes);
 }
 
-const SimHost::Lent* SimMemory::lender_of(std::uint64_t place, std::size_t bytes) const {
-  const auto after = host_->lent.upper_bound(place);
-  if (after == host_->lent.begin()) {
+const SimHost::Allocation* SimMemory::allocation_at(std::uint64_t offset, std::size_t bytes) const {
+  const auto after = host_->allocations.upper_bound(offset);
+  if (after == host_->allocations.begin()) {
     return nullptr;
   }
-  const auto& [begin, lent] = *std::prev(after);
-  return place + bytes <= begin + lent.memory.size() ? &lent : nullptr;
+  const auto& [begin, allocation] = *std::prev(after);
+  return offset + bytes <= begin + allocation.memory.size() ? &allocation : nullptr;
 }
 
 void SimMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) {
-  while (!has_come_to(word, value)) {
+  while (!has_reached(word, value)) {
     check_(writer);
     if (node_.now() >= deadline) {
       throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
     }
-    await_change(writer, std::min(deadline, node_.now() + glance));
+    await_change(writer, std::min(deadline, node_.now() + check_interval));
   }
 }
 

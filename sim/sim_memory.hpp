@@ -10,18 +10,19 @@
 
 namespace syncopate::sim {
 
-/// The host on which all nodes of a simulation are that share memory: who has lent what, and who waits.
+/// The host of all nodes of a simulation that share memory: the memory that each node allocated,
+/// and the nodes that wait for a word.
 struct SimHost {
-  struct Lent {
-    NodeId by;
+  struct Allocation {
+    NodeId owner;
     std::span<std::byte> memory;
   };
-  std::map<std::uint64_t, Lent> lent;  ///< by place, which is the address
+  std::map<std::uint64_t, Allocation> allocations;  ///< by offset, which is the address
   std::vector<std::shared_ptr<std::byte>> for_good;
-  std::vector<Completion*> sleepers;  ///< all of which look again when a word is set
+  std::vector<Completion*> sleepers;  ///< each rereads its word when any word is set
 };
 
-/// The shared memory of one simulated node. What is in it costs no virtual time.
+/// The shared memory of one simulated node. Access to it takes no virtual time.
 class SimMemory final : public SharedMemory {
  public:
   /// Throws where `peer` is lost, or this node was cancelled.
@@ -34,14 +35,14 @@ class SimMemory final : public SharedMemory {
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override;
   std::span<std::byte> allocate_for_good(std::size_t bytes) override;
   std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const override;
-  std::span<std::byte> at(NodeId peer, std::uint64_t place, std::size_t bytes) override;
+  std::span<std::byte> at(NodeId peer, std::uint64_t offset, std::size_t bytes) override;
   void wait(NodeId writer, SharedWord& word, std::uint32_t value, TimePoint deadline) override;
   void set(SharedWord& word, std::uint32_t value) override;
   void count_zero_copy(std::uint64_t bytes) override { zero_copy_ += bytes; }
   std::uint64_t bytes_zero_copy() const { return zero_copy_; }
 
  private:
-  const SimHost::Lent* lender_of(std::uint64_t place, std::size_t bytes) const;
+  const SimHost::Allocation* allocation_at(std::uint64_t offset, std::size_t bytes) const;
   void await_change(NodeId writer, TimePoint until);
 
   Node& node_;

@@ -11,7 +11,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// Puts `value` into a place that is free, or a new one; returns which.
+/// Puts `value` into a free slot or a new one; returns the index of the slot.
 template <class Value>
 std::size_t put(std::deque<Value>& values, std::vector<std::size_t>& free, Value value) {
   if (free.empty()) {
@@ -111,7 +111,7 @@ void Network::schedule(TimePoint when, Stage stage, std::size_t index) {
   scheduler_.schedule(when, *this, (index << 2) | static_cast<std::uint64_t>(stage));
 }
 
-/// The sender's network card has read the payload: it becomes the caller's again.
+/// The sender's network card has read the payload: the sender gets its buffer back.
 void Network::return_buffer(Packet& packet) {
   Departure& departure = packet.departure;
   if (departure.buffer == nullptr) {
@@ -167,7 +167,7 @@ void Network::deliver(Departure departure) {
   }
 }
 
-/// The news of an end has come, but may be faster than what was sent before it.
+/// The end of a stream has arrived, possibly before messages that were sent before it.
 void Network::begin_end(std::size_t index) {
   Ending ending = std::move(endings_[index]);
   free_endings_.push_back(index);
@@ -200,7 +200,7 @@ void Network::drop(Packet& packet) {
   }
 }
 
-/// Drops what the network card of `from` has not sent.
+/// Drops the messages that the network card of `from` has not sent.
 void Network::drop_unsent(NodeId from, std::optional<NodeId> to) {
   for (Packet& packet : packets_) {
     const Departure& departure = packet.departure;

@@ -52,11 +52,11 @@ class Endpoint {
   ~Endpoint() = default;
 };
 
-/// Carries messages between endpoints in virtual time, at the cost that `TransferTimes` puts on them.
+/// Carries messages between endpoints in virtual time, with the delays of `TransferTimes`.
 ///
-/// Everything from one node to another is one stream: it arrives in order, and when it ends, what
-/// the sender's network card had sent by then arrives, then the news of the end; the rest is dropped, though
-/// the network cards keep the time that it was booked for.
+/// All messages from one node to another form one stream and arrive in order. When a stream ends,
+/// the messages that the sender's network card has sent arrive, and the end is reported after them.
+/// Other messages are dropped, but the network cards stay busy for the time that they booked.
 class Network final : private EventTarget {
  public:
   Network(Scheduler& scheduler, const Trace& trace, TransferTimes times)
@@ -66,7 +66,7 @@ class Network final : private EventTarget {
   void attach(Endpoint& endpoint) { endpoints_.push_back(&endpoint); }
 
   void send(Departure departure);
-  /// When everything that `node` has handed over is sent.
+  /// The time at which all messages of `node` so far are sent.
   TimePoint sent_by(NodeId node) { return times_.sent_by(node); }
   /// From now on, in both directions.
   void set_link(NodeId one, NodeId other, const LinkProfile& profile);
@@ -125,7 +125,7 @@ class Network final : private EventTarget {
   std::deque<Ending> endings_;
   std::vector<std::size_t> free_endings_;
   std::vector<std::vector<Stream>> streams_;                  // by sender, then receiver
-  std::map<std::pair<NodeId, NodeId>, Ending> held_endings_;  // behind what is still under way
+  std::map<std::pair<NodeId, NodeId>, Ending> held_endings_;  // behind messages under way
 };
 
 }  // namespace syncopate::sim

@@ -9,7 +9,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// Sets a pointer as long as it lives.
+/// Sets a pointer for its own lifetime.
 class Registration {
  public:
   Registration(Strand*& waiter, Strand& strand) : waiter_(waiter) { waiter_ = &strand; }

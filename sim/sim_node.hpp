@@ -30,11 +30,11 @@ class Node {
   void start(const std::string& task, std::function<void()> body);
 
   /// Blocks the calling task until it is woken (true) or until the deadline (false).
-  /// Errors: NodeDied, or what `cancel` was given.
+  /// Errors: NodeDied, or the error given to `cancel`.
   bool block(const Waiting& waiting, TimePoint deadline);
   /// The same for destructors: never throws, and may return early.
   void block_quietly(const Waiting& waiting, TimePoint deadline) noexcept;
-  /// Throws what `block` would.
+  /// Throws the errors of `block`.
   void check() const;
 
   /// Ends every `block` under way and to come with `why`. The first call counts.

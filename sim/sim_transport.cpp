@@ -45,7 +45,7 @@ class SimTransport::StartedSend final : public Transfer, private Waiting {
                        buffer_.payload.size(), to_.value, tag_.value);
   }
 
-  /// Half a message leaves nothing behind which the next one could begin.
+  /// After half a message no other message can follow in its stream.
   [[noreturn]] void give_up() {
     const std::string what =
         fmt::format("{} gave up sending {} bytes to node {} under tag {} at its deadline",

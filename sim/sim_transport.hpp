@@ -11,7 +11,7 @@
 
 namespace syncopate::sim {
 
-/// Where a node of the simulation is reached.
+/// The address of a node of the simulation.
 std::string address_of(NodeId node);
 
 /// The transport of one simulated node.
@@ -20,7 +20,7 @@ std::string address_of(NodeId node);
 /// each message; a caller that changes a borrowed buffer too early gets an InternalError.
 class SimTransport final : public Transport, private Endpoint {
  public:
-  /// `host`: with whose nodes it shares memory; null: with none.
+  /// `host`: the host of the nodes with which it shares memory; null: it shares none.
   SimTransport(Node& node, Network& network, const std::shared_ptr<SimHost>& host);
 
   NodeId self() const override { return node_.id(); }
@@ -38,7 +38,7 @@ class SimTransport final : public Transport, private Endpoint {
   Traffic traffic_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
-  /// Closes at once: what is not yet sent is lost. The peers find `why` in their errors.
+  /// Closes at once: unsent messages are lost. The peers find `why` in their errors.
   void shut(const std::string& why);
   /// Both ends of the stream to `peer` find the other lost.
   void cut(NodeId peer, const std::string& why);

@@ -77,7 +77,7 @@ class SimEvent final : public Event, private Waiting {
  private:
   using Waiters = std::deque<Completion*>;
 
-  /// A waiter's place among the waiters, as long as it waits.
+  /// Keeps a waiter in the list of waiters while it waits.
   class Place {
    public:
     Place(Waiters& waiters, Completion& waiter) : waiters_(waiters), waiter_(waiter) {

@@ -45,8 +45,8 @@ void SimulatedJob::add_nodes() {
 
 void SimulatedJob::share_memory() {
   const auto replica = options_.make_replica();
-  memory_.resize(SharedModel::bytes_for({.params = replica->view(Part::params).size(),
-                                         .buffers = replica->view(Part::buffers).size(),
+  memory_.resize(SharedModel::bytes_for({.params = replica->view(ReplicaVector::params).size(),
+                                         .buffers = replica->view(ReplicaVector::buffers).size(),
                                          .workers = options_.config.workers}));
   shared_memory_ = memory_;
 }
@@ -99,8 +99,8 @@ void SimulatedJob::run_member(World& world, const MemberRole& role, Rank index) 
 }
 
 void SimulatedJob::keep_model(Rank rank, Replica& replica) {
-  params_[rank.value] = copy_of(replica.view(Part::params));
-  buffers_[rank.value] = copy_of(replica.view(Part::buffers));
+  params_[rank.value] = copy_of(replica.view(ReplicaVector::params));
+  buffers_[rank.value] = copy_of(replica.view(ReplicaVector::buffers));
 }
 
 wire::Join SimulatedJob::introduction(Role role, Rank index, Replica&) const {

@@ -22,7 +22,7 @@ std::string describe(const std::exception_ptr& error) {
 
 }  // namespace
 
-/// A node with all that belongs to it.
+/// A node and its parts.
 class Simulation::Member {
  public:
   Member(NodeId id, const std::string& name, Simulation& simulation)
@@ -117,7 +117,7 @@ void Simulation::step() {
   scheduler_.step();
 }
 
-/// Nodes that failed first are the likely cause of what stopped the others.
+/// The nodes that failed first are the likely cause for which the others stopped.
 void Simulation::report_stop(const std::string& what) {
   if (!failures_.empty()) {
     throw NodeFailed(failures_.front());

@@ -60,16 +60,16 @@ class Simulation final : private EventTarget {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  /// Adds the next node, 0 first. It knows no other node. `body` starts at the present of virtual
-  /// time; when it returns, the node ends, and what it has not yet sent is lost unless it closed its
+  /// Adds the next node, 0 first. It knows no other node. `body` starts at the current virtual
+  /// time. When it returns, the node ends, and its unsent messages are lost unless it closed its
   /// transport.
   NodeId add_node(const std::string& name, std::function<void(World&)> body);
 
   /// Runs until every node has ended.
   ///
   /// Errors: NodeFailed, the first of `failures`, after all nodes have ended. InternalError, which
-  ///         names every blocked task and what it waits for, when no node can go on, or when
-  ///         `Options::until` has passed. What an action given to `at` throws.
+  ///         names every blocked task and its wait, when no node can continue, or when
+  ///         `Options::until` has passed. Any error that an action of `at` throws.
   void run();
 
   /// Virtual time, from zero.
@@ -81,8 +81,8 @@ class Simulation final : private EventTarget {
 
   /// Calls `action` at `when`.
   void at(TimePoint when, std::function<void()> action);
-  /// Ends a node as the death of its machine would: peers learn of it after the latency, what its
-  /// network card had not sent is dropped, and its tasks unwind without being able to do anything.
+  /// Ends a node as the death of its machine would: peers learn of it after the latency, messages
+  /// that its network card had not sent are dropped, and its tasks unwind without further effect.
   void kill(NodeId node);
   /// Breaks the connection of two nodes: both find the other lost.
   void cut_link(NodeId one, NodeId other);

@@ -27,7 +27,7 @@ struct TracedMessage {
   std::span<const std::byte> payload;
 };
 
-/// Writes what happens in a simulation, a line an event, in the order of events:
+/// Writes one line for each event of a simulation, in the order of events:
 ///
 ///     0.000050512 node=1 deliver peer=0 tag=17 bytes=640 hash=9c1185a5c5e9fc54
 ///     0.000050512 node=1 lost peer=2 (node 2 was killed)

@@ -12,7 +12,7 @@
 
 namespace syncopate::sim {
 
-/// The element of a node, made as a copy of `fresh` when it is first asked for.
+/// The element of a node. The first access makes it, as a copy of `fresh`.
 template <class Value>
 Value& at_node(std::vector<Value>& values, NodeId node, const Value& fresh) {
   if (values.size() <= node.value) {
@@ -37,15 +37,15 @@ struct Passage {
 
 /// The cost model of the network: when each message is sent and when it has arrived.
 ///
-/// A message of B bytes leaves through its sender's network card, crosses the link and enters through its
-/// receiver's network card, all three at the same time, as packets do. Each of the three serves one message
-/// after the other, first come, first served, a whole message at a time. Alone it takes
+/// A message of B bytes passes the sender's network card, the link and the receiver's network card,
+/// all three at the same time, as packets do. Each of the three serves whole messages, one after
+/// another, first come, first served. A message alone takes
 ///
 ///     latency + B / min(link bandwidth, network card bandwidth),
 ///
 /// and k messages of k senders, sent at once to one receiver, take
 /// latency + k · B / network card bandwidth.
-/// Messages of one link arrive in the order in which they left, whatever happens to its profile.
+/// Messages of one link arrive in the order in which they left, even when its profile changes.
 class TransferTimes {
  public:
   TransferTimes(const NetworkProfile& profile, std::uint64_t seed);
@@ -56,13 +56,14 @@ class TransferTimes {
   /// Books the sender's network card and the link for a message handed over now.
   Passage depart(TimePoint now, NodeId from, NodeId to, std::size_t bytes);
 
-  /// Books the receiver's network card when the first byte has come: the moment of complete arrival.
+  /// Books the receiver's network card when the first byte has come. Returns the time at which the
+  /// whole message has arrived.
   TimePoint arrive(const Passage& passage, NodeId to, std::size_t bytes);
 
   /// Of the link as it is now, without jitter.
   Duration latency(NodeId from, NodeId to);
 
-  /// When the network card of `node` has sent all that was handed to it.
+  /// The time at which the network card of `node` has sent all messages so far.
   TimePoint sent_by(NodeId node);
 
  private:

@@ -110,28 +110,29 @@ std::vector<torch::Tensor> ModuleReplica::pieces() const {
   return pieces;
 }
 
-std::vector<TensorInfo> ModuleReplica::layout(Part part) const {
-  return part == Part::buffers ? buffers_.layout() : params_.layout();
+std::vector<TensorInfo> ModuleReplica::layout(ReplicaVector which) const {
+  return which == ReplicaVector::buffers ? buffers_.layout() : params_.layout();
 }
 
-FlatVector& ModuleReplica::vector(Part part) {
-  if (part == Part::grads) return grads_;
-  return part == Part::params ? params_.vector() : buffers_.vector();
+FlatVector& ModuleReplica::vector(ReplicaVector which) {
+  if (which == ReplicaVector::grads) return grads_;
+  return which == ReplicaVector::params ? params_.vector() : buffers_.vector();
 }
 
-std::span<float> ModuleReplica::view(Part part) {
-  return vector(part).view();
+std::span<float> ModuleReplica::view(ReplicaVector which) {
+  return vector(which).view();
 }
 
-void ModuleReplica::store(Part part) {
-  vector(part).store();
+void ModuleReplica::store(ReplicaVector which) {
+  vector(which).store();
 }
 
 void ModuleReplica::move_into(SharedMemory& memory) {
   if (!options_.device.is_cpu()) return;
-  for (const Part part : {Part::params, Part::grads, Part::buffers}) {
-    if (const std::size_t count = view(part).size(); count > 0) {
-      vector(part).move_into(make_values(&memory, count));
+  for (const ReplicaVector which :
+       {ReplicaVector::params, ReplicaVector::grads, ReplicaVector::buffers}) {
+    if (const std::size_t count = view(which).size(); count > 0) {
+      vector(which).move_into(make_values(&memory, count));
     }
   }
 }

@@ -47,9 +47,9 @@ class ModuleReplica final : public Replica {
   /// Errors: ConfigError, for a module without trained parameters, or not of float32.
   explicit ModuleReplica(Options options);
 
-  std::vector<TensorInfo> layout(Part part) const override;
-  std::span<float> view(Part part) override;
-  void store(Part part) override;
+  std::vector<TensorInfo> layout(ReplicaVector which) const override;
+  std::span<float> view(ReplicaVector which) override;
+  void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
 
   /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
@@ -80,7 +80,7 @@ class ModuleReplica final : public Replica {
     torch::Tensor labels;
   };
 
-  FlatVector& vector(Part part);
+  FlatVector& vector(ReplicaVector which);
   Inputs inputs(const Batch& batch) const;
   std::vector<torch::Tensor> pieces() const;
   std::vector<torch::Tensor> optimized() const;

@@ -11,7 +11,7 @@ SwitchNotes::~SwitchNotes() = default;
 void SwitchNotes::entering(const void* bottom, std::size_t size) {
   const bool is_first = outer_bottom_ == nullptr;
   if (is_first) {
-    // What an earlier fiber left behind here, whose last frames never returned, is nobody's any more.
+    // An earlier fiber on this stack, whose last frames never returned, left its poison behind.
     __asan_unpoison_memory_region(bottom, size);
   }
   __sanitizer_start_switch_fiber(&outer_, bottom, size);

@@ -4,7 +4,7 @@
 #include <mutex>
 
 // Clang's thread-safety attributes, under names of the project; other compilers ignore them. A test
-// compiles every file that uses them with -Wthread-safety, so a member that is read without its mutex
+// compiles every file that uses them with -Wthread-safety: an access to a member without its mutex
 // is an error.
 #if defined(__clang__)
 #define SYNC_ATTRIBUTE(x) __attribute__((x))

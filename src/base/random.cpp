@@ -21,8 +21,8 @@ std::uint64_t splitmix64(std::uint64_t& state) {
 /// FNV-1a: spreads a purpose's name over 64 bits.
 std::uint64_t hash(std::string_view text) {
   std::uint64_t value = 0xcbf29ce484222325;
-  for (const char letter : text) {
-    value = (value ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  for (const char character : text) {
+    value = (value ^ static_cast<unsigned char>(character)) * 0x100000001b3;
   }
   return value;
 }

@@ -63,9 +63,9 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-void load(Replica& replica, Part part, const std::vector<float>& values) {
-  std::copy(values.begin(), values.end(), replica.view(part).begin());
-  replica.store(part);
+void load(Replica& replica, ReplicaVector which, const std::vector<float>& values) {
+  std::copy(values.begin(), values.end(), replica.view(which).begin());
+  replica.store(which);
 }
 
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder) {
@@ -84,7 +84,8 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& f
 }  // namespace
 
 ModelLayout layout_of(const Replica& replica) {
-  return {.params = replica.layout(Part::params), .buffers = replica.layout(Part::buffers)};
+  return {.params = replica.layout(ReplicaVector::params),
+          .buffers = replica.layout(ReplicaVector::buffers)};
 }
 
 std::size_t values_in(const TensorInfo& tensor) {
@@ -242,8 +243,8 @@ void load_checkpoint(const Checkpoint& checkpoint, Replica& replica) {
   const std::vector<float> params = checkpoint.values(layout.params);
   const std::vector<float> buffers = checkpoint.values(layout.buffers);
   replica.load_optimizer_state(checkpoint.state(state_of_optimizer));
-  load(replica, Part::params, params);
-  load(replica, Part::buffers, buffers);
+  load(replica, ReplicaVector::params, params);
+  load(replica, ReplicaVector::buffers, buffers);
 }
 
 std::string checkpoint_name(std::uint64_t round) {

@@ -75,10 +75,10 @@ std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
     throw ProtocolError("the announcement of a snapshot has another size than expected");
   }
   const SnapshotStamp stamp = unpack(message.payload);
-  for (const Part part : {Part::params, Part::buffers}) {
-    receive_into(transport_, sender_, tags::snapshot, std::as_writable_bytes(replica.view(part)),
+  for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
+    receive_into(transport_, sender_, tags::snapshot, std::as_writable_bytes(replica.view(which)),
                  no_deadline);
-    replica.store(part);
+    replica.store(which);
   }
   grant();
   return stamp;

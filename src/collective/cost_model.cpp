@@ -143,8 +143,8 @@ double CostModel::ring(double bytes) const {
   return steps * (2 * time_of(link, chunk) + chunk * links_.seconds_per_added_byte);
 }
 
-/// Blocks in the order in which they up, and then descend. A block sends its shares down before it
-/// gathers, through the same card.
+/// The blocks reduce one after another, from the last to the first; then the results travel back. A
+/// block sends its shares down before it gathers, through the same network card.
 double CostModel::blocks(double bytes) const {
   const std::vector<RankBlock> all = binary_blocks_of(size());
   double reduced = 0;  // the time at which a block has reduced its own values and those from below

@@ -54,8 +54,9 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   const View& join();
   const View& view() const { return view_; }
 
-  /// Heartbeats pull the member's status from `source`. The heartbeat task and `report_wait` call it,
-  /// until this function has returned with another one. Without a source the last status stands.
+  /// Heartbeats pull the member's status from `source`. The heartbeat task and `report_wait` call
+  /// `source` until a later call of this function, with another one, has returned. Without a source
+  /// the last status stands.
   void set_status_source(std::function<wire::Heartbeat()> source);
   /// The current step makes progress: the next heartbeat reports it. Thread: any.
   void progressed() { ++progress_; }

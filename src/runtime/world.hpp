@@ -33,8 +33,8 @@ class Event {
 /// The environment of a node: its clock, its transport, sleep, and background tasks.
 ///
 /// There are two: `RealWorld` on threads and the steady clock, and the simulator's on fibers and a
-/// virtual clock. Code written against this interface cannot tell which it is in, provided that it
-/// blocks in nothing but these calls and those of the transport.
+/// virtual clock. Code behaves the same in both, provided that it blocks only in calls of this
+/// interface and of the transport.
 ///
 /// Tasks of one node may share memory under a mutex, as long as none blocks in a call of the world
 /// or the transport while it holds it.

@@ -33,7 +33,7 @@ std::unique_ptr<Scheme> make_downpour(const SchemeContext& context) {
 
 Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
-  accumulate(replica.view(Part::grads), facts);
+  accumulate(replica.view(ReplicaVector::grads), facts);
   replica.local_step();
   Outcome outcome{.spent = {.update = clock_.now() - begun}};
   const bool push = pending_.step % options_.push_every == 0;
@@ -76,14 +76,14 @@ ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch)
   ServerClient::Work work{.facts = pending_};
   if (push) {
     work.push = gradient_sum_;
-    work.buffers = replica.view(Part::buffers);
+    work.buffers = replica.view(ReplicaVector::buffers);
   }
   if (fetch) {
-    work.pull = replica.view(Part::params);
+    work.pull = replica.view(ReplicaVector::params);
   }
   const ServerClient::Result result = server_.work(work);
   if (fetch) {
-    replica.store(Part::params);
+    replica.store(ReplicaVector::params);
   }
   if (push) {
     clear_pending();

@@ -60,10 +60,12 @@ std::optional<SyncRound> Easgd::leave(Replica& replica) {
 
 ServerClient::Result Easgd::exchange(Replica& replica) {
   // The server replies after it has received the whole replica, so the reply may overwrite it.
-  const std::span<float> params = replica.view(Part::params);
-  const ServerClient::Result result = server_.work(
-      {.push = params, .buffers = replica.view(Part::buffers), .pull = params, .facts = since_});
-  replica.store(Part::params);
+  const std::span<float> params = replica.view(ReplicaVector::params);
+  const ServerClient::Result result = server_.work({.push = params,
+                                                    .buffers = replica.view(ReplicaVector::buffers),
+                                                    .pull = params,
+                                                    .facts = since_});
+  replica.store(ReplicaVector::params);
   since_ = {.step = since_.step};
   steps_since_ = 0;
   return result;

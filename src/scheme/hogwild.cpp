@@ -18,14 +18,14 @@ std::unique_ptr<Scheme> make_hogwild(const SchemeContext& context) {
 
 Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
-  const std::span<float> params = replica.view(Part::params);
+  const std::span<float> params = replica.view(ReplicaVector::params);
   before_.assign(params.begin(), params.end());
-  scale(replica.view(Part::grads), options_.weight.of(facts.samples));
-  replica.store(Part::grads);
+  scale(replica.view(ReplicaVector::grads), options_.weight.of(facts.samples));
+  replica.store(ReplicaVector::grads);
   replica.local_step();
   const TimePoint stepped = clock_.now();
-  model_.add_difference(replica.view(Part::params), before_);
-  model_.store_buffers(options_.self, replica.view(Part::buffers), facts.samples);
+  model_.add_difference(replica.view(ReplicaVector::params), before_);
+  model_.store_buffers(options_.self, replica.view(ReplicaVector::buffers), facts.samples);
   model_.store_position(options_.self, {.step = facts.step, .data = facts.position});
   const std::uint64_t updates = model_.count(facts.samples, facts.loss_sum);
   const PushStatus status{.staleness = updates - read_at_};
@@ -46,13 +46,13 @@ std::optional<SyncRound> Hogwild::leave(Replica& replica) {
 }
 
 void Hogwild::read(Replica& replica) {
-  model_.read(replica.view(Part::params));
-  replica.store(Part::params);
+  model_.read(replica.view(ReplicaVector::params));
+  replica.store(ReplicaVector::params);
 }
 
 void Hogwild::read_mean_buffers(Replica& replica) {
-  model_.read_mean_buffers(replica.view(Part::buffers));
-  replica.store(Part::buffers);
+  model_.read_mean_buffers(replica.view(ReplicaVector::buffers));
+  replica.store(ReplicaVector::buffers);
 }
 
 const SchemeSpec& hogwild_scheme() {

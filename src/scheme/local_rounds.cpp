@@ -136,8 +136,8 @@ void LocalRounds::initialise(Replica& replica) {
   if (outer_) {
     return;
   }
-  assign(global_, replica.view(Part::params));
-  assign(global_buffers_, replica.view(Part::buffers));
+  assign(global_, replica.view(ReplicaVector::params));
+  assign(global_buffers_, replica.view(ReplicaVector::buffers));
   mean_.resize(global_.size());
   mean_control_.resize(control_ ? global_.size() : 0);
   outer_ = make_update_rule(options_.outer, global_.size());
@@ -146,8 +146,8 @@ void LocalRounds::initialise(Replica& replica) {
 
 void LocalRounds::correct(Replica& replica, const StepFacts& facts) {
   if (control_) {
-    control_->correct(replica.view(Part::grads), facts.samples);
-    replica.store(Part::grads);
+    control_->correct(replica.view(ReplicaVector::grads), facts.samples);
+    replica.store(ReplicaVector::grads);
   }
 }
 
@@ -161,8 +161,8 @@ void LocalRounds::accumulate(const StepFacts& facts) {
 
 /// Saves a copy of the replica, writes Δ_i to `mean_`, and returns the step info of the round.
 StepInfo LocalRounds::contribute(Replica& replica) {
-  assign(contributed_, replica.view(Part::params));
-  assign(contributed_buffers_, replica.view(Part::buffers));
+  assign(contributed_, replica.view(ReplicaVector::params));
+  assign(contributed_buffers_, replica.view(ReplicaVector::buffers));
   std::copy(contributed_.begin(), contributed_.end(), mean_.all().begin());
   add_scaled(mean_.all(), -1, global_);
   mean_buffers_ = contributed_buffers_;
@@ -187,10 +187,10 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
   if (control_) {
     control_->on_mean(mean_control_);
   }
-  replace(replica.view(Part::params), contributed_, global_);
-  replace(replica.view(Part::buffers), contributed_buffers_, global_buffers_);
-  replica.store(Part::params);
-  replica.store(Part::buffers);
+  replace(replica.view(ReplicaVector::params), contributed_, global_);
+  replace(replica.view(ReplicaVector::buffers), contributed_buffers_, global_buffers_);
+  replica.store(ReplicaVector::params);
+  replica.store(ReplicaVector::buffers);
   const Duration applied = clock_.now() - begun;
   spent.communicate += applied;
   communicated_ = result.communicated + applied;

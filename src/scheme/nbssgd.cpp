@@ -89,7 +89,7 @@ std::unique_ptr<Scheme> make_nbssgd(const SchemeContext& context) {
   if (is_racy(context.options)) {
     return make_racy(context);
   }
-  const std::span<const float> buffers = context.replica->view(Part::buffers);
+  const std::span<const float> buffers = context.replica->view(ReplicaVector::buffers);
   Averaging::Options averaging = context.averaging;
   averaging.momentum = context.momentum;
   const bool barrier = waits_for_allreduce(context);
@@ -101,7 +101,7 @@ std::unique_ptr<Scheme> make_nbssgd(const SchemeContext& context) {
                                  .done = context.done,
                                  .signal = context.options[option::signal],
                                  .barrier = barrier,
-                                 .params = context.replica->view(Part::params).size(),
+                                 .params = context.replica->view(ReplicaVector::params).size(),
                                  .buffers = {buffers.begin(), buffers.end()}},
                       .samples_done = context.samples_done,
                       .learning_rate = context.learning_rate});
@@ -118,7 +118,7 @@ Nbssgd::Nbssgd(Group& group, const Options& options)
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   Outcome outcome;
-  rounds_.add(replica.view(Part::grads), facts);
+  rounds_.add(replica.view(ReplicaVector::grads), facts);
   take_results(replica, outcome);
   while (rounds_.pauses()) {
     await_result(replica, outcome);
@@ -147,12 +147,12 @@ void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
 
 /// Applies all results that are there. Returns the communication time of the last one.
 Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
-  NbssgdRounds::Results results = rounds_.take(replica.view(Part::buffers));
+  NbssgdRounds::Results results = rounds_.take(replica.view(ReplicaVector::buffers));
   if (results.empty()) {
     return {};
   }
   const TimePoint begun = clock_.now();
-  replica.store(Part::buffers);
+  replica.store(ReplicaVector::buffers);
   for (const auto& round : results) {
     step(replica, *round);
     SyncRound sync_round = round->sync_round;
@@ -180,8 +180,8 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
     return;
   }
   const std::span<const float> mean = round.gradient.all();
-  std::copy(mean.begin(), mean.end(), replica.view(Part::grads).begin());
-  replica.store(Part::grads);
+  std::copy(mean.begin(), mean.end(), replica.view(ReplicaVector::grads).begin());
+  replica.store(ReplicaVector::grads);
   replica.set_learning_rate(options_.learning_rate(samples_));
   replica.local_step();
   samples_ += round.sync_round.samples;

@@ -46,7 +46,8 @@ RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& opti
 
 Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   position_ = {.step = facts.step, .data = facts.position};
-  return contribution_.add(replica.view(Part::grads), facts) ? commit(replica, facts) : Outcome{};
+  return contribution_.add(replica.view(ReplicaVector::grads), facts) ? commit(replica, facts)
+                                                                      : Outcome{};
 }
 
 Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
@@ -67,8 +68,9 @@ Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
 
 /// Returns the number of updates before this one.
 std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
-  model_.add_difference(replica.view(Part::params), before_);
-  model_.store_buffers(group_.rank(), replica.view(Part::buffers), contribution_.samples());
+  model_.add_difference(replica.view(ReplicaVector::params), before_);
+  model_.store_buffers(group_.rank(), replica.view(ReplicaVector::buffers),
+                       contribution_.samples());
   model_.store_position(group_.rank(), position_);
   return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
@@ -82,33 +84,33 @@ void RacyNbssgd::flush_pending(Replica& replica) {
 }
 
 void RacyNbssgd::step(Replica& replica) {
-  const std::span<const float> params = replica.view(Part::params);
+  const std::span<const float> params = replica.view(ReplicaVector::params);
   before_.assign(params.begin(), params.end());
   const auto samples = static_cast<double>(contribution_.samples());
-  contribution_.divided_into(replica.view(Part::grads),
+  contribution_.divided_into(replica.view(ReplicaVector::grads),
                              options_.mean_batch > 0 ? options_.mean_batch : samples);
-  replica.store(Part::grads);
+  replica.store(ReplicaVector::grads);
   replica.local_step();
 }
 
 std::optional<SyncRound> RacyNbssgd::leave(Replica& replica) {
   read(replica);
-  model_.read_mean_buffers(replica.view(Part::buffers));
-  replica.store(Part::buffers);
+  model_.read_mean_buffers(replica.view(ReplicaVector::buffers));
+  replica.store(ReplicaVector::buffers);
   return rounds_.next({});
 }
 
 ModelParts RacyNbssgd::model(Replica& replica) const {
-  const std::span<const float> own = replica.view(Part::buffers);
+  const std::span<const float> own = replica.view(ReplicaVector::buffers);
   buffers_.assign(own.begin(), own.end());
   model_.read_mean_buffers(buffers_);
-  return {.params = replica.view(Part::params), .buffers = buffers_};
+  return {.params = replica.view(ReplicaVector::params), .buffers = buffers_};
 }
 
 void RacyNbssgd::read(Replica& replica) {
   read_at_ = model_.counts().updates;
-  model_.read(replica.view(Part::params));
-  replica.store(Part::params);
+  model_.read(replica.view(ReplicaVector::params));
+  replica.store(ReplicaVector::params);
 }
 
 RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,
@@ -120,23 +122,23 @@ RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const Rac
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++step_;
-  return contribution_.add(replica.view(Part::grads), facts) ? commit(replica) : Outcome{};
+  return contribution_.add(replica.view(ReplicaVector::grads), facts) ? commit(replica) : Outcome{};
 }
 
 Outcome RacyServerNbssgd::commit(Replica& replica) {
   const auto samples = static_cast<double>(contribution_.samples());
-  const std::span<float> gradient = replica.view(Part::grads);
+  const std::span<float> gradient = replica.view(ReplicaVector::grads);
   contribution_.divided_into(gradient, samples);
   const double weight = options_.mean_batch > 0 ? samples / options_.mean_batch : 1;
   const ServerClient::Result result =
       server_.work({.push = gradient,
-                    .buffers = replica.view(Part::buffers),
-                    .pull = replica.view(Part::params),
+                    .buffers = replica.view(ReplicaVector::buffers),
+                    .pull = replica.view(ReplicaVector::params),
                     .facts = {.step = step_,
                               .samples = contribution_.samples(),
                               .loss_sum = contribution_.loss_sum(),
                               .weight = static_cast<float>(weight)}});
-  replica.store(Part::params);
+  replica.store(ReplicaVector::params);
   Outcome outcome = outcome_of(result, contribution_.requests());
   outcome.push_statuses = contribution_.committed(status_of(result.reply));
   return outcome;

@@ -15,7 +15,7 @@
 namespace syncopate {
 
 /// The three flat float32 vectors of a replica.
-enum class Part {
+enum class ReplicaVector {
   params,   ///< the trained parameters
   grads,    ///< the mean gradient over the samples of the last backward pass; as long as `params`
   buffers,  ///< floating state that is not trained: BatchNorm's running statistics
@@ -63,17 +63,17 @@ class Replica {
  public:
   virtual ~Replica() = default;
 
-  virtual std::vector<TensorInfo> layout(Part part) const = 0;
+  virtual std::vector<TensorInfo> layout(ReplicaVector which) const = 0;
 
-  /// The host memory of a part. On a CPU it is the part itself. On an accelerator it is a pinned
-  /// copy, which this call refreshes; a change to it takes effect with `store`.
-  virtual std::span<float> view(Part part) = 0;
-  /// Copies the values of `view(part)` to the device.
-  virtual void store(Part part) = 0;
+  /// The host memory of a vector. On a CPU it is the vector itself. On an accelerator it is a
+  /// pinned copy, which this call refreshes; a change to it takes effect with `store`.
+  virtual std::span<float> view(ReplicaVector which) = 0;
+  /// Copies the values of `view(which)` to the device.
+  virtual void store(ReplicaVector which) = 0;
 
-  /// Moves the parts in host memory, with their values, to memory that the other nodes of the host
-  /// can access. Earlier results of `view` become invalid. Errors: DataError; a part for which
-  /// there is no shared memory is not moved.
+  /// Moves the vectors in host memory, with their values, to memory that the other nodes of the
+  /// host can access. Earlier results of `view` become invalid. Errors: DataError; a vector for
+  /// which there is no shared memory is not moved.
   virtual void move_into(SharedMemory& /*memory*/) {}
 
   /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host

@@ -138,7 +138,8 @@ class Scheme {
 
   /// The model that is evaluated and saved: the replica, unless a scheme overrides it.
   virtual ModelParts model(Replica& replica) const {
-    return {.params = replica.view(Part::params), .buffers = replica.view(Part::buffers)};
+    return {.params = replica.view(ReplicaVector::params),
+            .buffers = replica.view(ReplicaVector::buffers)};
   }
 
   /// The state of a scheme beyond the replica, for a checkpoint: by name.

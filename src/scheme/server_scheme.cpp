@@ -4,14 +4,14 @@ namespace syncopate {
 
 Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
   const ServerClient::Result result =
-      server_.work({.push = replica.view(Part::grads),
-                    .buffers = replica.view(Part::buffers),
-                    .pull = replica.view(Part::params),
+      server_.work({.push = replica.view(ReplicaVector::grads),
+                    .buffers = replica.view(ReplicaVector::buffers),
+                    .pull = replica.view(ReplicaVector::params),
                     .facts = {.step = ++step_,
                               .samples = facts.samples,
                               .loss_sum = facts.loss_sum,
                               .weight = options_.weight.of(facts.samples)}});
-  replica.store(Part::params);
+  replica.store(ReplicaVector::params);
   return outcome_of(result, facts.requests);
 }
 

@@ -46,18 +46,19 @@ Ssgd::Ssgd(Group& group, const Options& options)
 }
 
 GradientSink* Ssgd::before_backward(Replica& replica, std::uint32_t samples) {
-  return replica.reports_gradients() ? averaging_.begin(samples, replica.view(Part::grads))
+  return replica.reports_gradients() ? averaging_.begin(samples, replica.view(ReplicaVector::grads))
                                      : nullptr;
 }
 
 Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;
-  const Averaging::Result result = averaging_.synchronize(
-      round_, step_info_of(facts),
-      {.model = replica.view(Part::grads), .buffers = replica.view(Part::buffers)});
-  replica.store(Part::grads);
-  replica.store(Part::buffers);
+  const Averaging::Result result =
+      averaging_.synchronize(round_, step_info_of(facts),
+                             {.model = replica.view(ReplicaVector::grads),
+                              .buffers = replica.view(ReplicaVector::buffers)});
+  replica.store(ReplicaVector::grads);
+  replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();
   replica.local_step();
   balance(result.round_info.infos);

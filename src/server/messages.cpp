@@ -12,8 +12,9 @@ namespace {
 /// f32 weight, u8 kind, 2 flags (push, pull), 1 zero; its ranks follow, a u32 each.
 constexpr std::size_t request_bytes = 48;
 
-/// As a reply travels: u64 version, u64 samples, f64 loss sum, u64 staleness, u64 steps, i64 training
-/// time in ns, i64 pause in ns, u8 kind, 2 flags (dropped, reaches memory), 5 zeros; its ranks follow.
+/// As a reply travels: u64 version, u64 samples, f64 loss sum, u64 staleness, u64 steps, i64 ns of
+/// training time, i64 ns of pause, u8 kind, 2 flags (dropped, reaches memory), 5 zeros; its ranks
+/// follow.
 constexpr std::size_t reply_bytes = 64;
 
 constexpr std::uint64_t nowhere = ~std::uint64_t{0};

@@ -35,7 +35,7 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
       recompute_statistics(replica, options.dataset, config.seed);
     }
     wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset));
-    if (!replica.layout(Part::buffers).empty()) {
+    if (!replica.layout(ReplicaVector::buffers).empty()) {
       evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
     evaluation.set_evaluation_seconds(to_seconds(world.now() - start));

@@ -16,9 +16,9 @@
 namespace syncopate {
 namespace {
 
-void share(Group& group, Replica& replica, Part part) {
-  broadcast(group, replica.view(part));
-  replica.store(part);
+void share(Group& group, Replica& replica, ReplicaVector which) {
+  broadcast(group, replica.view(which));
+  replica.store(which);
 }
 
 /// The part of a checkpoint that a worker needs. Rank 0 reads the checkpoint and sends the parts.
@@ -45,7 +45,7 @@ std::uint64_t seed_of_draw(const TrainConfig& config, Rank rank) {
 
 std::vector<float> drawn(Replica& replica, std::uint64_t seed) {
   replica.initialise(seed);
-  const std::span<const float> params = replica.view(Part::params);
+  const std::span<const float> params = replica.view(ReplicaVector::params);
   return {params.begin(), params.end()};
 }
 
@@ -59,9 +59,9 @@ void draw_independently(Group& group, Replica& replica, const TrainConfig& confi
   const std::vector<float> first = drawn(replica, seed_of_draw(config, Rank{0}));
   const std::vector<float> second = drawn(replica, seed_of_draw(config, Rank{1}));
   replica.initialise(seed_of_draw(config, group.rank()));
-  const std::span<float> params = replica.view(Part::params);
+  const std::span<float> params = replica.view(ReplicaVector::params);
   ring_allreduce(group, params);
-  for (const TensorInfo& tensor : replica.layout(Part::params)) {
+  for (const TensorInfo& tensor : replica.layout(ReplicaVector::params)) {
     const auto constant = part_of(first, tensor);
     if (std::ranges::equal(constant, part_of(second, tensor))) {
       std::ranges::copy(constant, part_of(params, tensor).begin());
@@ -69,7 +69,7 @@ void draw_independently(Group& group, Replica& replica, const TrainConfig& confi
       scale(part_of(params, tensor), 1.0F / std::sqrt(static_cast<float>(group.size())));
     }
   }
-  replica.store(Part::params);
+  replica.store(ReplicaVector::params);
 }
 
 }  // namespace
@@ -77,11 +77,11 @@ void draw_independently(Group& group, Replica& replica, const TrainConfig& confi
 void draw_initial_state(Group& group, Replica& replica, const TrainConfig& config) {
   if (config.init == Init::broadcast) {
     replica.initialise(seed_of_draw(config, Rank{0}));
-    share(group, replica, Part::params);
+    share(group, replica, ReplicaVector::params);
   } else {
     draw_independently(group, replica, config);
   }
-  share(group, replica, Part::buffers);
+  share(group, replica, ReplicaVector::buffers);
 }
 
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,

@@ -37,7 +37,7 @@ MicroBatcher::Empty empty_batches(const ProgressPolicy& policy) {
                                             : MicroBatcher::Empty::kept;
 }
 
-/// Parts of the data never change their size: a part is empty if its first mini-batch is.
+/// The part of a worker never changes its size, so one mini-batch shows if the part is empty.
 /// Errors: ConfigError, for a worker that would skip empty mini-batches for ever.
 void expect_samples(Trainer::Options& options, const ProgressPolicy& policy) {
   if (policy.rules().skips_empty_batches && options.feed.batch({}).empty()) {
@@ -230,7 +230,7 @@ GradientSink* Trainer::sink_for(const Batch& batch) {
     gate_.begin(nullptr, {}, PacedGradientSink::Hold::no);
     return nullptr;
   }
-  gate_.begin(sink, replica_.view(Part::grads),
+  gate_.begin(sink, replica_.view(ReplicaVector::grads),
               device_.is_emulated() ? PacedGradientSink::Hold::yes : PacedGradientSink::Hold::no);
   return &gate_;
 }
@@ -309,9 +309,9 @@ bool Trainer::admit(PassResult& pass) {
         "learning rate, or skip such batches by --on-nan skip",
         options_.rank.value, progress_.step + 1, mean(pass.loss_sum, pass.samples)));
   }
-  const std::span<float> grads = replica_.view(Part::grads);
+  const std::span<float> grads = replica_.view(ReplicaVector::grads);
   std::fill(grads.begin(), grads.end(), 0.0F);
-  replica_.store(Part::grads);
+  replica_.store(ReplicaVector::grads);
   pass = {};
   return false;
 }
@@ -319,7 +319,7 @@ bool Trainer::admit(PassResult& pass) {
 /// A gradient that was taken while it was computed may have become a mean since: the sink has
 /// checked it before.
 bool Trainer::has_finite_gradient() {
-  return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(Part::grads));
+  return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(ReplicaVector::grads));
 }
 
 /// Counts the time of a step of `samples` samples that the scheme has ended.

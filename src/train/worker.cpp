@@ -110,7 +110,7 @@ class WorkerSetup {
  private:
   Averaging::Options averaging();
   const TrainConfig& config() const { return options_.plan.config(); }
-  std::size_t values(Part part) { return replica_.view(part).size(); }
+  std::size_t values(ReplicaVector which) { return replica_.view(which).size(); }
   bool has_spare_core() const;
   bool all_cores_taken();
   TrainingProgress begin();
@@ -203,12 +203,13 @@ TrainingProgress WorkerSetup::begin_from_server() {
   if (!options_.resume_from) {
     draw_initial_state(workers_, replica_, config());
     if (options_.rank == Rank{0}) {
-      server_->upload(replica_.view(Part::params), replica_.view(Part::buffers));
+      server_->upload(replica_.view(ReplicaVector::params), replica_.view(ReplicaVector::buffers));
     }
   }
-  server_start_ = server_->start(replica_.view(Part::params), replica_.view(Part::buffers));
-  replica_.store(Part::params);
-  replica_.store(Part::buffers);
+  server_start_ =
+      server_->start(replica_.view(ReplicaVector::params), replica_.view(ReplicaVector::buffers));
+  replica_.store(ReplicaVector::params);
+  replica_.store(ReplicaVector::buffers);
   return {.step = server_start_.steps,
           .round = server_start_.version,
           .samples = server_start_.samples,
@@ -216,15 +217,16 @@ TrainingProgress WorkerSetup::begin_from_server() {
 }
 
 void WorkerSetup::begin_in_shared_memory() {
-  shared_.emplace(options_.shared_memory, SharedModel::Size{.params = values(Part::params),
-                                                            .buffers = values(Part::buffers),
-                                                            .workers = config().workers});
+  shared_.emplace(options_.shared_memory,
+                  SharedModel::Size{.params = values(ReplicaVector::params),
+                                    .buffers = values(ReplicaVector::buffers),
+                                    .workers = config().workers});
   const auto resumed = loop();
   shared_->store_position(
       options_.rank, {.step = progress_.step,
                       .data = resumed ? resumed->position : DataPosition{.batch = progress_.step}});
   if (options_.rank == Rank{0}) {
-    shared_->load(replica_.view(Part::params),
+    shared_->load(replica_.view(ReplicaVector::params),
                   {.updates = progress_.round, .samples = progress_.samples});
   }
 }
@@ -258,7 +260,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .batch_size = batch_sizes[options_.rank.value],
              .batch_sizes = batch_sizes,
              // A model with buffers has BatchNorm, which needs two samples for a variance.
-             .least_step = values(Part::buffers) > 0 ? 2U : 1U,
+             .least_step = values(ReplicaVector::buffers) > 0 ? 2U : 1U,
              .done = Round{progress_.round},
              .samples_done = progress_.samples,
              .outer_state = outer_state_,
@@ -278,7 +280,7 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
   try {
     WorkerSetup setup(world, link, pacer, replica, options);
     keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
-    if (options.rank == Rank{0} && !replica.layout(Part::buffers).empty()) {
+    if (options.rank == Rank{0} && !replica.layout(ReplicaVector::buffers).empty()) {
       warn_of_small_batches(options.plan);
     }
     link.restart(setup.pacer());

@@ -67,18 +67,18 @@ TEST(Segment, StaysWhenItsMakerIsKilled) {
     const shm::Segment segment = shm::Segment::create(4096);
     segment.bytes()[17] = std::byte{99};
     const shm::SegmentAddress address = segment.address();
-    const std::uint64_t told[3] = {address.descriptor, address.secret[0], address.secret[1]};
-    if (::write(addresses[1], told, sizeof told) == sizeof told) {
+    const std::uint64_t words[3] = {address.descriptor, address.secret[0], address.secret[1]};
+    if (::write(addresses[1], words, sizeof words) == sizeof words) {
       ::pause();
     }
     ::kill(::getpid(), SIGKILL);
   }
-  std::uint64_t told[3] = {};
-  ASSERT_EQ(::read(addresses[0], told, sizeof told), ssize_t{sizeof told});
+  std::uint64_t words[3] = {};
+  ASSERT_EQ(::read(addresses[0], words, sizeof words), ssize_t{sizeof words});
   const shm::SegmentAddress address{.machine = machine_identity(),
                                     .pid = static_cast<std::uint32_t>(maker),
-                                    .descriptor = static_cast<std::uint32_t>(told[0]),
-                                    .secret = {told[1], told[2]}};
+                                    .descriptor = static_cast<std::uint32_t>(words[0]),
+                                    .secret = {words[1], words[2]}};
   const shm::Segment held = shm::Segment::open(address);
   ::kill(maker, SIGKILL);
   ::waitpid(maker, nullptr, 0);

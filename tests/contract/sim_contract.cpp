@@ -27,8 +27,8 @@ class SimCluster : public ContractCluster {
 
  private:
   static void introduce(Transport& transport, std::size_t nodes, Introductions introductions) {
-    const std::size_t told = introductions == Introductions::everyone ? nodes : 1;
-    for (std::uint32_t peer = 0; peer < told; ++peer) {
+    const std::size_t known = introductions == Introductions::everyone ? nodes : 1;
+    for (std::uint32_t peer = 0; peer < known; ++peer) {
       if (NodeId{peer} != transport.self()) {
         transport.introduce(NodeId{peer}, sim::address_of(NodeId{peer}));
       }

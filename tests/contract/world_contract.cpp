@@ -95,9 +95,9 @@ TEST_P(WorldContract, EventsWakeTasksInTurn) {
     const auto pong = world.make_event();
     std::mutex guard;
     std::string said;
-    const auto say = [&](char letter) {
+    const auto say = [&](char mark) {
       const std::lock_guard lock(guard);
-      said += letter;
+      said += mark;
     };
     const auto player = world.spawn("pong", [&] {
       for (int i = 0; i < 3; ++i) {

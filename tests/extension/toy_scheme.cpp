@@ -30,9 +30,9 @@ class Toy : public Scheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override {
     if (direction_ == Direction::up) {
-      const std::span<float> gradient = replica.view(Part::grads);
+      const std::span<float> gradient = replica.view(ReplicaVector::grads);
       std::transform(gradient.begin(), gradient.end(), gradient.begin(), std::negate<>());
-      replica.store(Part::grads);
+      replica.store(ReplicaVector::grads);
     }
     replica.local_step();
     ++round_.value;

@@ -103,7 +103,7 @@ std::vector<float> by_scheme(const Task& task) {
         scheme.after_backward(replica, {.samples = samples});
       }
     }
-    const auto params = replica.view(Part::params);
+    const auto params = replica.view(ReplicaVector::params);
     return std::vector<float>(params.begin(), params.end());
   });
   for (const auto& model : models) {

@@ -49,7 +49,7 @@ class SlowReplica : public LogisticReplica {
     for (const std::size_t piece : pieces()) {
       world_.sleep_for(piece_time_);
       if (sink != nullptr) {
-        const std::size_t all = view(Part::grads).size();
+        const std::size_t all = view(ReplicaVector::grads).size();
         sink->ready(all * piece / count, all * (piece + 1) / count);
       }
     }
@@ -108,8 +108,8 @@ struct Trained {
   std::string aggregate;
 };
 
-std::vector<float> copy_of(Replica& replica, Part part) {
-  const auto values = replica.view(part);
+std::vector<float> copy_of(Replica& replica, ReplicaVector which) {
+  const auto values = replica.view(which);
   return {values.begin(), values.end()};
 }
 
@@ -133,8 +133,8 @@ Trained train_rank(Group& group, const Case& example, bool overlap) {
     trained.communicate += i > 0 ? spent.communicate : Duration::zero();
     trained.wait += i > 0 ? spent.wait : Duration::zero();
   }
-  trained.params = copy_of(replica, Part::params);
-  trained.buffers = copy_of(replica, Part::buffers);
+  trained.params = copy_of(replica, ReplicaVector::params);
+  trained.buffers = copy_of(replica, ReplicaVector::buffers);
   trained.took = group.world().now() - begun;
   trained.aggregate = scheme.aggregate();
   return trained;
@@ -223,7 +223,7 @@ class Forgetful : public LogisticReplica {
   using Replica::backward;
   PassResult backward(const Batch& batch, GradientSink* sink) override {
     if (sink != nullptr) {
-      sink->ready(0, view(Part::grads).size() / 2);
+      sink->ready(0, view(ReplicaVector::grads).size() / 2);
     }
     return LogisticReplica::backward(batch, nullptr);
   }

@@ -58,7 +58,7 @@ void step(Scheme& scheme, Replica& replica, const Batch& batch) {
 }
 
 std::vector<float> params_of(Replica& replica) {
-  const auto params = replica.view(Part::params);
+  const auto params = replica.view(ReplicaVector::params);
   return {params.begin(), params.end()};
 }
 
@@ -138,7 +138,7 @@ TEST(SsgdBuffers, AreAveragedBySamples) {
                       .features = std::vector<float>(first ? 1 : 3, first ? 10.0F : 20.0F),
                       .labels = std::vector<std::int64_t>(first ? 1 : 3, 0)};
     step(scheme, replica, batch);
-    return replica.view(Part::buffers)[0];
+    return replica.view(ReplicaVector::buffers)[0];
   });
   EXPECT_FLOAT_EQ(means[0], (1.0F * 1 + 3 * 5.42F) / 4);
   EXPECT_EQ(means[0], means[1]);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal: `syncopate bench` measures each thing that it offers, in each form, and ends well whatever happens.
-Method: the program as users run it, with few rounds: what is asserted are names, counts and the relations of
-figures, never how long something takes.
+"""Goal: `syncopate bench` runs each of its benchmarks in each form, and ends cleanly in every case.
+Method: the program as users run it, with few rounds. The test asserts names, counts and the relations of
+figures, never durations.
 """
 import json
 import os
@@ -94,7 +94,7 @@ class Bench(JobTest):
         for result in results:
             self.assertEqual([result["network"], result["samples"], result["rounds"]], ["mlp", 8, 3])
             self.assertGreater(result["peak_resident_bytes"], 2**20)
-        # A step is both of its parts, so that fewer samples fit into a second of it.
+        # A step consists of both parts, so fewer samples fit into a second of steps.
         backward, update, step = (result["samples_per_second"] for result in results)
         self.assertLess(step, min(backward, update))
 
@@ -106,7 +106,7 @@ class Bench(JobTest):
         self.assertEqual(markdown[1], "| --- | --- |" + " ---: |" * 7)
         self.assertRegex(markdown[2], r"^\| shm \| auto \| 2 \| 1 kB \|")
 
-    def test_shows_what_is_under_way_where_somebody_looks(self):
+    def test_shows_progress_on_a_terminal(self):
         ours, terminal = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8"}
         done = bench("allreduce", "--bytes", "1KB", "--rounds", 1, "--json", stderr=terminal, env=environment)
@@ -134,7 +134,7 @@ class Bench(JobTest):
         return process
 
     def ranks_of(self, process, count):
-        """Once there are that many: a poll, for a program that tells nobody when it forks."""
+        """The ranks, once there are `count`. The program does not announce forks, so this polls."""
         while len(children_of(process)) < count:
             self.assertIsNone(process.poll())
         return children_of(process)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   `syncopate` answers by itself what needs no libtorch, hands on the rest with the environment
-        that numeric libraries need, and completes in bash.
-Method: the program as it is installed: in a folder of its own, beside a stand-in for `syncopate-torch`
-        that prints what it was given; the completion script inside a real bash.
+"""Goal:   `syncopate` runs commands without libtorch by itself, starts `syncopate-torch` for the others
+        with the environment that numeric libraries need, and completes in bash.
+Method: the program as it is installed: in its own folder, beside a stand-in for `syncopate-torch`
+        that prints its arguments and environment; the completion script inside a real bash.
 """
 import json
 import os
@@ -47,7 +47,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual((ran.returncode, ran.stderr), (0, ""), words)
             self.assertTrue(ran.stdout)
 
-    def test_loads_neither_libtorch_nor_what_only_workers_call(self):
+    def test_loads_neither_libtorch_nor_libraries_of_workers(self):
         libraries = subprocess.run(["ldd", self.program], capture_output=True, text=True, check=True).stdout
         for name in ("torch", "blas", "protobuf"):
             self.assertNotIn(name, libraries)
@@ -74,7 +74,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("OMP_NUM_THREADS=5 kept as the environment has it", ran.stderr)
         self.assertIn("OPENBLAS_NUM_THREADS=1 set", ran.stderr)
 
-    def test_says_what_is_missing_without_the_other_program(self):
+    def test_names_the_other_program_when_it_is_missing(self):
         ran = run(self.program, "networks")
         self.assertEqual(ran.returncode, 1)
         self.assertRegex(ran.stderr, r"\Asyncopate: this command needs the program syncopate-torch[^\n]+\n\Z")
@@ -102,7 +102,7 @@ class CommandLine(unittest.TestCase):
 
 class Completion(unittest.TestCase):
     def complete(self, *words):
-        """What bash offers for the last of `words`, with '=' a word of its own as Readline has it."""
+        """Bash's completions of the last of `words`. Readline passes '=' as a separate word."""
         listed = " ".join(f"'{word}'" for word in words)
         script = f"""
           eval "$({SYNCOPATE} completion bash)"

@@ -1,5 +1,5 @@
-"""Goal: a comparison tries learning rates, runs every scheme with every seed, keeps the figures in three forms, does
-nothing twice, even when it was killed, and refuses what does not belong together.
+"""Goal: a comparison tries learning rates, runs every scheme with every seed, writes the figures in three forms,
+repeats no run, even after it was killed, and refuses options that contradict each other.
 Method: small networks on synthetic data in virtual time."""
 import json
 import pathlib
@@ -57,7 +57,7 @@ class Compare(JobTest):
         found = self.contestants()
         self.assertEqual(list(found), ["ssgd", "asgd", "limit"])
         for label, one in found.items():
-            self.assertEqual(one["learning_rate"], 0.02, label)  # that of 1e38 diverges
+            self.assertEqual(one["learning_rate"], 0.02, label)  # the rate 1e38 diverges
             self.assertEqual((one["runs"], one["reached"]), (2, 2), label)
             self.assertGreater(one["accuracy"]["mean"], 0.2)
             self.assertGreaterEqual(one["time_to_target_seconds"]["median"], one["time_to_target_seconds"]["least"])
@@ -65,7 +65,7 @@ class Compare(JobTest):
         self.assertGreater(found["asgd"]["speed_up"], 1)
         self.assertEqual(found["limit"]["distance_to_limit"], 1)
         self.assertLess(found["ssgd"]["distance_to_limit"], 0.2)
-        # 3 batches of 64 every 0.5 s; and 2 * 1280 + 128 samples a second, all of which one device has.
+        # 3 batches of 64 every 0.5 s; and 2 * 1280 + 128 samples per second of all devices.
         self.assertAlmostEqual(found["ssgd"]["throughput"], 384, delta=4)
         self.assertAlmostEqual(found["limit"]["throughput"], 2688, delta=27)
         self.assertEqual([device["device"] for device in found["ssgd"]["devices"]],
@@ -99,17 +99,17 @@ class Compare(JobTest):
         self.assertEqual(self.compare(*options, "--until-target").returncode, 0)
         self.assertLess(self.memory()["runs"][0]["samples"], 9_000)
 
-    def test_what_was_killed_goes_on_without_doing_anything_twice(self):
+    def test_a_killed_comparison_resumes_and_repeats_no_run(self):
         options = ["--schemes", "ssgd,ssgd:batch-size=16", "--seeds", "4", "--no-limit", "--jobs", "1",
                    "--epochs", "2", "--quiet"]
         first = subprocess.Popen(self.words("--json", *options[:-1]), stdout=subprocess.PIPE, text=True)
         self.addCleanup(first.stdout.close)
-        told = [json.loads(first.stdout.readline())["name"] for _ in range(2)]
+        finished = [json.loads(first.stdout.readline())["name"] for _ in range(2)]
         children = pathlib.Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
         first.kill()
         first.wait(timeout=LIMIT)
         wait_until_gone([int(pid) for pid in children])
-        times = {name: (self.out / "runs" / name / "summary.json").stat().st_mtime_ns for name in told}
+        times = {name: (self.out / "runs" / name / "summary.json").stat().st_mtime_ns for name in finished}
         done = self.compare(*options)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(self.finished_runs()), 8)
@@ -129,7 +129,7 @@ class Compare(JobTest):
         self.assertRegex(errors, r"^syncopate: interrupted; .* syncopate compare --schemes=ssgd .*--out \S+\n$")
         self.assertEqual(self.finished_runs(), [])
 
-    def test_what_diverged_is_a_result(self):
+    def test_a_diverged_run_is_a_result(self):
         done = self.compare("--schemes", "ssgd", "--seeds", "2", "--learning-rates", "1e38", "--no-limit", "--epochs", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIsNone(self.contestants()["ssgd"]["accuracy"])

@@ -1,4 +1,4 @@
-"""Goal: `syncopate data --order` prints what docs/data-order.md describes, precisely enough to do it again elsewhere.
+"""Goal: `syncopate data --order` prints the order that docs/data-order.md describes, and the page suffices to reproduce it.
 Method: the page's rules in Python, which share no code with the program; several seeds, workers, shares and epochs."""
 import json
 import subprocess
@@ -33,7 +33,7 @@ def rotated(value, bits):
 
 
 class Random:
-    """xoshiro256**."""
+    """The generator xoshiro256**."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -44,8 +44,8 @@ class Random:
 
     def fork(self, purpose, index):
         mixed = 0xCBF29CE484222325
-        for letter in purpose.encode():
-            mixed = ((mixed ^ letter) * 0x100000001B3) & MASK
+        for byte in purpose.encode():
+            mixed = ((mixed ^ byte) * 0x100000001B3) & MASK
         return Random((splitmix64(self.seed ^ mixed)[1] + index) & MASK)
 
     def bits(self):
@@ -129,7 +129,7 @@ class DataOrder(JobTest):
                 self.assertEqual(self.printed("--scheme", scheme, "--cluster", cluster, "--rank", 1, "--seed", 5),
                                  expected_order(5, [48, 16], 1, 0))
 
-    def test_json_says_what_it_is_the_order_of(self):
+    def test_json_names_the_settings_of_the_order(self):
         done = self.data("--order", "--workers", 2, "--rank", 1, "--epoch", 3, "--seed", 4, "--json")
         found = json.loads(done.stdout)
         self.assertEqual(found.pop("batches"), expected_order(4, [64, 64], 1, 3))
@@ -140,7 +140,7 @@ class DataOrder(JobTest):
         self.assertEqual((found["training_samples"], found["classes"], found["shape"]), (SAMPLES, 10, [1, 28, 28]))
         self.assertIn("synthetic", self.data().stdout)
 
-    def test_what_there_is_not_is_refused(self):
+    def test_absent_ranks_and_epochs_are_refused(self):
         self.assert_refused(self.data("--order", "--workers", 2, "--rank", 2), "--rank", "below 2 workers")
         self.assert_refused(self.data("--order", "--epoch", "x"), "--epoch", "whole number")
         self.assert_refused(self.data("--rank", 0), "--rank has no effect without --order")

@@ -1,6 +1,6 @@
-"""Goal:   the doctor finds what keeps a job from running or makes it slow, says what to do, and ends with 1; on a host that is
-        well it ends with 0.
-Method: the real command on set-ups broken on purpose, one thing at a time; the same under launchers.
+"""Goal:   the doctor finds causes that stop a job or slow it down, prints the remedy, and ends with 1; on a sound host it
+        ends with 0.
+Method: the real command on set-ups with one deliberate fault each; the same under launchers.
 """
 import json
 import os
@@ -41,7 +41,7 @@ class DoctorTest(JobTest):
             self.assertRegex(done.stdout, rf"(?m)^ok +{subject} ")
         self.assertTrue(done.stdout.endswith("\nno problem found\n"))
 
-    def test_a_problem_stands_above_what_to_do(self):
+    def test_a_problem_stands_above_its_remedy(self):
         done = self.doctor(data=("--data", "mnist", "--data-dir", self.folder))
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^problem +dataset +.*\n +→ name another by --data")

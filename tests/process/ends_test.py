@@ -1,6 +1,6 @@
-"""Goal: however a job ends, it ends on every process within seconds, says why, keeps what it should, and
+"""Goal: a job that ends in any way ends on every process within seconds, prints the reason, keeps its results, and
 leaves no process behind.
-Method: processes are killed, stopped and interrupted for real, in the middle of training."""
+Method: the test kills, stops and interrupts real processes in the middle of training."""
 import os
 import signal
 import unittest
@@ -56,7 +56,7 @@ class Ends(JobTest):
         self.assertEqual(status, 130)
         summary = self.summary()
         self.assertEqual(summary["ended_because"], "interrupted")
-        # Those of epochs that had ended by then are there, too.
+        # Checkpoints of earlier epochs are there, too.
         self.assertIn(f"{summary['rounds']:010}", self.checkpoints()[-1].name)
         wait_until_gone(children)
 

@@ -1,7 +1,7 @@
-"""What the tests of fake_job.cpp share: starting it, hearing it, and waiting for the end of processes.
+"""Helpers of the tests of fake_job.cpp: they start it, read its events, and wait for the end of processes.
 
-Nothing here sleeps: reads block until there is something to read, and ends are waited for. A limit on
-each wait turns a test that would hang into one that fails.
+Nothing here sleeps: reads and waits block until their event. Each wait has a limit, so that a test fails
+instead of hanging.
 """
 import json
 import os

@@ -1,7 +1,7 @@
 """Runs jobs as a user does, for the tests of this folder.
 
-Nothing here waits by sleeping for a while: tests wait for an event of the job, for the end of a
-process, or for processes to be gone, each with a generous limit after which they fail.
+Tests wait for an event of the job, for the end of a process, or until processes are gone; they never sleep
+for a fixed time. Each wait fails after a generous limit.
 """
 import json
 import os
@@ -21,14 +21,14 @@ SMALL = ["--network", "mlp", "--data", "synthetic", "--workers", "2"]
 
 
 class JobTest(unittest.TestCase):
-    """A test with a folder of its own."""
+    """A test with its own folder."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-process-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def train(self, *options, run_dir="run", through=(), **more):
-        """Runs a job to its end; `through` a program that starts others, if one is named."""
+        """Runs a job to its end; `through`, if given, is a program that starts it."""
         command = [*through, SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options]
         return subprocess.run(
             [str(word) for word in command],
@@ -36,19 +36,19 @@ class JobTest(unittest.TestCase):
         )
 
     def start(self, *options, run_dir="run"):
-        """Starts a job, which is ended with the test at the latest."""
+        """Starts a job. The test ends it, at the latest, at its own end."""
         job = RunningJob(self.folder / run_dir, options)
         self.addCleanup(job.end)
         return job
 
     def coordinate(self, *options, address="127.0.0.1:0", run_dir="run"):
-        """Starts a job whose other members are started by `join`."""
+        """Starts a coordinator; `join` starts the other members."""
         job = RunningJob(self.folder / run_dir, ["--listen", address, *options], command="coordinator")
         self.addCleanup(job.end)
         return job
 
     def join(self, role, address, *options, through=()):
-        """Starts a worker or a server by hand, which is ended with the test at the latest."""
+        """Starts a worker or a server by hand. The test ends it, at the latest, at its own end."""
         joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *options])
         self.addCleanup(joiner.end)
         return joiner
@@ -68,7 +68,7 @@ class JobTest(unittest.TestCase):
 
 
 class RunningJob:
-    """A job whose events are read as they come."""
+    """A running job, whose events the test reads one by one."""
 
     def __init__(self, run_dir, options, command="train"):
         self.run_dir = pathlib.Path(run_dir)
@@ -108,7 +108,7 @@ class RunningJob:
         return self.wait_for("note", lambda event: words in event["text"])["text"]
 
     def address(self):
-        """Where a coordinator listens."""
+        """The address at which the coordinator listens."""
         return self.wait_for_note("listening at").split()[-1]
 
     def wait_for_error(self, words):
@@ -123,7 +123,7 @@ class RunningJob:
         return [worker["pid"] for worker in started["workers"]]
 
     def children(self):
-        """The job's processes, the supervisor apart."""
+        """The job's processes without the supervisor."""
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split()]
 
@@ -159,7 +159,7 @@ class Joiner:
         raise AssertionError(f"'{words}' never came: {lines}")
 
     def finish(self):
-        """Waits for the end; gives exit status and what is left of standard error."""
+        """Waits for the end; gives exit status and the rest of standard error."""
         _, errors = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, errors
 
@@ -171,14 +171,14 @@ class Joiner:
 
 
 def free_address():
-    """An address of this machine that nobody listens at."""
+    """An address of this machine at which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def descendants(pid):
-    """The process, and all that it started which are still there."""
+    """The process and its descendants that still run."""
     try:
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
@@ -199,11 +199,11 @@ def wait_until_gone(pids):
     while left := [pid for pid in pids if is_alive(pid)]:
         if time.monotonic() > deadline:
             raise AssertionError(f"processes {left} are still there")
-        time.sleep(0.05)  # a poll, not a wait for something that this test could be told of
+        time.sleep(0.05)  # polls: these processes are not children of this test
 
 
 def read_safetensors(path):
-    """Metadata, and each tensor's shape and bytes: all that a Python user needs to know of the format."""
+    """Reads metadata, and each tensor's shape and bytes, as a Python user would."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])

@@ -1,5 +1,5 @@
-"""Goal:   under the launchers of Open MPI and MPICH, with four ranks, every scheme is the simpler one that it has to coincide
-        with.
+"""Goal:   under the launchers of Open MPI and MPICH, with four ranks, every scheme gives the same model as the simpler
+        scheme that it equals for these options.
 Method: whole jobs of a small network. One side is launched; the other is a job of `syncopate train` alone, of synchronous or
         of sequential SGD. Parameters of the last checkpoints are compared: the same bits where both add in the same order,
         else 1e-5 of their norm, after few enough steps that rounding does not grow. Where workers of a server would race,
@@ -22,9 +22,9 @@ JOB = ["--network", "mlp", "--data", "synthetic", "--batch-size", BATCH, "--max-
        "--checkpoint-every", "1epochs"]
 PLAIN = ["--optimizer", "sgd", "--learning-rate", RATE]
 TOLERANCE = 1e-5
-OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # what keeps their memory in a checkpoint is called
+OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # prefixes of optimizer state in checkpoints
 
-# A step takes so long on each that what the pacer says of a round comes before the round's first step has ended.
+# Steps are long, so that the pacer's decision for a round arrives before the round's first step has ended.
 EVEN_DEVICES = f"""\
 name = "even"
 batch_samples = {BATCH}
@@ -36,12 +36,12 @@ count = {RANKS}
 
 
 def without_shared_memory():
-    """Less than a node's shared memory is long, and more than any file that an MPI or a job writes."""
+    """Limits files to less than a node's shared memory, and more than any file that an MPI or a job writes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
 
 
 def parameters(tensors):
-    """Without the memory of optimizers, which schemes keep in places of their own."""
+    """The parameters without optimizer state, which schemes store under different names."""
     return [
         value
         for name, (_, data) in sorted(tensors.items())
@@ -60,7 +60,7 @@ class LaunchedIdentities(LaunchedTest):
         return read_safetensors(self.checkpoints(run_dir)[-1])[1]
 
     def alone(self, *options):
-        """What a job of one `syncopate train` comes to."""
+        """The model of a job of one `syncopate train`."""
         done = self.train(*JOB, *options, run_dir="alone")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.model("alone")
@@ -75,7 +75,7 @@ class LaunchedIdentities(LaunchedTest):
         return summary, self.model(run_dir)
 
     def assert_is(self, other, scheme, *options, tolerance=TOLERANCE, transports=("mpi",), **how):
-        """Under each launcher `scheme` comes to the model `other`."""
+        """Under each launcher `scheme` gives the model `other`."""
         for launcher in LAUNCHERS:
             for transport in transports:
                 with self.subTest(launcher=launcher, transport=transport):
@@ -109,7 +109,7 @@ class LaunchedIdentities(LaunchedTest):
         self.assert_is(self.alone("--workers", RANKS - 1), "backup", "--backup-workers", 0, workers=RANKS - 1)
 
     def test_ssp_without_slack_is_ssgd(self):
-        """Each gradient is a step of its own there, and counts as one of a mean here."""
+        """In ssp each gradient is a separate step; in ssgd it is one part of a mean."""
         self.assert_is(self.alone("--workers", RANKS - 1, *PLAIN), "ssp", "--slack", 0, "--optimizer", "sgd",
                        "--learning-rate", RATE / (RANKS - 1), workers=RANKS - 1)
 
@@ -128,13 +128,13 @@ class LaunchedIdentities(LaunchedTest):
             "downpour", "--push-every", 1, "--fetch-every", 1, *PLAIN, "--server-optimizer", "sgd",
             "--server-learning-rate", RATE, like=PLAIN)
 
-    def test_easgd_of_one_worker_that_meets_its_centre_halfway_is_sequential_at_half_the_rate(self):
-        """At α = 1/2 worker and centre both come to their mean after each step, which half of the step has moved."""
+    def test_easgd_of_one_worker_that_takes_the_mean_with_its_centre_is_sequential_at_half_the_rate(self):
+        """At α = 1/2 worker and centre both take their mean after each step, so half of the step counts."""
         self.assert_is_sequential_through_shards(
             "easgd", "--local-steps", 1, "--moving-rate", 0.5, "--optimizer", "sgd", "--learning-rate", 2 * RATE, like=PLAIN)
 
     def test_hogwild_is_one_rank_whose_one_worker_is_sequential(self):
-        """More ranks are refused: `launchers_test`."""
+        """`launchers_test` shows that more ranks are refused."""
         sequential = self.alone("--scheme", "local")
         for launcher in LAUNCHERS:
             with self.subTest(launcher=launcher):

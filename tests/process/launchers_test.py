@@ -1,7 +1,7 @@
-"""Goal:   ranks that an MPI's launcher has started train the job that `syncopate train` would by itself, over MPI or over
-        sockets; they fail together, and each mistake in how they were started is explained.
-Method: real launchers of Open MPI and MPICH, real jobs, real signals. What they come to is compared in
-        `launched_identities_test`.
+"""Goal:   ranks that an MPI's launcher has started train the same job as `syncopate train` alone, over MPI or over sockets;
+        they fail together, and an error explains each mistake in the start.
+Method: real launchers of Open MPI and MPICH, real jobs, real signals. `launched_identities_test` compares the
+        models.
 """
 import os
 import signal
@@ -52,39 +52,39 @@ class LaunchersTest(LaunchedTest):
                 done = self.launch(launcher, 3, *ONE_EPOCH, "--transport", "mpi", "--aggregate", "ring", run_dir=run_dir)
                 self.assert_trained(done, "ssgd", 3, run_dir)
 
-    def assert_said_once(self, done, reason, by="syncopate: "):
+    def assert_printed_once(self, done, reason, by="syncopate: "):
         self.assertEqual(done.returncode, 2, done.stderr)
-        told = [line for line in done.stderr.splitlines() if reason in line]
-        self.assertEqual(len(told), 1, done.stderr)
-        self.assertIn(by + reason, told[0])
+        lines = [line for line in done.stderr.splitlines() if reason in line]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertIn(by + reason, lines[0])
 
-    def test_what_all_ranks_find_wrong_is_said_once(self):
+    def test_an_error_of_all_ranks_is_printed_once(self):
         for launcher in LAUNCHERS:
             with self.subTest(launcher=launcher):
                 done = self.launch(launcher, 4, *SMALL, "--workers", "7")
-                self.assert_said_once(done, "7 workers do not fit 4 ranks; leave out workers")
-                self.assert_said_once(self.launch(launcher, 4, *SMALL, "--workerz", "7"), "unknown option --workerz")
+                self.assert_printed_once(done, "7 workers do not fit 4 ranks; leave out workers")
+                self.assert_printed_once(self.launch(launcher, 4, *SMALL, "--workerz", "7"), "unknown option --workerz")
                 self.assertFalse((self.folder / "run").exists())
 
-    def test_what_one_rank_finds_wrong_is_said_by_it_and_ends_all(self):
+    def test_an_error_of_one_rank_is_printed_by_it_and_ends_all(self):
         for number, launcher in enumerate(LAUNCHERS):
             for transport in ("mpi", "tcp"):
                 with self.subTest(launcher=launcher, transport=transport):
                     job = [SYNCOPATE, "train", "--run-dir", self.folder / f"{transport}-{number}", *SMALL, "--transport", transport]
                     words = [*through(launcher, 2), *job, ":", "-n", "1", *job, "--data-dir", "x"]
                     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
-                    self.assert_said_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
+                    self.assert_printed_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
 
-    def test_what_rank_zero_alone_finds_wrong_ends_all(self):
+    def test_an_error_of_rank_zero_alone_ends_all(self):
         (self.folder / "run").mkdir()
         (self.folder / "run/config.toml").write_text("")
         for launcher in LAUNCHERS:
             for transport in ("mpi", "tcp"):
                 with self.subTest(launcher=launcher, transport=transport):
                     done = self.launch(launcher, 3, *SMALL, "--transport", transport)
-                    self.assert_said_once(done, f"{self.folder}/run already holds a run")
+                    self.assert_printed_once(done, f"{self.folder}/run already holds a run")
 
-    def test_what_needs_one_process_is_refused(self):
+    def test_a_scheme_of_one_process_is_refused(self):
         self.assertIn("scheme hogwild needs memory that all workers share",
                       self.launch("MPICH", 2, *SMALL, "--scheme", "hogwild").stderr)
         self.assertIn("--server-process shared has no effect",
@@ -95,7 +95,7 @@ class LaunchersTest(LaunchedTest):
         self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "transport mpi")
 
     def test_ranks_that_do_not_come_together_are_told_why(self):
-        """A launcher's environment without the launcher, as where a program of another MPI was started."""
+        """A launcher's environment without the launcher, as a program of another MPI sees it."""
         forged = {**os.environ, "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1"}
         done = self.train(*SMALL, "--transport", "mpi", env=forged)
         self.assertEqual(done.returncode, 2, done.stderr)
@@ -105,7 +105,7 @@ class LaunchersTest(LaunchedTest):
     def test_a_module_that_is_not_there_is_named(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
         done = self.launch("MPICH", 2, *SMALL, "--transport", "mpi", env=nowhere)
-        self.assert_said_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
+        self.assert_printed_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
         self.assertIn("libmpich-dev", done.stderr)
 
     def test_without_a_module_ranks_of_one_host_meet_over_sockets(self):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   on a terminal, a job shows itself in place, keeps to the terminal's size, leaves its log above
-        and the cursor as it was; and Ctrl-C comes to the supervisor alone.
-Method: fake_job.cpp on a pseudo-terminal that is its controlling one; what it writes is read until what
-        is waited for is there.
+"""Goal:   on a terminal, a job updates its view in place, fits the terminal's size, leaves its log above
+        and restores the cursor; only the supervisor receives Ctrl-C.
+Method: fake_job.cpp on a pseudo-terminal that is its controlling one. The test reads the output until the
+        expected text appears.
 """
 import fcntl
 import os
@@ -53,7 +53,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def read_more(self):
-        """Reads what comes next; false when the job has let go of the terminal."""
+        """Reads further output; false when the job has closed the terminal."""
         ready, _, _ = select.select([self.master], [], [], fake_jobs.LIMIT_SECONDS)
         if not ready:
             raise AssertionError(f"nothing came for too long after: {self.seen[-500:]!r}")
@@ -64,7 +64,7 @@ class Terminal:
         return True
 
     def wait_for(self, pattern):
-        """Reads until `pattern` is in what was not looked at before, and looks at it."""
+        """Reads until `pattern` is in the unseen output, and marks the output up to it as seen."""
         while not (found := re.search(pattern, self.seen)):
             if not self.read_more():
                 raise AssertionError(f"'{pattern}' never came in: {self.seen!r}")
@@ -72,14 +72,14 @@ class Terminal:
         return found
 
     def end(self):
-        """The exit status, and everything that was written and not looked at."""
+        """The exit status, and all unseen output."""
         while self.read_more():
             pass
         return self.process.wait(fake_jobs.LIMIT_SECONDS), self.seen
 
 
 def lines_of(text):
-    """Lines without what moves the cursor or sets colours."""
+    """The lines without escape sequences for cursor and colours."""
     return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip("\r") for line in text.split("\n")]
 
 
@@ -123,7 +123,7 @@ class LiveView(unittest.TestCase):
         with Terminal("run", columns=90) as terminal:
             terminal.wait_for("elapsed")
             terminal.resize(50, 12)
-            terminal.type("\x03")  # what is drawn from here on was drawn after both signals
+            terminal.type("\x03")  # the job draws all further output after both signals
             terminal.wait_for("finishing the round")
             _, text = terminal.end()
         picture = text[: text.rindex("worker  device")]

@@ -1,7 +1,7 @@
-"""Goal: where workers do not wait for each other, and where they meet as the pacer says, a job outlives those that
-die or hang, says who was lost, and ends well; the loss of a server ends it, by name, and so does that of the worker
-that leads such meetings. No process is left over.
-Method: processes are killed and stopped for real, in the middle of training."""
+"""Goal: in asynchronous schemes, and in paced ones, a job continues when workers die or hang, names the lost workers,
+and ends well. The loss of a server ends the job with its name, and so does the loss of the worker that leads paced
+synchronizations. No process is left over.
+Method: the test kills and stops real processes in the middle of training."""
 import os
 import signal
 import unittest

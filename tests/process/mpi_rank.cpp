@@ -1,9 +1,10 @@
-// A rank of the test of processes under launchers of MPI, without a job:
+// A rank without a job, for the test of processes under launchers of MPI:
 //
 //     syncopate_mpi_rank LIBRARY RANKS wait|fail
 //
-// Says "rank R of N is PROCESS" when all ranks have met. Then `wait` waits for a message that nobody sends, until the
-// end of the job; with `fail`, the last rank says what has failed, and ends them all.
+// Prints "rank R of N is PROCESS" when all ranks are connected. Then `wait` waits for a message
+// that never comes, until the end of the job; with `fail`, the last rank prints an error and ends
+// all of them.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -20,11 +21,11 @@ namespace {
 
 using namespace syncopate;
 
-/// In one write, so that lines of several ranks do not mix.
-void say(const std::string& line) {
+/// Prints a line in one write, so that lines of several ranks do not mix.
+void print_whole(const std::string& line) {
   const std::string whole = line + "\n";
   if (::write(STDOUT_FILENO, whole.data(), whole.size()) < 0) {
-    throw DataError("nobody reads what this rank says");
+    throw DataError("standard output of this rank is closed");
   }
 }
 
@@ -33,10 +34,10 @@ int take_part(const std::string& library, std::uint32_t ranks, bool fails) {
   const auto session =
       mpi::start(library == "mpich" ? mpi::Library::mpich : mpi::Library::open_mpi,
                  {.expected_size = ranks, .allreduce = false, .modules = modules ? modules : ""});
-  const auto hub = session->rank() == 0 ? session->listen({.token = "t"}) : nullptr;
+  const auto coordinator = session->rank() == 0 ? session->listen({.token = "t"}) : nullptr;
   const auto node = session->join({.token = "t"});
   session->barrier(steady_now() + std::chrono::minutes(1));
-  say(fmt::format("rank {} of {} is {}", session->rank(), session->size(), ::getpid()));
+  print_whole(fmt::format("rank {} of {} is {}", session->rank(), session->size(), ::getpid()));
   if (fails && session->rank() == session->size() - 1) {
     print_error("the data is gone");
     session->abort(exit_status::failure);

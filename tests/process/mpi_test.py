@@ -1,7 +1,7 @@
-"""Goal: under a launcher of MPI, a rank that dies or fails ends all of them, with its message; who is started by another
-MPI's launcher is told so; ranks that wait burn no core; and programs are linked with no MPI.
-Method: real processes under mpirun of Open MPI and of MPICH, one of which is killed; what the launcher prints, and which
-processes are left, is compared. The time that a waiting rank computes is the system's count."""
+"""Goal: under a launcher of MPI, a rank that dies or fails ends all of them, with its message; a rank under the launcher of
+another MPI reports that; waiting ranks burn no core; and programs are linked with no MPI.
+Method: real processes under mpirun of Open MPI and of MPICH, one of which is killed. The test compares the launcher's
+output and the remaining processes. The system counts the CPU time of waiting ranks."""
 import os
 import pathlib
 import re
@@ -24,7 +24,7 @@ LAUNCHERS = {
 
 
 def cannot_be():
-    """Why this cannot be tested here. In CI every skipped test is a failure (`script/test`)."""
+    """The reason to skip this test. In CI every skipped test is a failure (`script/test`)."""
     if not RANK:
         return "the build found no MPI"
     missing = [words[0] for words in LAUNCHERS.values() if not shutil.which(words[0])]
@@ -32,7 +32,7 @@ def cannot_be():
 
 
 class Job:
-    """Ranks under a launcher, from the moment at which all have met."""
+    """Ranks under a launcher, from the moment at which all of them are connected."""
 
     def __init__(self, library, body):
         words = [*LAUNCHERS[library], "-n", str(RANKS), RANK, library, str(RANKS), body]
@@ -49,7 +49,7 @@ class Job:
                 self.ranks[int(found[1])] = int(found[2])
 
     def end(self):
-        """What was printed, and the status."""
+        """The output and the exit status."""
         with self.process:
             self.lines.append(self.process.stdout.read())
         self.watch.cancel()
@@ -64,7 +64,7 @@ def is_there(process):
 
 
 def left_of(job):
-    """Ranks that have not ended, when every one has had its time: mpirun.mpich does not wait for all."""
+    """Ranks that have not ended within a limit: mpirun.mpich does not wait for all of them."""
     end = time.monotonic() + LIMIT
     while (left := [each for each in job.ranks.values() if is_there(each)]) and time.monotonic() < end:
         os.sched_yield()
@@ -72,7 +72,7 @@ def left_of(job):
 
 
 def computed(process):
-    """Seconds so far."""
+    """The CPU seconds of a process so far."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -101,7 +101,7 @@ class Mpi(unittest.TestCase):
                 self.assertLess(printed.index("the data is gone"), launcher.start() if launcher else len(printed))
                 self.assertEqual(left_of(job), [])
 
-    def test_who_is_started_by_another_launcher_is_told_so(self):
+    def test_a_rank_under_another_launcher_reports_it(self):
         for library, other in (("openmpi", "mpich"), ("mpich", "openmpi")):
             with self.subTest(library=library):
                 words = [*LAUNCHERS[other], "-n", "2", RANK, library, "2", "wait"]

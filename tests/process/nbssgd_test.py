@@ -1,6 +1,6 @@
-"""Goal: nbssgd trains with its defaults, whatever the seed, where every mini-batch may be one update late.
+"""Goal: with its defaults and any seed, nbssgd learns although every mini-batch may be one update late.
 Method: half an epoch of LeNet-5 on Fashion-MNIST in virtual time, by four equal workers whose devices jitter and whose
-allreduce takes as long as a batch; five seeds. By the literal signal at the usual rate such jobs learn nothing or little."""
+allreduce takes as long as a batch; five seeds. With the paper's literal signal at the usual rate such jobs learn little or nothing."""
 import os
 import pathlib
 import unittest

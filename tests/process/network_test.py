@@ -1,7 +1,7 @@
-"""Goal: between hosts, an allreduce by two levels sends less than a flat ring, and takes less time; sums are right.
-Method: three hosts of two ranks each. A host is a network namespace with a card of 1 Gbit/s, on a switch in a namespace
-of its own; each lives as long as a process of this test, so that nothing is left of them. Every round sums by each
-algorithm in turn, and what is compared are medians. Bytes are those that the system has counted on the cards."""
+"""Goal: between hosts, a two-level allreduce sends less than a flat ring, and takes less time; the results are right.
+Method: three hosts of two ranks each. A host is a network namespace with a network card of 1 Gbit/s, on a switch in a
+separate namespace. Each namespace ends with a process of this test, so that nothing is left. Every round reduces by each
+algorithm in turn, and the test compares medians. The system counts the bytes on the network cards."""
 import collections
 import json
 import os
@@ -17,11 +17,12 @@ RANK = os.environ.get("SYNCOPATE_NETWORK_RANK", "syncopate_network_rank")
 HOSTS, RANKS_OF_HOST = 3, 2
 RANKS = HOSTS * RANKS_OF_HOST
 SHAPED = ["root", "tbf", "rate", "1gbit", "burst", "64kb", "latency", "100ms"]
-HUB = "10.83.0.1:9091"
+COORDINATOR = "10.83.0.1:9091"
+NIC = "nic"
 
 
 def cannot_be():
-    """Why this cannot be tested here. In CI every skipped test is a failure (`script/test`)."""
+    """The reason to skip this test. In CI every skipped test is a failure (`script/test`)."""
     if os.geteuid() != 0:
         return "it takes root to make network namespaces"
     missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
@@ -29,7 +30,7 @@ def cannot_be():
 
 
 class Namespace:
-    """A network of its own, for as long as a process that only waits for its end."""
+    """A network namespace. A process that waits for the end of its input keeps it."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -37,7 +38,7 @@ class Namespace:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         if self.process.stdout.readline() != b"ready\n":
-            raise AssertionError("no namespace of network could be made")
+            raise AssertionError("cannot make a network namespace")
 
     def words(self, *command):
         return ["nsenter", "--net", f"--target={self.process.pid}", *map(str, command)]
@@ -45,12 +46,12 @@ class Namespace:
     def do(self, *command):
         subprocess.run(self.words(*command), check=True, timeout=LIMIT)
 
-    def bytes_sent(self, card):
+    def bytes_sent(self, nic):
         for line in pathlib.Path(f"/proc/{self.process.pid}/net/dev").read_text(encoding="ascii").splitlines():
             name, _, counted = line.partition(":")
-            if name.strip() == card:
+            if name.strip() == nic:
                 return int(counted.split()[8])
-        raise AssertionError(f"there is no card {card}")
+        raise AssertionError(f"there is no network card {nic}")
 
     def end(self):
         self.process.communicate(timeout=LIMIT)  # the end of its input
@@ -73,36 +74,36 @@ class Network(unittest.TestCase):
     def host(self, switch, number):
         host = self.namespace()
         port = f"port{number}"
-        switch.do("ip", "link", "add", port, "type", "veth", "peer", "name", "card", "netns", host.process.pid)
+        switch.do("ip", "link", "add", port, "type", "veth", "peer", "name", NIC, "netns", host.process.pid)
         switch.do("ip", "link", "set", port, "master", "switch", "up")
         switch.do("tc", "qdisc", "add", "dev", port, *SHAPED)
-        host.do("tc", "qdisc", "add", "dev", "card", *SHAPED)
-        host.do("ip", "address", "add", f"10.83.0.{number + 1}/24", "dev", "card")
-        host.do("ip", "link", "set", "card", "up")
+        host.do("tc", "qdisc", "add", "dev", NIC, *SHAPED)
+        host.do("ip", "address", "add", f"10.83.0.{number + 1}/24", "dev", NIC)
+        host.do("ip", "link", "set", NIC, "up")
         host.do("ip", "link", "set", "lo", "up")
         return host
 
     def sum(self, hosts_of_ranks, size, rounds, *algorithms, transport="shm"):
         """Seconds of each round by each algorithm, and the bytes that all hosts sent for it."""
-        before = [host.bytes_sent("card") for host in self.hosts]
+        before = [host.bytes_sent(NIC) for host in self.hosts]
         ranks = []
         for rank, number in enumerate(hosts_of_ranks):
             own = f"10.83.0.{number + 1}:0"
-            words = [RANK, transport, rank, len(hosts_of_ranks), HUB, own, size, rounds, *algorithms]
+            words = [RANK, transport, rank, len(hosts_of_ranks), COORDINATOR, own, size, rounds, *algorithms]
             process = subprocess.Popen(
                 self.hosts[number].words(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             )
             self.addCleanup(process.communicate)
             self.addCleanup(process.kill)
             ranks.append(process)
-        told = [process.communicate(timeout=LIMIT) for process in ranks]
-        for process, (_, errors) in zip(ranks, told, strict=True):
+        outputs = [process.communicate(timeout=LIMIT) for process in ranks]
+        for process, (_, errors) in zip(ranks, outputs, strict=True):
             self.assertEqual((process.returncode, errors), (0, ""))
-        sent = [host.bytes_sent("card") - counted for host, counted in zip(self.hosts, before, strict=True)]
-        return json.loads(told[0][0]), sent
+        sent = [host.bytes_sent(NIC) - counted for host, counted in zip(self.hosts, before, strict=True)]
+        return json.loads(outputs[0][0]), sent
 
     def bytes_of_a_sum(self, hosts_of_ranks, size, algorithm):
-        """What each host sends for one more sum, once the links are measured."""
+        """The bytes that each host sends for one more allreduce, once the links are measured."""
         (_, one), (_, three) = (self.sum(hosts_of_ranks, size, rounds, algorithm) for rounds in (1, 3))
         return [(more - less) / 2 for more, less in zip(three, one, strict=True)]
 
@@ -110,8 +111,8 @@ class Network(unittest.TestCase):
         size, rounds = 16 * 2**20, 7
         in_order = [rank // RANKS_OF_HOST for rank in range(RANKS)]
         by_turns = [rank % HOSTS for rank in range(RANKS)]
-        # A ring sends 2 (P - 1) / P of the vector over each of its links, of which 1 or 2 leave a host; two levels
-        # are a ring of the hosts.
+        # A ring sends 2 (P - 1) / P of the vector over each of its links, and 1 or 2 links leave a host; in two
+        # levels the hosts form a ring.
         vector_ring, vector_hosts = 2 * (RANKS - 1) / RANKS, 2 * (HOSTS - 1) / HOSTS
         for placement, links in ((in_order, 1), (by_turns, 2)):
             with self.subTest(placement=placement):
@@ -119,7 +120,7 @@ class Network(unittest.TestCase):
                 for algorithm, vectors in expected.items():
                     for of_host in self.bytes_of_a_sum(placement, size // 4, algorithm):
                         self.assertGreater(of_host, vectors * size / 4, algorithm)
-                        self.assertLess(of_host, 1.2 * vectors * size / 4, algorithm)  # headers, and what acknowledges
+                        self.assertLess(of_host, 1.2 * vectors * size / 4, algorithm)  # with headers and acknowledgements
                 seconds, _ = self.sum(placement, size, rounds, "ring", "two-level")
                 medians = {name: statistics.median(times) for name, times in seconds.items()}
                 print({name: sorted(round(t, 3) for t in times) for name, times in seconds.items()})

@@ -1,5 +1,5 @@
 """Goal: with overlap real jobs of `ssgd` see the same losses as without, name a gradient that is not finite, and in
-virtual time hide what sums take behind the backward pass.
+virtual time hide the allreduce behind the backward pass.
 Method: short jobs of a network with several buckets on synthetic data."""
 import json
 import unittest
@@ -25,7 +25,7 @@ class Overlap(JobTest):
         return [json.loads(line)["loss"] for line in lines]
 
     def pair(self, name, *options):
-        """The summaries of a job with overlap and of one without, which have seen the same losses."""
+        """The summaries of a job with overlap and of one without; both have the same losses."""
         runs = [f"{name}-{overlap}" for overlap in ("on", "off")]
         for overlap, run in zip(("on", "off"), runs):
             done = self.train(*LARGE, *options, "--max-steps", "4", "--overlap", overlap, run_dir=run)

@@ -1,4 +1,4 @@
-"""A node that speaks the wire protocol by hand, and so can say what no Syncopate would."""
+"""A node that speaks the wire protocol by hand, so that tests can send invalid messages."""
 import socket
 import struct
 

@@ -1,6 +1,6 @@
-"""Goal: what a run writes down is enough to check it: its first step can be done again from its checkpoints, optimizer
-state goes by parameter under torch's names, and the time of each worker is told phase by phase.
-Method: small jobs of LeNet-5 and the MLP, in real processes; sums done again in Python."""
+"""Goal: the files of a run suffice to check it: its first step can be recomputed from its checkpoints, optimizer state
+is stored by parameter under torch's names, and the logs have the time of each worker by phase.
+Method: small jobs of LeNet-5 and the MLP, in real processes; Python recomputes their sums."""
 import json
 import struct
 import unittest
@@ -19,7 +19,7 @@ def tensors_of(path):
 
 
 def distance(found, expected):
-    """Relative to the length of what is expected."""
+    """The distance, relative to the norm of the expected vector."""
     squares = sum((one - other) ** 2 for one, other in zip(found, expected, strict=True))
     return (squares / sum(value**2 for value in expected)) ** 0.5
 

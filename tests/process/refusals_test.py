@@ -89,7 +89,7 @@ class Refusals(JobTest):
         disk = self.folder / "disk"
         disk.mkdir()
         copy = self.folder / "copy"
-        # A disk of its own, in a mount namespace that goes with the job; its content is copied out.
+        # A separate disk, in a mount namespace that ends with the job; the script copies its content out.
         script = (
             f"mount -t tmpfs -o size=400k tmpfs {disk} && {SYNCOPATE} train --network lenet5 "
             f"--data synthetic --workers 2 --max-steps 2 --run-dir {disk}/run; status=$?; "
@@ -101,7 +101,7 @@ class Refusals(JobTest):
         )
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("No space left on device", done.stderr)
-        # That of round 0, without an optimizer's state, had room.
+        # The checkpoint of round 0 has no optimizer state, so it fitted.
         (first,) = (copy / "run" / "checkpoints").iterdir()
         self.assertEqual(read_safetensors(first)[0]["round"], "0")
         self.assertTrue((copy / "run" / "config.toml").exists())

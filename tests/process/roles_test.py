@@ -1,6 +1,6 @@
 """Goal: coordinator, workers and servers that are started by hand find each other in any order, train as
-`train` does, and refuse by name, on both sides, whoever does not belong, while the job goes on.
-Method: each role a command of its own, over loopback; what no Syncopate says is said by a raw node."""
+`train` does, and refuse wrong members with their names, on both sides, while the job continues.
+Method: each role is a separate command, over loopback; a raw node sends the invalid messages."""
 import signal
 import unittest
 
@@ -56,7 +56,7 @@ class Roles(JobTest):
         address = job.address()
         self.assert_all_end_well(self.join("worker", address), self.join("worker", address), job)
 
-    def test_those_who_do_not_belong_are_refused_and_the_job_goes_on(self):
+    def test_wrong_members_are_refused_and_the_job_goes_on(self):
         job = self.coordinate(*SMALL, "--max-steps", "10")
         address = job.address()
         first = self.join("worker", address, "--index", "0")
@@ -130,7 +130,7 @@ class Roles(JobTest):
         job.process.send_signal(signal.SIGINT)
         self.assertEqual(job.finish()[0], 130)
         self.assert_all_end_well(*joiners)
-        # Where the machine is fast, an epoch's checkpoint lies before the last one.
+        # On a fast machine, an epoch's checkpoint precedes the last one.
         last = self.checkpoints()[-1].stem
         self.assertEqual(int(last.removeprefix("round-")), self.summary()["rounds"])
         wait_until_gone(children)

@@ -1,5 +1,5 @@
-"""Goal: every scheme trains from the command line with its defaults, says what became of its gradients, and
-resumes; training that diverges ends by name instead of going on with numbers that are none.
+"""Goal: every scheme trains from the command line with its defaults, reports the status of its gradients, and
+resumes; divergent training ends with an error that names the worker instead of continuing with NaN.
 Method: short jobs of real processes on synthetic data."""
 import json
 import subprocess
@@ -65,14 +65,14 @@ class Schemes(JobTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([server["updates"] for server in self.summary()["servers"]], [20, 20])
 
-    def test_what_adds_up_is_told(self):
+    def test_the_aggregate_is_reported(self):
         for aggregate in ("auto", "ring", "binary-blocks", "tree"):
             with self.subTest(aggregate=aggregate):
                 done = self.train(*SMALL, "--aggregate", aggregate, "--max-steps", "5", run_dir=aggregate)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                told = self.summary(aggregate)["aggregate"]
-                self.assertRegex(told, r"[a-z-]+: 3 ranks, [\d.]+ MB" if aggregate == "auto" else aggregate + ": 3 ranks")
-                self.assertIn(f"aggregate: {told}", done.stderr)
+                reported = self.summary(aggregate)["aggregate"]
+                self.assertRegex(reported, r"[a-z-]+: 3 ranks, [\d.]+ MB" if aggregate == "auto" else aggregate + ": 3 ranks")
+                self.assertIn(f"aggregate: {reported}", done.stderr)
 
     def test_a_butterfly_of_three_workers_is_refused(self):
         done = self.train(*SMALL, "--aggregate", "butterfly")

@@ -1,7 +1,7 @@
-"""Goal: nodes of one host use the memory that they share, those that cannot share take part through sockets, and
-nothing of a job is left when it has ended, however it ended.
-Method: real jobs, whose processes are killed, limited, and cut off from each other by the system's own means. What is
-shared shows in the maps of the processes: a segment is told from every other one by its inode."""
+"""Goal: nodes of one host use the memory that they share, other nodes use sockets, and a job leaves nothing behind after
+any kind of end.
+Method: real jobs, whose processes the test kills, limits, and isolates from each other by means of the system. The maps
+of the processes show the shared segments; an inode identifies a segment."""
 import json
 import math
 import os
@@ -50,11 +50,11 @@ def wait_until_unmapped(segments):
     while left := segments & segments_of(*everybody()):
         if time.monotonic() > deadline:
             raise AssertionError(f"segments {left} are still mapped")
-        time.sleep(0.05)  # a poll: the system tells nobody
+        time.sleep(0.05)  # polls: the system has no event for this
 
 
 def can_be(*needed):
-    """Why a test cannot be run here, if it cannot. In CI every skipped test is a failure (`script/test`)."""
+    """The reason to skip a test, if there is one. In CI every skipped test is a failure (`script/test`)."""
     if os.geteuid() != 0:
         return "it takes root to be another user and to make namespaces"
     missing = [program for program in needed if not shutil.which(program)]
@@ -76,14 +76,14 @@ class SharedMemory(JobTest):
         return [json.loads(line)["loss"] for line in path.read_text(encoding="utf-8").splitlines()]
 
     def stop(self, job):
-        """Training that goes on for ever ends well when it is told to."""
+        """Interrupts an endless training, which then ends well."""
         job.process.send_signal(signal.SIGINT)
         status, errors = job.finish()
         self.assertEqual(status, 130, errors)
 
-    # What a job leaves
+    # The end of a job
 
-    def test_a_killed_worker_is_named_whatever_carries_the_sums(self):
+    def test_a_killed_worker_is_named_with_every_transport_and_aggregate(self):
         for transport, aggregate in (("shm", "shm"), ("shm", "ring"), ("tcp", "ring")):
             with self.subTest(transport=transport, aggregate=aggregate):
                 job = self.started(*SMALL, "--transport", transport, "--aggregate", aggregate,
@@ -101,17 +101,17 @@ class SharedMemory(JobTest):
                 wait_until_unmapped(segments)
 
     def wait_until_stuck(self, job, ranks):
-        """Until two reports in a row find these workers in the same meeting."""
+        """Waits until two reports in a row find these workers in the same synchronization."""
         seen = None
         while True:
             event = job.wait_for("status")
-            met = {worker["round"] for worker in event["workers"]
+            rounds = {worker["round"] for worker in event["workers"]
                    if worker["rank"] in ranks and worker["phase"] == "synchronization"}  # fmt: skip
-            if len(met) == 1 and met == seen:
+            if len(rounds) == 1 and rounds == seen:
                 return
-            seen = met
+            seen = rounds
 
-    def test_all_others_are_told_who_was_killed_in_a_sum(self):
+    def test_all_others_name_a_worker_killed_in_an_allreduce(self):
         job = self.coordinate(*SUMS, "--workers", "3", *ENDLESS)
         address = job.address()
         workers = [self.join("worker", address, "--index", rank) for rank in range(3)]
@@ -156,7 +156,7 @@ class SharedMemory(JobTest):
         self.assertGreater(min(whole["steps"], other["steps"]), lost["steps"])
         wait_until_gone(children)
 
-    def test_two_jobs_never_meet(self):
+    def test_two_jobs_share_no_memory(self):
         first, second = self.started(*SUMS, run_dir="first"), self.started(*SUMS, run_dir="second")
         segments = segments_of(*first.children())
         self.assertTrue(segments)
@@ -168,7 +168,7 @@ class SharedMemory(JobTest):
         second.wait_for_round(reached + 10)
         self.stop(second)
 
-    # What is added up
+    # The results of an allreduce
 
     def test_every_sum_trains_the_same_model(self):
         ways = ("shm", "ring", "butterfly", "binary-blocks", "tree")
@@ -182,7 +182,7 @@ class SharedMemory(JobTest):
             for one, other in zip(expected, self.losses(aggregate), strict=True):
                 self.assertTrue(math.isclose(one, other, rel_tol=1e-5), (aggregate, one, other))
 
-    # Where memory cannot be shared
+    # Nodes that cannot share memory
 
     def assert_trained_through_sockets(self, run_dir="run"):
         summary = self.summary(run_dir)
@@ -200,7 +200,7 @@ class SharedMemory(JobTest):
         self.assert_trained_through_sockets()
         refused = self.train(*SUMS, "--max-steps", "20", run_dir="refused", **short)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("expected all workers to share memory", refused.stderr.splitlines()[-1])
+        self.assertIn("requires that all workers share memory", refused.stderr.splitlines()[-1])
 
     def test_a_full_dev_shm_is_nobodys_business(self):
         self.require("unshare", "mount")
@@ -210,9 +210,9 @@ class SharedMemory(JobTest):
         self.assertTrue(self.summary()["aggregate"].startswith("shm: 2 ranks"))
 
     def joined_by(self, through, *options):
-        """A job of two workers, the second of which is started through a program that cuts it off."""
+        """A job of two workers. The program `through` starts the second one, isolated from the first."""
         self.folder.chmod(0o777)
-        self.addCleanup(os.umask, os.umask(0))  # whoever it is, it writes its log to the run's folder
+        self.addCleanup(os.umask, os.umask(0))  # a worker of another user writes its log to the run's folder
         job = self.coordinate(*SMALL, *options)
         address = job.address()
         return job, self.join("worker", address), self.join("worker", address, through=through)
@@ -227,9 +227,9 @@ class SharedMemory(JobTest):
 
         job, near, far = self.joined_by(through, *ENDLESS)
         job.wait_for_round(10)
-        strangers = segments_of(*descendants(far.process.pid))
-        self.assertTrue(strangers)
-        self.assertFalse(strangers & segments_of(near.process.pid, *job.children()))
+        far_segments = segments_of(*descendants(far.process.pid))
+        self.assertTrue(far_segments)
+        self.assertFalse(far_segments & segments_of(near.process.pid, *job.children()))
         self.stop(job)
         for process in (near, far):
             status, errors = process.finish()
@@ -239,7 +239,7 @@ class SharedMemory(JobTest):
         for process in self.joined_by(through, "--aggregate", "shm"):
             status, errors = process.finish()
             self.assertEqual(status, 2, errors)
-            self.assertIn("expected all workers to share memory", errors.splitlines()[-1])
+            self.assertIn("requires that all workers share memory", errors.splitlines()[-1])
 
     def test_another_user_takes_part_through_sockets(self):
         self.require("setpriv")
@@ -249,7 +249,7 @@ class SharedMemory(JobTest):
         self.require("unshare")
         self.assert_cut_off(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
 
-    def test_those_who_join_use_what_the_job_says(self):
+    def test_joining_workers_use_the_transport_of_the_job(self):
         for transport in ("shm", "tcp"):
             job = self.coordinate(*SMALL, "--transport", transport, *ENDLESS, run_dir=transport)
             address = job.address()

@@ -1,5 +1,5 @@
-"""Goal: a device whose mini-batch takes longer than a wait may is waited for, whatever brings the workers together; one
-that hangs ends the job, by its name.
+"""Goal: in every synchronous scheme, workers wait for a device whose mini-batch takes longer than the wait limit; a device
+that hangs ends the job, with its name.
 Method: real processes with a wait limit of 1 s, a device of 3 s for a mini-batch beside one of 0.05 s, and a device
 that stands still for a while."""
 import unittest
@@ -16,7 +16,7 @@ name = "slow"
 seconds_per_batch = 3.0
 """
 
-# From the eighth second on one device stands still, for as long as its cluster may say so.
+# From the eighth second on, one device stands still for the longest time that a cluster file allows.
 STANDING_STILL = """
 name = "still"
 [[devices]]

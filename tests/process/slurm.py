@@ -1,4 +1,4 @@
-"""A Slurm of the test's own: four virtual nodes on this machine, on loopback, in a folder that goes with it."""
+"""A private Slurm: four virtual nodes on this machine, on loopback, in a folder that is removed with it."""
 import os
 import pathlib
 import shutil
@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 import time
 
-LIMIT = 60  # seconds for a daemon to come up
+LIMIT = 60  # seconds in which a daemon must start
 NODES = 4
-CPUS = 8  # that each virtual node pretends to have
+CPUS = 8  # of each virtual node
 
 CONFIGURATION = """\
 ClusterName=syncopate
@@ -43,7 +43,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 
 def free_ports(count):
-    """A row of ports, all free at this moment."""
+    """Consecutive ports that are all free at this moment."""
     for first in range(21000, 29000, count):
         probes = [socket.socket() for _ in range(count)]
         try:
@@ -59,7 +59,7 @@ def free_ports(count):
 
 
 class Slurm:
-    """`with Slurm() as slurm: slurm.run("srun", …)`."""
+    """The cluster, for use as `with Slurm() as slurm: slurm.run("srun", …)`."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-slurm-"))
@@ -138,7 +138,7 @@ class Slurm:
         while not happens():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {limit} s for {what}; the daemons say:\n{self.logs()}")
-            time.sleep(0.1)  # a poll: Slurm tells nobody
+            time.sleep(0.1)  # polls: Slurm has no event for this
 
     def logs(self):
         return "\n".join(
@@ -155,7 +155,7 @@ class Slurm:
         )
 
     def state_of(self, job):
-        """"COMPLETED", "FAILED", …"""
+        """The state of a job: "COMPLETED", "FAILED", …"""
         shown = self.run("scontrol", "--oneliner", "show", "job", job).stdout
         return next((word.split("=")[1] for word in shown.split() if word.startswith("JobState=")), "UNKNOWN")
 

@@ -1,5 +1,5 @@
-"""Goal:   a user of Slurm gets the table of NBSSGD by one sbatch file; ranks of srun train over MPI and over sockets, are
-        brought down together, and go on where they were asked to end.
+"""Goal:   a user of Slurm gets the table of NBSSGD by one sbatch file; ranks of srun train over MPI and over sockets, end
+        together, and resume where they were asked to end.
 Method: a real Slurm of four virtual nodes, which only root can start; real jobs.
 """
 import json
@@ -77,11 +77,11 @@ class SlurmTest(JobTest):
         text = self.assert_whole_table("--nodes=1", mpi="none")
         self.assertEqual(text.count("5 ranks, started by srun"), 4, text)
 
-    def test_the_sbatch_file_spreads_over_nodes_what_can_be_spread(self):
+    def test_the_sbatch_file_spreads_distributed_schemes_over_nodes(self):
         state, text, schemes = self.experiment("--nodes=4", mpi="pmi2")
         self.assertEqual(state, "FAILED", text)
         self.assertEqual(schemes, ["asgd", "downpour", "nbssgd", "ssgd"], text)
-        self.assertIn("hogwild is left out: it needs 4 processors of one node, found 2", text)
+        self.assertIn("hogwild is dropped: it needs 4 processors of one node, found 2", text)
         self.assertEqual(text.count("5 ranks of MPICH"), 4, text)
 
     def test_the_sbatch_file_finds_processors_of_one_node_for_hogwild(self):

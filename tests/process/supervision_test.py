@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a job ends as a whole: with the right exit status, one clear line, and no process left over.
 Method: the real command line and supervisor over processes that train nothing (fake_job.cpp), ended in
-        every way there is. Processes are waited for by pidfd, never by time.
+        every possible way. The test waits for processes by pidfd, never by time.
 """
 import json
 import os

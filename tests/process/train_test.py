@@ -1,5 +1,5 @@
-"""Goal: a job does what its options say, leaves what the documentation promises, runs again from its
-own configuration, and goes on from a checkpoint as if it had never stopped.
+"""Goal: a job follows its options, writes the documented files, repeats from its own configuration, and resumes
+from a checkpoint without a difference to an uninterrupted job.
 Method: small jobs on synthetic data; results compared bit for bit."""
 import json
 import subprocess
@@ -9,7 +9,7 @@ from jobs import SMALL, SYNCOPATE, JobTest, read_safetensors
 
 
 class Train(JobTest):
-    def test_leaves_a_run_folder_that_says_what_was_done(self):
+    def test_leaves_a_run_folder_with_the_records_of_the_job(self):
         done = self.train(*SMALL, "--max-steps", "20")
         self.assertEqual(done.returncode, 0, done.stderr)
         summary = self.summary()

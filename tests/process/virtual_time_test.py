@@ -1,6 +1,6 @@
-"""Goal: a job in virtual time is the same job, but for the clock: priced by its cluster file, the same for the
-same seed, ended and resumed like any other, and refused where nothing says how long a step takes.
-Method: LeNet-5 on synthetic data and the kept cluster of four fast devices and two of 3.5 s a step."""
+"""Goal: a job in virtual time differs from a real one only by its clock: its cluster file sets the times, the same seed
+gives the same job, it ends and resumes like a real job, and a job without step times is refused.
+Method: LeNet-5 on synthetic data and a cluster file with four fast devices and two of 3.5 s a step."""
 import json
 import pathlib
 import signal
@@ -14,7 +14,8 @@ JOB = ["--virtual-time", "--cluster", PAPER, "--network", "lenet5", "--data", "s
 
 
 def without_place(summary):
-    """Of runs whose folders have names of one length: messages hold the paths of checkpoints."""
+    """The summary without its run folder. The names of compared folders must have one length: messages hold
+    the paths of checkpoints."""
     return {name: value for name, value in summary.items() if name != "run_dir"}
 
 

@@ -1,6 +1,6 @@
-// Goal:   faults look to nodes like those of the real world, and a killed node leaves nothing behind.
-// Method: nodes are killed and links cut or slowed at chosen virtual times; what each node finds,
-//         and when, is compared with what the latency of the links allows.
+// Goal:   nodes see simulated faults as they see real ones; a killed node leaves nothing behind.
+// Method: nodes are killed and links cut or slowed at chosen virtual times; the error that each
+//         node gets, and its time, are compared with the latency of the links.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Goal:   fibers pause and go on anywhere, exceptions included, on stacks of their own.
+// Goal:   fibers pause and resume anywhere, also in handlers of exceptions, on separate stacks.
 // Method: bodies note what they do; the order of notes and the runtime's own count of exceptions
 //         are compared.
 

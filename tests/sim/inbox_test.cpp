@@ -1,6 +1,6 @@
-// Goal:   each message goes to the receive that it belongs to, and losses are told after messages.
-// Method: arrivals, receives and losses in chosen orders, without network or time; what each
-//         receive ends with is compared.
+// Goal:   each message goes to the right receive, and losses are reported after messages.
+// Method: arrivals, receives and losses in chosen orders, without network or time; the
+//         outcome of each receive is compared.
 
 #include "sim/inbox.hpp"
 

@@ -1,4 +1,4 @@
-// Goal:   a simulation is a function of its seed, and ends with an error that says what went wrong.
+// Goal:   a simulation is a function of its seed, and ends with an error that names the failure.
 // Method: small clusters with a random workload are run twice and their traces compared byte by
 //         byte; clusters that fail or wait for ever are run for the text of their errors.
 

@@ -1,4 +1,4 @@
-// Goal:   the network costs what its closed formulas say, to the nanosecond.
+// Goal:   transfers take the times of the closed formulas, to the nanosecond.
 // Method: messages are booked by hand at known times; expected times are written down from the
 //         profile: 1 byte per nanosecond, 5 microseconds of latency.
 

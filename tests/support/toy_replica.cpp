@@ -28,23 +28,23 @@ ToyReplica::ToyReplica(Options options, std::size_t params)
       feature_mean_(options.features),
       velocity_(params) {}
 
-std::vector<TensorInfo> ToyReplica::layout(Part part) const {
+std::vector<TensorInfo> ToyReplica::layout(ReplicaVector which) const {
   const auto length = [](const std::vector<float>& values) {
     return std::vector{static_cast<std::int64_t>(values.size())};
   };
-  if (part == Part::buffers) {
+  if (which == ReplicaVector::buffers) {
     return {{"feature_mean", length(feature_mean_), 0}};
   }
   return {{"weight", length(params_), 0}};
 }
 
-std::span<float> ToyReplica::view(Part part) {
-  switch (part) {
-    case Part::params: return params_;
-    case Part::grads: return grads_;
-    case Part::buffers: return feature_mean_;
+std::span<float> ToyReplica::view(ReplicaVector which) {
+  switch (which) {
+    case ReplicaVector::params: return params_;
+    case ReplicaVector::grads: return grads_;
+    case ReplicaVector::buffers: return feature_mean_;
   }
-  throw InternalError("a replica has three parts");
+  throw InternalError("a replica has three vectors");
 }
 
 PassResult ToyReplica::backward(const Batch& batch, GradientSink* sink) {

@@ -21,9 +21,9 @@ class ToyReplica : public Replica {
     double momentum = 0;
   };
 
-  std::vector<TensorInfo> layout(Part part) const override;
-  std::span<float> view(Part part) override;
-  void store(Part /*part*/) override {}
+  std::vector<TensorInfo> layout(ReplicaVector which) const override;
+  std::span<float> view(ReplicaVector which) override;
+  void store(ReplicaVector /*which*/) override {}
 
   using Replica::backward;
   bool reports_gradients() const override { return true; }

@@ -90,8 +90,8 @@ inline std::vector<float> copy(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-inline std::vector<float> values_of(Replica& replica, Part part) {
-  return copy(replica.view(part));
+inline std::vector<float> values_of(Replica& replica, ReplicaVector which) {
+  return copy(replica.view(which));
 }
 
 /// A plain module drawn as `ModuleReplica::initialise(seed)` promises to.

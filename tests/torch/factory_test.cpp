@@ -60,7 +60,7 @@ TEST(Factory, FindsDevices) {
 TEST(Factory, TakesTheDeviceThatItResolved) {
   const auto replica = make_replica({.name = "lenet5", .input = {1, 28, 28}},
                                     {.optimizer = Optimizer::adam}, resolve_device("auto", 0));
-  EXPECT_EQ(replica->view(Part::params).size(), 61706U);
+  EXPECT_EQ(replica->view(ReplicaVector::params).size(), 61706U);
 }
 
 TEST(Factory, RefusesUnknownNames) {

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 class Taker final : public GradientSink {
  public:
   explicit Taker(Replica& replica)
-      : gradient_(replica.view(Part::grads)),
+      : gradient_(replica.view(ReplicaVector::grads)),
         taken(gradient_.size(), std::numeric_limits<float>::quiet_NaN()),
         times(gradient_.size(), 0) {}
 
@@ -48,13 +48,13 @@ std::vector<std::size_t> expect_all_reported(Replica& replica, const Batch& batc
   Taker taker(replica);
   replica.backward(batch, &taker);
   EXPECT_THAT(taker.times, testing::Each(1));
-  EXPECT_EQ(taker.taken, values_of(replica, Part::grads));
+  EXPECT_EQ(taker.taken, values_of(replica, ReplicaVector::grads));
   return taker.order;
 }
 
 TEST(GradientHooks, ReportLastLayersFirst) {
   Watched<Tiny> watched({});
-  const auto offsets = watched.replica.layout(Part::grads);
+  const auto offsets = watched.replica.layout(ReplicaVector::grads);
   const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
   ASSERT_EQ(order.size(), 6U);
   EXPECT_GE(std::min(order[0], order[1]), offsets[4].offset);  // fc
@@ -70,8 +70,9 @@ TEST(GradientHooks, LeaveThePassUnchanged) {
   const PassResult reported = watched.replica.backward(tiny_batch(1), &taker);
   const PassResult unreported = plain.replica.backward(tiny_batch(1));
   EXPECT_EQ(reported.loss_sum, unreported.loss_sum);
-  EXPECT_EQ(taker.taken, values_of(plain.replica, Part::grads));
-  EXPECT_EQ(values_of(watched.replica, Part::buffers), values_of(plain.replica, Part::buffers));
+  EXPECT_EQ(taker.taken, values_of(plain.replica, ReplicaVector::grads));
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::buffers),
+            values_of(plain.replica, ReplicaVector::buffers));
 }
 
 TEST(GradientHooks, ReportZerosForNoSample) {
@@ -97,7 +98,8 @@ struct Shared : torch::nn::Module {
 TEST(GradientHooks, ReportASharedParameterAfterAllItsUses) {
   Watched<Shared> watched({});
   const std::vector<std::size_t> order = expect_all_reported(watched.replica, tiny_batch(1));
-  EXPECT_LT(order.back(), watched.replica.layout(Part::grads)[2].offset);  // outer, after inner
+  EXPECT_LT(order.back(),
+            watched.replica.layout(ReplicaVector::grads)[2].offset);  // outer, after inner
 }
 
 /// A layer that takes part in every other pass alone.
@@ -119,14 +121,14 @@ struct Skipping : torch::nn::Module {
 
 TEST(GradientHooks, FollowAGraphThatChanges) {
   Watched<Skipping> watched({});
-  const auto layout = watched.replica.layout(Part::grads);
+  const auto layout = watched.replica.layout(ReplicaVector::grads);
   for (int pass = 0; pass < 6; ++pass) {
     SCOPED_TRACE(pass);
     const std::vector<std::size_t> order =
         expect_all_reported(watched.replica, tiny_batch(static_cast<std::uint64_t>(pass)));
     ASSERT_EQ(order.size(), 8U);
     EXPECT_EQ(order.back(), pass % 2 == 0 ? layout[6].offset : layout[2].offset);
-    const std::vector<float> gradient = values_of(watched.replica, Part::grads);
+    const std::vector<float> gradient = values_of(watched.replica, ReplicaVector::grads);
     EXPECT_EQ(gradient[layout[6].offset], 0);
     EXPECT_EQ(gradient[layout[2].offset] == 0, pass % 2 == 1);
   }

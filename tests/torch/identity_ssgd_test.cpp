@@ -47,8 +47,8 @@ void one_step(Scheme& scheme, Replica& replica, const Batch& batch) {
   scheme.after_backward(replica, {.samples = pass.samples, .loss_sum = pass.loss_sum});
 }
 
-std::vector<float> copy_of(Replica& replica, Part part) {
-  const auto values = replica.view(part);
+std::vector<float> copy_of(Replica& replica, ReplicaVector which) {
+  const auto values = replica.view(which);
   return {values.begin(), values.end()};
 }
 
@@ -65,12 +65,12 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
       }
       one_step(scheme, *replica, batch);
     }
-    return copy_of(*replica, Part::params);
+    return copy_of(*replica, ReplicaVector::params);
   })[0];
 }
 
 std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
-                                            int steps, Part part,
+                                            int steps, ReplicaVector which,
                                             std::optional<BucketReducer::Options> buckets = {}) {
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
@@ -82,14 +82,14 @@ std::vector<std::vector<float>> synchronous(const std::string& network, const Ba
       append_samples(batch, static_cast<std::uint64_t>(step), rank, sizes[rank]);
       one_step(scheme, *replica, batch);
     }
-    return copy_of(*replica, part);
+    return copy_of(*replica, which);
   });
 }
 
 TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfEqualBatches) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   const BatchSizes sizes{8, 8, 8};
-  EXPECT_LT(relative_distance(synchronous("lenet5", sizes, 5, Part::params)[0],
+  EXPECT_LT(relative_distance(synchronous("lenet5", sizes, 5, ReplicaVector::params)[0],
                               sequential("lenet5", sizes, 5)),
             1e-5);
 }
@@ -97,16 +97,16 @@ TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfEqualBatches) {
 TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfUnequalBatches) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   const BatchSizes sizes{16, 3, 1};
-  EXPECT_LT(relative_distance(synchronous("mlp", sizes, 10, Part::params)[0],
+  EXPECT_LT(relative_distance(synchronous("mlp", sizes, 10, ReplicaVector::params)[0],
                               sequential("mlp", sizes, 10)),
             1e-5);
 }
 
 TEST(TorchSsgd, HasTheSameBitsWithOverlap) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  for (const Part part : {Part::params, Part::buffers}) {
-    const auto with = synchronous("resnet18-v1", {3, 2, 2}, 3, part, {{.overlap = true}});
-    const auto without = synchronous("resnet18-v1", {3, 2, 2}, 3, part, {{.overlap = false}});
+  for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
+    const auto with = synchronous("resnet18-v1", {3, 2, 2}, 3, which, {{.overlap = true}});
+    const auto without = synchronous("resnet18-v1", {3, 2, 2}, 3, which, {{.overlap = false}});
     for (std::size_t rank = 0; rank < with.size(); ++rank) {
       EXPECT_EQ(
           std::memcmp(with[rank].data(), without[rank].data(), with[rank].size() * sizeof(float)),
@@ -117,8 +117,8 @@ TEST(TorchSsgd, HasTheSameBitsWithOverlap) {
 
 TEST(TorchSsgd, LeavesTheSameBitsOnEveryRankBuffersIncluded) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  for (const Part part : {Part::params, Part::buffers}) {
-    const auto ranks = synchronous("resnet18-v1", {3, 2}, 2, part);
+  for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
+    const auto ranks = synchronous("resnet18-v1", {3, 2}, 2, which);
     ASSERT_FALSE(ranks[0].empty());
     EXPECT_EQ(std::memcmp(ranks[0].data(), ranks[1].data(), ranks[0].size() * sizeof(float)), 0);
   }

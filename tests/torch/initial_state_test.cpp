@@ -17,9 +17,9 @@ namespace {
 using testing::Each;
 
 std::vector<float> tensor_named(const std::string& name, Replica& replica) {
-  for (const TensorInfo& tensor : replica.layout(Part::params)) {
+  for (const TensorInfo& tensor : replica.layout(ReplicaVector::params)) {
     if (tensor.name == name) {
-      return copy(replica.view(Part::params).subspan(tensor.offset, values_in(tensor)));
+      return copy(replica.view(ReplicaVector::params).subspan(tensor.offset, values_in(tensor)));
     }
   }
   ADD_FAILURE() << "no tensor " << name;

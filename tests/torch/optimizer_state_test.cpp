@@ -63,13 +63,14 @@ class StateOf : public testing::TestWithParam<Rule> {
     resumed.replica.initialise(2);
     train(stopped.replica, 0, steps);
     train(resumed.replica, 10, 12);  // what it remembers of this has to go
-    for (const Part part : {Part::params, Part::buffers}) {
-      std::ranges::copy(stopped.replica.view(part), resumed.replica.view(part).begin());
+    for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
+      std::ranges::copy(stopped.replica.view(which), resumed.replica.view(which).begin());
     }
     resumed.replica.load_optimizer_state(stopped.replica.optimizer_state());
     train(stopped.replica, steps, steps + 4);
     train(resumed.replica, steps, steps + 4);
-    EXPECT_EQ(values_of(resumed.replica, Part::params), values_of(stopped.replica, Part::params));
+    EXPECT_EQ(values_of(resumed.replica, ReplicaVector::params),
+              values_of(stopped.replica, ReplicaVector::params));
     EXPECT_EQ(resumed.replica.optimizer_state().slots, stopped.replica.optimizer_state().slots);
   }
 };
@@ -101,8 +102,8 @@ TEST(OptimizerStates, NameWhatTheyHold) {
   Watched<Tiny> momentum(with("momentum"));
   train(momentum.replica, 0, 1);
   const OptimizerState state = momentum.replica.optimizer_state();
-  EXPECT_THAT(state.slots,
-              ElementsAre(Pair("momentum_buffer", values_of(momentum.replica, Part::grads))));
+  EXPECT_THAT(state.slots, ElementsAre(Pair("momentum_buffer",
+                                            values_of(momentum.replica, ReplicaVector::grads))));
   EXPECT_THAT(state.counters, IsEmpty());
 
   Watched<Tiny> sgd(with("sgd"));

@@ -117,7 +117,7 @@ TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
     optimizer->step();
   }
   const std::vector<float> expected = flattened(plain.module->parameters());
-  const std::vector<float> found = values_of(replica, Part::params);
+  const std::vector<float> found = values_of(replica, ReplicaVector::params);
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_NEAR(found[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-9) << "value " << i;
@@ -126,14 +126,14 @@ TEST_P(EachOptimizer, DoesOverPiecesWhatItDoesOverTensors) {
 
 TEST_P(EachOptimizer, StandsStillAtALearningRateOf0) {
   Watched<Tiny> watched({.make_optimizer = with_optimizer(with_usual_rate(GetParam().value))});
-  const std::vector<float> before = values_of(watched.replica, Part::params);
+  const std::vector<float> before = values_of(watched.replica, ReplicaVector::params);
   watched.replica.set_learning_rate(0);
   watched.replica.backward(tiny_batch(1));
   watched.replica.local_step();
-  EXPECT_EQ(values_of(watched.replica, Part::params), before);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::params), before);
   watched.replica.set_learning_rate(0.01);
   watched.replica.local_step();
-  EXPECT_NE(values_of(watched.replica, Part::params), before);
+  EXPECT_NE(values_of(watched.replica, ReplicaVector::params), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, EachOptimizer, testing::ValuesIn(names_of(Optimizer{})),

@@ -52,7 +52,7 @@ TEST_P(ReplicaPasses, GiveTheGradientOfAPlainModule) {
     const torch::Tensor outputs = plain->forward(features_of(batch));
     const torch::Tensor loss = torch::cross_entropy_loss(outputs, labels);
     loss.backward();
-    EXPECT_THAT(values_of(watched.replica, Part::grads),
+    EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads),
                 Pointwise(FloatNear(tolerance()), flattened(gradients_of(*plain))));
     EXPECT_EQ(result.samples, 8U);
     EXPECT_NEAR(result.loss_sum, 8 * loss.item<double>(), 8 * tolerance());
@@ -65,9 +65,10 @@ TEST_P(ReplicaPasses, SetTheGradientAnewEachTime) {
   watched.replica.initialise(1);
   watched.module->norm->eval();  // else the second pass sees other statistics
   watched.replica.backward(tiny_batch(1));
-  const std::vector<float> once = values_of(watched.replica, Part::grads);
+  const std::vector<float> once = values_of(watched.replica, ReplicaVector::grads);
   watched.replica.backward(tiny_batch(1));
-  EXPECT_THAT(values_of(watched.replica, Part::grads), Pointwise(FloatNear(tolerance()), once));
+  EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads),
+              Pointwise(FloatNear(tolerance()), once));
 }
 
 TEST_P(ReplicaPasses, ReportTheirProgressWhileTheyAreUnderWay) {
@@ -98,7 +99,7 @@ TEST_P(ReplicaPasses, GiveNoGradientForNoSample) {
   const PassResult result = watched.replica.backward(Batch{tiny_shape, {}, {}});
   EXPECT_EQ(result.samples, 0U);
   EXPECT_EQ(result.loss_sum, 0);
-  EXPECT_THAT(values_of(watched.replica, Part::grads), Each(0));
+  EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads), Each(0));
   EXPECT_EQ(watched.replica.evaluate(Batch{tiny_shape, {}, {}}).samples, 0U);
 }
 
@@ -128,10 +129,12 @@ TEST_P(ReplicaPasses, DrawParametersBySeedAlone) {
   one.replica.initialise(7);
   torch::randn({5});  // draws in between must not matter
   other.replica.initialise(7);
-  EXPECT_EQ(values_of(one.replica, Part::params), values_of(other.replica, Part::params));
-  EXPECT_EQ(values_of(one.replica, Part::params), flattened(drawn<Tiny>(7)->parameters()));
+  EXPECT_EQ(values_of(one.replica, ReplicaVector::params),
+            values_of(other.replica, ReplicaVector::params));
+  EXPECT_EQ(values_of(one.replica, ReplicaVector::params), flattened(drawn<Tiny>(7)->parameters()));
   other.replica.initialise(8);
-  EXPECT_NE(values_of(one.replica, Part::params), values_of(other.replica, Part::params));
+  EXPECT_NE(values_of(one.replica, ReplicaVector::params),
+            values_of(other.replica, ReplicaVector::params));
 }
 
 TEST_P(ReplicaPasses, DrawParametersAndLeaveOthersDrawsAlone) {
@@ -145,12 +148,12 @@ TEST_P(ReplicaPasses, DrawParametersAndLeaveOthersDrawsAlone) {
 
 TEST_P(ReplicaPasses, ResetBuffersWithTheParameters) {
   Watched<Tiny> watched({.device = device()});
-  const std::vector<float> fresh = values_of(watched.replica, Part::buffers);
+  const std::vector<float> fresh = values_of(watched.replica, ReplicaVector::buffers);
   watched.replica.backward(tiny_batch(1));
-  EXPECT_NE(values_of(watched.replica, Part::buffers), fresh);
+  EXPECT_NE(values_of(watched.replica, ReplicaVector::buffers), fresh);
   EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 1);
   watched.replica.initialise(1);
-  EXPECT_EQ(values_of(watched.replica, Part::buffers), fresh);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::buffers), fresh);
   EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 0);
 }
 
@@ -158,13 +161,13 @@ TEST_P(ReplicaPasses, ChangeNothingInEvaluation) {
   Watched<Tiny> watched({.device = device()});
   watched.replica.backward(tiny_batch(1));
   watched.module->conv->eval();  // a part that the user holds in evaluation mode
-  const auto params = values_of(watched.replica, Part::params);
-  const auto grads = values_of(watched.replica, Part::grads);
-  const auto buffers = values_of(watched.replica, Part::buffers);
+  const auto params = values_of(watched.replica, ReplicaVector::params);
+  const auto grads = values_of(watched.replica, ReplicaVector::grads);
+  const auto buffers = values_of(watched.replica, ReplicaVector::buffers);
   watched.replica.evaluate(tiny_batch(2));
-  EXPECT_EQ(values_of(watched.replica, Part::params), params);
-  EXPECT_EQ(values_of(watched.replica, Part::grads), grads);
-  EXPECT_EQ(values_of(watched.replica, Part::buffers), buffers);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::params), params);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::grads), grads);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::buffers), buffers);
   EXPECT_EQ(watched.module->norm->num_batches_tracked.item<std::int64_t>(), 1);
   EXPECT_TRUE(watched.module->is_training());
   EXPECT_TRUE(watched.module->norm->is_training());
@@ -230,9 +233,9 @@ TEST_P(ReplicaPasses, RecomputeStatisticsAsTheMeanOverBatches) {
     watched.replica.backward(tiny_batch(seed));
     watched.replica.local_step();
   }
-  const auto params = values_of(watched.replica, Part::params);
+  const auto params = values_of(watched.replica, ReplicaVector::params);
   const auto optimizer = watched.replica.optimizer_state();
-  const auto lagging = values_of(watched.replica, Part::buffers);
+  const auto lagging = values_of(watched.replica, ReplicaVector::buffers);
 
   const std::vector<Batch> batches{tiny_batch(11), tiny_batch(12), tiny_batch(13)};
   std::size_t made = 0;
@@ -241,9 +244,9 @@ TEST_P(ReplicaPasses, RecomputeStatisticsAsTheMeanOverBatches) {
     into = batches[made++];
     return true;
   });
-  const auto recomputed = values_of(watched.replica, Part::buffers);
+  const auto recomputed = values_of(watched.replica, ReplicaVector::buffers);
   EXPECT_THAT(recomputed, Pointwise(Ne(), lagging));
-  EXPECT_EQ(values_of(watched.replica, Part::params), params);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::params), params);
   EXPECT_EQ(watched.replica.optimizer_state().slots, optimizer.slots);
 
   auto plain = drawn<Tiny>(3);
@@ -265,14 +268,14 @@ TEST_P(ReplicaPasses, RecomputeStatisticsAsTheMeanOverBatches) {
   EXPECT_TRUE(watched.module->norm->is_training()) << "each part is in its own mode again";
   EXPECT_EQ(watched.module->norm->options.momentum(), 0.1);
   watched.replica.recompute_statistics([](Batch&) { return false; });
-  EXPECT_EQ(values_of(watched.replica, Part::buffers), recomputed);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::buffers), recomputed);
 }
 
 TEST_P(ReplicaPasses, TellWhenTheForwardPassIsDone) {
   Watched<Tiny> watched({.device = device()});
   std::vector<bool> gradient_is_zero;
   watched.replica.on_forward_done([&] {
-    const auto grads = values_of(watched.replica, Part::grads);
+    const auto grads = values_of(watched.replica, ReplicaVector::grads);
     gradient_is_zero.push_back(
         std::all_of(grads.begin(), grads.end(), [](float value) { return value == 0; }));
   });

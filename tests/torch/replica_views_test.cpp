@@ -23,16 +23,18 @@ std::vector<std::string> names(const std::vector<TensorInfo>& layout) {
 
 void expect_views(Watched<Tiny>& watched) {
   const auto parameters = watched.module->named_parameters();
-  for (const TensorInfo& info : watched.replica.layout(Part::params)) {
+  for (const TensorInfo& info : watched.replica.layout(ReplicaVector::params)) {
     const torch::Tensor& parameter = parameters[info.name];
     EXPECT_EQ(parameter.sizes().vec(), info.shape);
-    EXPECT_EQ(parameter.data_ptr(), &watched.replica.view(Part::params)[info.offset]) << info.name;
-    EXPECT_EQ(parameter.grad().data_ptr(), &watched.replica.view(Part::grads)[info.offset])
+    EXPECT_EQ(parameter.data_ptr(), &watched.replica.view(ReplicaVector::params)[info.offset])
+        << info.name;
+    EXPECT_EQ(parameter.grad().data_ptr(), &watched.replica.view(ReplicaVector::grads)[info.offset])
         << info.name;
   }
   const auto buffers = watched.module->named_buffers();
-  for (const TensorInfo& info : watched.replica.layout(Part::buffers)) {
-    EXPECT_EQ(buffers[info.name].data_ptr(), &watched.replica.view(Part::buffers)[info.offset])
+  for (const TensorInfo& info : watched.replica.layout(ReplicaVector::buffers)) {
+    EXPECT_EQ(buffers[info.name].data_ptr(),
+              &watched.replica.view(ReplicaVector::buffers)[info.offset])
         << info.name;
   }
 }
@@ -40,16 +42,16 @@ void expect_views(Watched<Tiny>& watched) {
 TEST(ReplicaViews, AreLaidOutInTheModulesOrder) {
   Watched<Tiny> watched({});
   EXPECT_THAT(
-      names(watched.replica.layout(Part::params)),
+      names(watched.replica.layout(ReplicaVector::params)),
       ElementsAre("conv.weight", "conv.bias", "norm.weight", "norm.bias", "fc.weight", "fc.bias"));
-  EXPECT_THAT(names(watched.replica.layout(Part::buffers)),
+  EXPECT_THAT(names(watched.replica.layout(ReplicaVector::buffers)),
               ElementsAre("norm.running_mean", "norm.running_var"));
-  const std::vector<TensorInfo> layout = watched.replica.layout(Part::grads);
+  const std::vector<TensorInfo> layout = watched.replica.layout(ReplicaVector::grads);
   EXPECT_EQ(layout[1].offset, 18U);
   EXPECT_THAT(layout[0].shape, ElementsAre(2, 1, 3, 3));
-  EXPECT_EQ(watched.replica.view(Part::params).size(), 18U + 2 + 2 + 2 + 96 + 3);
-  EXPECT_EQ(watched.replica.view(Part::grads).size(), 123U);
-  EXPECT_EQ(watched.replica.view(Part::buffers).size(), 4U);
+  EXPECT_EQ(watched.replica.view(ReplicaVector::params).size(), 18U + 2 + 2 + 2 + 96 + 3);
+  EXPECT_EQ(watched.replica.view(ReplicaVector::grads).size(), 123U);
+  EXPECT_EQ(watched.replica.view(ReplicaVector::buffers).size(), 4U);
 }
 
 TEST(ReplicaViews, StayThroughEveryCall) {
@@ -71,8 +73,8 @@ TEST(ReplicaViews, StayThroughEveryCall) {
 
 TEST(ReplicaViews, ShowTheModuleWhatIsWrittenIntoThem) {
   Watched<Tiny> watched({});
-  watched.replica.view(Part::params)[18] = 42;
-  watched.replica.store(Part::params);
+  watched.replica.view(ReplicaVector::params)[18] = 42;
+  watched.replica.store(ReplicaVector::params);
   EXPECT_EQ(watched.module->conv->bias[0].item<float>(), 42);
 }
 
@@ -92,9 +94,10 @@ struct Tied : torch::nn::Module {
 
 TEST(ReplicaViews, HoldTiedParametersOnce) {
   Watched<Tied> watched({});
-  EXPECT_THAT(names(watched.replica.layout(Part::params)),
+  EXPECT_THAT(names(watched.replica.layout(ReplicaVector::params)),
               ElementsAre("first.weight", "first.bias", "head.weight", "head.bias"));
-  EXPECT_EQ(watched.module->second->weight.data_ptr(), watched.replica.view(Part::params).data());
+  EXPECT_EQ(watched.module->second->weight.data_ptr(),
+            watched.replica.view(ReplicaVector::params).data());
 
   const Batch batch = tiny_batch(1);
   watched.replica.initialise(5);
@@ -105,7 +108,7 @@ TEST(ReplicaViews, HoldTiedParametersOnce) {
   const std::vector<float> expected =
       flattened({plain->first->weight.grad(), plain->first->bias.grad(), plain->head->weight.grad(),
                  plain->head->bias.grad()});
-  EXPECT_THAT(values_of(watched.replica, Part::grads),
+  EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads),
               testing::Pointwise(testing::FloatNear(1e-6F), expected));
 }
 
@@ -124,13 +127,14 @@ struct Frozen : torch::nn::Module {
 
 TEST(ReplicaViews, CountFrozenParametersAmongTheBuffers) {
   Watched<Frozen> watched({});
-  EXPECT_THAT(names(watched.replica.layout(Part::params)), ElementsAre("head.weight", "head.bias"));
-  EXPECT_THAT(names(watched.replica.layout(Part::buffers)),
+  EXPECT_THAT(names(watched.replica.layout(ReplicaVector::params)),
+              ElementsAre("head.weight", "head.bias"));
+  EXPECT_THAT(names(watched.replica.layout(ReplicaVector::buffers)),
               ElementsAre("body.weight", "body.bias"));
-  const std::vector<float> before = values_of(watched.replica, Part::buffers);
+  const std::vector<float> before = values_of(watched.replica, ReplicaVector::buffers);
   watched.replica.backward(tiny_batch(1));
   watched.replica.local_step();
-  EXPECT_EQ(values_of(watched.replica, Part::buffers), before);
+  EXPECT_EQ(values_of(watched.replica, ReplicaVector::buffers), before);
 }
 
 struct OfDoubles : torch::nn::Module {

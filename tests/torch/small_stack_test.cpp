@@ -23,7 +23,7 @@ std::vector<float> parameters_after_two_steps() {
     replica->local_step();
   }
   replica->evaluate(random_batch(3, shape, 2));
-  return values_of(*replica, Part::params);
+  return values_of(*replica, ReplicaVector::params);
 }
 
 struct Result {

@@ -21,7 +21,7 @@ namespace {
 constexpr Duration time_to_join = std::chrono::seconds(600);
 
 std::vector<float> params_of(RoleRunner& worker) {
-  const auto params = worker.replica()->view(Part::params);
+  const auto params = worker.replica()->view(ReplicaVector::params);
   return {params.begin(), params.end()};
 }
 

@@ -65,8 +65,8 @@ ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
       network_(config.network),
       data_(config.data) {
   const auto replica = make_replica_();
-  parameters_ = replica->view(Part::params).size();
-  share_memory(replica->view(Part::buffers).size());
+  parameters_ = replica->view(ReplicaVector::params).size();
+  share_memory(replica->view(ReplicaVector::buffers).size());
 }
 
 std::shared_ptr<const ProgramSite::OwnNetwork> ProgramSite::own_network(const std::string& name) {

@@ -63,7 +63,7 @@ wire::Join HostSite::introduction(Role role, Rank index, Replica& replica) const
   join.set_host(host_name());
   join.set_pid(process_id());
   join.set_device(role == Role::worker ? plan_.device_name(index, real) : real);
-  join.set_agreement(plan_.agreement(replica.view(Part::params).size()));
+  join.set_agreement(plan_.agreement(replica.view(ReplicaVector::params).size()));
   join.set_machine(machine_identity());
   if (role == Role::worker && plan_.step_budget(index) > Duration::zero()) {
     join.set_step_budget(to_seconds(plan_.step_budget(index)));

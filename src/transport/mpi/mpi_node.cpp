@@ -202,7 +202,7 @@ void Node::close(TimePoint deadline) noexcept {
 }
 
 /// Waits until MPI neither writes to nor reads from memory of this node. A live peer says goodbye,
-/// which tells what is still to come from it.
+/// and its goodbye lists the messages that are still to come.
 void Node::await_release() noexcept {
   auto lock = engine_.acquire_lock();
   wait(lock, no_deadline,

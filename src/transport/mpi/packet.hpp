@@ -9,8 +9,8 @@
 
 namespace syncopate::mpi {
 
-/// The location of a node: its rank, and a slot that tells nodes of one rank apart and is never
-///                         reused.
+/// The location of a node: its rank, and a slot that distinguishes the nodes of one rank and is
+/// never reused.
 struct Site {
   std::uint32_t rank = 0;
   std::uint16_t slot = 0;

@@ -26,20 +26,20 @@ Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Op
 
 void Connection::start() {
   read();
-  if (outbox_.attach(stream_) != Outbox::Progress::idle) {
+  if (outbox_.attach(stream_) != Outbox::WriteResult::idle) {
     flush();
   }
 }
 
 void Connection::flush() {
-  const Outbox::Progress progress = outbox_.write();
-  blocked_ = progress == Outbox::Progress::blocked && stream_.has_rings();
-  switch (progress) {
-    case Outbox::Progress::idle: return;
-    case Outbox::Progress::more:
+  const Outbox::WriteResult result = outbox_.write();
+  blocked_ = result == Outbox::WriteResult::blocked && stream_.has_rings();
+  switch (result) {
+    case Outbox::WriteResult::idle: return;
+    case Outbox::WriteResult::more:
       asio::post(stream_.socket().get_executor(), [this] { flush(); });
       return;
-    case Outbox::Progress::blocked:
+    case Outbox::WriteResult::blocked:
       if (stream_.has_rings()) {
         return;  // a wake-up event reports room
       }

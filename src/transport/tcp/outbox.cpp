@@ -65,7 +65,7 @@ void Outbox::enqueue(QueuedMessage message) {
   ++traffic_.messages_sent;
   traffic_.bytes_sent += message.size();
   queue_.push_back(std::move(message));
-  if (stream_ != nullptr && !flushing_ && write_some() != Progress::idle) {
+  if (stream_ != nullptr && !flushing_ && write_some() != WriteResult::idle) {
     flushing_ = true;
     engine_.flush();
   }
@@ -108,18 +108,18 @@ Traffic Outbox::traffic() const {
   return traffic_;
 }
 
-Outbox::Progress Outbox::attach(Stream& stream) {
+Outbox::WriteResult Outbox::attach(Stream& stream) {
   const MutexLock lock(mutex_);
   stream_ = &stream;
   flushing_ = !queue_.empty();
-  return flushing_ ? Progress::more : Progress::idle;
+  return flushing_ ? WriteResult::more : WriteResult::idle;
 }
 
-Outbox::Progress Outbox::write() {
+Outbox::WriteResult Outbox::write() {
   const MutexLock lock(mutex_);
-  const Progress progress = write_some();
-  flushing_ = progress != Progress::idle;
-  return progress;
+  const WriteResult result = write_some();
+  flushing_ = result != WriteResult::idle;
+  return result;
 }
 
 void Outbox::fail(const std::exception_ptr& why) {
@@ -132,15 +132,15 @@ void Outbox::detach() {
   stream_ = nullptr;
 }
 
-Outbox::Progress Outbox::write_some() {
+Outbox::WriteResult Outbox::write_some() {
   if (queue_.empty() || stream_ == nullptr) {
-    return Progress::idle;
+    return WriteResult::idle;
   }
   gather();
   asio::error_code error;
   const std::size_t written = stream_->write_some(buffers_, error);
   if (error == asio::error::would_block) {
-    return Progress::blocked;
+    return WriteResult::blocked;
   }
   if (error) {
     // The engine may still read what this peer had sent before it broke the stream, and declares
@@ -148,10 +148,10 @@ Outbox::Progress Outbox::write_some() {
     break_off(std::make_exception_ptr(PeerLost(
         to_,
         fmt::format("node {} is lost: sending to it failed: {}", to_.value, error.message()))));
-    return Progress::idle;
+    return WriteResult::idle;
   }
   advance(written);
-  return queue_.empty() ? Progress::idle : Progress::more;
+  return queue_.empty() ? WriteResult::idle : WriteResult::more;
 }
 
 void Outbox::gather() {

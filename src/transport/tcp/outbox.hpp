@@ -37,7 +37,7 @@ class Outbox {
     mail::ProgressFunction progress;  ///< called without a lock
   };
 
-  enum class Progress {
+  enum class WriteResult {
     idle,     ///< nothing is left to write
     more,     ///< more can be written at once
     blocked,  ///< the stream takes no more for now
@@ -58,8 +58,8 @@ class Outbox {
   Traffic traffic() const;
 
   /// Begins to write to `stream`, which outlives `detach`. Returns as `write`.
-  Progress attach(Stream& stream);
-  Progress write();
+  WriteResult attach(Stream& stream);
+  WriteResult write();
   /// Ends every send, now and later, with `why`, and drops posted messages.
   void fail(const std::exception_ptr& why);
   void detach();
@@ -82,7 +82,7 @@ class Outbox {
   };
 
   void enqueue(QueuedMessage message);
-  Progress write_some() REQUIRES(mutex_);
+  WriteResult write_some() REQUIRES(mutex_);
   void gather() REQUIRES(mutex_);
   void advance(std::size_t written) REQUIRES(mutex_);
   void settle(QueuedMessage& message, const std::exception_ptr& error) REQUIRES(mutex_);

@@ -96,7 +96,7 @@ void Stream::take_wakeups() {
   }
 }
 
-/// Where the send fails, the peer has gone, or has so many wake-up bytes that it wakes in any case.
+/// A failed send needs no handling: the peer has gone, or its socket is full of wake-up bytes.
 void Stream::wake_peer() {
   ::send(socket_.native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -52,8 +52,8 @@ void train(Replica& replica, std::uint64_t from, std::uint64_t to) {
 void write(const fs::path& path, const TrainingProgress& progress, Replica& replica) {
   write_checkpoint(path, progress, "toy",
                    {.layout = layout_of(replica),
-                    .params = replica.view(Part::params),
-                    .buffers = replica.view(Part::buffers),
+                    .params = replica.view(ReplicaVector::params),
+                    .buffers = replica.view(ReplicaVector::buffers),
                     .states = {{state_of_optimizer, replica.optimizer_state()}}});
 }
 
@@ -72,8 +72,10 @@ TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
   load_checkpoint(checkpoint, restored);
   EXPECT_EQ(checkpoint.progress(), progress);
   train(restored, 10, 20);
-  EXPECT_THAT(restored.view(Part::params), ElementsAreArray(original.view(Part::params)));
-  EXPECT_THAT(restored.view(Part::buffers), ElementsAreArray(original.view(Part::buffers)));
+  EXPECT_THAT(restored.view(ReplicaVector::params),
+              ElementsAreArray(original.view(ReplicaVector::params)));
+  EXPECT_THAT(restored.view(ReplicaVector::buffers),
+              ElementsAreArray(original.view(ReplicaVector::buffers)));
 }
 
 TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
@@ -94,9 +96,9 @@ TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
 class TwoTensors : public LogisticReplica {
  public:
   TwoTensors() : LogisticReplica(toy) {}
-  std::vector<TensorInfo> layout(Part part) const override {
-    if (part == Part::buffers) {
-      return LogisticReplica::layout(part);
+  std::vector<TensorInfo> layout(ReplicaVector which) const override {
+    if (which == ReplicaVector::buffers) {
+      return LogisticReplica::layout(which);
     }
     return {{"fc.weight", {2, 5}, 0}, {"weight", {6}, 10}};
   }
@@ -112,8 +114,8 @@ TEST(Checkpoint, HoldsOptimizerStateByParameter) {
   write_checkpoint(
       path, {}, "toy",
       {.layout = layout_of(original),
-       .params = original.view(Part::params),
-       .buffers = original.view(Part::buffers),
+       .params = original.view(ReplicaVector::params),
+       .buffers = original.view(ReplicaVector::buffers),
        .states = {{state_of_optimizer, state},
                   {"server.0", {.slots = {{"flat", {1, 2}}}, .counters = {{"n", 3}}}}}});
   const Safetensors file(read_file(path), "a");

@@ -110,8 +110,8 @@ double simulated(std::uint32_t ranks, Algorithm algorithm, std::size_t values) {
   return to_seconds(*std::max_element(ends.begin(), ends.end()) - TimePoint(1s));
 }
 
-/// The largest ratio of model and simulator. Where ranks do not all do the same, some are ahead of
-/// others, and their early messages delay, at a card, those that others wait for.
+/// The largest ratio of model and simulator. Where ranks do different work, some are ahead of
+/// others, and their early messages delay, at a network card, messages that other ranks wait for.
 double tolerance(std::uint32_t ranks, Algorithm algorithm) {
   if (algorithm == Algorithm::ring || std::has_single_bit(ranks)) {
     return 1.1;

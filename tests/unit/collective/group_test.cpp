@@ -171,7 +171,7 @@ void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint w
     simulation.add_node("rank", [&, rank](World& world) {
       sim::meet(world, ranks);
       ReportedLosses losses;
-      const auto ear = world.spawn("ear", [&] {
+      const auto detector = world.spawn("detector", [&] {
         world.sleep_until(when + 20ms);
         losses.lost_ = {victim};
       });
@@ -191,7 +191,7 @@ void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint w
       } catch (const ViewChanged&) {
         EXPECT_LE(world.now(), when + 20ms + 2 * Group::glance);
       }
-      ear->join();
+      detector->join();
       group.drop_lost();
       std::vector<float> values(3000, 1);
       allreduce.reduce(values);

@@ -30,7 +30,7 @@ class ClusterFileTest : public testing::Test {
     return read_cluster_file(path_);
   }
 
-  /// What `text` is refused with, without the path before ":line:column: ".
+  /// The error that `text` gives, without the path before ":line:column: ".
   std::string refusal(const std::string& text) const {
     try {
       read(text);

@@ -1,8 +1,8 @@
-// Goal:   a coordinator and its members carry out what the membership decides: places and
-//         descriptions for those who enquire, refusals told to both sides, and a job that goes on
-//         without a worker.
-// Method: small jobs in the simulator whose members do nothing but what the test says; what each of
-//         them and the coordinator's observer were told is compared.
+// Goal:   a coordinator and its members carry out the decisions of the membership: an enquirer gets
+//         a slot and a description, both sides report a refusal, and a job goes on without a
+//         worker.
+// Method: small jobs in the simulator whose members follow a script; the test compares the messages
+//         that each member and the coordinator's observer received.
 
 #include "membership/coordinator.hpp"
 
@@ -110,7 +110,7 @@ TEST_F(CoordinatorTest, TellsWhatTheJobIsAndGivesTheSlotsOneByOne) {
 
 TEST_F(CoordinatorTest, RefusesOnBothSidesAndGathersOn) {
   coordinate({.workers = 1, .evaluators = 0});
-  std::string told;
+  std::string reason;
   add([](World& world) {
     enquire(world.transport(), any_worker(), no_deadline);
     world.sleep_for(std::chrono::seconds(2));
@@ -124,28 +124,28 @@ TEST_F(CoordinatorTest, RefusesOnBothSidesAndGathersOn) {
     try {
       link.join();
     } catch (const ConfigError& error) {
-      told = error.what();
+      reason = error.what();
     }
   });
   simulation_.run();
-  EXPECT_EQ(told, "worker 0 (pid 0 on sim) cannot join: its slot is taken by pid 0 on sim");
-  EXPECT_THAT(notes_.refusals, ElementsAre(told));
+  EXPECT_EQ(reason, "worker 0 (pid 0 on sim) cannot join: its slot is taken by pid 0 on sim");
+  EXPECT_THAT(notes_.refusals, ElementsAre(reason));
 }
 
 TEST_F(CoordinatorTest, AnEnquirerIsRefusedWithAReason) {
   coordinate({.workers = 1, .evaluators = 0});
-  std::string told;
+  std::string reason;
   add_worker(0, [](World& world, MemberLink&) { world.sleep_for(std::chrono::seconds(2)); });
   add([&](World& world) {
     world.sleep_for(std::chrono::seconds(1));
     try {
       enquire(world.transport(), any_worker(), no_deadline);
     } catch (const ConfigError& error) {
-      told = error.what();
+      reason = error.what();
     }
   });
   simulation_.run();
-  EXPECT_EQ(told, "another worker (pid 0 on sim) cannot join: the job has already started");
+  EXPECT_EQ(reason, "another worker (pid 0 on sim) cannot join: the job has already started");
 }
 
 TEST_F(CoordinatorTest, HearsWhyAnEnquirerDeclinesAndGivesItsSlotToAnother) {
@@ -275,14 +275,14 @@ TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {
 
 TEST_F(CoordinatorTest, EndsAReportedWaitForAWorkerThatMakesNoProgress) {
   coordinate({.workers = 2, .evaluators = 0});
-  std::string told;
+  std::string reason;
   add_worker(0, [&](World& world, MemberLink& link) {
     try {
       for (;;) {
         world.sleep_for(link.report_wait(wait_for_worker_1(std::chrono::seconds(60))));
       }
     } catch (const TimedOut& error) {
-      told = error.what();
+      reason = error.what();
     }
   });
   add_worker(1, [](World& world, MemberLink& link) {
@@ -297,14 +297,14 @@ TEST_F(CoordinatorTest, EndsAReportedWaitForAWorkerThatMakesNoProgress) {
     world.sleep_for(std::chrono::hours(1));
   });
   EXPECT_THROW(simulation_.run(), sim::NodeFailed);
-  EXPECT_THAT(told, HasSubstr("for worker 1 (pid 1 on sim), last heard"));
+  EXPECT_THAT(reason, HasSubstr("for worker 1 (pid 1 on sim), last heard"));
   EXPECT_GE(simulation_.now(), TimePoint(std::chrono::seconds(700)));
   EXPECT_LE(simulation_.now(), TimePoint(std::chrono::seconds(740)));
 }
 
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatFailedAndTellsIt) {
   coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
-  std::string told;
+  std::string reason;
   add_worker(0, [](World& world, MemberLink&) { world.sleep_for(std::chrono::seconds(1)); });
   add_worker(1, [&](World&, MemberLink& link) {
     try {
@@ -313,7 +313,7 @@ TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatFailedAndTellsIt) {
       try {
         link.fail(error);
       } catch (const PeerLost& answer) {
-        told = answer.what();
+        reason = answer.what();
         throw;
       }
     }
@@ -321,18 +321,18 @@ TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatFailedAndTellsIt) {
   EXPECT_THROW(simulation_.run(), sim::NodeFailed);
   ASSERT_EQ(simulation_.failures().size(), 1U);
   EXPECT_EQ(simulation_.failures()[0].node(), NodeId{2});
-  EXPECT_EQ(told, "the job goes on without worker 1 (pid 1 on sim): out of memory");
+  EXPECT_EQ(reason, "the job goes on without worker 1 (pid 1 on sim): out of memory");
   EXPECT_THAT(notes_.drops, ElementsAre("worker 1 (pid 1 on sim): out of memory"));
 }
 
 TEST_F(CoordinatorTest, AGradientThatIsNoNumberEndsTheJobEverywhere) {
   coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
-  std::string told;
+  std::string reason;
   add_worker(0, [&](World& world, MemberLink&) {
     try {
       world.sleep_for(std::chrono::hours(1));
     } catch (const NotFinite& error) {
-      told = error.what();
+      reason = error.what();
     }
   });
   add_worker(1, [](World&, MemberLink& link) {
@@ -343,14 +343,14 @@ TEST_F(CoordinatorTest, AGradientThatIsNoNumberEndsTheJobEverywhere) {
     }
   });
   EXPECT_THROW(simulation_.run(), sim::NodeFailed);
-  EXPECT_EQ(told, "worker 1 (pid 1 on sim): step 3: the loss is nan");
+  EXPECT_EQ(reason, "worker 1 (pid 1 on sim): step 3: the loss is nan");
 }
 
 TEST_F(CoordinatorTest, AMemberThatOutlivesLostPeersHearsOfTheEndOfTheJob) {
   coordinate({.workers = 2, .evaluators = 0});
-  std::string told;
+  std::string reason;
   add_worker(0, [&](World& world, MemberLink& link) {
-    for (int tries = 0; told.empty() && tries < 100; ++tries) {
+    for (int tries = 0; reason.empty() && tries < 100; ++tries) {
       try {
         world.transport().receive(std::nullopt, Tag{100}, world.now() + std::chrono::seconds(1));
       } catch (const Error&) {
@@ -359,14 +359,14 @@ TEST_F(CoordinatorTest, AMemberThatOutlivesLostPeersHearsOfTheEndOfTheJob) {
       try {
         link.check();
       } catch (const PeerLost& loss) {
-        told = loss.what();
+        reason = loss.what();
       }
     }
   });
   add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(1)); });
   simulation_.at(TimePoint(std::chrono::seconds(5)), [&] { simulation_.kill(NodeId{2}); });
   EXPECT_THROW(simulation_.run(), sim::NodeFailed);
-  EXPECT_THAT(told, HasSubstr("worker 1 (pid 1 on sim) died"));
+  EXPECT_THAT(reason, HasSubstr("worker 1 (pid 1 on sim) died"));
 }
 
 TEST_F(CoordinatorTest, BarriersArePassedByWhoeverComesAfterTheirRelease) {

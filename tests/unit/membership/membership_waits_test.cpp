@@ -71,7 +71,7 @@ TEST(MembershipWaits, ExtendsAWaitForAWorkerThatComputes) {
   }
 }
 
-TEST(MembershipWaits, GoesOnWithoutThoseWhoDoNotComeToAMeeting) {
+TEST(MembershipWaits, GoesOnWithoutWorkersThatMissASynchronization) {
   Membership membership = sparing(all_but_first);
   const wire::Missing report = missing_at_a_synchronization({1, 2});
   const Decisions decisions = membership.missing(NodeId{1}, report, at(61));
@@ -86,7 +86,7 @@ TEST(MembershipWaits, GoesOnWithoutThoseWhoDoNotComeToAMeeting) {
   EXPECT_EQ(std::get<ExtendWait>(again[0]).node, NodeId{1});
 }
 
-TEST(MembershipWaits, EndsWhereTheWorkerThatLeadsDoesNotComeToAMeeting) {
+TEST(MembershipWaits, EndsWhereTheLeadingWorkerMissesASynchronization) {
   Membership membership = sparing(all_but_first);
   EXPECT_THAT(
       reason_of(membership.missing(NodeId{2}, missing_at_a_synchronization({0, 2}), at(61))),

@@ -37,7 +37,7 @@ struct Delayed {
   std::vector<float> backup;
 };
 
-/// What `compensation` makes of a gradient, given in blocks.
+/// The gradient after `compensation`, which gets it in blocks.
 std::vector<float> compensated(DelayCompensation& compensation, const Delayed& delayed,
                                Random& cuts) {
   std::vector<float> gradient = delayed.gradient;

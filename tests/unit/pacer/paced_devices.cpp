@@ -155,7 +155,7 @@ void PacedDevices::send(std::uint32_t rank, const StepReport& report) {
       holding_.steps[rank] = report.steps;
     }
     complete_synchronizations();
-    hear(paces);
+    deliver_all(paces);
   });
 }
 
@@ -168,7 +168,7 @@ void PacedDevices::die(std::uint32_t rank) {
     entered_.erase(rank);
     const Paces paces = pacer_.left(Rank{rank}, now_);
     complete_synchronizations();
-    hear(paces);
+    deliver_all(paces);
   });
 }
 
@@ -177,12 +177,12 @@ void PacedDevices::revive() {
     if (lives_[rank].present) continue;
     const Paces paces = pacer_.joined(Rank{rank}, now_);
     begin_life(rank);
-    hear(paces);
+    deliver_all(paces);
     return;
   }
 }
 
-void PacedDevices::hear(const Paces& paces) {
+void PacedDevices::deliver_all(const Paces& paces) {
   for (const Pace& pace : paces) {
     const Life& life = lives_[pace.worker.value];
     promise(life.present, fmt::format("{} receives a decision, but is gone", pace.worker.value));
@@ -199,7 +199,7 @@ void PacedDevices::hear(const Paces& paces) {
   }
 }
 
-/// What is said of another round than the device is in, is of no use any more.
+/// A decision for another round than the device's current one has no effect.
 void PacedDevices::deliver(const Pace& pace) {
   Life& life = lives_[pace.worker.value];
   life.size = pace.step_samples;

@@ -98,7 +98,7 @@ class PacedDevices {
   void die(std::uint32_t rank);
   void revive();
 
-  void hear(const Paces& paces);
+  void deliver_all(const Paces& paces);
   void deliver(const Pace& pace);
   void complete_synchronizations();
   void deliver_result(std::uint64_t round);

@@ -1,7 +1,7 @@
-// Goal:   a pacer that goes on with the memory of another decides as that one does.
+// Goal:   a pacer that starts with the memory of another pacer decides as that one does.
 // Method: random devices report to a pacer; at a random synchronization it restarts, and a new
-//         pacer with its memory starts at another time. Both hear the same from then on, and say
-//         the same.
+//         pacer with its memory starts at another time. From then on both get the same reports,
+//         and must give the same decisions.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ class Devices {
     }
   }
 
-  /// Until every device has entered that many synchronizations; those that have wait for the
+  /// Runs until every device has entered `rounds` synchronizations; early devices wait for the
   /// others.
-  template <class Hear>
-  void run_to(std::uint64_t rounds, const Hear& hear) {
+  template <class Report>
+  void run_to(std::uint64_t rounds, const Report& report_step) {
     for (Device* next = next_before(rounds); next != nullptr; next = next_before(rounds)) {
-      step(*next, hear);
+      step(*next, report_step);
     }
   }
 
@@ -78,8 +78,8 @@ class Devices {
     return next;
   }
 
-  template <class Hear>
-  void step(Device& device, const Hear& hear) {
+  template <class Report>
+  void step(Device& device, const Report& report_step) {
     ++device.steps;
     const bool synchronizes = device.sync_after > 0 && device.steps >= device.sync_after;
     const StepReport report{.round = device.round,
@@ -93,7 +93,7 @@ class Devices {
       ++device.round;
       device.steps = device.sync_after = 0;
     }
-    for (const Pace& pace : hear(Rank{rank}, report, now)) {
+    for (const Pace& pace : report_step(Rank{rank}, report, now)) {
       obey(pace);
     }
     begin_step(device, now);

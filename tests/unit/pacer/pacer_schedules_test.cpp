@@ -47,7 +47,7 @@ PacedDevices::Options with_everything(Random& random) {
   return options;
 }
 
-TEST(PacerSchedules, HoldOneMeetingARoundAndEndEveryRound) {
+TEST(PacerSchedules, HoldOneSynchronizationARoundAndEndEveryRound) {
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);

@@ -116,7 +116,7 @@ TEST(PacerByThePaper, TakesTheMarginThatItIsGiven) {
   EXPECT_THROW(Pacer({.batch_sizes = {64}, .margin = -1ms}), ConfigError);
 }
 
-TEST(PacerByThePaper, CountsTheMeetingWhereDevicesWaitForIt) {
+TEST(PacerByThePaper, CountsTheSynchronizationWhereDevicesWaitForIt) {
   Paced paced = papers_two(false);
   paced.synchronize(1, 4s, 4s);
   for (const Duration now : {5s, 6s}) paced.step(0, 1s, now);
@@ -190,7 +190,7 @@ Paced timed_two(bool overlap) {
   return paced;
 }
 
-TEST(PacerByTime, BeginsWithProbesAndOneMeetingWhenAllAreKnown) {
+TEST(PacerByTime, BeginsWithProbesAndOneSynchronizationWhenAllAreKnown) {
   const FirstPace first = first_pace(Pacer::Rule::timed, 64);
   EXPECT_EQ(first.step_samples, 4);
   EXPECT_EQ(first.sync_after, std::nullopt);
@@ -250,7 +250,7 @@ TEST(PacerByTime, ChoosesTheRoundByTheProbeOfTheSlowest) {
   EXPECT_EQ(paced.pacer.state().round_time, 200ms);
 }
 
-TEST(PacerByTime, SizesStepsForWhatTheMeetingLeaves) {
+TEST(PacerByTime, SizesStepsForTheTimeThatTheSynchronizationLeaves) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = false});
   paced.step(0, 4ms, 4ms);
   EXPECT_THAT(paced.step(1, 20ms, 20ms),

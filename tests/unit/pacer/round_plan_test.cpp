@@ -30,7 +30,7 @@ TEST(RoundTime, IsTheLongestOfItsReasons) {
   EXPECT_NEAR(round_of({fast, slow}, 50ms), 1.0, 1e-6) << "twenty times the synchronization";
 }
 
-TEST(RoundTime, HasRoomForTheMeetingWhereDevicesWaitForIt) {
+TEST(RoundTime, HasRoomForTheSynchronizationWhereDevicesWaitForIt) {
   EXPECT_NEAR(round_of({fast, slow}, 1ms, true), 4 * 0.05 + 0.001, 1e-6);
   EXPECT_NEAR(round_of({fast, slow}, 50ms, true), 1.0, 1e-6);
 }

@@ -1,5 +1,5 @@
 // Goal:   the status event has every metric of the table, of the job and of each worker.
-// Method: a recorder that receives a worker's heartbeat with one more metric than the table has.
+// Method: a recorder receives a worker's heartbeat with one more metric than the table has.
 
 #include "report/recorder.hpp"
 
@@ -41,7 +41,7 @@ TEST(Recorder, EmitsEveryMetricOfTheTable) {
   Member worker;
   worker.role = Role::worker;
   worker.rank = Rank{0};
-  recorder.heard(worker, board.message());
+  recorder.heartbeat_received(worker, board.message());
   ASSERT_EQ(events.size(), 1U);
   const Json& status = events.front();
   for (const MetricSpec& spec : table) {

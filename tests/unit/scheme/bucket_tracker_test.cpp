@@ -58,7 +58,7 @@ std::vector<BucketTracker::Bucket> random_ranges(Random& random, std::size_t val
   return ranges;
 }
 
-/// How many buckets in a row have none of their values missing.
+/// The number of leading buckets whose values are all ready.
 std::size_t complete_by_count(const BucketTracker& tracker, const std::vector<int>& mark_ready) {
   std::size_t complete = 0;
   const auto is_complete = [&](const BucketTracker::Bucket& bucket) {

@@ -43,7 +43,7 @@ class NotingReplica : public QuadraticReplica {
   }
   void local_step() override {
     QuadraticReplica::local_step();
-    const std::span<const float> now = view(Part::params);
+    const std::span<const float> now = view(ReplicaVector::params);
     steps.push_back({.rate = rate_, .params = {now.begin(), now.end()}});
   }
 
@@ -90,14 +90,14 @@ double rate_after(std::uint64_t samples) {
 }
 
 Nbssgd::Options options_of(const Cluster& cluster, Replica& replica) {
-  const std::span<const float> buffers = replica.view(Part::buffers);
+  const std::span<const float> buffers = replica.view(ReplicaVector::buffers);
   return {
       .averaging = {.weights = cluster.weights,
                     .samples_to_do = cluster.samples,
                     .ahead = !cluster.barrier},
       .rounds = {.batch = {.batch_size = samples_each * mini_batches, .mini_batches = mini_batches},
                  .barrier = cluster.barrier,
-                 .params = replica.view(Part::params).size(),
+                 .params = replica.view(ReplicaVector::params).size(),
                  .buffers = {buffers.begin(), buffers.end()},
                  .queue_bytes = cluster.queue_bytes},
       .learning_rate = rate_after};
@@ -114,8 +114,8 @@ Batch draw(Random& random) {
 }
 
 Saved as_saved(Replica& replica, Round round) {
-  const std::span<const float> params = replica.view(Part::params);
-  const std::span<const float> buffers = replica.view(Part::buffers);
+  const std::span<const float> params = replica.view(ReplicaVector::params);
+  const std::span<const float> buffers = replica.view(ReplicaVector::buffers);
   return {.round = round,
           .params = {params.begin(), params.end()},
           .buffers = {buffers.begin(), buffers.end()},

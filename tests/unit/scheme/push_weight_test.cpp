@@ -37,7 +37,7 @@ std::vector<float> two_steps_of_hogwild(PushWeight weight, std::uint32_t samples
     for (int step = 0; step < 2; ++step) {
       replica.backward(batch);
       scheme.after_backward(replica, {.samples = samples});
-      params.push_back(replica.view(Part::params)[0]);
+      params.push_back(replica.view(ReplicaVector::params)[0]);
     }
     return params;
   })[0];

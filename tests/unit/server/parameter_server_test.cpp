@@ -1,9 +1,9 @@
-// Goal:   a shard stays consistent whatever becomes of its workers: a push enters whole or not at
-//         all, a worker that dies in the middle of one, or of a pull, holds nobody up; shards may
-//         be as unequal, as small and as many as the model makes them.
+// Goal:   a shard stays consistent when workers die: a push enters whole or not at all, and a
+//         worker that dies in the middle of a push or a pull delays no other; shards may have any
+//         sizes, and there may be any number of them.
 // Method: servers and clients on simulated nodes, with slow links so that a death falls in the
-//         middle of a transfer; gradients of ones, so that parameters tell how many updates they
-//         hold.
+//         middle of a transfer; gradients of ones, so that parameters show the number of updates in
+//         them.
 
 #include "server/parameter_server.hpp"
 
@@ -89,10 +89,10 @@ class ServerRun {
                       .compensation = cluster_.compensation});
     ConsistencyOptions options = cluster_.consistency;
     options.first_shard = shard == 0;
-    ParameterServer* told = nullptr;
+    ParameterServer* sender = nullptr;
     options.notify_shards = [&](std::uint64_t step, const std::vector<Rank>& workers) {
       for (std::uint32_t other = 1; other < cluster_.servers; ++other) {
-        told->send(other, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
+        sender->send(other, {.kind = Request::Kind::verdict, .step = step, .ranks = workers});
       }
     };
     const auto consistency = make_consistency(store, options);
@@ -100,7 +100,7 @@ class ServerRun {
                            {.workers = nodes(cluster_.servers, cluster_.workers),
                             .servers = nodes(0, cluster_.servers),
                             .compression = Compression::parse(cluster_.compress)});
-    told = &server;
+    sender = &server;
     while (!server.all_gone()) {
       server.serve(world.now() + 10ms);
     }
@@ -141,7 +141,7 @@ void exchange(World& world, ServerClient& client, std::uint64_t steps, Duration 
   for (std::uint64_t step = 1; step <= steps; ++step) {
     world.sleep_for(pause);
     client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
-    // What was read was the model at one moment: an update is in all of it or in none.
+    // A pull returns the model of one moment: an update is in all of its values or in none.
     EXPECT_THAT(params, Each(params[0]));
   }
 }
@@ -171,7 +171,7 @@ TEST(ParameterServer, TakesCompressedPushesAndAnswersAlike) {
 }
 
 TEST(ParameterServer, WhatAPullLeavesOutComesWithLaterOnes) {
-  // All of a push of 1000 values enters, a tenth at a time; likewise all of it comes back.
+  // All of a push of 1000 values enters, a tenth at a time; all of it comes back in the same way.
   const Cluster cluster{.workers = 1, .servers = 1, .values = 1000, .compress = "topk:0.1"};
   ServerRun run(cluster, [&](World&, ServerClient& client, Rank) {
     std::vector<float> gradient(1000, 2.0F);

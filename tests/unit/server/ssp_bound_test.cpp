@@ -59,7 +59,7 @@ class Schedule {
   };
   static Rank rank(std::size_t worker) { return Rank{static_cast<std::uint32_t>(worker)}; }
 
-  /// Whether every update of clock ≤ `clock` − slack − 1 of those alive has come in.
+  /// True if every update of clock ≤ `clock` − slack − 1 of every live worker has come in.
   bool all_visible(std::uint64_t clock) const {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       for (std::uint64_t update = 0; update + slack_ + 1 <= clock; ++update) {

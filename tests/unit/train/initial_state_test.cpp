@@ -26,16 +26,16 @@ class HalfConstantReplica : public QuadraticReplica {
  public:
   HalfConstantReplica() : QuadraticReplica({.features = 2 * half}) {}
 
-  std::vector<TensorInfo> layout(Part part) const override {
-    if (part == Part::buffers) {
-      return QuadraticReplica::layout(part);
+  std::vector<TensorInfo> layout(ReplicaVector which) const override {
+    if (which == ReplicaVector::buffers) {
+      return QuadraticReplica::layout(which);
     }
     const std::vector<std::int64_t> shape{half};
     return {{"weight", shape, 0}, {"gamma", shape, half}};
   }
   void initialise(std::uint64_t seed) override {
     QuadraticReplica::initialise(seed);
-    const std::span<float> gamma = view(Part::params).subspan(half);
+    const std::span<float> gamma = view(ReplicaVector::params).subspan(half);
     std::fill(gamma.begin(), gamma.end(), 1.0F);
   }
 };
@@ -44,7 +44,7 @@ std::vector<std::vector<float>> initial_params(std::uint32_t workers, const Trai
   return on_every_rank<std::vector<float>>(workers, [&](Group& group) {
     HalfConstantReplica replica;
     draw_initial_state(group, replica, config);
-    const std::span<const float> params = replica.view(Part::params);
+    const std::span<const float> params = replica.view(ReplicaVector::params);
     return std::vector<float>(params.begin(), params.end());
   });
 }

@@ -1,6 +1,6 @@
 // Goal: the loader gives exactly the feed's batches, ahead of time and in bounded memory; errors
 //       and cancellation reach the caller; it ends whatever it is doing.
-// Method: a world of threads that shows which task is blocked, and the simulator; batches compared
+// Method: a world of threads that knows its blocked threads, and the simulator; batches compared
 //         with those gathered directly.
 
 #include "train/loader.hpp"

@@ -1,7 +1,7 @@
 // Goal:   a worker's time is counted in its phase; the speed of a device by itself is measured in
 //         whole batches, although a sample of a smaller step takes longer; the longest of the
 //         earlier steps, scaled to the samples of the next one, bounds the time of that one.
-// Method: a clock that moves when advanced, closed values.
+// Method: a clock that the test moves, closed values.
 
 #include "train/step_times.hpp"
 

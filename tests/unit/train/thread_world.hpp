@@ -15,8 +15,8 @@
 
 namespace syncopate::test {
 
-/// A world of threads and events alone, whose clock stands still: it has no network, and shows
-/// which task is blocked, so that a test can wait for that instead of sleeping.
+/// A world of threads and events alone, whose clock stands still. It has no network. It counts
+/// its blocked threads, so that a test can wait for a thread to block instead of sleeping.
 class ThreadWorld : public World {
  public:
   TimePoint now() const override { return {}; }
@@ -41,7 +41,7 @@ class ThreadWorld : public World {
     changed_.wait(lock, [&] { return blocked_ == threads; });
   }
 
-  /// How often an event was waited for so far.
+  /// The number of waits for events so far.
   std::size_t waits() const {
     const std::scoped_lock lock(mutex_);
     return waits_;

@@ -34,7 +34,7 @@ void expect_gradient_of_loss(Replica& replica) {
   const Batch batch = random_batch(random, 3, 4);
   replica.initialise(seed);
   replica.backward(batch);
-  const std::span<float> params = replica.view(Part::params);
+  const std::span<float> params = replica.view(ReplicaVector::params);
   for (std::size_t i = 0; i < params.size(); ++i) {
     const float value = params[i];
     params[i] = value + step;
@@ -42,7 +42,8 @@ void expect_gradient_of_loss(Replica& replica) {
     params[i] = value - step;
     const double below = mean_loss(replica, batch);
     params[i] = value;
-    EXPECT_NEAR(replica.view(Part::grads)[i], (above - below) / (2 * double{step}), 1e-4) << i;
+    EXPECT_NEAR(replica.view(ReplicaVector::grads)[i], (above - below) / (2 * double{step}), 1e-4)
+        << i;
   }
 }
 
@@ -62,7 +63,7 @@ TEST(ToyReplica, QuadraticReachesTheMeanOfTheSamplesInOneStepOfRateOne) {
   replica.set_learning_rate(1);
   replica.backward(batch);
   replica.local_step();
-  EXPECT_FLOAT_EQ(replica.view(Part::params)[0], 3);
+  EXPECT_FLOAT_EQ(replica.view(ReplicaVector::params)[0], 3);
 }
 
 TEST(ToyReplica, AnEmptyBatchHasNoGradient) {
@@ -70,7 +71,7 @@ TEST(ToyReplica, AnEmptyBatchHasNoGradient) {
   replica.initialise(1);
   const PassResult result = replica.backward({.shape = {1, 1, 2}, .features = {}, .labels = {}});
   EXPECT_EQ(result.samples, 0U);
-  EXPECT_EQ(replica.view(Part::grads)[0], 0);
+  EXPECT_EQ(replica.view(ReplicaVector::grads)[0], 0);
 }
 
 }  // namespace

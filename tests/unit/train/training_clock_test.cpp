@@ -1,7 +1,7 @@
-// Goal:   the training clock leaves out pauses, and a periodic trigger is due once at every
+// Goal:   the training clock does not count pauses, and a periodic trigger is due once at every
 //         multiple of its period.
-// Method: a clock that moves when advanced; a walk through training, step by step, that lists where the
-//         trigger was due.
+// Method: a clock that the test moves; a walk through training, step by step, that lists the steps
+//         at which the trigger was due.
 
 #include "train/training_clock.hpp"
 

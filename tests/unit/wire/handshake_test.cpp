@@ -76,8 +76,10 @@ TEST(Handshake, OtherKindsAreRefused) {
 }
 
 TEST(Handshake, SurvivesDamage) {
-  const auto hear = [](std::span<const std::byte> bytes) { decode_hello(FrameKind::hello, bytes); };
-  expect_survives_damage(payload_of(encode_frame(hello())), hear, 84, 2'000);
+  const auto decode = [](std::span<const std::byte> bytes) {
+    decode_hello(FrameKind::hello, bytes);
+  };
+  expect_survives_damage(payload_of(encode_frame(hello())), decode, 84, 2'000);
 }
 
 }  // namespace
