@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "report/summary.hpp"
+#include "report/scoreboard.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "telemetry/metrics.hpp"
 

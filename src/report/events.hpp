@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "report/summary.hpp"
+#include "report/scoreboard.hpp"
 
 /// The events of a training job: JSON objects, one a line, each with its kind under `event`. The
 /// coordinator writes them; `syncopate train --json` prints them as they are.

@@ -5,7 +5,7 @@
 
 #include <initializer_list>
 
-#include "report/summary.hpp"
+#include "report/scoreboard.hpp"
 
 namespace syncopate {
 namespace {
