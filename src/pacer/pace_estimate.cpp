@@ -38,20 +38,18 @@ Duration PaceEstimate::margin(std::uint32_t samples) const {
   return std::max(from_seconds(2 * deviation), least_margin);
 }
 
-wire::PacerMemory::Estimate PaceEstimate::memory() const {
-  wire::PacerMemory::Estimate memory;
-  memory.set_mean(mean_);
-  memory.set_spread(spread_);
-  memory.mutable_recent()->Add(recent_.begin(), recent_.end());
-  memory.set_last_left_out(last_ignored_);
-  return memory;
+PaceEstimate::State PaceEstimate::state() const {
+  return {.mean = mean_,
+          .spread = spread_,
+          .recent = {recent_.begin(), recent_.end()},
+          .last_ignored = last_ignored_};
 }
 
-void PaceEstimate::load(const wire::PacerMemory::Estimate& memory) {
-  mean_ = memory.mean();
-  spread_ = memory.spread();
-  recent_.assign(memory.recent().begin(), memory.recent().end());
-  last_ignored_ = memory.last_left_out();
+void PaceEstimate::load(const State& state) {
+  mean_ = state.mean;
+  spread_ = state.spread;
+  recent_.assign(state.recent.begin(), state.recent.end());
+  last_ignored_ = state.last_ignored;
 }
 
 double PaceEstimate::median() const {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/time.hpp"
-#include "wire/control.pb.h"
 
 namespace syncopate {
 
@@ -32,8 +32,14 @@ class PaceEstimate {
   Duration margin(std::uint32_t samples) const;
 
   /// The state of the estimate, for checkpoints.
-  wire::PacerMemory::Estimate memory() const;
-  void load(const wire::PacerMemory::Estimate& memory);
+  struct State {
+    double mean = 0;
+    double spread = 0;
+    std::vector<double> recent;
+    bool last_ignored = false;
+  };
+  State state() const;
+  void load(const State& state);
 
  private:
   double median() const;

@@ -17,6 +17,22 @@ void require(bool holds, Rank worker, const std::string& complaint) {
   }
 }
 
+wire::PacerMemory::Estimate to_wire(const PaceEstimate::State& state) {
+  wire::PacerMemory::Estimate estimate;
+  estimate.set_mean(state.mean);
+  estimate.set_spread(state.spread);
+  estimate.mutable_recent()->Add(state.recent.begin(), state.recent.end());
+  estimate.set_last_left_out(state.last_ignored);
+  return estimate;
+}
+
+PaceEstimate::State from_wire(const wire::PacerMemory::Estimate& estimate) {
+  return {.mean = estimate.mean(),
+          .spread = estimate.spread(),
+          .recent = {estimate.recent().begin(), estimate.recent().end()},
+          .last_ignored = estimate.last_left_out()};
+}
+
 }  // namespace
 
 Pacer::Pacer(Options options)
@@ -109,9 +125,9 @@ wire::PacerMemory Pacer::memory() const {
     wire::PacerMemory::Worker& kept = *memory.add_workers();
     kept.set_heard(worker.reported);
     kept.set_step_samples(worker.step_samples);
-    *kept.mutable_estimate() = worker.estimate.memory();
+    *kept.mutable_estimate() = to_wire(worker.estimate.state());
   }
-  *memory.mutable_synchronization() = plan_.synchronizations().memory();
+  *memory.mutable_synchronization() = to_wire(plan_.synchronizations().state());
   memory.set_round_time(plan_.round_time().value_or(Duration::zero()).count());
   return memory;
 }
@@ -126,9 +142,9 @@ void Pacer::load(const wire::PacerMemory& memory) {
     Worker& worker = workers_[rank];
     worker.reported = kept.heard();
     worker.step_samples = kept.step_samples();
-    worker.estimate.load(kept.estimate());
+    worker.estimate.load(from_wire(kept.estimate()));
   }
-  plan_.load(memory.synchronization(), Duration(memory.round_time()));
+  plan_.load(from_wire(memory.synchronization()), Duration(memory.round_time()));
 }
 
 void Pacer::advance_to(TimePoint now) {

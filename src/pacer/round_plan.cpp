@@ -96,7 +96,7 @@ bool RoundPlan::ends_round(TimePoint end, Duration step) const {
   return options_.overlap ? end - *end_ >= *end_ - next : next > *end_ + step / in_time;
 }
 
-void RoundPlan::load(const wire::PacerMemory::Estimate& synchronizations, Duration round_time) {
+void RoundPlan::load(const PaceEstimate::State& synchronizations, Duration round_time) {
   synchronizations_.load(synchronizations);
   if (round_time > Duration::zero() && !options_.round_time) {
     round_time_ = round_time;

@@ -73,7 +73,7 @@ class RoundPlan {
   const PaceEstimate& synchronizations() const { return synchronizations_; }
   /// Goes on with what another plan has learnt. A round time of zero, or one given by the options,
   /// changes nothing.
-  void load(const wire::PacerMemory::Estimate& synchronizations, Duration round_time);
+  void load(const PaceEstimate::State& synchronizations, Duration round_time);
 
  private:
   Options options_;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/errors.hpp"
-#include "report/summary.hpp"
 
 namespace syncopate::events {
 namespace {

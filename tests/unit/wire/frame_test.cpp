@@ -34,7 +34,7 @@ FrameHeaderBytes with_byte(std::size_t offset, unsigned value) {
 TEST(Frame, HasTheDocumentedLittleEndianBytes) {
   const FrameHeaderBytes bytes =
       encode(FrameHeader{FrameKind::message, 0x01020304, 0x1112131415161718});
-  const unsigned expected[] = {'S', 'Y', 'N', 'C', 1,    0,    4,    0,    4,    3,    2,    1,
+  const unsigned expected[] = {'S', 'Y', 'N', 'C', 2,    0,    4,    0,    4,    3,    2,    1,
                                0,   0,   0,   0,   0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11};
   for (std::size_t offset = 0; offset < bytes.size(); ++offset) {
     EXPECT_EQ(std::to_integer<unsigned>(bytes[offset]), expected[offset]) << "offset " << offset;
