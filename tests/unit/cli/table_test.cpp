@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Text, WithoutColoursKeepsEverythingElse) {
+TEST(WithoutColoursTest, KeepsEverythingElse) {
   EXPECT_EQ(without_colours("\x1b[31mred\x1b[0m and █"), "red and █");
 }
 
