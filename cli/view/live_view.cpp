@@ -18,15 +18,7 @@ constexpr std::string_view clear_line = "\r\x1b[K";
 
 /// Columns of a line that may hold colours.
 std::size_t visible_width(const std::string& line) {
-  std::string text;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b') {
-      i = line.find('m', i);
-    } else {
-      text += line[i];
-    }
-  }
-  return width_of(text);
+  return width_of(without_colours(line));
 }
 
 /// Rows that `lines` take on a terminal of this width, which may be narrower than they are.

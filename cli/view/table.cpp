@@ -20,6 +20,18 @@ std::size_t width_of(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues));
 }
 
+std::string without_colours(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      i = line.find('m', i);
+    } else {
+      text += line[i];
+    }
+  }
+  return text;
+}
+
 std::string fitted(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t columns = 0;

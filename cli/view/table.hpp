@@ -11,6 +11,9 @@ namespace syncopate::cli {
 /// Columns that a text takes on a terminal: its characters, each counted as one wide.
 std::size_t width_of(std::string_view text);
 
+/// `line` without the escape sequences that set colours.
+std::string without_colours(std::string_view line);
+
 /// `text` in exactly `width` columns: filled with spaces or cut off, control characters replaced.
 std::string fitted(std::string_view text, std::size_t width);
 

@@ -10,42 +10,49 @@
 namespace syncopate {
 namespace {
 
-/// Applies each gradient as it comes, and answers at once: no worker waits for another.
-class DirectUpdates : public Consistency {
+/// Applies each push as it comes, and answers at once: no worker waits for another.
+class ImmediateUpdates : public Consistency {
  public:
-  explicit DirectUpdates(ShardStore& store) : store_(store) {}
+  explicit ImmediateUpdates(ShardStore& store) : store_(store) {}
 
-  std::vector<Rank> on_request(Rank worker, bool push, bool pull) override {
+  std::vector<Rank> on_request(Rank worker, bool push, bool pull) final {
     if (push) {
-      store_.apply(worker, pull);
+      apply(worker, pull);
     } else if (pull) {
       store_.read(worker);
     }
     return {worker};
   }
-  std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
+  std::vector<Rank> on_gone(Rank /*worker*/) final { return {}; }
+
+ protected:
+  ShardStore& store() { return store_; }
 
  private:
+  /// Applies the push of `worker`. `pull`: the worker also expects the parameters.
+  virtual void apply(Rank worker, bool pull) = 0;
+
   ShardStore& store_;
 };
 
-/// EASGD: a worker pushes its own parameters; they and the shard's move towards each other.
-class ElasticUpdates : public Consistency {
+/// A worker pushes a gradient.
+class DirectUpdates final : public ImmediateUpdates {
  public:
-  ElasticUpdates(ShardStore& store, float moving_rate) : store_(store), moving_rate_(moving_rate) {}
-
-  std::vector<Rank> on_request(Rank worker, bool push, bool pull) override {
-    if (push) {
-      store_.exchange(worker, moving_rate_);
-    } else if (pull) {
-      store_.read(worker);
-    }
-    return {worker};
-  }
-  std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
+  using ImmediateUpdates::ImmediateUpdates;
 
  private:
-  ShardStore& store_;
+  void apply(Rank worker, bool pull) override { store().apply(worker, pull); }
+};
+
+/// EASGD: a worker pushes its own parameters; they and the shard's move towards each other.
+class ElasticUpdates final : public ImmediateUpdates {
+ public:
+  ElasticUpdates(ShardStore& store, float moving_rate)
+      : ImmediateUpdates(store), moving_rate_(moving_rate) {}
+
+ private:
+  void apply(Rank worker, bool /*pull*/) override { store().exchange(worker, moving_rate_); }
+
   float moving_rate_;
 };
 

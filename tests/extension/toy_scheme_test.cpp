@@ -11,6 +11,7 @@
 #include "job/spec/config_file.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/toy_job.hpp"
 
 namespace syncopate {
@@ -18,16 +19,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <class Body>
-std::string refusal(Body body) {
-  try {
-    body();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 TrainConfig config_of(const std::string& folder, const std::string& direction) {
   TrainConfig config = toy_config(fresh_folder(folder));

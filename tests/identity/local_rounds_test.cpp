@@ -42,10 +42,6 @@ std::vector<float> by_ssgd() {
   return trained(config_of("ssgd", "ssgd"));
 }
 
-/// Three devices of one second per mini-batch.
-constexpr const char* equal_speeds =
-    "name = \"equal\"\nbatch_samples = 16\n[[devices]]\nname = \"d\"\ncount = 3\n"
-    "seconds_per_batch = 1.0\n";
 /// Devices that take 1, 1 and 5 s for a mini-batch.
 constexpr const char* unequal_speeds =
     "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"

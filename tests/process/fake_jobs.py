@@ -25,8 +25,21 @@ def wait_for_end(descriptor):
     return bool(ready)
 
 
-class Job:
-    """A command with JSON lines on its standard output. Used as a context, it leaves nothing running."""
+class RunningProcess:
+    """Holds `self.process`; used as a context, it leaves nothing running."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.close_streams()
+
+
+class Job(RunningProcess):
+    """A command with JSON lines on its standard output."""
 
     def __init__(self, command, environment=None, **options):
         self.process = subprocess.Popen(
@@ -38,13 +51,7 @@ class Job:
             **options,
         )
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+    def close_streams(self):
         self.process.stdout.close()
         self.process.stderr.close()
 

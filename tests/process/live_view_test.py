@@ -20,7 +20,7 @@ FAKE_JOB = os.environ["SYNCOPATE_FAKE_JOB_PROGRAM"]
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
-class Terminal:
+class Terminal(fake_jobs.RunningProcess):
     def __init__(self, kind, environment=None, columns=90, rows=24):
         self.master, slave = pty.openpty()
         self.resize(columns, rows)
@@ -37,13 +37,7 @@ class Terminal:
         os.close(slave)
         self.seen = ""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+    def close_streams(self):
         os.close(self.master)
 
     def resize(self, columns, rows):

@@ -27,38 +27,41 @@ int first_byte(const Receive& receive) {
   return std::to_integer<int>(receive.message.payload.at(0));
 }
 
+/// Receives from b, from anyone and from a, posted in this order.
+struct ThreeReceives {
+  explicit ThreeReceives(Inbox& inbox) {
+    inbox.post(of_b);
+    inbox.post(any);
+    inbox.post(of_a);
+  }
+
+  Receive of_b{b, tag, {}};
+  Receive any{{}, tag, {}};
+  Receive of_a{a, tag, {}};
+};
+
 TEST(Inbox, MessagesWaitForReceivesInTheirOrder) {
   Inbox inbox;
   inbox.arrive(message(a, {1}));
   inbox.arrive(message(b, {2}));
   inbox.arrive(message(a, {3}));
-  Receive of_b{b, tag, {}};
-  Receive any{{}, tag, {}};
-  Receive of_a{a, tag, {}};
-  inbox.post(of_b);
-  inbox.post(any);
-  inbox.post(of_a);
-  EXPECT_EQ(first_byte(of_b), 2);
-  EXPECT_EQ(first_byte(any), 1);
-  EXPECT_EQ(first_byte(of_a), 3);
+  ThreeReceives posted(inbox);
+  EXPECT_EQ(first_byte(posted.of_b), 2);
+  EXPECT_EQ(first_byte(posted.any), 1);
+  EXPECT_EQ(first_byte(posted.of_a), 3);
 }
 
 TEST(Inbox, ReceivesWaitForMessagesInTheirOrder) {
   Inbox inbox;
-  Receive of_b{b, tag, {}};
-  Receive any{{}, tag, {}};
-  Receive of_a{a, tag, {}};
-  inbox.post(of_b);
-  inbox.post(any);
-  inbox.post(of_a);
+  ThreeReceives posted(inbox);
   inbox.arrive(message(a, {1}));
-  EXPECT_TRUE(any.completion.done());
-  EXPECT_FALSE(of_a.completion.done());
+  EXPECT_TRUE(posted.any.completion.done());
+  EXPECT_FALSE(posted.of_a.completion.done());
   inbox.arrive(message(a, {2}));
   inbox.arrive(message(b, {3}));
-  EXPECT_EQ(first_byte(any), 1);
-  EXPECT_EQ(first_byte(of_a), 2);
-  EXPECT_EQ(first_byte(of_b), 3);
+  EXPECT_EQ(first_byte(posted.any), 1);
+  EXPECT_EQ(first_byte(posted.of_a), 2);
+  EXPECT_EQ(first_byte(posted.of_b), 3);
 }
 
 TEST(Inbox, AWithdrawnReceiveTakesNothing) {

@@ -26,6 +26,11 @@ TrainConfig toy_config(const std::filesystem::path& folder);
 SimulatedJob toy_job(const TrainConfig& config, bool resume = false,
                      const sim::NetworkProfile& network = {});
 
+/// A cluster file of three devices that take one second for a mini-batch of 16 samples.
+inline constexpr const char* equal_speeds =
+    "name = \"equal\"\nbatch_samples = 16\n[[devices]]\nname = \"d\"\ncount = 3\n"
+    "seconds_per_batch = 1.0\n";
+
 /// Writes a cluster file beside a run folder.
 std::filesystem::path cluster_of(const std::filesystem::path& folder, const std::string& text);
 

@@ -47,19 +47,6 @@ JobState job_of(std::uint32_t workers) {
   return state;
 }
 
-/// Without what only changes colours.
-std::string without_colours(const std::string& line) {
-  std::string text;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b') {
-      i = line.find('m', i);
-    } else {
-      text += line[i];
-    }
-  }
-  return text;
-}
-
 TEST(RenderLiveTest, SaysThatTimeIsVirtual) {
   JobState state = job_of(1);
   state.config.virtual_time = true;

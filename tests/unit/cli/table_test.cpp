@@ -10,6 +10,10 @@ namespace {
 
 using testing::ElementsAre;
 
+TEST(WithoutColoursTest, KeepsEverythingElse) {
+  EXPECT_EQ(without_colours("\x1b[31mred\x1b[0m and █"), "red and █");
+}
+
 TEST(WidthOfTest, CountsCharactersNotBytes) {
   EXPECT_EQ(width_of(""), 0u);
   EXPECT_EQ(width_of("abc"), 3u);

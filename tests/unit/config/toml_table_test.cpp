@@ -10,21 +10,12 @@
 #include <map>
 
 #include "base/errors.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr std::string_view known[] = {"rate", "name"};
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 std::map<std::string, OptionValue> values_of(const std::string& text) {
   std::map<std::string, OptionValue> values;

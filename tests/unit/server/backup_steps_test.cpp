@@ -14,6 +14,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "tests/unit/server/scheduled_workers.hpp"
 
 namespace syncopate {
 namespace {
@@ -39,7 +40,7 @@ class Schedule {
   void run() {
     start_those_who_wait();
     while (admission_.step().value < steps && alive() > 0) {
-      const auto worker = next_to_finish();
+      const auto worker = next_to_finish(workers_);
       ASSERT_TRUE(worker) << "everybody waits at step " << admission_.step().value;
       finish(*worker);
       close_if_due();
@@ -72,15 +73,6 @@ class Schedule {
       worker.computes_at = admission_.step();
       worker.done_at = now_ + worker.seconds * (0.5 + random_.uniform());
     }
-  }
-
-  std::optional<std::size_t> next_to_finish() const {
-    std::optional<std::size_t> next;
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
-      const bool computes = workers_[i].done_at.has_value();
-      if (computes && (!next || workers_[i].done_at < workers_[*next].done_at)) next = i;
-    }
-    return next;
   }
 
   void finish(std::size_t i) {

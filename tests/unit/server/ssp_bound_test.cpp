@@ -15,6 +15,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "tests/unit/server/scheduled_workers.hpp"
 
 namespace syncopate {
 namespace {
@@ -38,7 +39,7 @@ class Schedule {
 
   void run() {
     start_those_who_may();
-    while (const auto worker = next_to_finish()) {
+    while (const auto worker = next_to_finish(workers_)) {
       finish(*worker);
       if (random_.uniform() < deaths_) die(random_.below(workers_.size()));
       start_those_who_may();
@@ -79,15 +80,6 @@ class Schedule {
         worker.done_at = now_ + worker.seconds * (0.5 + random_.uniform());
       }
     }
-  }
-
-  std::optional<std::size_t> next_to_finish() const {
-    std::optional<std::size_t> next;
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
-      const bool computes = workers_[i].done_at.has_value();
-      if (computes && (!next || workers_[i].done_at < workers_[*next].done_at)) next = i;
-    }
-    return next;
   }
 
   void finish(std::size_t worker) {

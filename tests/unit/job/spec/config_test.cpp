@@ -13,6 +13,7 @@
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace syncopate {
 namespace {
@@ -20,16 +21,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 std::string refusal_of(const std::string& toml) {
   return refusal([&] { parse_config(toml, "job.toml"); });

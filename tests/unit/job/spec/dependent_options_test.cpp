@@ -9,21 +9,12 @@
 #include "job/spec/config.hpp"
 #include "job/spec/config_fields.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 std::string refusal_of(const std::string& name, const std::string& text) {
   TrainConfig config;

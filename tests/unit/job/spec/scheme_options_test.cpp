@@ -12,21 +12,12 @@
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Body>
-std::string refusal(Body body) {
-  try {
-    body();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   const ConfigFacts facts{

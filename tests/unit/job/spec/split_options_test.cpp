@@ -7,21 +7,12 @@
 #include "base/errors.hpp"
 #include "job/spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
-
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no ConfigError";
-}
 
 TrainConfig resolved(const std::string& toml) {
   TrainConfig config = parse_config(toml, "job.toml");
