@@ -40,7 +40,7 @@ struct WarmedUp {
   std::uint64_t to_do = 0;
 };
 
-/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long
+/// Rounds in portions, each twice as long as the last, until one is long enough to show how long
 /// a round takes once everything is warm.
 WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
   WarmedUp done;

@@ -28,7 +28,7 @@ struct Timings {
 };
 
 /// Runs rounds on all ranks of `group`, first some to warm up, for a tenth of the time, then those
-/// that count. All ranks do as many, which rank 0 decides; at least `fewest_rounds` unless told the
+/// that count. All ranks do as many, which rank 0 decides; at least `fewest_rounds` unless the options say
 /// number. Every rank gets all results. Errors: those of collectives, and of the round.
 Timings time_rounds(Group& group, const Effort& effort, const TimedRound& round);
 

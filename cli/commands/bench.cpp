@@ -33,7 +33,7 @@ constexpr const char* old_aggregate = "algorithm";
 
 struct Kind {
   std::string_view name;
-  std::string_view bytes;               ///< what is measured unless told
+  std::string_view bytes;               ///< the default sizes
   std::size_t unit;                     ///< of bytes
   std::vector<std::string_view> takes;  ///< options of its own
 };

@@ -66,7 +66,7 @@ Command add_networks(CLI::App& root, const Handlers& handlers) {
   add_value(*app, "channels", "N", "of a sample [1]");
   add_value(*app, "height", "N", "of a sample [28]");
   add_value(*app, "width", "N", "of a sample [28]");
-  add_value(*app, "classes", "N", "to tell apart [10]");
+  add_value(*app, "classes", "N", "classes of the data [10]");
   add_switch(*app, "json", "as one JSON object");
   app->footer("Example:\n  syncopate networks --channels 3 --height 32 --width 32 --classes 100");
   return {app, [app, &handlers] {

@@ -134,7 +134,7 @@ void Comparison::foresee() {
   const auto seconds = forecast_.remaining();
   progress_->note(fmt::format("{} runs in {}; {}", all.size(), folders_.root().string(),
                               seconds ? about(*seconds) + " at most"
-                                      : "how long they take, the first one in virtual time tells"));
+                                      : "how long they take, the first one in virtual time shows"));
 }
 
 /// Runs in virtual time go side by side; real ones want the machine for themselves.

@@ -24,7 +24,7 @@ class ComparisonProgress {
   ComparisonProgress& operator=(const ComparisonProgress&) = delete;
 
   void note(const std::string& text);
-  /// `earlier`: by a comparison that was broken off. Each run is told once.
+  /// `earlier`: by a comparison that was broken off. Each run is reported once.
   void ended(const Run& run, const RunFigures& figures, bool earlier);
   /// Where the runs under way stand, and how many seconds are left, if that is known.
   void under_way(const std::string& what, std::optional<double> remaining);

@@ -21,7 +21,7 @@ struct Workload {
 Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
                      std::uint64_t train_samples);
 
-/// How long a comparison still takes. Pure: told what has begun and ended, and how long that took.
+/// How long a comparison still takes. Pure: the caller reports what has begun and ended, and how long that took.
 ///
 /// A real run takes its training seconds and a few more. A virtual one takes its arithmetic, at the
 /// samples per second that virtual runs had so far; before the first has ended nothing is known.

@@ -94,7 +94,7 @@ void RunQueue::heed_signals() {
                       options_.how_to_go_on);
     }
   }
-  // Whichever signal came: several ends may be told by one.
+  // After any signal: one may report several ends.
   std::vector<Active> ended;
   std::erase_if(active_, [&](Active& active) {
     const bool over = active.process->has_ended();

@@ -61,7 +61,7 @@ std::string legend(const Style& style) {
   return fmt::format("compute {} communicate {} wait {}", inks[0].mark, inks[1].mark, inks[2].mark);
 }
 
-/// Widths of the columns that adapt to the terminal; a bar too short to tell anything is left out.
+/// Widths of the columns that adapt to the terminal; a bar too short to show anything is not drawn.
 struct Layout {
   static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // and what parts the columns
   static constexpr std::size_t shortest_bar = 10;
@@ -102,7 +102,7 @@ std::string short_time(double seconds) {
 }
 
 /// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and
-/// why the worker was told what it was told last.
+/// the reason of the last order to the worker.
 std::string pace_text(const events::Status::Worker& worker, const Style& style) {
   if (!worker.pace) {
     return "";
@@ -242,7 +242,7 @@ std::string server_text(const Json& server) {
                      cell(server, "traffic_bytes", bytes_text), queue.value("mean", 0.0));
 }
 
-/// What only jobs have whose workers go apart: a name and a figure each.
+/// Figures that only asynchronous jobs have: a name and a value each.
 std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json& summary) {
   std::vector<std::pair<std::string, std::string>> facts;
   const Json staleness = summary.value("staleness", Json::object());
@@ -250,7 +250,7 @@ std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json
     facts.emplace_back("staleness", staleness_text(staleness));
   }
   if (summary.value("dropped_gradients", 0) > 0) {
-    facts.emplace_back("left out", cell(summary, "dropped_gradients", whole_text) + " gradients");
+    facts.emplace_back("dropped", cell(summary, "dropped_gradients", whole_text) + " gradients");
   }
   if (summary.value("skipped_batches", 0) > 0) {
     facts.emplace_back("not finite", cell(summary, "skipped_batches", whole_text) + " batches");

@@ -93,12 +93,12 @@ void take_turns(const Orders& orders, World& world, Group& group) {
       seconds[name].push_back(timed_sum(*allreduce, world, group, values));
     }
   }
-  nlohmann::ordered_json told;
+  nlohmann::ordered_json report;
   for (const auto& [name, mine] : seconds) {
-    told[name] = Timings{.seconds = gathered(group, mine)}.slowest();
+    report[name] = Timings{.seconds = gathered(group, mine)}.slowest();
   }
   if (orders.index == 0) {
-    say(STDOUT_FILENO, told.dump());
+    say(STDOUT_FILENO, report.dump());
   }
 }
 

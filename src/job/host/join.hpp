@@ -26,7 +26,7 @@ class JoinedMember {
   JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request);
 
   /// Makes the member. Errors: ConfigError, DataError: this node does not fit the job; the
-  /// coordinator is told so.
+  /// coordinator gets a message.
   void prepare(const MakeSite& make_site);
 
   /// Joins, does the work of the role, and leaves. Call it after `prepare`.

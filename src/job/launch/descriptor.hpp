@@ -30,7 +30,7 @@ struct Pipe {
 /// Errors: Error.
 Pipe make_pipe();
 
-/// A socket that accepts connections on loopback, and its address as others are told it.
+/// A socket that accepts connections on loopback, and its address for others.
 struct ListeningSocket {
   Descriptor socket;
   std::string address;  ///< "127.0.0.1:40001"

@@ -25,12 +25,12 @@ struct Variable {
 ///
 /// OpenBLAS takes processors that are younger than itself for the oldest that it knows, at a fifth
 /// of their speed, unless OPENBLAS_CORETYPE says better; and it and OpenMP start a thread for every
-/// core unless told how many a worker may have. `cpuinfo` is the text of /proc/cpuinfo.
+/// core, unless the caller says how many cores a worker may use. `cpuinfo` is the text of /proc/cpuinfo.
 std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t threads);
 
-/// Sets `variables` where the user has not set them. `tell` takes a line about each.
+/// Sets `variables` where the user has not set them. `report` takes a line about each.
 void set_environment(const std::vector<Variable>& variables,
-                     const std::function<void(const std::string&)>& tell);
+                     const std::function<void(const std::string&)>& report);
 
 /// The name of this host.
 std::string host_name();

@@ -16,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-/// What a launcher tells the processes that it starts.
+/// The environment variables that a launcher sets for its processes.
 struct Signs {
   const char* launcher;
   const char* present;  ///< a variable that this launcher alone sets
@@ -53,7 +53,7 @@ std::string fit_for_a_file(std::string text) {
   return text;
 }
 
-/// Where a launcher sets nothing that tells its jobs apart, the process that it starts all ranks of
+/// Where a launcher sets nothing that distinguishes its jobs, the process that it starts all ranks of
 /// a host from does.
 std::string job_of(const Environment& environment, const Signs& signs) {
   std::string name = signs.job == nullptr ? "" : environment(signs.job);

@@ -16,7 +16,7 @@ struct Launch {
   std::string launcher;  ///< as people know it: "Open MPI's mpirun"
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  std::string job;  ///< tells it from other jobs of this user on a host; fits into a file's name
+  std::string job;  ///< unlike other jobs of this user on a host; fits into a file's name
   std::optional<mpi::Library> mpi = {};  ///< empty: the launcher prepares for no library of ours
 
   friend bool operator==(const Launch&, const Launch&) = default;

@@ -193,7 +193,7 @@ void Supervisor::reap() {
 void Supervisor::ended(std::size_t index, int wait_status) {
   const bool killed_by_us = end_.killed();
   const JobEnd::Action action = end_.ended(index, wait_status);
-  // A process that ended by itself has told the coordinator why; a killed one could not.
+  // A process that ended by itself has reported the reason to the coordinator; a killed one could not.
   const bool told_by_nobody = WIFSIGNALED(wait_status) && !killed_by_us;
   if (told_by_nobody || action == JobEnd::Action::tell_loss) {
     watcher_.notice(describe({index, wait_status}));

@@ -42,7 +42,7 @@ struct Child {
   std::string name;                    ///< "worker 2"
   std::function<int()> body;           ///< what it runs; its value is the exit status
   std::vector<Descriptor> alone = {};  ///< what no other process of the job is to hold open
-  bool may_be_lost = false;            ///< its death is told, but is no failure of the job
+  bool may_be_lost = false;            ///< its death is reported, but is no failure of the job
 };
 
 /// Forks the processes of a job, watches over them, and ends with the last of them.

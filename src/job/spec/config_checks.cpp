@@ -181,7 +181,7 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
 }
 
 /// "5 ranks, 1 of them a server"
-std::string told(std::uint32_t ranks, std::uint32_t servers) {
+std::string described(std::uint32_t ranks, std::uint32_t servers) {
   return servers == 0 ? fmt::format("{} ranks", ranks)
                       : fmt::format("{} ranks, {} of them {}", ranks, servers,
                                     servers == 1 ? "a server" : "servers");
@@ -195,12 +195,12 @@ std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const Co
   }
   if (*facts.ranks <= config.servers) {
     throw ConfigError(fmt::format("{} were started, which leaves none for a worker; start more",
-                                  told(*facts.ranks, config.servers)));
+                                  described(*facts.ranks, config.servers)));
   }
   const std::uint32_t workers = *facts.ranks - config.servers;
   if (facts.devices && *facts.devices != workers) {
     throw ConfigError(fmt::format("{} were started, but {} has {} devices; start {}",
-                                  told(*facts.ranks, config.servers), config.cluster.string(),
+                                  described(*facts.ranks, config.servers), config.cluster.string(),
                                   *facts.devices, *facts.devices + config.servers));
   }
   return workers;
@@ -216,7 +216,7 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
     throw ConfigError(
         facts.ranks
             ? fmt::format("{} workers do not fit {}; leave out workers", config.workers,
-                          told(*facts.ranks, config.servers))
+                          described(*facts.ranks, config.servers))
             : fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
                           config.workers, config.cluster.string(), *facts.devices));
   }

@@ -1,4 +1,4 @@
-// Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
+// Goal:   a benchmark of several processes reports their results, or in one line what went wrong.
 // Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds.
 // What a
 //         user sees of all of them is in tests/process/.

@@ -1,4 +1,4 @@
-// Goal:   a comparison runs what it should, each run once, in an order that is fair, and tells two
+// Goal:   a comparison runs what it should, each run once, in an order that is fair, and distinguishes two
 //         comparisons apart.
 // Method: a plan of two schemes and the limit.
 #include "cli/compare/plan.hpp"

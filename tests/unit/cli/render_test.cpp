@@ -213,7 +213,7 @@ TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
   const auto lines = render_summary(summary, "runs/x");
   EXPECT_THAT(lines, testing::IsSupersetOf(
                          {"staleness           median 3, p99 6, at most 9",
-                          "left out            1,234 gradients", "not finite          2 batches",
+                          "dropped             1,234 gradients", "not finite          2 batches",
                           "server 0            5,000 updates, busy 12.5 %, 1 GB sent, queue of 1.2",
                           "lost                worker 2 died"}));
 }

@@ -1,4 +1,4 @@
-// Goal:   a job ends once, in the right way, with the exit status that tells how.
+// Goal:   a job ends once, in the right way, with the exit status that says how.
 // Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes
 // them.
 #include "job/launch/job_end.hpp"

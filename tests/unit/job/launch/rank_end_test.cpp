@@ -1,5 +1,5 @@
 // Goal:   of several ranks that refuse, rank 0 speaks first; a rank that is alone with its error
-//         says it under its number; MPICH's launcher, and no other, is told to end the others.
+//         says it under its number; MPICH's launcher, and no other, gets the order to end the others.
 // Method: bodies that throw, with no patience; a pair of sockets in the place of the launcher.
 
 #include <gmock/gmock.h>

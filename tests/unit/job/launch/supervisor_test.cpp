@@ -146,13 +146,13 @@ TEST_F(SupervisorTest, TellsOfAKilledProcessAtOnce) {
 }
 
 TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
-  Pipe told = make_pipe();
-  ::fcntl(told.read.get(), F_SETFL, 0);
-  recorder_.on_notice = [&] { say(told.write.get(), "1"); };
+  Pipe noticed = make_pipe();
+  ::fcntl(noticed.read.get(), F_SETFL, 0);
+  recorder_.on_notice = [&] { say(noticed.write.get(), "1"); };
   add("coordinator", [&] {
     for (int notices = 0; notices < 2; ++notices) {
       char byte = 0;
-      if (::read(told.read.get(), &byte, 1) != 1) {
+      if (::read(noticed.read.get(), &byte, 1) != 1) {
         return 1;
       }
     }
