@@ -26,7 +26,7 @@ std::vector<std::string> codec_names() {
   return names;
 }
 
-/// What one codec works on.
+/// A codec with its values and buffers.
 struct Bench {
   std::string name;
   std::unique_ptr<Codec> codec;
@@ -38,7 +38,7 @@ struct Bench {
   void decode() { decode_frame(*codec, frame, decoded); }
 };
 
-/// Values as gradients are: of both signs, most of them small.
+/// Values like gradients: of both signs, most of them small.
 std::vector<float> normal_values(std::size_t count) {
   Random random(1);
   std::vector<float> some(std::min<std::size_t>(count, 10'007));

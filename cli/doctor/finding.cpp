@@ -10,7 +10,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// The same thing said by several ranks.
+/// A finding that several ranks share.
 struct Saying {
   Finding finding;
   std::vector<std::uint32_t> ranks;
@@ -21,7 +21,7 @@ bool says_the_same(const Finding& one, const Finding& other) {
          one.advice == other.advice;
 }
 
-/// What is said of one subject stands together.
+/// Groups findings by their subject.
 std::vector<Saying>::iterator after_its_like(std::vector<Saying>& sayings,
                                              const std::string& subject) {
   const auto last = std::find_if(sayings.rbegin(), sayings.rend(), [&](const Saying& saying) {
@@ -46,7 +46,7 @@ std::vector<Saying> sayings_of(const Findings& findings) {
   return sayings;
 }
 
-/// "ranks 1, 3: ", or nothing where all say it.
+/// "ranks 1, 3: "; empty where all ranks share the finding.
 std::string who_says(const Saying& saying, std::uint32_t ranks) {
   if (saying.ranks.empty() || saying.ranks.size() == ranks) {
     return {};

@@ -5,7 +5,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// Bytes of UTF-8 that go on with a character rather than begin one.
+/// True for a byte of UTF-8 that continues a character.
 bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }

@@ -116,7 +116,7 @@ TEST_F(BenchCommandTest, RefusesMistakes) {
   EXPECT_THAT(refusal({"allreduce", "--json", "--markdown"}), HasSubstr("exclude each other"));
   EXPECT_EQ(
       refusal({"latency", "--ranks", "4"}),
-      "syncopate: bench latency has no option --ranks; of its own it has --transport, --bytes\n");
+      "syncopate: bench latency has no option --ranks; its own options are --transport, --bytes\n");
   EXPECT_THAT(refusal({"step", "--network", "lenet"}), HasSubstr("--network: expected"));
 }
 

@@ -68,7 +68,7 @@ TEST(ReadContestantsTest, RefusesByTermWhatCannotBeMeant) {
   EXPECT_THAT(refusal("ssgd:batch-size=0"), HasSubstr("batch-size: expected"));
   EXPECT_THAT(refusal("ssgd:cluster=x"), HasSubstr("common to all schemes"));
   EXPECT_THAT(refusal("ssgd:slack=2"), HasSubstr("has no effect without"));
-  EXPECT_THAT(refusal("ssgd,asgd,ssgd"), HasSubstr("'ssgd' is there twice"));
+  EXPECT_THAT(refusal("ssgd,asgd,ssgd"), HasSubstr("'ssgd' appears twice"));
   EXPECT_THAT(refusal("local"), HasSubstr("found 2 workers"));
   EXPECT_THAT(refusal("ssgd,"), HasSubstr("--schemes: ''"));
 }

@@ -82,8 +82,8 @@ TEST(Doctor, TellsLinksWithinHostsFromThoseBetween) {
   const Findings findings = judge_links(matrix);
   ASSERT_EQ(findings.size(), 2);
   EXPECT_TRUE(all_ok(findings));
-  EXPECT_EQ(findings[0].text, "2, usually 10.0 µs and 8.00 GB/s");
-  EXPECT_EQ(findings[1].text, "4, usually 10.0 µs and 1.00 GB/s");
+  EXPECT_EQ(findings[0].text, "2, median 10.0 µs and 8.00 GB/s");
+  EXPECT_EQ(findings[1].text, "4, median 10.0 µs and 1.00 GB/s");
 }
 
 TEST(Doctor, NamesTheRanksOfASlowLink) {
@@ -92,7 +92,7 @@ TEST(Doctor, NamesTheRanksOfASlowLink) {
   const Findings findings = judge_links(matrix);
   ASSERT_EQ(findings.size(), 3);
   EXPECT_FALSE(findings[2].ok);
-  EXPECT_EQ(findings[2].text, "ranks 1 and 2: 0.200 GB/s, where 1.00 are usual");
+  EXPECT_EQ(findings[2].text, "ranks 1 and 2: 0.200 GB/s, median 1.00");
 }
 
 TEST(Doctor, ShowsLinksOfUpToSixteenRanks) {

@@ -102,7 +102,7 @@ TEST(RenderLiveTest, ShowsThePaceOfEachWorkerAndWhy) {
   Style wide = ascii;
   wide.width = 130;
   const auto lines = render_live(paced_job(1), wide);
-  EXPECT_THAT(lines[1], HasSubstr("steps of, taking, because"));
+  EXPECT_THAT(lines[1], HasSubstr("steps x size step time  reason"));
   EXPECT_THAT(lines[2], HasSubstr("7 x 64      30.0 ms  no time for another step"));
   EXPECT_THAT(lines[3], HasSubstr("rounds of 219.0 ms"));
 }
