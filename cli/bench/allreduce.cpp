@@ -37,8 +37,8 @@ std::function<void()> make_start(Group& group) {
 
 /// The value of rank r at index i is (r + 1) · pattern(i), so that the sum over P ranks is P (P +
 /// 1) / 2 times the pattern. All of these are whole numbers that a float represents exactly.
-float pattern(std::size_t place) {
-  return static_cast<float>(place % 97 + 1);
+float pattern(std::size_t index) {
+  return static_cast<float>(index % 97 + 1);
 }
 
 void check_sum(const Sum& sum, Group& group, std::span<float> values, const std::string& what) {

@@ -34,12 +34,12 @@ struct Vectors {
 };
 
 void add_reduce_kernels(std::vector<Case>& cases, Vectors& vectors, std::size_t values,
-                        const std::string& place) {
+                        const std::string& level) {
   const auto into = std::span(vectors.into).first(values);
   const std::span<const float> from = std::span(vectors.from).first(values);
-  const int passes = place == "L2" ? cached_passes : 1;
+  const int passes = level == "L2" ? cached_passes : 1;
   const auto with = [&](const std::string& kernel, std::function<void()> pass) {
-    cases.push_back(case_of(kernel, place, values, passes, std::move(pass)));
+    cases.push_back(case_of(kernel, level, values, passes, std::move(pass)));
   };
   // The sequence keeps the values away from infinity, and from denormal numbers, which are slow.
   with("add", [into, from] { add(into, from); });

@@ -227,14 +227,14 @@ Finding try_data(const std::string& name, const fs::path& folder) {
 }
 
 Finding try_run_folder(const fs::path& folder) {
-  const fs::path place = nearest_that_is_there(folder);
-  if (::access(place.c_str(), W_OK | X_OK) != 0) {
+  const fs::path existing = nearest_that_is_there(folder);
+  if (::access(existing.c_str(), W_OK | X_OK) != 0) {
     return {.subject = "disk",
             .ok = false,
-            .text = fmt::format("cannot write runs to {}: {}", place.string(), reason()),
+            .text = fmt::format("cannot write runs to {}: {}", existing.string(), reason()),
             .advice = "start in a writable folder, or choose one with --run-dir FOLDER"};
   }
-  return judge_disk(place, free_bytes_in(place));
+  return judge_disk(existing, free_bytes_in(existing));
 }
 
 Finding try_clock() {

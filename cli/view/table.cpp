@@ -35,8 +35,8 @@ std::string fitted(std::string_view text, std::size_t width) {
 
 std::string grouped(std::uint64_t number) {
   std::string digits = std::to_string(number);
-  for (std::size_t place = digits.size(); place > 3; place -= 3) {
-    digits.insert(place - 3, 1, ',');
+  for (std::size_t position = digits.size(); position > 3; position -= 3) {
+    digits.insert(position - 3, 1, ',');
   }
   return digits;
 }

@@ -1,10 +1,10 @@
-// `syncopate train` with processes that train nothing: the command line, the supervisor and the views
-// are the real ones, and what coordinator and workers do is chosen by SYNCOPATE_FAKE_JOB:
+// `syncopate train` with processes that train nothing: the command line, the supervisor and the
+// views are the real ones. SYNCOPATE_FAKE_JOB chooses the behaviour of coordinator and workers:
 //
 //   finish    the job runs to its end
-//   run       it goes on until the coordinator is asked for an end
-//   stubborn  it goes on whatever is asked
-//   crash     worker 1 dies of a signal, and the coordinator says so
+//   run       the job runs until the coordinator receives an end request
+//   stubborn  the job ignores end requests
+//   crash     worker 1 dies of a signal, and the coordinator reports it
 //   spare     worker 1 dies of a signal, may be lost, and the job runs to its end
 //   silent    worker 1 dies of a signal, and the coordinator does not notice
 //   refuse    the coordinator refuses the job
@@ -122,7 +122,7 @@ void tell_finished(const FakeJob& job, const std::string& reason) {
               {"workers", workers_of(job, worker)}}}});
 }
 
-/// Tells of a round now and then until it is asked for an end.
+/// Reports rounds at intervals until it receives an end request.
 void run_until_asked(const FakeJob& job) {
   sigset_t asked;
   ::sigemptyset(&asked);

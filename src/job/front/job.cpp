@@ -78,7 +78,7 @@ class StartedJob final : public Job::Member {
     try {
       finish();
     } catch (const std::exception& error) {
-      log::debug("{}", error.what());  // the program did not wait for it
+      log::debug("{}", error.what());  // the program did not call `wait`
     }
   }
 

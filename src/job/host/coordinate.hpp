@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-/// Where the members of a job reach its coordinator.
+/// The address at which the members of a job reach its coordinator.
 struct CoordinatorEndpoint {
   std::string address;  ///< of a socket; empty for ranks of MPI, which reach rank 0
   std::string token;
@@ -59,7 +59,7 @@ struct CoordinateOptions {
   int events = -1;    ///< takes one line of JSON an event
   CoordinatorEndpoint endpoint;
   Duration gather_limit{};
-  bool by_hand = false;   ///< somebody else starts the members, so their agreement is checked
+  bool by_hand = false;   ///< the user starts the members, so their agreement is checked
   std::string note = {};  ///< shown at the start; empty: where a coordinator `by_hand` listens
   /// Makes the members of this process, one after the other, because they may draw from one global
   /// generator, such as libtorch's.

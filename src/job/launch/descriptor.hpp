@@ -42,7 +42,7 @@ ListeningSocket listen_on_loopback();
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);
 
-/// Makes lines of bytes that come in pieces.
+/// Splits a stream of bytes into lines.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
@@ -51,7 +51,7 @@ class LineSplitter {
   explicit LineSplitter(Sink sink) : sink_(std::move(sink)) {}
 
   void add(std::string_view bytes);
-  /// Gives what came after the last line end, if anything.
+  /// Passes the bytes after the last line end to the sink, if there are any.
   void finish();
 
  private:

@@ -237,7 +237,7 @@ void check_aggregate(const TrainConfig& config) {
   }
   if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
     throw ConfigError(
-        "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
+        "aggregate shm needs shared memory, which transport tcp does not use; leave out transport");
   }
   if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
     throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
@@ -252,7 +252,7 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
   if (config.transport == TransportKind::mpi && !facts.mpi) {
     throw ConfigError(
-        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
+        "transport mpi needs an MPI launcher: start the job by mpirun, or by srun with "
         "--mpi=pmix "
         "or --mpi=pmi2");
   }
@@ -298,7 +298,7 @@ void check_config(const TrainConfig& config) {
   }
   if (config.virtual_time && config.cluster.empty()) {
     throw ConfigError(
-        "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
+        "virtual time needs a cluster file, which determines the time of a step; name one by "
         "--cluster");
   }
   check_devices(config);

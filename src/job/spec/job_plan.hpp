@@ -38,7 +38,7 @@ class JobPlan {
   double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
-  /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
+  /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a real device.
   std::string device_name(Rank rank, const std::string& real) const;
   /// The time of one mini-batch by the device's profile; zero for a real device.
   Duration step_budget(Rank rank) const;

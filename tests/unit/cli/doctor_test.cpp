@@ -1,5 +1,5 @@
-// Goal:   the doctor judges figures by what they mean, says once what all ranks say, and finds the
-//         link that is slower than others of its kind.
+// Goal:   the doctor checks figures against their bounds, prints a finding of all ranks once, and
+//         finds the link that is slower than others of its kind.
 // Method: made-up figures.
 
 #include <gmock/gmock.h>

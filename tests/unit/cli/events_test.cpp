@@ -1,5 +1,5 @@
-// Goal:   every kind of event of `report/events.hpp` is read as it is documented, and nothing else
-//         is taken for one.
+// Goal:   every kind of event of `report/events.hpp` is read as documented, and other lines are
+//         refused.
 // Method: a line of each kind; lines that are damaged.
 #include "report/events.hpp"
 

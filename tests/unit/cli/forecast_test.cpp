@@ -1,4 +1,4 @@
-// Goal:   a comparison's duration is estimated from what is known, and only from that.
+// Goal:   the estimate of a comparison's duration uses the known speeds, and only these.
 // Method: clusters and runs with times worked out by hand.
 #include "cli/compare/forecast.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   a comparison runs what it should, each run once, in an order that is fair, and distinguishes two
-//         comparisons apart.
-// Method: a plan of two schemes and the limit.
+// Goal:   a comparison carries out each of its runs once, in a fair order, and distinguishes two
+//         comparisons.
+// Method: a plan of two schemes and the upper bound.
 #include "cli/compare/plan.hpp"
 
 #include <gmock/gmock.h>

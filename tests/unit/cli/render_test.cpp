@@ -1,4 +1,4 @@
-// Goal:   what a terminal shows is right, fits it, and is the same for the same state.
+// Goal:   the picture on a terminal is correct, fits it, and depends on the state alone.
 // Method: whole pictures of small states; sizes from absurd to wide, each line measured.
 #include "cli/view/render.hpp"
 
@@ -47,7 +47,7 @@ JobState job_of(std::uint32_t workers) {
   return state;
 }
 
-/// Without what only changes colours.
+/// Removes the escape sequences of colours.
 std::string without_colours(const std::string& line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {

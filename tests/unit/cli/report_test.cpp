@@ -1,4 +1,4 @@
-// Goal:   tables say what the figures are, and "-" where there is none.
+// Goal:   tables show the figures, and "-" for an unknown one.
 // Method: one contestant with every figure, and one that always diverged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Goal:   numeric libraries find what makes them fast on this processor, and what the user has set
-//         stays.
-// Method: texts of /proc/cpuinfo of several processors; variables of names of our own.
+// Goal:   the environment makes numeric libraries fast on this processor, and keeps the variables
+//         of the user.
+// Method: texts of /proc/cpuinfo of several processors; variables with names of this test.
 #include "job/launch/environment.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(SetEnvironmentTest, KeepsWhatTheUserSetAndTellsBoth) {
                   [&](const std::string& line) { reported.push_back(line); });
   EXPECT_STREQ(std::getenv("SYNCOPATE_TEST_PRESENT"), "user");
   EXPECT_STREQ(std::getenv("SYNCOPATE_TEST_ABSENT"), "ours");
-  EXPECT_THAT(reported, ElementsAre("SYNCOPATE_TEST_PRESENT=user kept as the environment has it",
+  EXPECT_THAT(reported, ElementsAre("SYNCOPATE_TEST_PRESENT=user kept from the environment",
                                     "SYNCOPATE_TEST_ABSENT=ours set"));
 }
 

@@ -1,8 +1,7 @@
-// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp`
-//         says.
+// Goal:   the supervisor starts the processes of a job, passes on their output and ends them, as
+//         described in `src/job/launch/supervisor.hpp`.
 // Method: real processes with small bodies that wait for each other through pipes, never for time.
-// How
-//         a terminal and a killed supervisor come into it is in tests/process/.
+//         tests/process/ covers a terminal and a killed supervisor.
 #include "job/launch/supervisor.hpp"
 
 #include <fcntl.h>
