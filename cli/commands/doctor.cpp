@@ -53,11 +53,14 @@ DoctorCommand command_of(const CLI::App& app) {
 Command add_doctor(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand(
       "doctor", "Check this host, or the ranks of mpirun or srun and the links between them.");
-  add_value(*app, "data", "NAME", "the dataset to check [fashion-mnist]");
-  add_value(*app, "data-dir", "FOLDER", "the folder of the dataset's files [its default folder]");
-  add_value(*app, "run-dir", "FOLDER", "the folder of runs to check [runs]");
-  add_value(*app, "transport", "NAME", "transport between ranks: auto, shm, tcp, mpi [auto]");
-  add_value(*app, "join", "HOST:PORT", "address of a coordinator to check");
+  const auto add = [app](const char* name, const char* value, const char* help) {
+    add_value(*app, name, value, help)->group("Checks");
+  };
+  add("data", "NAME", "the dataset to check [fashion-mnist]");
+  add("data-dir", "FOLDER", "the folder of the dataset's files [its default folder]");
+  add("run-dir", "FOLDER", "the folder of runs to check [runs]");
+  add("transport", "NAME", "transport between ranks: auto, shm, tcp, mpi [auto]");
+  add("join", "HOST:PORT", "address of a coordinator to check");
   add_secret(*app);
   add_switch(*app, "json", "print one JSON object");
   app->footer(examples);

@@ -13,7 +13,7 @@ namespace syncopate::cli {
 
 /// The folder of a comparison. A run whose result is there is not carried out again.
 ///
-///     comparison.json   what runs agree in, and the figures so far
+///     comparison.json   the common settings of the runs, and the figures so far
 ///     comparison.md     the tables
 ///     limit.toml        the cluster of one device
 ///     runs/NAME.toml    the configuration for `train`

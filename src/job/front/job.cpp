@@ -115,7 +115,7 @@ class StartedJob final : public Job::Member {
                      .interrupted = [this] { return stopping_.load(); }});
   }
 
-  /// Waits for all threads of the job, also after an error. Errors: what ended the job.
+  /// Waits for all threads of the job, also after an error. Errors: the error that ended the job.
   void finish() {
     if (!coordinator_) {
       return;

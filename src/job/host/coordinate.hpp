@@ -39,8 +39,8 @@ int run_member(const CoordinatorEndpoint& endpoint, const MakeMember& make);
 
 using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
 
-/// Members in the coordinator's process, each a node of its own on a thread of its own. They end
-/// with the coordinator's transport; the destructor waits for them.
+/// Members in the coordinator's process, each a separate node on a separate thread. They end with
+/// the coordinator's transport; the destructor waits for them.
 class InProcessMembers {
  public:
   /// The members outlive this object.
@@ -56,7 +56,7 @@ class InProcessMembers {
 
 struct CoordinateOptions {
   int listener = -1;  ///< a listening socket to own, of an endpoint with an address
-  int events = -1;    ///< takes one line of JSON an event
+  int events = -1;    ///< receives one line of JSON per event
   CoordinatorEndpoint endpoint;
   Duration gather_limit{};
   bool by_hand = false;   ///< the user starts the members, so their agreement is checked

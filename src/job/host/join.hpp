@@ -29,8 +29,8 @@ class JoinedMember {
   /// coordinator gets a message.
   void prepare(const MakeSite& make_site);
 
-  /// Joins, does the work of the role, and leaves. Call it after `prepare`.
-  /// Errors: what ended the job.
+  /// Joins, does the work of the role, and leaves. Call it after `prepare`. Errors: the error that
+  /// ended the job.
   void run() { member_->run(world_); }
 
   RoleRunner& member() { return *member_; }

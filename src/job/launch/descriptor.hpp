@@ -47,7 +47,7 @@ class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
 
-  /// `sink` takes each line, without its end.
+  /// `sink` receives each line, without its end.
   explicit LineSplitter(Sink sink) : sink_(std::move(sink)) {}
 
   void add(std::string_view bytes);

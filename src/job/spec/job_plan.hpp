@@ -65,7 +65,8 @@ class JobPlan {
   /// sequential SGD.
   PushWeight push_weight() const;
 
-  /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
+  /// The settings of the pacer, for a job with paced workers. `done`: the rounds before, in a
+  /// resumed run.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
   /// Whether a parameter server holds the model, and does not only reduce.

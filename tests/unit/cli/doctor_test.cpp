@@ -68,7 +68,7 @@ TEST(Doctor, ABlasMayBeAsOldAsItsProcessor) {
   EXPECT_THAT(judge_blas(young_processor, "").advice, HasSubstr("libopenblas0-pthread"));
 }
 
-/// Four ranks on two hosts, all links of a kind alike.
+/// Four ranks on two hosts, with equal links of each kind.
 LinkMatrix four_ranks() {
   LinkMatrix matrix{.latency_seconds = {}, .bytes_per_second = {}, .hosts = {0, 0, 1, 1}};
   matrix.latency_seconds.assign(4, std::vector<double>(4, 10e-6));

@@ -60,7 +60,7 @@ TEST(ForecastTest, VirtualRunsAreKnownOnceOneHasEnded) {
     forecast.expect(run, true);
   }
   EXPECT_FALSE(forecast.remaining());
-  forecast.ended(run, true, std::nullopt);  // diverged: says nothing
+  forecast.ended(run, true, std::nullopt);  // diverged: no measurement
   EXPECT_FALSE(forecast.remaining());
   forecast.ended(run, true, 8);
   EXPECT_DOUBLE_EQ(*forecast.remaining(), 3 * 8 / 2.0);

@@ -83,7 +83,7 @@ TEST(AgreementTest, NamesWhatDiffers) {
   const auto agreement = agreement_of(plan, "devices");
   EXPECT_EQ(difference(agreement, agreement), "");
   EXPECT_EQ(difference(agreement, agreement_of(plan, "others")),
-            "the content of the cluster file is another one");
+            "the content of the cluster file differs");
   ComparisonPlan other = plan;
   other.common.batch_size = 32;
   EXPECT_EQ(difference(agreement_of(other, "devices"), agreement),
