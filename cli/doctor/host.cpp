@@ -124,7 +124,7 @@ Finding judge_open_files(std::uint64_t limit) {
 Finding judge_locked_memory(std::uint64_t limit_bytes) {
   Finding finding{.subject = "locked memory", .text = limit_text(limit_bytes)};
   if (limit_bytes != RLIM_INFINITY) {
-    finding.text += "; MPI over InfiniBand needs no limit";
+    finding.text += "; MPI over InfiniBand needs it unlimited";
   }
   return finding;
 }
