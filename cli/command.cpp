@@ -92,7 +92,7 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
 
 std::string HelpFormatter::make_group(std::string group, bool is_positional,
                                       std::vector<const CLI::Option*> options) const {
-  // CLI11 puts a line end before each group as well as between two of them.
+  // CLI11 writes a line end before each group and between two of them.
   return Formatter::make_group(std::move(group), is_positional, std::move(options)).substr(1);
 }
 

@@ -10,13 +10,13 @@
 
 namespace syncopate::cli {
 
-/// One command: its place on the command line, and what it does once that has been parsed.
+/// One command: its parser, and its action after parsing.
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;
 };
 
-// One file a command, under commands/. Each adds the command's options to `root`.
+// Each command has one file under commands/. Its function adds the command's options to `root`.
 Command add_train(CLI::App& root, const Handlers& handlers);
 Command add_coordinator(CLI::App& root, const Handlers& handlers);
 /// `role`: worker or server.
@@ -28,28 +28,27 @@ Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_data(CLI::App& root);
 Command add_version(CLI::App& root);
-/// Takes its script from `root` when it runs: from every command that was added by then.
+/// Reads all commands and options from `root` when it runs.
 Command add_completion(CLI::App& root);
 
 /// "syncopate 0.1.0".
 std::string version_line();
 
-/// What a user typed for an option (the last, where there are several), or nothing; nothing, too,
-/// for one that the command does not have.
+/// The text that the user typed for an option (the last one of several); empty where the user gave
+/// none or the command has no such option.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
-/// An option with a value that is read later, as text, through `given`.
+/// Adds an option with a value. `given` reads the value later, as text.
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
                        const std::string& help);
 
-/// A switch that is read later through `app.count`.
+/// Adds a switch. `app.count` reads it later.
 CLI::Option* add_switch(CLI::App& app, const std::string& name, const std::string& help);
 
-/// Refuses what a command was given and does not know. Errors: ConfigError, with the nearest
-/// option.
+/// Refuses unknown arguments of a command. Errors: ConfigError, which names the nearest option.
 void check_nothing_left(const CLI::App& app);
 
-/// Help texts: a blank line between groups, descriptions wrapped to the width of a page.
+/// Formats help texts: a blank line between groups, descriptions wrapped to the page width.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(30); }

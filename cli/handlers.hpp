@@ -11,19 +11,19 @@
 
 namespace syncopate::cli {
 
-/// `syncopate train`, read and checked.
+/// The parsed command line of `syncopate train`.
 struct TrainCommand {
   JobRequest request;
   bool json = false;  ///< shows the job as lines of JSON
 };
 
-/// `syncopate coordinator`, read and checked.
+/// The parsed command line of `syncopate coordinator`.
 struct CoordinatorCommand {
   CoordinateRequest request;
   bool json = false;
 };
 
-/// `syncopate networks`, read and checked.
+/// The parsed command line of `syncopate networks`.
 struct NetworksCommand {
   SampleShape input;
   std::uint32_t classes = 10;
@@ -33,8 +33,8 @@ struct CompareCommand;  // cli/compare/comparison.hpp
 struct BenchCommand;    // cli/bench/bench_command.hpp
 struct DoctorCommand;   // cli/doctor/doctor_command.hpp
 
-/// What the commands do that start processes or need libtorch. `syncopate` fills these with a jump
-/// into `syncopate-torch`, which fills them with the work itself.
+/// The actions of the commands that start processes or need libtorch. In `syncopate` each one
+/// replaces the process by `syncopate-torch`, where each one does the work.
 struct Handlers {
   std::function<int(const TrainCommand&)> train;
   std::function<int(const CoordinatorCommand&)> coordinate;
@@ -43,13 +43,14 @@ struct Handlers {
   std::function<int(const BenchCommand&)> bench;
   std::function<int(const DoctorCommand&)> doctor;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
-  /// By the optimizer's name; empty where no libtorch is at hand, which leaves the rate open.
+  /// The default learning rate by the optimizer's name; empty without libtorch, which leaves the
+  /// rate open.
   std::function<double(Optimizer)> usual_learning_rate;
 };
 
-/// Parses the command line, does what it says, and gives the exit status
-/// (`job/launch/exit_status.hpp`). Whatever was typed wrong becomes one line on standard error.
-/// Never throws.
+/// Parses the command line, runs the command, and returns the exit status
+/// (`job/launch/exit_status.hpp`). A wrong argument becomes one line on standard error. Never
+/// throws.
 int run_cli(int argc, char** argv, const Handlers& handlers);
 
 }  // namespace syncopate::cli

@@ -18,8 +18,9 @@ const std::string rendezvous(option_group::rendezvous);
 }  // namespace
 
 void add_gather_limit(CLI::App& app, Duration usual) {
-  add_value(app, "gather-limit", "SECONDS",
-            fmt::format("give up when the job is not complete by then [{:.0f}]", to_seconds(usual)))
+  add_value(
+      app, "gather-limit", "SECONDS",
+      fmt::format("give up if the job is not complete after this time [{:.0f}]", to_seconds(usual)))
       ->group(rendezvous);
 }
 
@@ -38,7 +39,7 @@ Duration gather_limit_of(const CLI::App& app, Duration usual) {
 }
 
 void add_secret(CLI::App& app) {
-  add_value(app, "secret", "FILE", "what only the nodes of this job know [nothing]")
+  add_value(app, "secret", "FILE", "a file with the shared secret of the job's nodes [none]")
       ->group(rendezvous);
 }
 
@@ -57,7 +58,7 @@ std::string secret_of(const CLI::App& app) {
 }
 
 void add_index(CLI::App& app, const std::string& role) {
-  add_value(app, "index", "N", fmt::format("be {} N [the next that is free]", role))
+  add_value(app, "index", "N", fmt::format("index of this {} [the next free one]", role))
       ->group(rendezvous);
 }
 

@@ -11,7 +11,8 @@ namespace syncopate::cli {
 
 // Options that say how the processes of a job find each other.
 
-/// Where the processes of a job started by hand give up: long enough to walk to the next machine.
+/// The default time limit for the processes of a job that is started by hand: long enough to start
+/// the next one on another machine.
 inline constexpr Duration patient_gather_limit = std::chrono::seconds(600);
 
 void add_gather_limit(CLI::App& app, Duration usual);
@@ -19,9 +20,8 @@ void add_gather_limit(CLI::App& app, Duration usual);
 Duration gather_limit_of(const CLI::App& app, Duration usual);
 
 void add_secret(CLI::App& app);
-/// What the file of `--secret` holds, without the white space around it; empty where no file is
-/// named.
-/// Errors: DataError, when it cannot be read; ConfigError, when there is nothing in it.
+/// The content of the file of `--secret`, without the white space around it; empty without
+/// `--secret`. Errors: DataError, when the file cannot be read; ConfigError, when it is empty.
 std::string secret_of(const CLI::App& app);
 
 void add_index(CLI::App& app, const std::string& role);

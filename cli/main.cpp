@@ -4,8 +4,8 @@
 #include "cli/handlers.hpp"
 #include "job/launch/launcher.hpp"
 
-/// `syncopate`: checks everything that can be checked without libtorch, so that a mistake is
-/// answered at once, and hands the commands that compute to `syncopate-torch`.
+/// `syncopate`: checks the command line without libtorch, so that an error appears at once, and
+/// leaves the commands that compute to `syncopate-torch`.
 int main(int argc, char** argv) {
   using namespace syncopate;
   using namespace syncopate::cli;

@@ -24,15 +24,15 @@ void set_up(CLI::App& root) {
   root.formatter(std::make_shared<HelpFormatter>());
   root.get_formatter()->label("SUBCOMMAND", "COMMAND");
   root.get_formatter()->label("SUBCOMMANDS", "COMMAND");
-  root.set_help_flag("-h,--help", "this text");
-  root.set_version_flag("--version", version_line, "the version");
+  root.set_help_flag("-h,--help", "print this help");
+  root.set_version_flag("--version", version_line, "print the version");
   root.footer(examples);
-  // What is left over is refused by `check_nothing_left`, which knows what was meant.
+  // `check_nothing_left` refuses unknown arguments, and suggests the nearest option.
   root.allow_extras();
   root.require_subcommand(0, 1);
 }
 
-/// CLI11's own words name its types, and differ from version to version.
+/// Replaces messages of CLI11, which name internal types and depend on its version.
 std::string in_our_words(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::string named = text.substr(0, text.find_first_of(": "));
@@ -85,7 +85,8 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   return run_parsed(root, commands);
 }
 
-/// Empty, too, where a launcher contradicts itself: the command that wants to know refuses it.
+/// Also empty where the launcher's variables contradict each other: a command that needs the launch
+/// refuses them.
 std::optional<Launch> launch_if_any() {
   try {
     return own_launch();

@@ -46,7 +46,7 @@ CLI::Option* add_option(CLI::App& app, const Field& field, const std::string& us
   return option->group(std::string(field.group));
 }
 
-/// They are in no help text.
+/// Adds earlier names of options, which the help text does not list.
 void add_old_options(CLI::App& app) {
   for (const std::string_view old : old_option_names()) {
     add_value(app, std::string(old), "NAME", "")->group("");
@@ -56,16 +56,16 @@ void add_old_options(CLI::App& app) {
 const std::string configuration(option_group::configuration);
 
 void add_config_option(CLI::App& app) {
-  add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options go over it")
+  add_value(app, "config", "FILE", "a TOML file, such as a run's config.toml; options override it")
       ->group(configuration);
 }
 
-/// Whether a comparison decides about a field, run by run.
+/// True for a field that a comparison sets for each run.
 bool is_of_one_run(const Field& field) {
   return field.name == "scheme" || field.name == "learning-rate" || field.name == "run-dir";
 }
 
-/// Likewise, what is given under an old name; gives the new ones.
+/// Sets the options that are given under an earlier name; returns their present names.
 std::set<std::string_view> apply_old_options(const CLI::App& app, TrainConfig& config) {
   std::set<std::string_view> names;
   for (const std::string_view old : old_option_names()) {
@@ -83,7 +83,7 @@ std::set<std::string_view> apply_old_options(const CLI::App& app, TrainConfig& c
   return names;
 }
 
-/// Sets what the command line has options for; gives their names.
+/// Sets the fields whose options the user gave; returns their names.
 std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& config) {
   std::set<std::string_view> names;
   for (const Field& field : train_fields()) {
@@ -109,7 +109,7 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   return config;
 }
 
-/// A resumed run may go on for longer and be watched otherwise, but computes what it computed.
+/// Refuses options that change what a resumed run computes. Its length and its outputs may change.
 void check_resumable(const TrainConfig& before, const TrainConfig& now) {
   for (const Field& field : train_fields()) {
     if (!field.resumable && comparable_value(field, now) != comparable_value(field, before)) {
@@ -127,7 +127,7 @@ void add_train_options(CLI::App& app) {
   }
   add_old_options(app);
   add_config_option(app);
-  add_value(app, "resume", "FOLDER", "go on with the run in this folder; options may extend it")
+  add_value(app, "resume", "FOLDER", "continue the run in this folder; options may extend it")
       ->group(configuration);
   add_output_options(app, Says::events);
 }
@@ -195,7 +195,7 @@ void add_output_options(CLI::App& app, Says what) {
   const bool shows_job = what == Says::events;
   add_switch(app, "quiet", shows_job ? "warnings and the final table only" : "warnings only")
       ->group(logging);
-  add_switch(app, "verbose", "more, the settings of the numeric libraries included")
+  add_switch(app, "verbose", "more messages, including the settings of the numeric libraries")
       ->group(logging);
   if (shows_job) {
     add_switch(app, "json", "events as JSON lines; the last line is the summary")->group(logging);

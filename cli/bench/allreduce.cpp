@@ -27,7 +27,7 @@ Sum make_sum(const std::string& algorithm, Group& group) {
   return [allreduce](std::span<float> values) { allreduce->reduce(values); };
 }
 
-/// Lets all ranks go at the same moment, or as near to it as the transport lets them meet.
+/// Starts all ranks at the same moment, as far as a barrier of the transport can.
 std::function<void()> make_start(Group& group) {
   if (std::shared_ptr<SharedAllreduce> shared = SharedAllreduce::make(group)) {
     return [shared] { shared->barrier(); };
@@ -35,10 +35,10 @@ std::function<void()> make_start(Group& group) {
   return [&group] { barrier(group); };
 }
 
-/// What rank r has at place i: (r + 1) · pattern(i), so that the sum over P ranks is P (P + 1) / 2
-/// times the pattern. All of these are whole numbers that a float has exactly.
-float pattern(std::size_t place) {
-  return static_cast<float>(place % 97 + 1);
+/// The value of rank r at index i is (r + 1) · pattern(i), so that the sum over P ranks is P (P +
+/// 1) / 2 times the pattern. All of these are whole numbers that a float represents exactly.
+float pattern(std::size_t index) {
+  return static_cast<float>(index % 97 + 1);
 }
 
 void check_sum(const Sum& sum, Group& group, std::span<float> values, const std::string& what) {
@@ -50,7 +50,7 @@ void check_sum(const Sum& sum, Group& group, std::span<float> values, const std:
   const auto factor = static_cast<float>(all_ranks);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] != factor * pattern(i)) {
-      throw InternalError(fmt::format("{}: the sum of rank {} has {} at place {}, expected {}",
+      throw InternalError(fmt::format("{}: the sum of rank {} has {} at index {}, expected {}",
                                       what, group.rank().value, values[i], i, factor * pattern(i)));
     }
   }
@@ -84,7 +84,7 @@ class AllreduceRank {
     }
     const std::span<float> values(memory_.get(), bytes / sizeof(float));
     check_sum(sum, node_.all, values, what);
-    // The sum of zeros is zeros, however many rounds there are.
+    // The sum of zeros stays zero over any number of rounds.
     std::fill(values.begin(), values.end(), 0.0F);
     const Timings timings =
         time_rounds(node_.all, command_.effort, {.before = start_, .body = [&] { sum(values); }});
@@ -120,12 +120,10 @@ void check(const BenchCommand& command) {
           command.ranks));
     }
     if (algorithm == "shm" && command.transport == "tcp") {
-      throw ConfigError(
-          "algorithm shm sums in shared memory, which needs --transport shm or mpi, found tcp");
+      throw ConfigError("algorithm shm needs shared memory: --transport shm or mpi, found tcp");
     }
     if (algorithm == "mpi" && command.transport != "mpi") {
-      throw ConfigError("algorithm mpi is MPI's own, which needs --transport mpi, found " +
-                        command.transport);
+      throw ConfigError("algorithm mpi needs --transport mpi, found " + command.transport);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 namespace syncopate::cli {
 
-/// What `--transport` of `bench` may be. With mpi, a launcher has started the ranks.
+/// The values of `--transport` of `bench`. With mpi, a launcher starts the ranks.
 inline constexpr auto& bench_transports = transport_names;
 
 /// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of
@@ -20,7 +20,7 @@ inline constexpr auto& bench_transports = transport_names;
 inline constexpr std::array<std::string_view, 7> bench_algorithms{
     "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
 
-/// How long to measure one thing.
+/// The length of one measurement.
 struct Effort {
   std::optional<std::uint64_t> rounds =
       {};  ///< exactly as many; empty: as many as fill the seconds
@@ -29,7 +29,8 @@ struct Effort {
 
 enum class Form { text, json, markdown };
 
-/// `syncopate bench`, read and checked. Each benchmark heeds what its own options say.
+/// The parsed command line of `syncopate bench`. Each benchmark reads the fields of its own
+/// options.
 struct BenchCommand {
   std::string benchmark;
   std::string transport{bench_transports.front()};
@@ -37,7 +38,7 @@ struct BenchCommand {
   std::uint32_t ranks = 2;
   std::uint32_t servers = 1;
   std::uint32_t workers = 2;
-  std::vector<std::size_t> bytes = {};  ///< of a message or vector, each to be measured
+  std::vector<std::size_t> bytes = {};  ///< sizes of messages or vectors to measure
   Effort effort = {};
   Form form = Form::text;
   std::string network = "lenet5";

@@ -22,10 +22,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view error_mark = "syncopate: ";
-/// When one process has failed, the others end within this time.
+/// After a process has failed, the others end within this time.
 constexpr Duration grace = std::chrono::seconds(2);
 
-/// Keeps results and the cause of a failure, and shows what is under way.
+/// Keeps the results and the first error, and shows the current measurement.
 class BenchWatcher : public Watcher {
  public:
   BenchWatcher() : redraws_(::isatty(STDERR_FILENO) == 1 && can_redraw(from_environment)) {}
@@ -87,7 +87,7 @@ class BenchWatcher : public Watcher {
   std::optional<std::string> complaint_;
 };
 
-/// A process that lost another leaves it to that one's end to say why.
+/// A process that lost another one reports no error: that one's end is the cause.
 int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
   log::set_up("", log::Verbosity::quiet);
   BenchReporter reporter([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
@@ -117,7 +117,7 @@ Launch launched() {
   const auto launch = own_launch();
   if (!launch || !launch->mpi) {
     throw ConfigError(
-        "expected a launcher of MPI, for --transport mpi; found none: start it as mpirun -n N "
+        "--transport mpi needs an MPI launcher: start the benchmark as mpirun -n N "
         "syncopate bench …");
   }
   return *launch;
@@ -148,9 +148,8 @@ int run_processes(const std::vector<std::string>& names, Form form, const Proces
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body) {
   const Launch by = launched();
   if (by.size != names.size()) {
-    throw ConfigError(
-        fmt::format("expected {} ranks, as the options say; found that {} were started",
-                    names.size(), by.size));
+    throw ConfigError(fmt::format("the options ask for {} ranks, but the launcher started {}",
+                                  names.size(), by.size));
   }
   log::set_up("", log::Verbosity::quiet);
   const auto session = mpi::start(

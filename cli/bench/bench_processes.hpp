@@ -16,11 +16,11 @@ namespace syncopate::cli {
 /// Reports the progress and the results of a benchmark from its first process to its parent.
 class BenchReporter {
  public:
-  /// Takes each report.
+  /// Receives each report.
   using Report = std::function<void(const nlohmann::ordered_json& line)>;
   explicit BenchReporter(Report report) : report_(std::move(report)) {}
 
-  /// `what` is measured from now on. Not to be called while something is timed.
+  /// Reports that the measurement of `what` begins. Do not call it during a timed round.
   void begins(const std::string& what);
   void result(const nlohmann::ordered_json& figures);
 
@@ -28,23 +28,23 @@ class BenchReporter {
   Report report_;
 };
 
-/// What a process of a benchmark does; `index` is its place among the names. Only the first one
+/// The body of a process of a benchmark; `index` is the index of its name. Only the first process
 /// reports.
 using ProcessBody = std::function<void(std::uint32_t index, BenchReporter& reporter)>;
 
-/// Runs processes of these names to their end, with what is under way on standard error where that
-/// is a terminal, and prints what they found. Gives the exit status. When one dies or fails, the
-/// others are ended, and one line says which and why.
+/// Runs processes of these names to their end, and prints the results. Where standard error is a
+/// terminal, it shows the current measurement. Returns the exit status. When a process dies or
+/// fails, the function ends the others, and prints one line with its name and the reason.
 ///
 /// Thread: to be called while this process has one thread.
 int run_processes(const std::vector<std::string>& names, Form form, const ProcessBody& body);
 
-/// What one of the ranks does that a launcher of MPI started. Only the first one reports.
+/// The body of a rank that an MPI launcher started. Only the first rank reports.
 using RankBody = std::function<void(mpi::Session& session, BenchReporter& reporter)>;
 
-/// Runs this process's part of a benchmark that has a rank for each name; the first one prints what
-/// they found. Gives the exit status. Where a rank fails, it says why in one line and ends them
-/// all.
+/// Runs this process's part of a benchmark that has a rank for each name; the first rank prints the
+/// results. Returns the exit status. A rank that fails prints the reason in one line and ends all
+/// ranks.
 ///
 /// Errors: ConfigError: no launcher has started this process, or it started another number of
 /// ranks; as `mpi::start`.

@@ -17,13 +17,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The least value that is at or above `part` of all of them. `sorted` ascends.
+/// The least value that is at or above `part` of all values. `sorted` is in ascending order.
 double quantile(const std::vector<double>& sorted, double part) {
   const auto rank = std::ceil(part * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
 }
 
-/// The name of a figure as people read it: without the unit, which is in the cells.
+/// The title of a figure's column: its name without the unit, which the cells contain.
 std::string head_of(std::string name) {
   if (name == "bytes_per_second") {
     return "bandwidth";

@@ -26,7 +26,7 @@ std::vector<std::string> codec_names() {
   return names;
 }
 
-/// What one codec works on.
+/// A codec with its values and buffers.
 struct Bench {
   std::string name;
   std::unique_ptr<Codec> codec;
@@ -38,7 +38,7 @@ struct Bench {
   void decode() { decode_frame(*codec, frame, decoded); }
 };
 
-/// Values as gradients are: of both signs, most of them small.
+/// Values like gradients: of both signs, most of them small.
 std::vector<float> normal_values(std::size_t count) {
   Random random(1);
   std::vector<float> some(std::min<std::size_t>(count, 10'007));
@@ -63,18 +63,18 @@ std::shared_ptr<Bench> bench_of(std::string_view name, std::size_t count) {
   return bench;
 }
 
-void add_cases(std::vector<Case>& cases, const std::string& place, std::size_t values) {
+void add_cases(std::vector<Case>& cases, const std::string& level, std::size_t values) {
   for (const std::string& name : codec_names()) {
     const std::shared_ptr<Bench> bench = bench_of(name, values);
     const std::size_t bytes = values * sizeof(float);
     const auto add = [&](const std::string& does, std::function<void()> pass) {
       cases.push_back({.names = {{"codec", bench->name},
                                  {"does", does},
-                                 {"from", place},
+                                 {"from", level},
                                  {"ratio", static_cast<double>(bytes) /
                                                static_cast<double>(bench->frame.size())}},
                        .bytes = bytes,
-                       .passes = place == "L2" ? cached_passes : 1,
+                       .passes = level == "L2" ? cached_passes : 1,
                        .pass = std::move(pass)});
     };
     add("encode", [bench] { bench->encode(); });

@@ -34,14 +34,14 @@ struct Vectors {
 };
 
 void add_reduce_kernels(std::vector<Case>& cases, Vectors& vectors, std::size_t values,
-                        const std::string& place) {
+                        const std::string& level) {
   const auto into = std::span(vectors.into).first(values);
   const std::span<const float> from = std::span(vectors.from).first(values);
-  const int passes = place == "L2" ? cached_passes : 1;
+  const int passes = level == "L2" ? cached_passes : 1;
   const auto with = [&](const std::string& kernel, std::function<void()> pass) {
-    cases.push_back(case_of(kernel, place, values, passes, std::move(pass)));
+    cases.push_back(case_of(kernel, level, values, passes, std::move(pass)));
   };
-  // Nothing grows without bound, or shrinks to numbers that are slow to calculate with.
+  // The sequence keeps the values away from infinity, and from denormal numbers, which are slow.
   with("add", [into, from] { add(into, from); });
   with("scale_and_add", [into, from] { scale_and_add(into, 0.5F, from); });
   with("scale", [into] { scale(into, -1.0F); });
@@ -51,7 +51,7 @@ void add_update_rules(std::vector<Case>& cases, Vectors& vectors) {
   const std::span<const float> gradient = vectors.from;
   for (const std::string_view name : update_rule_names()) {
     const std::string rule(name);
-    // Parameters of its own each, as they would be on a server.
+    // Each rule has its own parameters, as on a server.
     const auto params = std::make_shared<std::vector<float>>(vectors.from);
     const std::shared_ptr<UpdateRule> update = make_update_rule({.name = rule}, params->size());
     cases.push_back(case_of("update " + rule, "memory", params->size(), 1, [=] {

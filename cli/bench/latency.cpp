@@ -52,7 +52,8 @@ class Side {
                                             post();
                                           }
                                         }});
-    // The leading side's round is a whole round trip; the other's begins in the middle of one.
+    // A round of the leading side is a whole round trip; a round of the other side begins in the
+    // middle of one.
     std::vector<double> seconds = timings.seconds.front();
     for (double& each : seconds) {
       each /= 2;

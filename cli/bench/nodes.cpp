@@ -23,7 +23,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// The entry of a node in the list that node 0 collects and sends to all.
+/// A node's entry in the list that node 0 collects and sends to all nodes.
 struct Entry {
   std::uint32_t index;
   NodeId node;
@@ -87,13 +87,13 @@ Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry
     const auto heard = transport.receive(std::nullopt, tags::to_coordinator, deadline);
     return unpacked(heard.payload).at(0);
   } catch (const TimedOut&) {
-    throw TimedOut(fmt::format("{} of {} ranks are here; waiting for {}", present.size(), nodes,
+    throw TimedOut(fmt::format("{} of {} ranks have joined; waiting for {}", present.size(), nodes,
                                absent(nodes, present)));
   }
 }
 
 /// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in
-/// the order in which they come, so each entry also holds the index of the process.
+/// the order in which they connect, so each entry also holds the index of the process.
 std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
                         TimePoint deadline) {
   std::vector<Entry> entries{own};
@@ -114,7 +114,7 @@ std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& 
   return entries;
 }
 
-/// The host of each node, numbered as they first appear.
+/// The host of each node; hosts are numbered in the order of their first node.
 std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
   std::map<std::string, std::uint32_t> numbers;
   std::vector<std::uint32_t> hosts;

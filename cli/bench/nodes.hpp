@@ -21,40 +21,40 @@ struct Node {
   BenchReporter& reporter;
 };
 
-/// Where the nodes of a benchmark meet. They may be on several hosts, whose network is then
-/// trusted: what they say to each other is no secret, and not encrypted.
+/// The rendezvous of a benchmark's nodes. The nodes may run on several hosts; their network is
+/// trusted, because their messages are not encrypted.
 struct BenchEndpoint {
   std::string transport;  ///< one of `bench_transports`
   std::string token;
-  std::string coordinator;              ///< where node 0 listens
-  std::optional<int> listener{};        ///< the socket that does, if there is one
-  std::string address = "127.0.0.1:0";  ///< where another node listens
+  std::string coordinator;              ///< the address of node 0
+  std::optional<int> listener{};        ///< the listening socket of node 0; empty: bind one
+  std::string address = "127.0.0.1:0";  ///< the address of another node
   std::uint32_t nodes;
   mpi::Session* session = nullptr;  ///< of transport mpi, which needs no addresses
 };
 
-/// How many nodes meet, which of them this is, and how long it waits for the others.
+/// The number of nodes, the index of this one, and its time limit of waits for the others.
 struct Attendance {
   std::uint32_t nodes;
   std::uint32_t index;
   Duration patience = std::chrono::seconds(20);
 };
 
-/// Meets the others over `transport`, runs `body` with the group of all, in the order of their
-/// indices, and leaves when all have come to its end. Errors: TimedOut, which names who has not
-/// come; those of transports, and of the body.
+/// Connects to the other nodes over `transport`, runs `body` with the group of all nodes, in the
+/// order of their indices, and leaves when all have finished it. Errors: TimedOut, which names the
+/// missing nodes; those of transports, and of the body.
 void take_part(std::unique_ptr<Transport> transport, const Attendance& attendance,
                const std::function<void(World&, Group&)>& body);
 
-/// Lives the life of node `index`: meets the others, runs `body` with the group of all, in the
-/// order of their indices, and leaves when all have come to its end. Errors: those of transports,
-/// and of the body.
+/// Runs node `index`: connects to the other nodes, runs `body` with the group of all nodes, in the
+/// order of their indices, and leaves when all have finished it. Errors: those of transports, and
+/// of the body.
 void take_part(const BenchEndpoint& endpoint, std::uint32_t index,
                const std::function<void(World&, Group&)>& body);
 
-/// Runs as many nodes as there are names, each introduced to all others over `transport`, one of
-/// `bench_transports`. All come to the end of `body` before any closes. As `run_processes`; with
-/// mpi, this process is the one of them that its launcher says, of as many.
+/// Runs a node for each name, connected to all others over `transport`, one of `bench_transports`.
+/// All nodes finish `body` before any closes. Otherwise as `run_processes`. With mpi, this process
+/// is one node: the launcher started all of them and gave this one its rank.
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body);
 

@@ -18,7 +18,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// Workers first, then servers: the first worker reports the results.
+/// The workers come first, then the servers: the first worker reports the results.
 struct Cast {
   std::vector<NodeId> workers;
   std::vector<NodeId> servers;
@@ -30,7 +30,7 @@ struct Cast {
   }
 };
 
-/// Serves until all workers have left. Gives the CPU seconds that this took.
+/// Serves until all workers have left. Returns the CPU seconds that this took.
 double serve(const BenchCommand& command, Node& node, const Cast& cast, std::size_t values) {
   const std::uint32_t shard = node.all.rank().value - command.workers;
   ShardStore store({.params = range_of_shard(values, shard, command.servers).count,

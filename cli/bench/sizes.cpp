@@ -51,7 +51,7 @@ std::size_t read_size(std::string_view text) {
     throw ConfigError(
         fmt::format("expected a size like 64, 1KB, 44.7MB or 100MiB, found '{}'", text));
   }
-  // 44.7 · 10^6 is not exactly a whole number in binary.
+  // 44.7 · 10^6 has a rounding error in binary.
   const double whole = std::round(*bytes);
   if (!(whole >= 1 && whole <= most) || std::abs(*bytes - whole) > 1e-6 * whole) {
     throw ConfigError(fmt::format("expected whole bytes from 1 to 4 GiB, found '{}'", text));

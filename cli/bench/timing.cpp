@@ -15,7 +15,7 @@ namespace {
 constexpr double share_to_warm_up = 0.1;
 constexpr std::uint64_t most_rounds = 100'000;
 
-/// Each rank's own times.
+/// The times of each rank.
 std::vector<double> run(World& world, const TimedRound& round, std::uint64_t rounds) {
   std::vector<double> seconds;
   seconds.reserve(rounds);
@@ -40,8 +40,8 @@ struct WarmedUp {
   std::uint64_t to_do = 0;
 };
 
-/// Rounds in portions, each of twice as many as the last, until one is long enough to tell how long
-/// a round takes once everything is warm.
+/// Runs portions of rounds, each twice as long as the last, until a portion is long enough to
+/// measure a warm round.
 WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
   WarmedUp done;
   for (std::uint64_t portion = 1; done.to_do == 0; portion *= 2) {
@@ -57,7 +57,7 @@ WarmedUp warm_up(Group& group, const Effort& effort, const TimedRound& round) {
 }
 
 void round_of(Case& each) {
-  each.pass();  // what took its turn before has the cache
+  each.pass();  // refills the cache after the previous case
   const TimePoint begun = steady_now();
   for (int i = 0; i < each.passes; ++i) {
     each.pass();

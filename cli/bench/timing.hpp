@@ -11,53 +11,54 @@
 
 namespace syncopate::cli {
 
-/// One round, to be timed on every rank.
+/// One round, which every rank measures.
 struct TimedRound {
-  std::function<void()> before = {};  ///< not timed: makes ready
+  std::function<void()> before = {};  ///< prepares the round, not timed
   std::function<void()> body;
 };
 
-/// What rounds took.
+/// The times of rounds.
 struct Timings {
   std::vector<std::vector<double>> seconds;  ///< of each rank, of each round
   double cpu_seconds = 0;                    ///< of all ranks together, a round, `before` included
   std::uint64_t rounds_in_all = 0;           ///< of each rank, those to warm up included
 
-  /// Of each round: how long its slowest rank took.
+  /// For each round, the time of its slowest rank.
   std::vector<double> slowest() const;
 };
 
-/// Runs rounds on all ranks of `group`, first some to warm up, for a tenth of the time, then those
-/// that count. All ranks do as many, which rank 0 decides; at least `fewest_rounds` unless told the
-/// number. Every rank gets all results. Errors: those of collectives, and of the round.
+/// Runs rounds on all ranks of `group`: first some to warm up, for a tenth of the time, then the
+/// counted ones. Rank 0 determines the number of rounds, which is equal on all ranks, and at least
+/// `fewest_rounds` unless the options give it. Every rank gets all results. Errors: those of
+/// collectives, and of the round.
 Timings time_rounds(Group& group, const Effort& effort, const TimedRound& round);
 
 inline constexpr std::uint64_t fewest_rounds = 5;
 
-/// How many rounds fill what time is wanted, when one takes `seconds`.
+/// The number of rounds that fill the time of `effort`, when one takes `seconds`.
 std::uint64_t rounds_to_fill(const Effort& effort, double seconds);
 
-/// `mine` of every rank, by rank; as long on each.
+/// `mine` of every rank, by rank; it has the same length on all ranks.
 std::vector<std::vector<double>> gathered(Group& group, const std::vector<double>& mine);
 
-/// Two vectors of these lie in the second-level cache of any CPU of this decade.
+/// Two vectors of this length fit into the second-level cache of any recent CPU.
 inline constexpr std::size_t cached_values = 24 * 1024;
-/// So many passes over them take long enough to be timed together.
+/// This number of passes over them takes long enough for one measurement.
 inline constexpr int cached_passes = 100;
 
-/// Something that one core does, to be timed.
+/// Work of one core that is measured.
 struct Case {
-  nlohmann::ordered_json names;  ///< the figures that say which it is, first in its line
-  std::size_t bytes;             ///< that count for its speed
-  int passes;                    ///< that are timed together
+  nlohmann::ordered_json names;  ///< the figures that identify it, first in its line
+  std::size_t bytes;             ///< of a pass, for its speed
+  int passes;                    ///< of one measurement
   std::function<void()> pass;
   std::vector<double> seconds = {};  ///< of a pass, by round
 };
 
-/// Runs rounds of all cases in turn, so that what slows the machine down hits all of them.
+/// Runs rounds of all cases in turn, so that a slowdown of the machine affects all of them.
 void take_turns(std::vector<Case>& cases, const Effort& effort);
 
-/// Its line: names, bytes, times, bytes per second, rounds.
+/// The line of a case: names, bytes, times, bytes per second, rounds.
 nlohmann::ordered_json figures(const Case& done);
 
 }  // namespace syncopate::cli

@@ -19,23 +19,23 @@ constexpr const char* examples = R"(Examples:
   syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
   syncopate bench push-pull --workers 4 --json
   syncopate bench step --network resnet18-v1 --threads 2
-  mpirun -n 2 syncopate bench allreduce --transport mpi --algorithm auto,mpi
+  mpirun -n 2 syncopate bench allreduce --transport mpi --aggregate auto,mpi
 
-allreduce: sums of vectors over ranks.            push-pull: exchanges with parameter servers.
+allreduce: reduction of vectors over ranks.       push-pull: exchanges with parameter servers.
 latency: messages between two processes.          kernels: additions and update rules, on one core.
-step: a replica that trains alone.                codecs: what --compress does, on one core.)";
+step: a training step of one replica.             codecs: the codecs of --compress, on one core.)";
 
-/// Those that every benchmark takes.
+/// The options of every benchmark.
 constexpr std::array<std::string_view, 4> common{"seconds", "rounds", "json", "markdown"};
 
-/// What `--aggregate` was called before.
+/// The earlier name of `--aggregate`.
 constexpr const char* old_aggregate = "algorithm";
 
 struct Kind {
   std::string_view name;
-  std::string_view bytes;               ///< what is measured unless told
+  std::string_view bytes;               ///< the default sizes
   std::size_t unit;                     ///< of bytes
-  std::vector<std::string_view> takes;  ///< options of its own
+  std::vector<std::string_view> takes;  ///< its own options
 };
 
 const std::vector<Kind>& kinds() {
@@ -80,14 +80,14 @@ void check_options(const CLI::App& app, const Kind& kind) {
   };
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0 && !option->get_positional() && !takes(option->get_lnames().front())) {
-      throw ConfigError(fmt::format("bench {} has no option --{}; of its own it has --{}",
+      throw ConfigError(fmt::format("bench {} has no option --{}; its own options are --{}",
                                     kind.name, option->get_lnames().front(),
                                     fmt::join(kind.takes, ", --")));
     }
   }
 }
 
-/// Errors of `read`, with the name of the option before them.
+/// Runs `read`; puts the name of the option before the text of an error.
 template <class Read>
 auto value_of(const std::string& option, const Read& read) {
   try {
@@ -140,7 +140,7 @@ double seconds_in(const std::string& text) {
   return *seconds;
 }
 
-/// The option of the allreduce, under the name that it is given by.
+/// The option of the algorithms, under the name that the user typed.
 std::string aggregate_option(const CLI::App& app) {
   const std::string old = fmt::format("--{}", old_aggregate);
   if (!given(app, old)) {
@@ -210,25 +210,25 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
       "benchmark", [](const CLI::results_t&) { return true; },
       fmt::format("{}", fmt::join(kind_names(), ", ")));
   const auto add = [&](const char* name, const char* value, const std::string& help) {
-    add_value(*app, name, value, help)->group("What is measured");
+    add_value(*app, name, value, help)->group("Measurement");
   };
   add("transport", "NAME",
       fmt::format("{} [{}]", fmt::join(bench_transports, ", "), bench_transports.front()));
-  add("bytes", "LIST", "sizes like 1KB,44.7MB,100MiB [those that the benchmark is for]");
+  add("bytes", "LIST", "sizes, such as 1KB,44.7MB,100MiB [by benchmark]");
   add_value(*app, old_aggregate, "LIST", "")->group("");
   add("aggregate", "LIST",
       fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),
                   bench_algorithms.front()));
-  add("ranks", "N", "allreduce: processes that sum [2]");
-  add("workers", "N", "push-pull: processes that push and pull [2]");
-  add("servers", "N", "push-pull: processes that hold a shard each [1]");
-  add("network", "NAME", "step: see syncopate networks [lenet5]");
-  add("batch-size", "N", "step: samples of a step [64]");
-  add("threads", "N", "step: for computation [1]");
-  add("seconds", "S", "that each is measured for [0.5]");
-  add("rounds", "N", "of each, however long they take [what fills the seconds]");
-  add_switch(*app, "json", "as one JSON object");
-  add_switch(*app, "markdown", "as a table of Markdown");
+  add("ranks", "N", "allreduce: number of ranks [2]");
+  add("workers", "N", "push-pull: number of workers [2]");
+  add("servers", "N", "push-pull: number of shards, one process each [1]");
+  add("network", "NAME", "step: the model, see syncopate networks [lenet5]");
+  add("batch-size", "N", "step: samples per step [64]");
+  add("threads", "N", "step: CPU threads [1]");
+  add("seconds", "S", "time of each measurement [0.5]");
+  add("rounds", "N", "rounds of each measurement, instead of --seconds");
+  add_switch(*app, "json", "print one JSON object");
+  add_switch(*app, "markdown", "print a Markdown table");
   app->footer(examples);
   return {app, [app, &handlers] { return handlers.bench(command_of(*app)); }};
 }

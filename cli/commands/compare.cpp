@@ -14,18 +14,19 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* group = "What is compared";
+constexpr const char* group = "Comparison";
 constexpr const char* examples = R"(Examples:
   syncopate compare --schemes ssgd,asgd,esync --cluster clusters/paper.toml --target-accuracy 0.8
   syncopate compare --schemes ssgd,esync,esync:pacing=paper --cluster clusters/mixed.toml
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
 
-A scheme may bring options of its own, which go over those for all; a switch stands alone.
-With several learning rates each is tried with the seed before the first, which does not count, and every
-scheme goes on with its best. BatchNorm's statistics are recomputed for evaluations, unless --batch-norm
-says otherwise.
-Beside a cluster file the limit takes part: one device as fast as all of them together.
-The same command goes on with what was broken off; --out may get more schemes, seeds and rates.)";
+A scheme may have its own options, which override the common ones; a switch has no value.
+With several learning rates, each scheme tries every rate with the seed before the first, whose runs
+do not count, and continues with its best rate. Evaluations recompute the statistics of BatchNorm,
+unless --batch-norm is given.
+With a cluster file, the comparison includes the upper bound: one device as fast as all together.
+The same command continues an interrupted comparison; a comparison in the folder of --out may be
+extended by schemes, seeds and rates.)";
 
 constexpr std::string_view usual_seeds = "3";
 
@@ -62,7 +63,7 @@ std::string quoted(const std::string& word) {
   return plain && !word.empty() ? word : fmt::format("'{}'", word);
 }
 
-/// The command again, whichever way its options were written, with the folder that it works in.
+/// The command line that continues the comparison in its folder.
 std::string words_of(const CLI::App& app, const std::string& folder) {
   std::string words = "syncopate compare";
   for (const CLI::Option* option : app.get_options()) {
@@ -125,21 +126,24 @@ CompareCommand command_of(const CLI::App& app) {
 }  // namespace
 
 Command add_compare(CLI::App& root, const Handlers& handlers) {
-  CLI::App* app = root.add_subcommand(
-      "compare", "Compare schemes: seeds, learning rates and figures side by side.");
-  add_value(*app, "schemes", "LIST", "names, each with options of its own: ssgd,esync:pacing=paper")
+  CLI::App* app =
+      root.add_subcommand("compare", "Compare schemes over several seeds and learning rates.");
+  add_value(*app, "schemes", "LIST", "schemes, each with its own options: ssgd,esync:pacing=paper")
       ->group(group);
-  add_value(*app, "seeds", "N", fmt::format("runs of each, from --seed on [{}]", usual_seeds))
+  add_value(*app, "seeds", "N",
+            fmt::format("runs of each scheme, with seeds from --seed on [{}]", usual_seeds))
       ->group(group);
-  add_value(*app, "learning-rates", "LIST", "to choose from, for each scheme [its usual one]")
+  add_value(*app, "learning-rates", "LIST", "rates to try for each scheme [the scheme's default]")
       ->group(group);
   add_value(*app, "grid-in", "WORLD",
-            "where rates are tried: virtual, real [virtual with a cluster file]")
+            "clock of the runs that try rates: virtual, real [virtual with a cluster file]")
       ->group(group);
-  add_switch(*app, "until-target", "end each run where it reaches the target")->group(group);
-  add_switch(*app, "no-limit", "leave out the device as fast as all together")->group(group);
-  add_value(*app, "jobs", "N", "runs in virtual time at once [the cores]")->group(group);
-  add_value(*app, "out", "FOLDER", "what is kept, and gone on with [comparisons/<time>]")
+  add_switch(*app, "until-target", "end each run at the target accuracy")->group(group);
+  add_switch(*app, "no-limit", "omit the upper bound")->group(group);
+  add_value(*app, "jobs", "N", "number of parallel runs in virtual time [number of cores]")
+      ->group(group);
+  add_value(*app, "out", "FOLDER",
+            "new folder of the results, or one to continue [comparisons/<time>]")
       ->group(group);
   add_common_options(*app);
   app->footer(examples);

@@ -16,8 +16,8 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-/// The values of options that are no field of a job, or take fewer values than the field of their
-/// name.
+/// The values of options that are no field of a job, or that allow fewer values than the field of
+/// the same name.
 Names own_values(const CLI::App& command, const std::string& option) {
   const std::string where = command.get_name() + " " + option;
   if (where == "bench transport") {
@@ -37,7 +37,7 @@ Names values_of_field(const std::string& name) {
   return field != nullptr && field->choices != nullptr ? field->choices() : Names{};
 }
 
-/// What follows "how=" in the script: `compgen`'s arguments for the values of an option.
+/// The text after "how=" in the script: `compgen`'s arguments for the values of an option.
 std::string values_of(const CLI::App& command, const CLI::Option& option) {
   const std::string& name = option.get_lnames().front();
   const Names own = own_values(command, name);
@@ -55,7 +55,7 @@ std::vector<const CLI::Option*> named_options(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return !option->get_positional(); });
 }
 
-/// What a command's argument without a name may be: its help lists nothing else.
+/// The values of a command's positional argument: its help text lists exactly these.
 std::string positionals_of(const CLI::App& command) {
   std::string words;
   for (const CLI::Option* option : command.get_options()) {
@@ -65,8 +65,8 @@ std::string positionals_of(const CLI::App& command) {
   return words;
 }
 
-/// The branches of the script's `case` for one command: each option's values, then what else the
-/// command takes.
+/// The branches of the script's `case` for one command: the values of each option, then the other
+/// words that the command takes.
 std::string branches_of(const CLI::App& command) {
   std::string branches;
   std::string words = positionals_of(command);
@@ -81,8 +81,8 @@ std::string branches_of(const CLI::App& command) {
   return branches + fmt::format("    {}:*) how=(-W '{}') ;;\n", command.get_name(), words);
 }
 
-// Readline splits words at '=' as well, so that `--scheme=ss` arrives as three, but no list at its
-// commas.
+// Readline also splits words at '=', so `--scheme=ss` arrives as three words; it does not split a
+// list at its commas.
 constexpr std::string_view frame =
     R"(# bash completion for syncopate, made by: syncopate completion bash
 

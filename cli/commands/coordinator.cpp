@@ -17,8 +17,9 @@ Without --secret, any process that reaches its address may join.)";
 
 Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand("coordinator",
-                                      "Begin a job whose workers and servers are started by hand.");
-  add_value(*app, "listen", "HOST:PORT", "where the others join; port 0 takes a free one")
+                                      "Start a job whose workers and servers are started by hand.");
+  add_value(*app, "listen", "HOST:PORT",
+            "address for workers and servers to join; port 0 chooses a free port")
       ->group(std::string(option_group::rendezvous));
   add_secret(*app);
   add_gather_limit(*app, patient_gather_limit);

@@ -19,14 +19,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* group = "Which part of the order";
+constexpr const char* group = "Data order";
 constexpr const char* examples = R"(Examples:
   syncopate data --data fashion-mnist
   syncopate data --order --workers 4 --rank 1 --epoch 0 --batch-size 64
   syncopate data --order --config runs/mine/config.toml --rank 2 --epoch 3 --json
 
-With --order a line is a mini-batch: the places of its samples in the training set, from 0 on, in the
-order in which the worker trains on them. See docs/data-order.md.)";
+With --order each line is a mini-batch: the indices of its samples in the training set, from 0,
+in the order in which the worker trains on them. See docs/data-order.md.)";
 
 std::uint64_t number_of(const CLI::App& app, const std::string& option) {
   const auto text = given(app, option);
@@ -40,7 +40,7 @@ std::uint64_t number_of(const CLI::App& app, const std::string& option) {
   return *number;
 }
 
-/// The job whose data is asked for, as far as it decides about the data.
+/// The plan of the job, from the options that determine the order of its data.
 TrainConfig job_of(const CLI::App& app) {
   TrainConfig config = common_config_of(app);
   if (config.workers == 0 && !config.cluster.empty()) {
@@ -139,11 +139,11 @@ int print_data(const CLI::App& app) {
 
 Command add_data(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
-      "data", "Describe a dataset, or print in which order a worker trains on its samples.");
-  add_switch(*app, "order", "print the mini-batches of a worker and an epoch")->group(group);
-  add_value(*app, "rank", "N", "the worker [0]")->group(group);
-  add_value(*app, "epoch", "N", "the epoch [0]")->group(group);
-  add_switch(*app, "json", "as one JSON object")->group(group);
+      "data", "Describe a dataset, or print the order in which a worker trains on its samples.");
+  add_switch(*app, "order", "print the mini-batches of one worker in one epoch")->group(group);
+  add_value(*app, "rank", "N", "rank of the worker [0]")->group(group);
+  add_value(*app, "epoch", "N", "number of the epoch [0]")->group(group);
+  add_switch(*app, "json", "print one JSON object")->group(group);
   add_data_options(*app);
   app->footer(examples);
   return {app, [app] { return print_data(*app); }};

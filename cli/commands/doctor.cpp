@@ -10,7 +10,8 @@ namespace syncopate::cli {
 namespace {
 
 constexpr const char* examples =
-    R"(Each line says ok, or problem with what to do in the line below. Exit status 1: there is a problem.
+    R"(Each line is a check: ok, or problem with advice on the next line. The exit status is 1 when
+there is a problem.
 
 Examples:
   syncopate doctor
@@ -19,7 +20,7 @@ Examples:
   srun --mpi=pmix -n 4 syncopate doctor --json
   syncopate doctor --join 127.0.0.1:9091 --secret job.key)";
 
-/// The fields of a job that the doctor asks about, checked as those of a job are.
+/// The options that the doctor shares with a job, checked as those of a job.
 TrainConfig fields_of(const CLI::App& app) {
   TrainConfig config;
   for (const char* name : {"data", "data-dir", "transport"}) {
@@ -51,14 +52,17 @@ DoctorCommand command_of(const CLI::App& app) {
 
 Command add_doctor(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand(
-      "doctor", "Examine this host, the ranks of mpirun or srun, and what lies between them.");
-  add_value(*app, "data", "NAME", "the dataset to look for [fashion-mnist]");
-  add_value(*app, "data-dir", "FOLDER", "where it is [its default place]");
-  add_value(*app, "run-dir", "FOLDER", "where runs will be kept [runs]");
-  add_value(*app, "transport", "NAME", "between ranks: auto, shm, tcp, mpi [auto]");
-  add_value(*app, "join", "HOST:PORT", "a coordinator to ask");
+      "doctor", "Check this host, or the ranks of mpirun or srun and the links between them.");
+  const auto add = [app](const char* name, const char* value, const char* help) {
+    add_value(*app, name, value, help)->group("Checks");
+  };
+  add("data", "NAME", "the dataset to check [fashion-mnist]");
+  add("data-dir", "FOLDER", "the folder of the dataset's files [its default folder]");
+  add("run-dir", "FOLDER", "the folder of runs to check [runs]");
+  add("transport", "NAME", "transport between ranks: auto, shm, tcp, mpi [auto]");
+  add("join", "HOST:PORT", "address of a coordinator to check");
   add_secret(*app);
-  add_switch(*app, "json", "as one JSON object");
+  add_switch(*app, "json", "print one JSON object");
   app->footer(examples);
   return {app, [app, &handlers] { return handlers.doctor(command_of(*app)); }};
 }

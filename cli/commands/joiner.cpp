@@ -38,7 +38,7 @@ JoinRequest request_of(const CLI::App& app, Role role) {
 
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   CLI::App* app = root.add_subcommand(noun(role), description_of(role));
-  add_value(*app, "join", "HOST:PORT", "where the job's coordinator listens")
+  add_value(*app, "join", "HOST:PORT", "address of the job's coordinator")
       ->group(std::string(option_group::rendezvous));
   add_secret(*app);
   add_index(*app, noun(role));

@@ -51,7 +51,7 @@ void print_table(const std::vector<NetworkFacts>& networks) {
                {"parameters"},
                {"buffers"},
                {"multiply-adds"},
-               {"what it is", Table::Align::left}});
+               {"description", Table::Align::left}});
   for (const NetworkFacts& network : networks) {
     table.add({network.name, grouped(network.parameters), grouped(network.buffers),
                grouped(network.multiply_adds), network.summary});
@@ -63,11 +63,11 @@ void print_table(const std::vector<NetworkFacts>& networks) {
 
 Command add_networks(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand("networks", "List the networks and their sizes.");
-  add_value(*app, "channels", "N", "of a sample [1]");
-  add_value(*app, "height", "N", "of a sample [28]");
-  add_value(*app, "width", "N", "of a sample [28]");
-  add_value(*app, "classes", "N", "to tell apart [10]");
-  add_switch(*app, "json", "as one JSON object");
+  add_value(*app, "channels", "N", "channels of a sample [1]");
+  add_value(*app, "height", "N", "height of a sample [28]");
+  add_value(*app, "width", "N", "width of a sample [28]");
+  add_value(*app, "classes", "N", "classes of the data [10]");
+  add_switch(*app, "json", "print one JSON object");
   app->footer("Example:\n  syncopate networks --channels 3 --height 32 --width 32 --classes 100");
   return {app, [app, &handlers] {
             const auto networks = handlers.networks(command_of(*app));

@@ -33,8 +33,8 @@ void print_table() {
 }  // namespace
 
 Command add_schemes(CLI::App& root) {
-  CLI::App* app = root.add_subcommand("schemes", "List the ways to keep replicas together.");
-  add_switch(*app, "json", "as one JSON object");
+  CLI::App* app = root.add_subcommand("schemes", "List the distributed training schemes.");
+  add_switch(*app, "json", "print one JSON object");
   return {app, [app] {
             app->count("--json") > 0 ? print_json() : print_table();
             return exit_status::success;

@@ -19,7 +19,8 @@ constexpr Duration usual_gather_limit = std::chrono::seconds(60);
 
 Command add_train(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand(
-      "train", "Train a network, with workers on this machine or those of mpirun and srun.");
+      "train",
+      "Train a network with workers on this machine, or with the ranks of mpirun or srun.");
   add_train_options(*app);
   add_gather_limit(*app, usual_gather_limit);
   app->footer(examples);

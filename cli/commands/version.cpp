@@ -13,7 +13,7 @@ std::string version_line() {
 
 Command add_version(CLI::App& root) {
   CLI::App* app = root.add_subcommand("version", "Print the version.");
-  add_switch(*app, "json", "as one JSON object, with what it was built by");
+  add_switch(*app, "json", "print one JSON object, with compiler and build type");
   return {app, [app] {
             const nlohmann::ordered_json facts{{"version", SYNCOPATE_VERSION},
                                                {"compiler", __VERSION__},

@@ -118,7 +118,7 @@ Workload Comparison::workload(const Run& run) const {
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 
-/// Counts the runs that count at whichever learning rate.
+/// Counts finished runs at any learning rate.
 void Comparison::foresee() {
   ChosenRates any;
   for (const Contestant& one : plan_.contestants) {
@@ -133,11 +133,12 @@ void Comparison::foresee() {
   }
   const auto seconds = forecast_.remaining();
   progress_->note(fmt::format("{} runs in {}; {}", all.size(), folders_.root().string(),
-                              seconds ? about(*seconds) + " at most"
-                                      : "how long they take, the first one in virtual time tells"));
+                              seconds
+                                  ? about(*seconds) + " at most"
+                                  : "the first run in virtual time will show how long they take"));
 }
 
-/// Runs in virtual time go side by side; real ones want the machine for themselves.
+/// Runs in virtual time run in parallel; a real run gets the whole machine.
 std::vector<RunFigures> Comparison::carry_out(const std::vector<Run>& runs) {
   const auto virtual_figures = queue_->carry_out(those(runs, true), command_.jobs);
   const auto real_figures = queue_->carry_out(those(runs, false), 1);
@@ -166,7 +167,7 @@ ChosenRates Comparison::choose_rates() {
     if (!own.empty()) {
       chosen[one.label] = best_rate(own);
       progress_->note(
-          fmt::format("{} goes on with learning rate {}", one.label, *chosen[one.label]));
+          fmt::format("{} continues with learning rate {}", one.label, *chosen[one.label]));
     } else {
       chosen[one.label] =
           one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
@@ -225,7 +226,7 @@ void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) 
     write_line(STDOUT_FILENO,
                fmt::format("\n{}\n{}", one.title, fmt::join(one.table.lines(), "\n")));
   }
-  write_line(STDOUT_FILENO, fmt::format("\nkept in {}", folders_.table().string()));
+  write_line(STDOUT_FILENO, fmt::format("\nsaved in {}", folders_.table().string()));
 }
 
 Provenance Comparison::provenance() const {
@@ -234,12 +235,12 @@ Provenance Comparison::provenance() const {
   const char* tried_in = plan_.grid_in_virtual_time ? "virtual" : "real";
   std::string worlds =
       tried ? fmt::format(
-                  "Learning rates were tried in {} time, with seed {}, which does not count; "
-                  "what counts was run in {} time, {} seeds",
+                  "Learning rates were tried in {} time with seed {}, whose runs do not count; "
+                  "the counted runs: {} time, {} seeds",
                   tried_in, plan_.grid_seed(), counted, plan_.seeds)
             : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
   if (plan_.common.network->has_batch_norm) {
-    worlds += fmt::format("; evaluated with {} statistics of BatchNorm",
+    worlds += fmt::format("; evaluated with {} BatchNorm statistics",
                           name_of_value(plan_.common.batch_norm));
   }
   return {.command = command_.words,

@@ -10,7 +10,7 @@
 
 namespace syncopate::cli {
 
-/// `syncopate compare`, read and checked.
+/// The parsed command line of `syncopate compare`.
 struct CompareCommand {
   CommonOptions common;
   std::vector<Contestant> contestants = {};
@@ -18,15 +18,16 @@ struct CompareCommand {
   bool grid_in_virtual_time = false;
   bool until_target = false;
   bool with_limit = false;  ///< needs a cluster file
-  std::uint32_t jobs = 1;   ///< virtual runs at a time
+  std::uint32_t jobs = 1;   ///< virtual runs in parallel
   std::filesystem::path folder;
   OutputOptions output = {};
-  std::string words = {};  ///< the command as it may be typed again
+  std::string words = {};  ///< the command line that continues the comparison
   std::string version = {};
 };
 
-/// Tries the learning rates, runs what counts, and shows the tables. Returns the exit status.
-/// Errors: as `RunQueue::carry_out`; ConfigError, for a folder that holds another comparison.
+/// Tries the learning rates, carries out the counted runs, and prints the tables. Returns the exit
+/// status. Errors: as `RunQueue::carry_out`; ConfigError, for a folder that holds another
+/// comparison.
 int compare(const CompareCommand& command);
 
 }  // namespace syncopate::cli

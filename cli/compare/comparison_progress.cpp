@@ -74,7 +74,7 @@ void ComparisonProgress::under_way(const std::string& what, std::optional<double
   measure_terminal(STDOUT_FILENO, style);
   const std::string left = remaining ? about(*remaining) + " left" : "time left unknown";
   const std::string text = fmt::format("{} of {} done, {}; {}", ended_, runs_, left, what);
-  // Not to the last column, behind which the terminal would begin another line.
+  // Leaves the last column free: a full line would make the terminal begin another one.
   write_all(STDOUT_FILENO, fmt::format("{}{}", clear_line, fitted(text, style.width - 1)));
   drawn_ = true;
 }

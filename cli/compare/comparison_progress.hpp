@@ -13,20 +13,21 @@ namespace syncopate::cli {
 /// "about 40 s", "about 12 min", "about 2.5 h".
 std::string about(double seconds);
 
-/// Tells how a comparison goes on: a line a run, and below it, where standard output is a terminal,
-/// one that is redrawn. With `--quiet` nothing, with `--json` an object a run.
+/// Prints the progress of a comparison: one line per run, and on a terminal a status line below,
+/// which is redrawn. Prints nothing with `--quiet`, and one object per run with `--json`.
 class ComparisonProgress {
  public:
-  /// `runs`: how many there are in all.
+  /// `runs`: the number of runs in all.
   ComparisonProgress(const OutputOptions& output, std::size_t runs, std::optional<double> target);
   ~ComparisonProgress();
   ComparisonProgress(const ComparisonProgress&) = delete;
   ComparisonProgress& operator=(const ComparisonProgress&) = delete;
 
   void note(const std::string& text);
-  /// `earlier`: by a comparison that was broken off. Each run is told once.
+  /// Reports that a run has ended; each run is reported once. `earlier`: an interrupted comparison
+  /// carried it out.
   void ended(const Run& run, const RunFigures& figures, bool earlier);
-  /// Where the runs under way stand, and how many seconds are left, if that is known.
+  /// Shows the progress of the active runs, and the remaining seconds where they are known.
   void under_way(const std::string& what, std::optional<double> remaining);
 
  private:

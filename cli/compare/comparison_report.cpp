@@ -70,16 +70,21 @@ std::string staleness_text(const ContestantFigures& one) {
              : "-";
 }
 
+/// The name of a contestant in tables.
+std::string shown_name(const ContestantFigures& one) {
+  return one.label == "limit" ? "upper bound" : one.label;
+}
+
 Table results(const std::vector<ContestantFigures>& contestants, std::optional<double> target) {
   Table table({{"scheme", Align::left},
                {"rate"},
                {target ? fmt::format("time to {}", *target) : "time to target"},
                {"reached"},
                {"speed-up"},
-               {"to the limit"},
+               {"of upper bound"},
                {"accuracy"}});
   for (const ContestantFigures& one : contestants) {
-    table.add({one.label, shown(one.learning_rate, plain_text), time_text(one.time_to_target),
+    table.add({shown_name(one), shown(one.learning_rate, plain_text), time_text(one.time_to_target),
                target ? fmt::format("{} of {}", one.reached, one.runs) : "-",
                shown(one.speed_up, times_text), shown(one.distance_to_limit, times_text),
                accuracy_text(one.accuracy)});
@@ -121,7 +126,7 @@ std::vector<Table::Column> cost_columns() {
 Table costs(const std::vector<ContestantFigures>& contestants) {
   Table table(cost_columns());
   for (const ContestantFigures& one : contestants) {
-    std::vector<std::string> cells{one.label,
+    std::vector<std::string> cells{shown_name(one),
                                    shown(one.throughput, whole_text),
                                    shown(one.cluster_efficiency, percent_text),
                                    range_text(one, &DeviceFigures::computing),
@@ -134,7 +139,7 @@ Table costs(const std::vector<ContestantFigures>& contestants) {
   return table;
 }
 
-/// The devices of most contestants: the limit has another one.
+/// The devices of the cluster. The upper bound has another, imaginary device.
 const std::vector<DeviceFigures>& devices_of(const std::vector<ContestantFigures>& contestants) {
   return std::max_element(contestants.begin(), contestants.end(),
                           [](const auto& one, const auto& other) {
@@ -147,7 +152,7 @@ Table computing_by_device(const std::vector<ContestantFigures>& contestants) {
   const std::vector<DeviceFigures>& devices = devices_of(contestants);
   std::vector<Table::Column> columns{{"device", Align::left}};
   for (const ContestantFigures& one : contestants) {
-    columns.push_back({one.label});
+    columns.push_back({shown_name(one)});
   }
   Table table(columns);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
@@ -181,8 +186,8 @@ Json devices_json(const std::vector<DeviceFigures>& devices) {
 
 std::vector<TitledTable> tables_of(const std::vector<ContestantFigures>& contestants,
                                    std::optional<double> target) {
-  return {{"What became of it", results(contestants, target)},
-          {"What it cost (staleness: median / p99 / most)", costs(contestants)},
+  return {{"Results", results(contestants, target)},
+          {"Throughput and cost (staleness: median / p99 / max)", costs(contestants)},
           {"Computing time ratio by device", computing_by_device(contestants)}};
 }
 

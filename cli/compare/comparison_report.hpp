@@ -10,25 +10,25 @@
 
 namespace syncopate::cli {
 
-// How a comparison is shown. Pure; a figure that is not known is "-", or null in JSON.
+// The tables and the JSON of a comparison. Pure; an unknown figure is "-", or null in JSON.
 
 struct TitledTable {
   std::string title;
   Table table;
 };
 
-/// What became of each contestant, where its time went, and the share of time in which each device
-/// computed.
+/// Three tables: the results of each contestant, its throughput and time shares, and the computing
+/// time ratio of each device.
 std::vector<TitledTable> tables_of(const std::vector<ContestantFigures>& contestants,
                                    std::optional<double> target);
 
-/// Under which circumstances a comparison was made.
+/// The origin of a comparison's figures.
 struct Provenance {
   std::string command;
   std::string machine;  ///< CPU and cores
   std::string date;
   std::string version;
-  std::string worlds;  ///< in which the runs were tried and counted
+  std::string worlds;  ///< the clocks of the runs: virtual or real
 };
 
 std::string markdown_of(const std::vector<TitledTable>& tables, const Provenance& provenance);

@@ -13,7 +13,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// What must be the same for all, or is given in another way.
+/// Options that must be equal for all schemes, or are given in another way.
 constexpr std::array common_to_all{
     "network",    "data", "data-dir", "split",           "split-by-class", "workers", "cluster",
     "time-scale", "seed", "epochs",   "target-accuracy", "virtual-time",   "run-dir", "scheme"};
@@ -44,7 +44,7 @@ const Field& option_named(std::string_view name) {
   throw ConfigError(fmt::format("unknown option {}{}", name, suggestion(name, names)));
 }
 
-/// Sets what "name=value" or a switch says; gives the option's name.
+/// Sets the option of "name=value" or of a switch; returns its name.
 std::string_view apply(std::string_view option, TrainConfig& config) {
   const auto equals = option.find('=');
   if (equals != std::string_view::npos) {
@@ -85,7 +85,7 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
   return contestant;
 }
 
-/// An option for all has to have an effect on one of them.
+/// Refuses a common option that has an effect on none of the contestants.
 void check_common(const std::vector<Contestant>& contestants, const GivenOptions& given) {
   for (const auto& option : given) {
     std::optional<ConfigError> objection;
@@ -112,7 +112,7 @@ std::vector<Contestant> read_contestants(std::string_view list, const CommonOpti
   std::set<std::string_view> labels;
   for (const std::string_view term : parts_of(list, ',')) {
     if (!labels.insert(term).second) {
-      throw ConfigError(fmt::format("--schemes: '{}' is there twice", term));
+      throw ConfigError(fmt::format("--schemes: '{}' appears twice", term));
     }
     try {
       contestants.push_back(read_contestant(term, common));
@@ -134,7 +134,7 @@ std::vector<double> read_rates(std::string_view list) {
       throw ConfigError(fmt::format("--learning-rates: {}", error.what()));
     }
     if (std::find(rates.begin(), rates.end(), *config.learning_rate) != rates.end()) {
-      throw ConfigError(fmt::format("--learning-rates: {} is there twice", text));
+      throw ConfigError(fmt::format("--learning-rates: {} appears twice", text));
     }
     rates.push_back(*config.learning_rate);
   }

@@ -10,15 +10,15 @@
 
 namespace syncopate::cli {
 
-/// One that takes part in a comparison: a scheme with its options.
+/// A scheme with its options that a comparison runs.
 struct Contestant {
-  std::string label;   ///< as the user has it: "esync:pacing=paper"
+  std::string label;   ///< as the user typed it: "esync:pacing=paper"
   TrainConfig config;  ///< not resolved; without seed, learning rate and run folder
-  std::vector<double> learning_rates = {};  ///< to choose from; none: the scheme's usual one
-  bool is_limit = false;  ///< one imaginary device as fast as the cluster, in virtual time always
+  std::vector<double> learning_rates = {};  ///< candidates; none: the scheme's default
+  bool is_limit = false;  ///< the upper bound: one imaginary device as fast as the cluster
 };
 
-/// What all contestants have in common.
+/// The options that all contestants share.
 struct CommonOptions {
   TrainConfig config;  ///< not resolved
   GivenOptions given;  ///< those of `config` that the user typed
@@ -27,14 +27,15 @@ struct CommonOptions {
 };
 
 /// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is
-/// the name of a scheme and options of `train` over the common ones; a switch stands alone.
-/// Every combination is checked as `train` would check it.
+/// the name of a scheme, followed by options of `train`, which override the common ones; a switch
+/// has no value. Every combination passes the checks of `train`.
 ///
 /// Errors: ConfigError: an unknown scheme or option, a value that it does not take, an option that
 ///         would make it another comparison (`--cluster`) or has no effect, a term twice.
 std::vector<Contestant> read_contestants(std::string_view list, const CommonOptions& common);
 
-/// "0.01,0.1". Errors: ConfigError, for what is no positive number, and for one twice.
+/// Reads "0.01,0.1". Errors: ConfigError, for a term that is not a positive number, and for a
+/// repeated one.
 std::vector<double> read_rates(std::string_view list);
 
 }  // namespace syncopate::cli

@@ -41,7 +41,7 @@ std::vector<DeviceFigures> devices_in(const Json& workers) {
   return devices;
 }
 
-/// The median over runs of a figure of each.
+/// The median of one figure over all runs.
 template <class Item, class Get>
 std::optional<double> median_over(const std::vector<Item>& items, Get get) {
   std::vector<double> values;
@@ -79,7 +79,7 @@ Totals totals_in(const Json& summary) {
   return totals;
 }
 
-/// The medians over runs, of which there is one at least.
+/// The medians over one or more runs.
 void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs) {
   for (const MetricSpec& metric : labelled_metrics()) {
     const std::string name(metric.names.summary);
@@ -98,7 +98,7 @@ const ContestantFigures* named(const std::vector<ContestantFigures>& all, std::s
   return found == all.end() ? nullptr : &*found;
 }
 
-/// The time of another contestant over that of this one.
+/// The time of another contestant divided by the time of this one.
 std::optional<double> quotient(const ContestantFigures* other, const ContestantFigures& one) {
   if (other == nullptr || !other->time_to_target || !one.time_to_target ||
       one.time_to_target->median <= 0) {
@@ -125,7 +125,8 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
             .most_staleness = staleness.at("max"),
             .devices = devices_in(summary.at("workers"))};
   } catch (const Json::exception& error) {
-    throw DataError(std::string("a summary.json lacks what a comparison needs: ") + error.what());
+    throw DataError(std::string("a summary.json lacks a field that a comparison needs: ") +
+                    error.what());
   }
 }
 

@@ -11,7 +11,8 @@
 
 namespace syncopate::cli {
 
-/// A device in a run, or the medians of one over runs. Ratios are of the training clock.
+/// The figures of a device in a run, or their medians over runs. Ratios are shares of the training
+/// clock.
 struct DeviceFigures {
   std::string name;
   double computing = 0;
@@ -24,10 +25,10 @@ struct DeviceFigures {
 /// `summary.json`.
 using Totals = std::map<std::string, double>;
 
-/// What one run came to.
+/// The figures of one run.
 struct RunFigures {
   std::optional<double> time_to_target = {};  ///< seconds of training clock
-  std::optional<double> accuracy = {};        ///< the last; empty: it diverged, or was never tested
+  std::optional<double> accuracy = {};        ///< of the last test; empty: diverged or never tested
   std::optional<double> learning_rate = {};
   double training_seconds = 0;
   double samples = 0;
@@ -40,17 +41,17 @@ struct RunFigures {
   std::vector<DeviceFigures> devices = {};  ///< by rank; none where it diverged
 };
 
-/// Reads `summary.json`. The time to the target follows from the evaluations: the first that
-/// reached it and was confirmed by the next. Errors: DataError, where something is missing.
+/// Reads `summary.json`. The time to the target is that of the first evaluation that reached it and
+/// whose next evaluation confirmed it. Errors: DataError, for a missing field.
 RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
 
-/// The least and the most over the devices of a cluster.
+/// The minimum and the maximum over the devices of a cluster.
 struct MinMax {
   double least = 0;
   double most = 0;
 };
 
-/// What a contestant came to over all seeds: medians over the runs that did not diverge.
+/// The figures of a contestant over all seeds: medians over the runs that did not diverge.
 struct ContestantFigures {
   std::string label;
   std::optional<double> learning_rate = {};
@@ -58,7 +59,7 @@ struct ContestantFigures {
   std::size_t reached = 0;  ///< runs that reached the target
   std::optional<Spread> time_to_target = {};
   std::optional<double> speed_up = {};           ///< over ssgd
-  std::optional<double> distance_to_limit = {};  ///< 1 is the limit
+  std::optional<double> distance_to_limit = {};  ///< 1 is the upper bound
   std::optional<MeanAndDeviation> accuracy = {};
   std::optional<double> throughput = {};
   std::optional<double> cluster_efficiency = {};
@@ -76,12 +77,12 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
 std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
                                double DeviceFigures::*figure);
 
-/// Fills in the speed-up over the contestant `ssgd` and the distance to the contestant `limit`,
-/// where they are among them and reached the target.
+/// Computes the speed-up over the contestant `ssgd` and the fraction of the upper bound (the
+/// contestant `limit`), where these contestants exist and reached the target.
 void relate(std::vector<ContestantFigures>& contestants);
 
-/// The learning rate of the run that reached the target first, else of that with the highest
-/// accuracy, else the lowest. Each run has one.
+/// The learning rate of the run that reached the target first; else of the run with the highest
+/// accuracy; else the lowest rate. Each run has a rate.
 double best_rate(const std::vector<RunFigures>& runs);
 
 }  // namespace syncopate::cli

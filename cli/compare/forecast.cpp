@@ -7,13 +7,13 @@
 namespace syncopate::cli {
 namespace {
 
-/// Starting the processes of a run, its last test, and ending them.
+/// Seconds to start the processes of a run, for its last test, and to end them.
 constexpr double seconds_around_a_run = 6;
 
 struct Speeds {
-  double lockstep = 0;  ///< samples per second while all wait for the slowest
-  double apart = 0;     ///< while nobody waits
-  double batch = 0;     ///< samples of one step of all
+  double lockstep = 0;      ///< samples per second where all wait for the slowest
+  double asynchronous = 0;  ///< where no device waits
+  double batch = 0;         ///< samples of one step of all devices
 };
 
 Speeds speeds_of(const TrainConfig& config, const ClusterFile& cluster) {
@@ -22,7 +22,7 @@ Speeds speeds_of(const TrainConfig& config, const ClusterFile& cluster) {
   for (const DeviceProfile& device : cluster.devices) {
     const double batch = device.batch_size.value_or(config.batch_size);
     speeds.batch += batch;
-    speeds.apart += device.samples_per_second() / config.time_scale;
+    speeds.asynchronous += device.samples_per_second() / config.time_scale;
     slowest = std::max(slowest, batch / device.samples_per_second() * config.time_scale);
   }
   speeds.lockstep = speeds.batch / slowest;
@@ -41,7 +41,7 @@ Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
   const Speeds speeds = speeds_of(config, *cluster);
   const SchemeTraits& traits = scheme_named(config.scheme).traits;
   const bool lockstep = traits.sync_mode == SyncMode::lockstep || traits.waits_for_slowest;
-  const double speed = lockstep ? speeds.lockstep : speeds.apart;
+  const double speed = lockstep ? speeds.lockstep : speeds.asynchronous;
   if (config.max_steps && lockstep) {
     work.samples = std::min(work.samples, static_cast<double>(*config.max_steps) * speeds.batch);
   }

@@ -9,32 +9,36 @@
 
 namespace syncopate::cli {
 
-/// What a run is expected to come to, at most: it may end earlier.
+/// The expected work of a run, at most: it may end earlier.
 struct Workload {
   double samples = 0;
   double training_seconds = 0;
 };
 
-/// From the speeds of the cluster's devices: in step, or bound to it as with ssp, all wait for the
-/// slowest; else each trains at its own speed. Without a cluster file the speed is unknown, and
-/// seconds are those of `--max-time`.
+/// Estimates the work from the speeds of the cluster's devices. In lockstep, and with a staleness
+/// bound, all devices wait for the slowest; otherwise each trains at its own speed. Without a
+/// cluster file the speed is unknown, and the seconds are those of `--max-time`.
 Workload workload_of(const TrainConfig& config, const ClusterFile* cluster,
                      std::uint64_t train_samples);
 
-/// How long a comparison still takes. Pure: told what has begun and ended, and how long that took.
+/// Estimates the remaining time of a comparison. Pure: the caller reports the begin, the end and
+/// the duration of each run.
 ///
-/// A real run takes its training seconds and a few more. A virtual one takes its arithmetic, at the
-/// samples per second that virtual runs had so far; before the first has ended nothing is known.
+/// A real run takes its training seconds and a few more. A virtual run takes the time of its
+/// arithmetic, at the samples per second of the virtual runs so far; before the first one has
+/// ended, that speed is unknown.
 class Forecast {
  public:
-  /// `width`: how many virtual runs go on at a time.
+  /// `width`: the number of virtual runs in parallel.
   explicit Forecast(std::uint32_t width) : width_(width) {}
 
   void expect(const Workload& run, bool virtual_time);
-  /// A run ended, after `seconds` of real time. One that diverged says nothing of others.
+  /// Reports that a run ended after `seconds` of real time; empty for a run that diverged, which
+  /// does not count for the speed.
   void ended(const Workload& run, bool virtual_time, std::optional<double> seconds);
 
-  /// Seconds, when the runs under way have done `progress` of their work (virtual ones in samples).
+  /// The remaining seconds, when the active runs have done `progress` of their work (virtual runs
+  /// in samples).
   std::optional<double> remaining(const Workload& progress = {}) const;
 
  private:

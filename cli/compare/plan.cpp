@@ -89,7 +89,7 @@ Json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text) {
   Json agreement;
   TrainConfig common = plan.common;
   common.target_accuracy = plan.until_target ? plan.target : std::nullopt;
-  // These are in the names of runs.
+  // The names of runs contain these fields.
   for (const Field& field : train_fields()) {
     if (field.name != "scheme" && field.name != "seed" && field.name != "learning-rate" &&
         field.name != "virtual-time" && field.name != "run-dir") {
@@ -106,7 +106,7 @@ std::string difference(const Json& here, const Json& there) {
     if (value != other) {
       return name.find(' ') == std::string::npos
                  ? fmt::format("{} is {} here, but {} there", name, value.dump(), other.dump())
-                 : fmt::format("the {} is another one", name);
+                 : fmt::format("the {} differs", name);
     }
   }
   return "";

@@ -20,47 +20,48 @@ struct Run {
   std::uint64_t seed = 1;
   bool virtual_time = false;
 
-  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. Runs of one name are one
+  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. The name identifies the
   /// run.
   std::string name() const;
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Learning rates by the labels of contestants; empty: the scheme's usual one.
+/// Learning rates by the labels of contestants; empty: the scheme's default.
 using ChosenRates = std::map<std::string, std::optional<double>>;
 
-/// What a comparison consists of. Pure.
+/// The runs of a comparison. Pure.
 struct ComparisonPlan {
   TrainConfig common;  ///< not resolved
   std::vector<Contestant> contestants;
   std::uint32_t seeds = 1;  ///< from `common.seed` on
   bool grid_in_virtual_time = false;
-  bool virtual_time = false;  ///< the runs that count, too
+  bool virtual_time = false;  ///< of the counted runs
   std::optional<double> target = {};
-  bool until_target = false;  ///< a run ends where the target is reached
+  bool until_target = false;  ///< a run ends at the target accuracy
 
   const Contestant& contestant(const std::string& label) const;
-  /// The seed with which learning rates are tried, none of those that count: the one before the
-  /// first, and 9999 where that is 0. More seeds later do not reach it.
+  /// The seed of the runs that try learning rates. No counted run uses it: it is the seed before
+  /// the first, or 9999 where the first is 0, so a later increase of `seeds` does not reach it.
   std::uint64_t grid_seed() const;
   /// A run for each learning rate of the contestants that have several.
   std::vector<Run> grid() const;
-  /// The runs that count: seed by seed, contestant by contestant.
+  /// The counted runs, in the order of seeds, then of contestants.
   std::vector<Run> finals(const ChosenRates& rates) const;
-  /// How many runs there are in all.
+  /// The number of runs in all.
   std::size_t size() const;
 
   /// The configuration for `train`, not resolved and without a run folder.
   TrainConfig config_of(const Run& run) const;
 };
 
-/// What runs in a folder must agree in, because only their names distinguish them.
-/// `cluster_text`: what the cluster file holds.
+/// The settings that all runs in a folder share, because their names do not contain them.
+/// `cluster_text`: the content of the cluster file.
 nlohmann::ordered_json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text);
-/// The first difference of two agreements in words; empty: there is none.
+/// Describes the first difference of two agreements; empty where they are equal.
 std::string difference(const nlohmann::ordered_json& here, const nlohmann::ordered_json& there);
 
-/// One device with the summed speed of a cluster, and the content of its file.
+/// The cluster of the upper bound: one device with the total speed of a cluster, and the content of
+/// its file.
 Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cluster_file);
 std::string one_device_file(const ClusterFile& cluster);
 

@@ -21,7 +21,7 @@ Json read_json(const fs::path& path) {
   try {
     return Json::parse(read_file(path));
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{} is no JSON: {}", path.string(), error.what()));
+    throw DataError(fmt::format("{} is not JSON: {}", path.string(), error.what()));
   }
 }
 
@@ -33,7 +33,7 @@ void make_folder(const fs::path& path) {
   }
 }
 
-/// A run that its user ended is none that ended.
+/// False for a run that the user interrupted.
 bool is_whole(const Json& summary) {
   return summary.value("ended_because", "interrupted") != "interrupted";
 }
@@ -67,7 +67,7 @@ Descriptor RunFolders::lock() const {
   const int why = errno;
   if (why == EWOULDBLOCK) {
     throw ConfigError(fmt::format(
-        "--out: another comparison is at work in {}; wait for its end, or choose another folder",
+        "--out: another comparison runs in {}; wait until it ends, or choose another folder",
         root_.string()));
   }
   throw DataError(fmt::format("cannot lock {}: {}", path, std::strerror(why)));

@@ -11,9 +11,9 @@
 
 namespace syncopate::cli {
 
-/// The folder of a comparison, which is also its memory: what lies there is not done again.
+/// The folder of a comparison. A run whose result is there is not carried out again.
 ///
-///     comparison.json   what runs agree in, and the figures so far
+///     comparison.json   the common settings of the runs, and the figures so far
 ///     comparison.md     the tables
 ///     limit.toml        the cluster of one device
 ///     runs/NAME.toml    the configuration for `train`
@@ -30,18 +30,17 @@ class RunFolders {
   std::filesystem::path run(const Run& run) const { return root_ / "runs" / run.name(); }
   std::filesystem::path config(const Run& run) const { return beside(run, ".toml"); }
 
-  /// Makes the folder, or takes one that holds a comparison of this agreement.
-  /// Errors: ConfigError, for one that holds something else; DataError.
+  /// Makes the folder, or opens one that holds a comparison of this agreement. Errors: ConfigError,
+  /// for a folder that holds anything else; DataError.
   void claim(const nlohmann::ordered_json& agreement) const;
-  /// Keeps other comparisons out of the claimed folder while what is returned lives.
-  /// Errors: ConfigError, where another is at work in it; DataError.
+  /// Locks the claimed folder against other comparisons until the returned descriptor is closed.
+  /// Errors: ConfigError, where another comparison has locked it; DataError.
   Descriptor lock() const;
 
-  /// What a run came to, if it has ended: by its summary, or by having diverged.
-  /// Errors: DataError.
+  /// The figures of a run that has ended, from its summary or its divergence; empty for any other
+  /// run. Errors: DataError.
   std::optional<RunFigures> figures(const Run& run, std::optional<double> target) const;
-  /// Clears what is left of a run that did not end, and writes its configuration. Errors:
-  /// DataError.
+  /// Removes the files of a run that did not end, and writes its configuration. Errors: DataError.
   void prepare(const Run& run, const TrainConfig& config) const;
   void note_divergence(const Run& run, const std::string& error) const;
 

@@ -49,7 +49,7 @@ std::vector<RunFigures> RunQueue::carry_out(const std::vector<Run>& runs, std::s
 
 void RunQueue::look_up(const Run& run) {
   if (const auto figures = options_.folders.figures(run, options_.plan.target)) {
-    if (!told_.contains(run.name())) {
+    if (!reported_.contains(run.name())) {
       options_.forecast.ended(options_.workload(run), run.virtual_time, std::nullopt);
       report(run, *figures, true);
     }
@@ -90,11 +90,11 @@ void RunQueue::wait_for_something() {
 void RunQueue::heed_signals() {
   for (const int signal : signals_.take()) {
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
-      throw Cancelled("interrupted; runs that have ended are kept: go on by\n" +
+      throw Cancelled("interrupted; finished runs are kept; continue with\n" +
                       options_.how_to_go_on);
     }
   }
-  // Whichever signal came: several ends may be told by one.
+  // Checks all runs after any signal, because one signal may report several ends.
   std::vector<Active> ended;
   std::erase_if(active_, [&](Active& active) {
     const bool over = active.process->has_ended();
@@ -126,7 +126,7 @@ void RunQueue::conclude(const Active& ended) {
 }
 
 void RunQueue::report(const Run& run, const RunFigures& figures, bool earlier) {
-  told_.insert(run.name());
+  reported_.insert(run.name());
   options_.progress.ended(run, figures, earlier);
 }
 

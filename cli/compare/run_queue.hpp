@@ -15,10 +15,10 @@
 
 namespace syncopate::cli {
 
-/// Carries out runs as processes, some at a time, in their order; what has ended before is not done
-/// again.
+/// Carries out runs as processes, several in parallel, in their order. Skips runs that an earlier
+/// comparison finished.
 ///
-/// Thread: to be built and run while this process has one thread.
+/// Thread: construct and use it while this process has one thread.
 class RunQueue {
  public:
   struct Options {
@@ -27,12 +27,12 @@ class RunQueue {
     std::function<Workload(const Run&)> workload;
     Forecast& forecast;
     ComparisonProgress& progress;
-    std::string how_to_go_on;  ///< a command
+    std::string how_to_go_on;  ///< the command that continues the comparison
   };
 
   explicit RunQueue(Options options) : options_(std::move(options)) {}
 
-  /// What the runs came to, in the same order. `width`: processes at a time.
+  /// Returns the figures of the runs, in the same order. `width`: the number of parallel processes.
   ///
   /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was
   ///         refused; Error, where one failed other than by diverging. No process is then left.
@@ -58,7 +58,7 @@ class RunQueue {
   Timer refresh_;
   std::deque<Run> waiting_;
   std::vector<Active> active_;
-  std::set<std::string> told_;  ///< names of runs
+  std::set<std::string> reported_;  ///< names of runs
 };
 
 }  // namespace syncopate::cli

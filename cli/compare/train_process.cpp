@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Reads what is there; closes the descriptor at its end.
+/// Reads the available bytes; closes the descriptor at their end.
 void read_lines(Descriptor& from, LineSplitter& lines) {
   std::array<char, 16 * 1024> bytes;
   while (from.get() >= 0) {

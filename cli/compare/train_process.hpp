@@ -12,8 +12,8 @@
 
 namespace syncopate::cli {
 
-/// A `syncopate train` as a process of its own, this very program. It is killed with its owner, in
-/// either sense, and takes its own processes along; a terminal's Ctrl-C does not reach it.
+/// A process that runs `syncopate train` with this program. It is killed with this object and with
+/// this process, and its own processes end with it; a terminal's Ctrl-C does not reach it.
 class TrainProcess {
  public:
   /// Errors: Error, where it cannot be started.
@@ -23,19 +23,19 @@ class TrainProcess {
   TrainProcess(const TrainProcess&) = delete;
   TrainProcess& operator=(const TrainProcess&) = delete;
 
-  /// Readable when there is something to `read`; negative at the end of it.
+  /// Readable when `read` has data; negative after the end of the output.
   int output() const { return output_.get(); }
   int errors() const { return errors_.get(); }
-  /// Takes what can be read now.
+  /// Reads the available output.
   void read();
-  /// Whether it has ended by now; what it wrote is then read.
+  /// True once the process has ended; all of its output is read by then.
   bool has_ended();
 
-  /// Of the last status: passes over the training set, and seconds of training clock.
+  /// From the last status: passes over the training set, and seconds of training clock.
   double epoch() const { return epoch_; }
   double training_seconds() const { return training_seconds_; }
 
-  // Once it has ended:
+  // Valid once the process has ended:
   /// 128 and the signal's number, where a signal ended it.
   int exit_status() const { return exit_status_; }
   bool diverged() const { return diverged_; }

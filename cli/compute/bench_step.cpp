@@ -50,7 +50,7 @@ Parts train(Replica& replica, const Batch& batch, const Effort& effort) {
   return parts;
 }
 
-/// A replica ready to train on, and a batch for it.
+/// A replica that is ready to train, and a batch for it.
 struct Ready {
   Batch batch;
   std::unique_ptr<Replica> replica;

@@ -18,8 +18,8 @@ struct StepSetting {
 /// libtorch.
 double training_speed(const StepSetting& setting);
 
-/// A replica that trains alone on one batch over and over, so that nothing but computing is timed:
-/// its forward and backward pass, its update, and the step that both make.
+/// Trains one replica on one batch again and again, so only computation is timed: the forward and
+/// backward pass, the update, and the whole step.
 ///
 /// Results: network, part (`backward`, `update`, `step`), threads, samples (a batch), median, min
 ///          and p90 seconds, samples per second over all rounds,
@@ -27,13 +27,13 @@ double training_speed(const StepSetting& setting);
 /// Thread:  to be called while this process has one thread. Errors: ConfigError.
 int bench_step(const BenchCommand& command);
 
-/// Runs a benchmark and prints what it found. Gives the exit status.
+/// Runs a benchmark and prints the results. Returns the exit status.
 int bench_here(const BenchCommand& command);
 
-/// `syncopate doctor`: examines this host, or, where a launcher has started it several times, every
-/// rank's host and the links between them, and prints what it found; with a coordinator's address,
-/// also whether that answers. Gives the exit status: failure, where there is a problem. Errors:
-/// none of what it examines.
+/// `syncopate doctor`: checks this host, or the host of every rank that a launcher started and the
+/// links between them, and prints the findings. With a coordinator's address it also contacts the
+/// coordinator. Returns the exit status: failure, where it found a problem. Errors: none; a failed
+/// check is a finding.
 int doctor_here(const DoctorCommand& command);
 
 /// libtorch, BLAS, drivers, and how fast each device trains: LeNet-5, mini-batches of 64, one

@@ -41,7 +41,7 @@ std::string built_modules() {
       built += fmt::format("{}{}", built.empty() ? "" : " and ", name);
     }
   }
-  return built.empty() ? "no module for an MPI is built" : "built for " + built;
+  return built.empty() ? "no MPI module is built" : "built for " + built;
 }
 
 bool goes_by_mpi(const DoctorCommand& command) {
@@ -51,7 +51,7 @@ bool goes_by_mpi(const DoctorCommand& command) {
   return command.launch->mpi && mpi::is_built(*command.launch->mpi, chosen_mpi_modules());
 }
 
-/// Whether what has started this process, and what it was built with, belong together.
+/// Compares the launcher of this process with the MPI libraries of the build.
 Finding examine_launcher(const DoctorCommand& command) {
   if (!command.launch) {
     return {.subject = "MPI",
@@ -62,12 +62,11 @@ Finding examine_launcher(const DoctorCommand& command) {
                   .text = fmt::format("{} ranks, started by {}; {}", launch.size, launch.launcher,
                                       built_modules())};
   if (!launch.mpi) {
-    finding.text += "; it prepares for no MPI, so all ranks have to be on one host";
-    finding.advice =
-        "srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH), where ranks are on several hosts";
+    finding.text += "; it sets up no MPI, so all ranks must run on one host";
+    finding.advice = "for ranks on several hosts: srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)";
   } else if (!goes_by_mpi(command) && command.transport == TransportKind::automatic) {
     finding.ok = false;
-    finding.text = fmt::format("{} has started this, but {}", launch.launcher, built_modules());
+    finding.text = fmt::format("started by {}, but {}", launch.launcher, built_modules());
     finding.advice = *launch.mpi == mpi::Library::open_mpi
                          ? "apt-get install libopenmpi-dev and build again, or use MPICH's mpiexec"
                          : "apt-get install libmpich-dev and build again, or use Open MPI's mpirun";
@@ -82,16 +81,15 @@ Finding ask_coordinator(const DoctorCommand& command) {
     const auto transport = join_over(
         "shm",
         {.token = command.token, .coordinator = command.join, .timeout = milliseconds(5000)});
-    finding.text = fmt::format("one of this version answers at {} within {:.1f} ms", command.join,
-                               to_seconds(steady_now() - begun) * 1e3);
+    finding.text = fmt::format("a coordinator of this version answers at {} within {:.1f} ms",
+                               command.join, to_seconds(steady_now() - begun) * 1e3);
     transport->close(steady_now() + std::chrono::seconds(1));
   } catch (const std::exception& error) {
     finding.ok = false;
     finding.text = error.what();
     finding.advice =
-        "is the coordinator running, is the address its own (it says where it listens), is "
-        "--secret the "
-        "same file, and does a firewall let the port pass?";
+        "check that the coordinator runs, that it listens at this address, that --secret names "
+        "the same file, and that no firewall blocks the port";
   }
   return finding;
 }
@@ -120,12 +118,12 @@ int say(const DoctorCommand& command, const Findings& findings, const LinkMatrix
     if (links != nullptr) {
       fmt::print("\n{}\n", fmt::join(lines_of(*links), "\n"));
     }
-    fmt::print("\n{}\n", ok ? "no problem found" : "there are problems: see what to do above");
+    fmt::print("\n{}\n", ok ? "no problem found" : "problems found: see the advice above");
   }
   return ok ? exit_status::success : exit_status::failure;
 }
 
-/// Every rank takes part; rank 0 speaks.
+/// Every rank takes part; rank 0 prints.
 int consult_over(std::unique_ptr<Transport> transport, const DoctorCommand& command,
                  const Findings& own) {
   int status = exit_status::success;
@@ -161,7 +159,7 @@ int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
   return consult_over(std::move(coordinator), command, own);
 }
 
-/// Where ranks do not find each other, rank 0 says what it knows by itself.
+/// Prints the findings of rank 0 where the ranks do not find each other.
 int examine_ranks(const DoctorCommand& command, Findings own) {
   try {
     return goes_by_mpi(command) ? consult_by_mpi(command, own) : consult_by_sockets(command, own);
@@ -173,9 +171,9 @@ int examine_ranks(const DoctorCommand& command, Findings own) {
     own.push_back({.subject = "ranks",
                    .ok = false,
                    .text = error.what(),
-                   .advice = "were all ranks started by one launcher, that of the MPI that "
-                             "Syncopate was built with, and do "
-                             "their hosts reach each other?"});
+                   .advice =
+                       "check that one launcher started all ranks, that it belongs to the MPI that "
+                       "Syncopate was built with, and that the hosts reach each other"});
     return say(command, own, nullptr);
   }
 }
@@ -206,7 +204,7 @@ Finding blas() {
   return finding;
 }
 
-/// The driver's own words, up to the end of the line; empty where there is none.
+/// The driver's own description of its version; empty without a driver.
 std::string gpu_driver() {
   const std::filesystem::path version("/proc/driver/nvidia/version");
   if (!std::filesystem::exists(version)) {
@@ -228,7 +226,7 @@ Finding judge_gpus(const std::string& driver, std::size_t devices) {
           .ok = false,
           .text = fmt::format("there is a driver ({}), but {} sees no device", driver, torch),
           .advice =
-              "build with a libtorch that has CUDA (CMAKE_PREFIX_PATH), and look at "
+              "build with a libtorch that has CUDA (CMAKE_PREFIX_PATH), and check "
               "CUDA_VISIBLE_DEVICES and nvidia-smi"};
 }
 

@@ -10,16 +10,16 @@
 
 namespace syncopate::cli {
 
-/// `syncopate doctor`, read and checked.
+/// The parsed command line of `syncopate doctor`.
 struct DoctorCommand {
   std::string data = "fashion-mnist";
-  std::filesystem::path data_dir;  ///< empty: the dataset's default place
+  std::filesystem::path data_dir;  ///< empty: the dataset's default folder
   std::filesystem::path runs = "runs";
   TransportKind transport = TransportKind::automatic;  ///< of a launched job
-  std::string join;   ///< where a coordinator listens; empty: none is asked
+  std::string join;   ///< the address of a coordinator; empty: no check of it
   std::string token;  ///< of its job
   std::optional<Launch> launch = {};
-  Duration patience = std::chrono::seconds(20);  ///< for other ranks
+  Duration patience = std::chrono::seconds(20);  ///< time limit of waits for other ranks
   bool json = false;
 };
 

@@ -10,64 +10,64 @@
 namespace syncopate::cli {
 namespace {
 
-/// The same thing said by several ranks.
-struct Saying {
+/// A finding that several ranks share.
+struct SharedFinding {
   Finding finding;
   std::vector<std::uint32_t> ranks;
 };
 
-bool says_the_same(const Finding& one, const Finding& other) {
+bool is_same(const Finding& one, const Finding& other) {
   return one.subject == other.subject && one.ok == other.ok && one.text == other.text &&
          one.advice == other.advice;
 }
 
-/// What is said of one subject stands together.
-std::vector<Saying>::iterator after_its_like(std::vector<Saying>& sayings,
-                                             const std::string& subject) {
-  const auto last = std::find_if(sayings.rbegin(), sayings.rend(), [&](const Saying& saying) {
-    return saying.finding.subject == subject;
-  });
-  return last == sayings.rend() ? sayings.end() : last.base();
+/// Groups findings by their subject.
+std::vector<SharedFinding>::iterator after_same_subject(std::vector<SharedFinding>& all_shared,
+                                                        const std::string& subject) {
+  const auto last =
+      std::find_if(all_shared.rbegin(), all_shared.rend(),
+                   [&](const SharedFinding& shared) { return shared.finding.subject == subject; });
+  return last == all_shared.rend() ? all_shared.end() : last.base();
 }
 
-std::vector<Saying> sayings_of(const Findings& findings) {
-  std::vector<Saying> sayings;
+std::vector<SharedFinding> shared_findings(const Findings& findings) {
+  std::vector<SharedFinding> all_shared;
   for (const Finding& finding : findings) {
-    auto known = std::find_if(sayings.begin(), sayings.end(), [&](const Saying& saying) {
-      return says_the_same(saying.finding, finding);
-    });
-    if (known == sayings.end()) {
-      known = sayings.insert(after_its_like(sayings, finding.subject), {finding, {}});
+    auto known =
+        std::find_if(all_shared.begin(), all_shared.end(),
+                     [&](const SharedFinding& shared) { return is_same(shared.finding, finding); });
+    if (known == all_shared.end()) {
+      known = all_shared.insert(after_same_subject(all_shared, finding.subject), {finding, {}});
     }
     if (finding.rank) {
       known->ranks.push_back(*finding.rank);
     }
   }
-  return sayings;
+  return all_shared;
 }
 
-/// "ranks 1, 3: ", or nothing where all say it.
-std::string who_says(const Saying& saying, std::uint32_t ranks) {
-  if (saying.ranks.empty() || saying.ranks.size() == ranks) {
+/// "ranks 1, 3: "; empty where all ranks share the finding.
+std::string ranks_prefix(const SharedFinding& shared, std::uint32_t ranks) {
+  if (shared.ranks.empty() || shared.ranks.size() == ranks) {
     return {};
   }
-  return fmt::format("{} {}: ", saying.ranks.size() == 1 ? "rank" : "ranks",
-                     fmt::join(saying.ranks, ", "));
+  return fmt::format("{} {}: ", shared.ranks.size() == 1 ? "rank" : "ranks",
+                     fmt::join(shared.ranks, ", "));
 }
 
 }  // namespace
 
 std::vector<std::string> lines_of(const Findings& findings, std::uint32_t ranks) {
-  const std::vector<Saying> sayings = sayings_of(findings);
+  const std::vector<SharedFinding> all_shared = shared_findings(findings);
   std::size_t widest = 0;
-  for (const Saying& saying : sayings) {
-    widest = std::max(widest, width_of(saying.finding.subject));
+  for (const SharedFinding& shared : all_shared) {
+    widest = std::max(widest, width_of(shared.finding.subject));
   }
   std::vector<std::string> lines;
-  for (const Saying& saying : sayings) {
-    const Finding& finding = saying.finding;
+  for (const SharedFinding& shared : all_shared) {
+    const Finding& finding = shared.finding;
     lines.push_back(fmt::format("{:7}  {}  {}{}", finding.ok ? "ok" : "problem",
-                                fitted(finding.subject, widest), who_says(saying, ranks),
+                                fitted(finding.subject, widest), ranks_prefix(shared, ranks),
                                 finding.text));
     if (!finding.advice.empty()) {
       lines.push_back(fmt::format("{:{}}→ {}", "", 7 + 2 + widest + 2, finding.advice));

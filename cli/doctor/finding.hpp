@@ -7,26 +7,26 @@
 
 namespace syncopate::cli {
 
-/// What the doctor says of one thing.
+/// The result of one check.
 struct Finding {
   std::string subject;  ///< "open files"
   bool ok = true;
-  std::string text;                        ///< what was found; of a problem, what was expected, too
-  std::string advice = {};                 ///< what to do; a problem has some
-  std::optional<std::uint32_t> rank = {};  ///< of a launched job; empty: of all
+  std::string text;                        ///< the facts; for a problem also the expected ones
+  std::string advice = {};                 ///< a remedy; set for every problem
+  std::optional<std::uint32_t> rank = {};  ///< in a launched job; empty: all ranks
 
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
 using Findings = std::vector<Finding>;
 
-/// "ok       open files   20,000", "problem  …" with what to do in a line below it. Findings that
-/// all of `ranks` ranks made in the same words are said once.
+/// "ok open files 20,000", or "problem …" with the advice on the next line. A finding that all of
+/// `ranks` ranks share is printed once.
 std::vector<std::string> lines_of(const Findings& findings, std::uint32_t ranks);
 
-/// A list of `subject`, `ok`, `text`, `advice` and `rank`, where there are such.
+/// A list of objects with `subject`, `ok`, `text`, and `advice` and `rank` where they are set.
 nlohmann::ordered_json to_json(const Findings& findings);
-/// What `to_json` made.
+/// Reads the result of `to_json`.
 Findings findings_in(const nlohmann::ordered_json& json);
 
 bool all_ok(const Findings& findings);

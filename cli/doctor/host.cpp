@@ -98,7 +98,7 @@ std::uint64_t free_bytes_in(const fs::path& folder) {
   return ::statvfs(folder.c_str(), &facts) == 0 ? facts.f_bavail * facts.f_frsize : 0;
 }
 
-/// The folder, or what is to hold it.
+/// The folder, or its nearest parent that exists.
 fs::path nearest_that_is_there(fs::path folder) {
   folder = fs::absolute(folder);
   while (!fs::exists(folder) && folder.has_relative_path()) {
@@ -115,7 +115,7 @@ Finding judge_open_files(std::uint64_t limit) {
                   .text = fmt::format("up to {}", grouped(limit))};
   if (!finding.ok) {
     finding.text +=
-        fmt::format("; expected {} at least: each pair of nodes takes some", grouped(enough_files));
+        fmt::format("; expected at least {}: each pair of nodes uses some", grouped(enough_files));
     finding.advice = "ulimit -n 4096";
   }
   return finding;
@@ -124,7 +124,7 @@ Finding judge_open_files(std::uint64_t limit) {
 Finding judge_locked_memory(std::uint64_t limit_bytes) {
   Finding finding{.subject = "locked memory", .text = limit_text(limit_bytes)};
   if (limit_bytes != RLIM_INFINITY) {
-    finding.text += "; matters where MPI uses InfiniBand, which wants no limit";
+    finding.text += "; MPI over InfiniBand needs it unlimited";
   }
   return finding;
 }
@@ -134,7 +134,7 @@ Finding judge_memory(std::uint64_t free_bytes) {
                   .ok = free_bytes >= enough_memory,
                   .text = fmt::format("{} free", bytes_of(free_bytes))};
   if (!finding.ok) {
-    finding.text += fmt::format(", expected {} at least", bytes_of(enough_memory));
+    finding.text += fmt::format(", expected at least {}", bytes_of(enough_memory));
     finding.advice = "end other programs, or ask the cluster for more (Slurm: --mem)";
   }
   return finding;
@@ -145,8 +145,7 @@ Finding judge_disk(const fs::path& folder, std::uint64_t free_bytes) {
                   .ok = free_bytes >= enough_disk,
                   .text = fmt::format("{} free in {}", bytes_of(free_bytes), folder.string())};
   if (!finding.ok) {
-    finding.text +=
-        fmt::format(", expected {} at least: checkpoints are written there", bytes_of(enough_disk));
+    finding.text += fmt::format(", expected at least {} for checkpoints", bytes_of(enough_disk));
     finding.advice = "remove old runs, or keep new ones elsewhere: --run-dir FOLDER";
   }
   return finding;
@@ -177,8 +176,7 @@ Finding judge_blas(std::string_view cpuinfo, std::string_view core) {
   const bool is_young = std::find(with_avx2.begin(), with_avx2.end(), core) != with_avx2.end();
   if (has_feature(cpuinfo, "avx2") && !is_young) {
     finding.ok = false;
-    finding.text +=
-        ", which has no AVX2; this processor has: matrix products take several times as long";
+    finding.text += ", without this processor's AVX2: matrix products take several times as long";
     finding.advice = has_feature(cpuinfo, "avx512f")
                          ? "unset OPENBLAS_CORETYPE, or set it to SKYLAKEX"
                          : "unset OPENBLAS_CORETYPE, or set it to HASWELL";
@@ -193,21 +191,22 @@ Finding try_loopback() {
   } catch (const std::exception& error) {
     finding.ok = false;
     finding.text = fmt::format("this host does not reach itself at 127.0.0.1: {}", error.what());
-    finding.advice = "is the interface up (ip link set lo up), and does the firewall let it pass?";
+    finding.advice =
+        "check that the interface is up (ip link set lo up) and that no firewall blocks it";
   }
   return finding;
 }
 
 Finding try_shared_memory() {
   Finding finding{.subject = "shared memory",
-                  .text = fmt::format("{} taken and given back", bytes_of(two_buffers))};
+                  .text = fmt::format("{} allocated and freed", bytes_of(two_buffers))};
   try {
     shm::Segment::create(two_buffers).reserve(0, two_buffers);
   } catch (const std::exception& error) {
     finding.ok = false;
     finding.text = error.what();
     finding.advice =
-        "raise the limit that is named (ulimit -f unlimited; Slurm: --mem), or train with "
+        "raise that limit (ulimit -f unlimited; Slurm: --mem), or train with "
         "--transport tcp";
   }
   return finding;
@@ -222,20 +221,20 @@ Finding try_data(const std::string& name, const fs::path& folder) {
   } catch (const std::exception& error) {
     finding.ok = false;
     finding.text = error.what();
-    finding.advice = "name another by --data, or its folder by --data-dir";
+    finding.advice = "choose another one with --data, or its folder with --data-dir";
   }
   return finding;
 }
 
 Finding try_run_folder(const fs::path& folder) {
-  const fs::path place = nearest_that_is_there(folder);
-  if (::access(place.c_str(), W_OK | X_OK) != 0) {
+  const fs::path existing = nearest_that_is_there(folder);
+  if (::access(existing.c_str(), W_OK | X_OK) != 0) {
     return {.subject = "disk",
             .ok = false,
-            .text = fmt::format("runs cannot be kept in {}: {}", place.string(), reason()),
-            .advice = "start where you may write, or name another place: --run-dir FOLDER"};
+            .text = fmt::format("cannot write runs to {}: {}", existing.string(), reason()),
+            .advice = "start in a writable folder, or choose one with --run-dir FOLDER"};
   }
-  return judge_disk(place, free_bytes_in(place));
+  return judge_disk(existing, free_bytes_in(existing));
 }
 
 Finding try_clock() {
@@ -244,7 +243,7 @@ Finding try_clock() {
   Finding finding{.subject = "clock", .text = "set"};
   if (system_clock::now() < earliest) {
     finding.ok = false;
-    finding.text = "the date lies before 2024: runs will be named after a wrong one";
+    finding.text = "the date is before 2024: run folders would get wrong names";
     finding.advice = "set the clock, or run an NTP client";
   }
   return finding;

@@ -33,12 +33,12 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// One pair of ranks, of which the lower one leads and times.
+/// One pair of ranks. The lower rank leads and measures the time.
 class Pair {
  public:
   Pair(Group& all, Rank peer) : all_(all), peer_(all.node(peer)), leads_(all.rank() < peer) {}
 
-  /// Seconds of round trips in which `bytes` go and one message comes back.
+  /// Seconds of round trips: `bytes` in one direction, one message in the other.
   std::vector<double> time(std::size_t bytes, std::size_t back, int trips) {
     std::vector<std::byte> outgoing(leads_ ? bytes : back);
     std::vector<std::byte> incoming(leads_ ? back : bytes);
@@ -63,7 +63,7 @@ class Pair {
   const bool leads_;
 };
 
-/// Every rank gets the rows of all.
+/// Every rank receives the rows of all ranks.
 Rows exchanged(Group& all, const std::vector<double>& mine) {
   std::vector<double> everything(mine.size() * all.size());
   allgather(all, std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(everything)));
@@ -75,7 +75,7 @@ Rows exchanged(Group& all, const std::vector<double>& mine) {
   return rows;
 }
 
-/// The lower rank of each pair has measured it.
+/// The lower rank of each pair holds the measurement.
 void mirror(Rows& rows) {
   for (std::size_t low = 0; low < rows.size(); ++low) {
     for (std::size_t high = low + 1; high < rows.size(); ++high) {
@@ -109,7 +109,7 @@ void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings
   const char* subject = within_a_host ? "links within hosts" : "links between hosts";
   const double usual = median_of(speeds);
   findings.push_back({.subject = subject,
-                      .text = fmt::format("{}, usually {:.1f} µs and {:.2f} GB/s", speeds.size(),
+                      .text = fmt::format("{}, median {:.1f} µs and {:.2f} GB/s", speeds.size(),
                                           median_of(latencies) * 1e6, usual / 1e9)});
   for_each_link(matrix, within_a_host, [&](std::size_t low, std::size_t high) {
     const double speed = matrix.bytes_per_second[low][high];
@@ -117,10 +117,9 @@ void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings
       findings.push_back(
           {.subject = subject,
            .ok = false,
-           .text = fmt::format("ranks {} and {}: {:.3f} GB/s, where {:.2f} are usual", low, high,
+           .text = fmt::format("ranks {} and {}: {:.3f} GB/s, median {:.2f}", low, high,
                                speed / 1e9, usual / 1e9),
-           .advice = "is one of them on a busy host, behind another switch, or on a slower network "
-                     "card?"});
+           .advice = "check for a busy host, another switch, or a slower network interface"});
     }
   });
 }
@@ -201,7 +200,7 @@ namespace {
 
 constexpr double most_seconds_apart = 1;
 
-/// By this host's clock, which others may set differently.
+/// The time of this host's clock, which may differ from the clocks of other hosts.
 double seconds_since_the_epoch() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
@@ -219,7 +218,7 @@ Finding compare_clocks(Group& all) {
   if (!finding.ok) {
     finding.text += fmt::format(", rank {} is behind, rank {} ahead; expected {} s at most",
                                 first - clocks.begin(), last - clocks.begin(), most_seconds_apart);
-    finding.advice = "run an NTP client on every host: logs of several hosts will not fit together";
+    finding.advice = "run an NTP client on every host, so that the times in their logs agree";
   }
   return finding;
 }

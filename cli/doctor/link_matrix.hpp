@@ -11,7 +11,8 @@
 
 namespace syncopate::cli {
 
-/// What messages between each two ranks cost. Shape: [ranks][ranks], symmetric, 0 on the diagonal.
+/// The latency and the bandwidth between each two ranks. Shape: [ranks][ranks], symmetric, 0 on the
+/// diagonal.
 struct LinkMatrix {
   std::vector<std::vector<double>>
       latency_seconds;  ///< one way, of 8 bytes, half of a median round trip
@@ -19,15 +20,15 @@ struct LinkMatrix {
   std::vector<std::uint32_t> hosts;                   ///< of each rank
 };
 
-/// Measures one pair after the other. A collective of the group: all ranks get all figures.
-/// Errors: those of transports; TimedOut names nobody.
+/// Measures one pair after the other. A collective of the group: all ranks get all figures. Errors:
+/// those of transports; TimedOut names no ranks.
 LinkMatrix measure_matrix(Group& all);
 
-/// One finding of what is usual, and one for each link that is several times slower than others of
-/// its kind, within a host or between hosts.
+/// One finding with the median speed of the links within hosts, one of those between hosts, and one
+/// for each link that is several times slower than the median of its kind.
 Findings judge_links(const LinkMatrix& matrix);
 
-/// Two tables, of up to 16 ranks; none of more.
+/// Two tables for up to 16 ranks; none for more.
 std::vector<std::string> lines_of(const LinkMatrix& matrix);
 
 void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix);
@@ -38,8 +39,8 @@ struct Consultation {
   LinkMatrix links;
 };
 
-/// Brings the findings of all ranks to rank 0, each with its rank, and measures what lies between
-/// them. A collective of the group; empty on other ranks than 0. Errors: those of transports.
+/// Collects the findings of all ranks at rank 0, each with its rank, and measures the links between
+/// the ranks. A collective of the group; empty on other ranks than 0. Errors: those of transports.
 std::optional<Consultation> consult(Group& all, Findings own);
 
 }  // namespace syncopate::cli

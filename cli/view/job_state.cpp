@@ -21,12 +21,12 @@ struct Apply {
   void operator()(const events::Failed& event) { state.failed = event; }
 };
 
-/// Seconds until `done` is `whole`, when it took `seconds` to come this far.
+/// Seconds until `done` reaches `whole`, when `seconds` have passed so far.
 double seconds_until(double whole, double done, double seconds) {
   return std::max(0.0, whole - done) * seconds / done;
 }
 
-/// Steps of the worker that has done the fewest.
+/// The smallest step count of a worker.
 double least_steps(const events::Status& status) {
   const auto least = std::min_element(
       status.workers.begin(), status.workers.end(),

@@ -7,7 +7,7 @@
 
 namespace syncopate::cli {
 
-/// What is known of a job: its configuration, and the last word of each kind of event.
+/// The state of a job: its configuration, and the last event of each kind.
 struct JobState {
   TrainConfig config;
   std::optional<events::Started> started = {};
@@ -19,8 +19,8 @@ struct JobState {
 
   void apply(const events::Event& event);
 
-  /// Seconds of training clock until the nearest of the configuration's limits, at the speed so
-  /// far. Empty before there is a speed.
+  /// Seconds of training clock until the first limit of the configuration, at the speed so far.
+  /// Empty while the speed is unknown.
   std::optional<double> remaining_seconds() const;
 };
 

@@ -16,12 +16,12 @@ constexpr std::string_view show_cursor = "\x1b[?25h";
 constexpr std::string_view clear_below = "\x1b[J";
 constexpr std::string_view clear_line = "\r\x1b[K";
 
-/// Columns of a line that may hold colours.
+/// Columns of a line that may contain colours.
 std::size_t visible_width(const std::string& line) {
   return width_of(without_colours(line));
 }
 
-/// Rows that `lines` take on a terminal of this width, which may be narrower than they are.
+/// Rows that `lines` take on a terminal of this width; long lines wrap.
 std::size_t rows_of(const std::vector<std::string>& lines, std::size_t width) {
   std::size_t rows = 0;
   for (const std::string& line : lines) {
@@ -82,11 +82,11 @@ void LiveView::show_log(const std::string& line) {
 }
 
 void LiveView::draw() {
-  // Over the old picture rather than after erasing it: nothing flickers.
+  // Overwrites the old picture without erasing it first, so that nothing flickers.
   std::string text = move_up(rows_of(drawn_, style_.width));
   drawn_ = render_live(state(), style_);
   for (const std::string& line : drawn_) {
-    // Cleared before, not after: behind a full line the cursor still stands on its last character.
+    // Clears the line before its text: after a full line the cursor is still on the last character.
     text += fmt::format("{}{}\n", clear_line, line);
   }
   write_all(STDOUT_FILENO, text.append(clear_below));

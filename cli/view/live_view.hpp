@@ -8,11 +8,11 @@
 
 namespace syncopate::cli {
 
-/// A picture at the bottom of the terminal, redrawn in place; log lines scroll by above it.
+/// A picture at the bottom of the terminal, redrawn in place; log lines scroll above it.
 class LiveView : public TrainingView {
  public:
   LiveView(TrainConfig config, Style style);
-  /// Leaves the cursor as it was, below the picture.
+  /// Restores the cursor, below the picture.
   ~LiveView() override;
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
@@ -26,7 +26,7 @@ class LiveView : public TrainingView {
   void show_log(const std::string& line) override;
   void finish() override;
   void draw();
-  /// Removes the picture; what is written next takes its place.
+  /// Removes the picture; the next output starts at its first line.
   void erase();
 
   Style style_;

@@ -13,10 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How the three shares of a worker's time look.
+/// The marks and colours of the three shares of a worker's time.
 struct Ink {
   const char* mark;
-  const char* colour;  ///< begins it on a terminal
+  const char* colour;  ///< escape sequence before the mark
 };
 
 using Inks = std::array<Ink, 3>;  // compute, communicate, wait
@@ -61,12 +61,12 @@ std::string legend(const Style& style) {
   return fmt::format("compute {} communicate {} wait {}", inks[0].mark, inks[1].mark, inks[2].mark);
 }
 
-/// Widths of the columns that adapt to the terminal; a bar too short to tell anything is left out.
+/// Widths of the columns that adapt to the terminal; a bar too short to show anything is not drawn.
 struct Layout {
-  static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // and what parts the columns
+  static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // includes the gaps
   static constexpr std::size_t shortest_bar = 10;
-  static constexpr std::size_t steps_of_pace = 22;        ///< what a worker does
-  static constexpr std::size_t whole_pace = 22 + 2 + 24;  ///< and why
+  static constexpr std::size_t steps_of_pace = 22;        ///< steps × size, step time
+  static constexpr std::size_t whole_pace = 22 + 2 + 24;  ///< also the reason
 
   std::size_t device = 10;
   std::size_t bar = 0;
@@ -102,7 +102,7 @@ std::string short_time(double seconds) {
 }
 
 /// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and
-/// why the worker was told what it was told last.
+/// the reason of the last order to the worker.
 std::string pace_text(const events::Status::Worker& worker, const Style& style) {
   if (!worker.pace) {
     return "";
@@ -113,7 +113,12 @@ std::string pace_text(const events::Status::Worker& worker, const Style& style) 
                      pace.overdue ? "overdue" : pace.reason);
 }
 
-/// Nothing where there is no such column.
+/// The head of the column that `pace_text` fills.
+std::string pace_head(const Style& style) {
+  return fmt::format("steps {} size step time  reason", style.unicode ? "×" : "x");
+}
+
+/// Empty where the layout has no such column.
 std::string column(const std::string& text, std::size_t width) {
   return width == 0 ? "" : "  " + fitted(text, width);
 }
@@ -130,7 +135,7 @@ std::string device_of(const JobState& state, std::uint32_t rank) {
 std::string head_line(const Layout& layout, const Style& style) {
   const std::string text = fmt::format(
       "worker  {}  {:>10}  {}  {:>8}{}", fitted("device", layout.device), "samples/s",
-      fitted(legend(style), layout.bar), "round", column("steps of, taking, because", layout.pace));
+      fitted(legend(style), layout.bar), "round", column(pace_head(style), layout.pace));
   return painted(fitted(text, style.width), "\x1b[2m", style);
 }
 
@@ -242,7 +247,7 @@ std::string server_text(const Json& server) {
                      cell(server, "traffic_bytes", bytes_text), queue.value("mean", 0.0));
 }
 
-/// What only jobs have whose workers go apart: a name and a figure each.
+/// Names and values of the figures that only asynchronous jobs have.
 std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json& summary) {
   std::vector<std::pair<std::string, std::string>> facts;
   const Json staleness = summary.value("staleness", Json::object());
@@ -250,7 +255,7 @@ std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json
     facts.emplace_back("staleness", staleness_text(staleness));
   }
   if (summary.value("dropped_gradients", 0) > 0) {
-    facts.emplace_back("left out", cell(summary, "dropped_gradients", whole_text) + " gradients");
+    facts.emplace_back("dropped", cell(summary, "dropped_gradients", whole_text) + " gradients");
   }
   if (summary.value("skipped_batches", 0) > 0) {
     facts.emplace_back("not finite", cell(summary, "skipped_batches", whole_text) + " batches");
@@ -266,8 +271,7 @@ std::vector<std::pair<std::string, std::string>> facts_of_going_apart(const Json
   return facts;
 }
 
-/// Empty, where nothing was compressed. Of several workers the least ratio and the greatest error
-/// count.
+/// The lowest ratio and the highest error over all workers; empty without compression.
 std::string compression_text(const Json& summary) {
   double least_ratio = 0;
   double greatest_error = 0;

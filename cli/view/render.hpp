@@ -10,7 +10,7 @@
 
 namespace syncopate::cli {
 
-/// What a terminal can show.
+/// The capabilities of a terminal.
 struct Style {
   std::size_t width = 80;
   std::size_t height = 24;
@@ -18,19 +18,19 @@ struct Style {
   bool unicode = true;
 };
 
-// All of these are pure, and give lines without line ends.
+// All of these functions are pure and return lines without line ends.
 
 /// The picture of a running job, at most `width` columns wide and `height` − 1 lines high: a line
-/// per worker with a bar of where its time goes, and the job as a whole below.
+/// per worker with a bar of its time shares, and the job as a whole below.
 std::vector<std::string> render_live(const JobState& state, const Style& style);
 
-/// The job as a whole in one line, for where nothing can be redrawn. A status is there.
+/// The job as a whole in one line, for an output that cannot be redrawn. The state holds a status.
 std::string status_line(const JobState& state);
 std::string evaluation_line(const EvaluationResult& evaluation);
 std::string started_line(const events::Started& started);
 
-/// The end of a job: a table of workers and the job's figures. `summary` is that of `summary.json`;
-/// a figure that it lacks, or that is null, is shown as "-".
+/// The final figures of a job: a table of workers, and the job's figures. `summary` is the content
+/// of `summary.json`; a figure that is missing or null is shown as "-".
 std::vector<std::string> render_summary(const nlohmann::ordered_json& summary,
                                         const std::string& run_dir);
 
@@ -40,7 +40,7 @@ std::string clock_text(double seconds);
 /// "44.7 MB".
 std::string bytes_text(double bytes);
 
-/// Shows the values of metrics of a unit.
+/// The function that formats the values of metrics of a unit.
 std::string (*text_for(MetricUnit unit))(double value);
 
 }  // namespace syncopate::cli

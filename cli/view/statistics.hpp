@@ -13,17 +13,17 @@ struct Spread {
 
 struct MeanAndDeviation {
   double mean = 0;
-  double deviation = 0;  ///< of the sample: over n − 1; 0 of a single value
+  double deviation = 0;  ///< of the sample (n − 1); 0 for a single value
 };
 
-// Of no values there is nothing.
+// The results are empty where `values` is empty.
 
-/// The mean of the two in the middle, where there are two.
+/// For an even count, the mean of the two middle values.
 std::optional<double> median_of(std::vector<double> values);
 std::optional<MeanAndDeviation> mean_of(const std::vector<double>& values);
 
-/// The spread of times of which some were not reached, which is later than any other.
-/// Empty where the median is none of those reached; `most` is of those reached.
+/// The spread of times of which some were not reached; these count as later than all others. Empty
+/// where the median was not reached. `most` is the largest time that was reached.
 std::optional<Spread> spread_of(const std::vector<std::optional<double>>& times);
 
 }  // namespace syncopate::cli

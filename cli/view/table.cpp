@@ -5,7 +5,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// Bytes of UTF-8 that go on with a character rather than begin one.
+/// True for a byte of UTF-8 that continues a character.
 bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
@@ -47,8 +47,8 @@ std::string fitted(std::string_view text, std::size_t width) {
 
 std::string grouped(std::uint64_t number) {
   std::string digits = std::to_string(number);
-  for (std::size_t place = digits.size(); place > 3; place -= 3) {
-    digits.insert(place - 3, 1, ',');
+  for (std::size_t position = digits.size(); position > 3; position -= 3) {
+    digits.insert(position - 3, 1, ',');
   }
   return digits;
 }

@@ -8,19 +8,19 @@
 
 namespace syncopate::cli {
 
-/// Columns that a text takes on a terminal: its characters, each counted as one wide.
+/// Columns that a text takes on a terminal: the count of its characters.
 std::size_t width_of(std::string_view text);
 
 /// `line` without the escape sequences that set colours.
 std::string without_colours(std::string_view line);
 
-/// `text` in exactly `width` columns: filled with spaces or cut off, control characters replaced.
+/// `text` in exactly `width` columns: padded or truncated, with control characters replaced.
 std::string fitted(std::string_view text, std::size_t width);
 
 /// "12,345".
 std::string grouped(std::uint64_t number);
 
-/// Rows of cells under a head, in columns as wide as their widest cell.
+/// Rows of cells below a head. Each column is as wide as its widest cell.
 class Table {
  public:
   enum class Align { left, right };
@@ -31,13 +31,13 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// `cells` has as many as there are columns.
+  /// `cells` holds one cell for each column.
   void add(std::vector<std::string> cells);
 
-  /// The lines, head first, without line ends and without spaces at their ends.
+  /// The lines, the head first, without line ends and trailing spaces.
   std::vector<std::string> lines() const;
 
-  /// The same as a table of Markdown.
+  /// The same as a Markdown table.
   std::vector<std::string> markdown() const;
 
  private:

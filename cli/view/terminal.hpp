@@ -9,22 +9,23 @@
 
 namespace syncopate::cli {
 
-/// How much a command prints, and in which form.
+/// The amount and the form of a command's output.
 struct OutputOptions {
   log::Verbosity verbosity = log::Verbosity::normal;
   bool json = false;
 };
 
-/// Whether a terminal of this environment can be redrawn in place.
+/// True where a terminal of this environment can be redrawn in place.
 bool can_redraw(const Environment& environment);
 
-/// Colours unless NO_COLOR (https://no-color.org) is set; characters as the locale has them.
+/// The style for an environment: colours unless NO_COLOR (https://no-color.org) is set, Unicode
+/// where the locale has it.
 Style style_of(const Environment& environment);
 
-/// Sets the size to that of the terminal, where it is known.
+/// Sets the size to that of the terminal where the system knows it.
 void measure_terminal(int descriptor, Style& style);
 
-/// Writes everything; gives up where nobody reads any more: a job goes on without its terminal.
+/// Writes everything; gives up on an error, so that a job continues without its terminal.
 void write_all(int descriptor, std::string_view text);
 void write_line(int descriptor, std::string_view line);
 

@@ -11,7 +11,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// Passes events on as they are; the last line is the summary alone.
+/// Prints events unchanged; the last line is the summary alone.
 class JsonView : public TrainingView {
  public:
   using TrainingView::TrainingView;
@@ -32,7 +32,7 @@ class JsonView : public TrainingView {
   }
 };
 
-/// A line for each evaluation and one now and then.
+/// Prints a line for each evaluation, and status lines at intervals.
 class PlainView : public TrainingView {
  public:
   PlainView(TrainConfig config, log::Verbosity verbosity)

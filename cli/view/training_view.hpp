@@ -11,11 +11,11 @@
 
 namespace syncopate::cli {
 
-/// The view that the options ask for and the terminal allows: JSON lines; a picture that is redrawn
-/// in place; plain lines where standard output is no terminal or the user wants quiet.
+/// Makes the view by the options and the terminal: JSON lines; a picture that is redrawn in place;
+/// or plain lines where standard output is no terminal or `--quiet` is set.
 std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOptions& options);
 
-/// The part that all views share: the state of the job, built from its events.
+/// The base of all views. It builds the state of the job from its events.
 class TrainingView : public JobView {
  public:
   explicit TrainingView(TrainConfig config) : state_{.config = std::move(config)} {}
@@ -23,7 +23,7 @@ class TrainingView : public JobView {
   void event(std::string_view line) override;
   void output(std::string_view process, std::string_view line) override;
   void notice(std::string_view text) override;
-  /// Prints the final figures, or why there are none. The coordinator's reason goes before
+  /// Prints the final figures, or the reason for their absence: that of the coordinator, else
   /// `failure`.
   void ended(int exit_status, const std::string& failure) override;
 
@@ -32,11 +32,11 @@ class TrainingView : public JobView {
   void print_summary();
 
  private:
-  /// Shows an event that `state` contains, and the line that carried it.
+  /// Shows an event after `state` has taken it up. `line` is its text.
   virtual void show(const events::Event& event, std::string_view line) = 0;
   /// Shows a line for standard error.
   virtual void show_log(const std::string& line) = 0;
-  /// Prints the final figures, where there are any.
+  /// Prints the final figures where the job has some.
   virtual void finish() = 0;
 
   JobState state_;

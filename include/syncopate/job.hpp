@@ -50,7 +50,8 @@ struct JobResult {
 /// Threads: the job runs on threads of its own; `stop` may be called from any thread, all else from
 ///          one. Not from a signal handler.
 /// Errors:  `start` and `join` throw ConfigError and DataError for a spec, a model or data that do
-///          not fit; `wait` throws what ended the job. All derive from `syncopate::Error`.
+///          not fit; `wait` throws the error that ended the job. All errors derive from
+///          `syncopate::Error`.
 class Job {
  public:
   /// Makes the run folder, and starts coordinator, evaluator, servers and local workers.

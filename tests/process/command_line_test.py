@@ -71,7 +71,7 @@ class CommandLine(unittest.TestCase):
         self.put_torch("bin/syncopate-torch")
         ran = run(self.program, "train", "--verbose", environment={"OMP_NUM_THREADS": "5"})
         self.assertEqual(ran.stdout.splitlines()[0], "5 1")
-        self.assertIn("OMP_NUM_THREADS=5 kept as the environment has it", ran.stderr)
+        self.assertIn("OMP_NUM_THREADS=5 kept from the environment", ran.stderr)
         self.assertIn("OPENBLAS_NUM_THREADS=1 set", ran.stderr)
 
     def test_names_the_other_program_when_it_is_missing(self):

@@ -73,11 +73,11 @@ class Compare(JobTest):
         self.assertAlmostEqual(found["ssgd"]["devices"][0]["computing_time_ratio"], 0.1, delta=0.01)
         self.assertEqual(len(self.memory()["tried"]["asgd"]), 2)
         table = (self.out / "comparison.md").read_text()
-        for line in ("| ssgd | 0.02 |", "--schemes=ssgd,asgd", "syncopate 0.", "what counts was run in virtual time"):
+        for line in ("| ssgd | 0.02 |", "--schemes=ssgd,asgd", "syncopate 0.", "the counted runs: virtual time"):
             self.assertIn(line, table)
         self.assertIn("[1/12] ", done.stdout)
         self.assertIn("[12/12] ", done.stdout)
-        self.assertIn("What became of it\nscheme", done.stdout)
+        self.assertIn("Results\nscheme", done.stdout)
 
         again = self.compare(*options, "--json")
         self.assertEqual(again.returncode, 0, again.stderr)
@@ -122,7 +122,7 @@ class Compare(JobTest):
         running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         running.stdout.readline()
         again = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
-        self.assert_refused(again, "another comparison is at work")
+        self.assert_refused(again, "another comparison runs in")
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=LIMIT)
         self.assertEqual(running.returncode, 130)

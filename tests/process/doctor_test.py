@@ -44,8 +44,8 @@ class DoctorTest(JobTest):
     def test_a_problem_stands_above_its_remedy(self):
         done = self.doctor(data=("--data", "mnist", "--data-dir", self.folder))
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"(?m)^problem +dataset +.*\n +→ name another by --data")
-        self.assertTrue(done.stdout.endswith("\nthere are problems: see what to do above\n"))
+        self.assertRegex(done.stdout, r"(?m)^problem +dataset +.*\n +→ choose another one with --data")
+        self.assertTrue(done.stdout.endswith("\nproblems found: see the advice above\n"))
 
     def test_missing_data(self):
         found = self.findings(data=("--data", "mnist", "--data-dir", self.folder))
@@ -108,7 +108,7 @@ class DoctorTest(JobTest):
     def test_a_launcher_of_an_mpi_that_syncopate_was_not_built_with(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
         done = self.doctor(through=MPICH, env=nowhere)
-        self.assertRegex(done.stdout, r"(?m)^problem +MPI +MPICH's mpiexec has started this, but no module")
+        self.assertRegex(done.stdout, r"(?m)^problem +MPI +started by MPICH's mpiexec, but no MPI module")
         self.assertIn("libmpich-dev", done.stdout)
 
     def test_ranks_that_do_not_come_together(self):

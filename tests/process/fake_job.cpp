@@ -1,10 +1,10 @@
-// `syncopate train` with processes that train nothing: the command line, the supervisor and the views
-// are the real ones, and what coordinator and workers do is chosen by SYNCOPATE_FAKE_JOB:
+// `syncopate train` with processes that train nothing: the command line, the supervisor and the
+// views are the real ones. SYNCOPATE_FAKE_JOB chooses the behaviour of coordinator and workers:
 //
 //   finish    the job runs to its end
-//   run       it goes on until the coordinator is asked for an end
-//   stubborn  it goes on whatever is asked
-//   crash     worker 1 dies of a signal, and the coordinator says so
+//   run       the job runs until the coordinator receives an end request
+//   stubborn  the job ignores end requests
+//   crash     worker 1 dies of a signal, and the coordinator reports it
 //   spare     worker 1 dies of a signal, may be lost, and the job runs to its end
 //   silent    worker 1 dies of a signal, and the coordinator does not notice
 //   refuse    the coordinator refuses the job
@@ -40,7 +40,7 @@ struct FakeJob {
   int coordinator_is_gone = -1;  ///< readable once the coordinator has ended
   int worker_is_gone = -1;       ///< readable once worker 1 has ended
 
-  void tell(const Json& event) const {
+  void emit(const Json& event) const {
     const std::string line = event.dump() + "\n";
     [[maybe_unused]] const ssize_t written = ::write(events, line.data(), line.size());
   }
@@ -69,7 +69,7 @@ Json workers_of(const FakeJob& job, const Json& fields) {
 }
 
 void tell_started(const FakeJob& job) {
-  job.tell({{"event", "started"},
+  job.emit({{"event", "started"},
             {"run_dir", job.config.run_dir.string()},
             {"scheme", job.config.scheme},
             {"network", job.config.network->name},
@@ -86,7 +86,7 @@ void tell_status(const FakeJob& job, std::uint64_t round) {
                     {"round", round},        {"phase", "backward"},
                     {"compute", 0.7},        {"communicate", 0.2},
                     {"wait", 0.1},           {"samples_per_second", 64 * rounds_per_second}};
-  job.tell({{"event", "status"},
+  job.emit({{"event", "status"},
             {"training_seconds", seconds},
             {"samples", 64 * round * job.config.workers},
             {"epoch", 0.01 * static_cast<double>(round)},
@@ -97,7 +97,7 @@ void tell_status(const FakeJob& job, std::uint64_t round) {
 }
 
 void tell_finished(const FakeJob& job, const std::string& reason) {
-  job.tell({{"event", "evaluation"},
+  job.emit({{"event", "evaluation"},
             {"round", 10},
             {"samples", 2560},
             {"epoch", 1},
@@ -110,7 +110,7 @@ void tell_finished(const FakeJob& job, const std::string& reason) {
                     {"communication_ratio", 0.2},
                     {"wait_ratio", 0.1},
                     {"traffic_bytes", 1000000}};
-  job.tell({{"event", "finished"},
+  job.emit({{"event", "finished"},
             {"reason", reason},
             {"summary",
              {{"accuracy", 0.8765},
@@ -122,7 +122,7 @@ void tell_finished(const FakeJob& job, const std::string& reason) {
               {"workers", workers_of(job, worker)}}}});
 }
 
-/// Tells of a round now and then until it is asked for an end.
+/// Reports rounds at intervals until it receives an end request.
 void run_until_asked(const FakeJob& job) {
   sigset_t asked;
   ::sigemptyset(&asked);
@@ -138,7 +138,7 @@ void run_until_asked(const FakeJob& job) {
 }
 
 int fail(const FakeJob& job, const char* kind, const char* error, int status) {
-  job.tell({{"event", "failed"}, {"kind", kind}, {"error", error}});
+  job.emit({{"event", "failed"}, {"kind", kind}, {"error", error}});
   return status;
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Goal:   a program trains its own module through include/syncopate, and stays its own: the job forks no
         process and installs no signal handler.
-Method: examples/esync_module.cpp; while it trains, /proc tells its children and its signal handlers, and
-        at the end its output and its run folder tell the result.
+Method: examples/esync_module.cpp; while it trains, /proc shows its children and its signal handlers, and
+        at the end its output and its run folder show the result.
 """
 import json
 import os

@@ -1,9 +1,10 @@
-// One rank of allreduces between hosts, to be started once for each: the ranks check the sums and time them.
+// One rank of allreduces between hosts, started once for each rank. The ranks check the sums and
+// measure the time.
 //
 //   syncopate_network_rank TRANSPORT INDEX RANKS HUB OWN-ADDRESS BYTES ROUNDS ALGORITHM...
 //
-// Each round sums once by each algorithm, so that what else the machine does meets all of them alike. Rank 0
-// prints, as one JSON object, how long each took its slowest rank, in seconds.
+// Each round runs every algorithm once, so that other load of the machine affects all of them.
+// Rank 0 prints one JSON object: for each algorithm, the seconds of its slowest rank.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -55,12 +56,12 @@ void say(int descriptor, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
 }
 
-/// Whole numbers that a float has exactly, whatever the order of additions.
+/// Whole numbers that a float represents exactly, in any order of additions.
 float value_at(std::size_t place, std::uint32_t rank) {
   return static_cast<float>((place % 97 + 1) * (rank + 1));
 }
 
-/// Seconds of this rank. Errors: InternalError, for a sum that is wrong.
+/// The seconds of this rank. Errors: InternalError, for a wrong sum.
 double timed_sum(Allreduce& allreduce, World& world, Group& group, std::span<float> values) {
   for (std::size_t place = 0; place < values.size(); ++place) {
     values[place] = value_at(place, group.rank().value);
@@ -93,12 +94,12 @@ void take_turns(const Orders& orders, World& world, Group& group) {
       seconds[name].push_back(timed_sum(*allreduce, world, group, values));
     }
   }
-  nlohmann::ordered_json told;
+  nlohmann::ordered_json report;
   for (const auto& [name, mine] : seconds) {
-    told[name] = Timings{.seconds = gathered(group, mine)}.slowest();
+    report[name] = Timings{.seconds = gathered(group, mine)}.slowest();
   }
   if (orders.index == 0) {
-    say(STDOUT_FILENO, told.dump());
+    say(STDOUT_FILENO, report.dump());
   }
 }
 

@@ -78,7 +78,7 @@ class StartedJob final : public Job::Member {
     try {
       finish();
     } catch (const std::exception& error) {
-      log::debug("{}", error.what());  // the program did not wait for it
+      log::debug("{}", error.what());  // the program did not call `wait`
     }
   }
 
@@ -115,7 +115,7 @@ class StartedJob final : public Job::Member {
                      .interrupted = [this] { return stopping_.load(); }});
   }
 
-  /// Waits for all threads of the job, also after an error. Errors: what ended the job.
+  /// Waits for all threads of the job, also after an error. Errors: the error that ended the job.
   void finish() {
     if (!coordinator_) {
       return;

@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-/// Where the members of a job reach its coordinator.
+/// The address at which the members of a job reach its coordinator.
 struct CoordinatorEndpoint {
   std::string address;  ///< of a socket; empty for ranks of MPI, which reach rank 0
   std::string token;
@@ -39,8 +39,8 @@ int run_member(const CoordinatorEndpoint& endpoint, const MakeMember& make);
 
 using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
 
-/// Members in the coordinator's process, each a node of its own on a thread of its own. They end
-/// with the coordinator's transport; the destructor waits for them.
+/// Members in the coordinator's process, each a separate node on a separate thread. They end with
+/// the coordinator's transport; the destructor waits for them.
 class InProcessMembers {
  public:
   /// The members outlive this object.
@@ -56,10 +56,10 @@ class InProcessMembers {
 
 struct CoordinateOptions {
   int listener = -1;  ///< a listening socket to own, of an endpoint with an address
-  int events = -1;    ///< takes one line of JSON an event
+  int events = -1;    ///< receives one line of JSON per event
   CoordinatorEndpoint endpoint;
   Duration gather_limit{};
-  bool by_hand = false;   ///< somebody else starts the members, so their agreement is checked
+  bool by_hand = false;   ///< the user starts the members, so their agreement is checked
   std::string note = {};  ///< shown at the start; empty: where a coordinator `by_hand` listens
   /// Makes the members of this process, one after the other, because they may draw from one global
   /// generator, such as libtorch's.

@@ -12,7 +12,7 @@
 namespace syncopate {
 
 /// Memory, zero at first, that this process shares with the processes that it forks from now on. It
-/// has no name, so no other process can find it; it is gone when the last of them has ended.
+/// has no name, so no other process can find it; it ends with the last of these processes.
 class InheritedMemory {
  public:
   /// Nothing.
@@ -51,12 +51,12 @@ class HostSite : public MemberSite {
 
   /// Measures the cost of a step for a worker that emulates a device.
   wire::Join introduction(Role role, Rank index, Replica& replica) const override;
-  /// Lowers the priority of this thread, so that tests give way to training.
+  /// Lowers the priority of this thread, so that training runs before tests.
   void before_evaluating() const override;
 
   /// The description for nodes that enquire.
   wire::JobDescription description() const;
-  /// The values on which every member must agree, in words.
+  /// Text with the values on which every member must agree.
   std::string agreement() const { return plan_.agreement(parameters()); }
 
  protected:
@@ -65,9 +65,9 @@ class HostSite : public MemberSite {
   void share_memory(std::uint64_t buffers);
 
  private:
-  /// The device of a member, as people know it. Errors: ConfigError.
+  /// The name of a member's device. Errors: ConfigError.
   virtual std::string device(Role role, Rank index) const = 0;
-  /// How many parameters the model has.
+  /// The number of the model's parameters.
   virtual std::uint64_t parameters() const = 0;
 
   JobPlan plan_;

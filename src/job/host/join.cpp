@@ -16,10 +16,11 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// After this time the user reads that the coordinator does not listen yet.
+/// After this time the process logs that the coordinator does not listen yet.
 constexpr Milliseconds time_to_notice{1000};
 
-/// Does without shared memory where the coordinator does.
+/// The transport that a joiner tries first; it uses sockets where the coordinator has no shared
+/// memory.
 constexpr std::string_view first_choice = "shm";
 
 wire::Enquire enquiry_of(const JoinRequest& request) {

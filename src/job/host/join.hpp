@@ -26,11 +26,11 @@ class JoinedMember {
   JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request);
 
   /// Makes the member. Errors: ConfigError, DataError: this node does not fit the job; the
-  /// coordinator is told so.
+  /// coordinator gets a message.
   void prepare(const MakeSite& make_site);
 
-  /// Joins, does the work of the role, and leaves. Call it after `prepare`.
-  /// Errors: what ended the job.
+  /// Joins, does the work of the role, and leaves. Call it after `prepare`. Errors: the error that
+  /// ended the job.
   void run() { member_->run(world_); }
 
   RoleRunner& member() { return *member_; }

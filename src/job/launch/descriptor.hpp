@@ -30,7 +30,7 @@ struct Pipe {
 /// Errors: Error.
 Pipe make_pipe();
 
-/// A socket that accepts connections on loopback, and its address as others are told it.
+/// A socket that accepts connections on loopback, and its address for others.
 struct ListeningSocket {
   Descriptor socket;
   std::string address;  ///< "127.0.0.1:40001"
@@ -42,16 +42,16 @@ ListeningSocket listen_on_loopback();
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);
 
-/// Makes lines of bytes that come in pieces.
+/// Splits a stream of bytes into lines.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
 
-  /// `sink` takes each line, without its end.
+  /// `sink` receives each line, without its end.
   explicit LineSplitter(Sink sink) : sink_(std::move(sink)) {}
 
   void add(std::string_view bytes);
-  /// Gives what came after the last line end, if anything.
+  /// Passes the bytes after the last line end to the sink, if there are any.
   void finish();
 
  private:

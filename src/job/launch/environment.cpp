@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// The words of the first line of features; x86 calls it `flags`.
+/// The words of the first line of features, which x86 calls `flags`.
 std::vector<std::string> cpu_features(std::string_view cpuinfo) {
   std::istringstream lines{std::string(cpuinfo)};
   for (std::string line; std::getline(lines, line);) {
@@ -51,14 +51,14 @@ std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t
 }
 
 void set_environment(const std::vector<Variable>& variables,
-                     const std::function<void(const std::string&)>& tell) {
+                     const std::function<void(const std::string&)>& report) {
   for (const auto& [name, value] : variables) {
     if (const char* present = std::getenv(name.c_str())) {
-      tell(fmt::format("{}={} kept as the environment has it", name, present));
+      report(fmt::format("{}={} kept from the environment", name, present));
       continue;
     }
     ::setenv(name.c_str(), value.c_str(), 1);
-    tell(fmt::format("{}={} set", name, value));
+    report(fmt::format("{}={} set", name, value));
   }
 }
 

@@ -21,16 +21,16 @@ struct Variable {
   friend bool operator==(const Variable&, const Variable&) = default;
 };
 
-/// What the numeric libraries must find in the environment before they are loaded.
+/// The variables that the numeric libraries need before they are loaded.
 ///
-/// OpenBLAS takes processors that are younger than itself for the oldest that it knows, at a fifth
-/// of their speed, unless OPENBLAS_CORETYPE says better; and it and OpenMP start a thread for every
-/// core unless told how many a worker may have. `cpuinfo` is the text of /proc/cpuinfo.
+/// OpenBLAS treats an unknown, newer processor as the oldest one that it knows, at a fifth of the
+/// speed; OPENBLAS_CORETYPE corrects this. OpenBLAS and OpenMP start a thread for every core; the
+/// variables limit them to `threads`. `cpuinfo` is the text of /proc/cpuinfo.
 std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t threads);
 
-/// Sets `variables` where the user has not set them. `tell` takes a line about each.
+/// Sets the `variables` that the user has not set. `report` receives a line about each.
 void set_environment(const std::vector<Variable>& variables,
-                     const std::function<void(const std::string&)>& tell);
+                     const std::function<void(const std::string&)>& report);
 
 /// The name of this host.
 std::string host_name();

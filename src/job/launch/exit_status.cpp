@@ -23,14 +23,14 @@ void pause_for(Duration time) {
   ::poll(nullptr, 0, static_cast<int>(milliseconds));
 }
 
-/// Where MPICH's launcher listens to this process.
+/// The descriptor on which MPICH's launcher reads requests of this process.
 std::optional<int> line_to_mpich(const Environment& environment) {
   const std::string number = environment("PMI_FD");
   int descriptor = 0;
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), descriptor);
   const bool is_whole = error == std::errc() && end == number.data() + number.size();
-  // Under srun, which names a descriptor, too, PMI is another one.
+  // srun also names a descriptor, but uses another version of PMI.
   return is_whole && !environment("HYDI_CONTROL_FD").empty() ? std::optional(descriptor)
                                                              : std::nullopt;
 }
@@ -78,7 +78,7 @@ int guarded_rank(const Launch& launch, const std::function<int()>& body, Duratio
   try {
     status = body();
     if (launch.rank > 0) {
-      return status;  // the job has begun: rank 0 ends it for all
+      return status;  // the job has started: rank 0 ends all ranks
     }
   } catch (const std::exception& error) {
     status = say(launch, error, patience);
@@ -96,7 +96,7 @@ void end_all_ranks(const Environment& environment, int status) {
   }
   pause_for(until_words_have_come);
   const std::string word = fmt::format("cmd=abort exitcode={}\n", status);
-  // Where the launcher has gone already, nobody is left to be ended.
+  // A failed write means that the launcher has ended, and all ranks with it.
   ::send(*line, word.data(), word.size(), MSG_NOSIGNAL);
 }
 

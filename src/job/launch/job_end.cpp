@@ -22,7 +22,7 @@ JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   running_[process] = false;
   const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;
   if (may_be_lost_[process] && wait_status != 0 && !refused) {
-    return grace_started_ || killed_ ? Action::none : Action::tell_loss;
+    return grace_started_ || killed_ ? Action::none : Action::report_loss;
   }
   if (wait_status != 0 && !first_failure_) {
     first_failure_ = Failure{process, wait_status};

@@ -8,21 +8,21 @@
 
 namespace syncopate {
 
-/// Decides how a job of several processes comes to its end. Process 0 is the coordinator.
+/// Decides how a job of several processes ends. Process 0 is the coordinator.
 ///
-/// The first wish of the user for an end asks the coordinator, the second kills. A process that
-/// failed, and a coordinator that is gone, leave the others a while to end by themselves. A process
-/// that may be lost does not count as failed, unless it refused its input: whether the job goes on
-/// without it is for the coordinator to say.
-/// Invariant: once `kill` was decided, nothing else is.
+/// The first end request of the user goes to the coordinator, the second kills the processes. After
+/// a process has failed or the coordinator has ended, the others get a grace period to end by
+/// themselves. A process that may be lost does not count as failed unless it refused its input: the
+/// coordinator decides whether the job continues without it. Invariant: after `kill` there is no
+/// other action.
 class JobEnd {
  public:
   enum class Action {
     none,
-    ask,          ///< ask the coordinator for an end
-    start_grace,  ///< call `grace_passed` after a while
-    tell_loss,    ///< say that the process is lost
-    kill,         ///< kill whatever still runs
+    ask,          ///< request the end from the coordinator
+    start_grace,  ///< call `grace_passed` after the grace period
+    report_loss,  ///< print that the process is lost
+    kill,         ///< kill all running processes
   };
 
   struct Failure {
@@ -30,22 +30,23 @@ class JobEnd {
     int wait_status = 0;
   };
 
-  /// `may_be_lost`: for each process, whether the job can do without it.
+  /// `may_be_lost`: for each process, true where the job can continue without it.
   explicit JobEnd(std::vector<bool> may_be_lost)
       : may_be_lost_(std::move(may_be_lost)), running_(may_be_lost_.size(), true) {}
 
   Action interrupted();
-  /// `wait_status` is what `waitpid` gave.
+  /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
 
   bool is_running(std::size_t process) const { return running_[process]; }
   bool all_ended() const;
-  /// Whether the others' ends are the doing of the supervisor.
+  /// True once the supervisor has killed the processes.
   bool killed() const { return killed_; }
   const std::optional<Failure>& first_failure() const { return first_failure_; }
 
-  /// As `job/launch/exit_status.hpp` has them, of the whole job; meaningful once all have ended.
+  /// The status of the whole job (`job/launch/exit_status.hpp`), valid once all processes have
+  /// ended.
   int exit_status() const;
 
  private:

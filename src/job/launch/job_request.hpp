@@ -15,7 +15,7 @@
 
 namespace syncopate {
 
-/// Options of a job as a user gave them, by their names on the command line.
+/// The options that the user gave, by their names on the command line.
 using GivenOptions = std::map<std::string, std::string>;
 
 /// A training job to start on this machine, or to take part in as a rank of a launcher.

@@ -16,16 +16,16 @@
 namespace syncopate {
 namespace {
 
-/// What a launcher tells the processes that it starts.
+/// The environment variables that a launcher sets for its processes.
 struct Signs {
   const char* launcher;
   const char* present;  ///< a variable that this launcher alone sets
   const char* rank;
   const char* size;
-  const char* job;  ///< a variable that is another one in another job; null: none is
+  const char* job;  ///< a variable that differs between jobs; null: there is none
 };
 
-/// The inner launcher before the outer one: see `launch_in`.
+/// Inner launchers come before outer ones: see `launch_in`.
 constexpr Signs known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "PMIX_NAMESPACE"},
@@ -45,7 +45,7 @@ std::uint32_t number_of(const Environment& environment, const char* launcher, co
   return number;
 }
 
-/// Letters, digits, '-' and '.' as they are; else '_'.
+/// Replaces all characters except letters, digits, '-' and '.' by '_'.
 std::string fit_for_a_file(std::string text) {
   std::replace_if(
       text.begin(), text.end(),
@@ -53,8 +53,8 @@ std::string fit_for_a_file(std::string text) {
   return text;
 }
 
-/// Where a launcher sets nothing that tells its jobs apart, the process that it starts all ranks of
-/// a host from does.
+/// The name of the job. Where no variable distinguishes jobs, the id of the parent process does: it
+/// starts all ranks of a host.
 std::string job_of(const Environment& environment, const Signs& signs) {
   std::string name = signs.job == nullptr ? "" : environment(signs.job);
   if (name.empty()) {
@@ -66,7 +66,7 @@ std::string job_of(const Environment& environment, const Signs& signs) {
   return fit_for_a_file(std::move(name));
 }
 
-/// Open MPI comes together by PMIx; MPICH by PMI-1 and PMI-2, and under Slurm by the latter.
+/// Open MPI needs PMIx. MPICH needs PMI-1 or PMI-2; under Slurm PMI-2.
 std::optional<mpi::Library> library_of(const Environment& environment, const Signs& signs) {
   if (!environment("OMPI_COMM_WORLD_SIZE").empty()) {
     return mpi::Library::open_mpi;

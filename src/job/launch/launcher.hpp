@@ -11,42 +11,41 @@
 
 namespace syncopate {
 
-/// This process among those that a launcher (mpirun, srun) started for one job.
+/// The rank of this process among the processes that a launcher (mpirun, srun) started for one job.
 struct Launch {
-  std::string launcher;  ///< as people know it: "Open MPI's mpirun"
+  std::string launcher;  ///< for messages: "Open MPI's mpirun"
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  std::string job;  ///< tells it from other jobs of this user on a host; fits into a file's name
-  std::optional<mpi::Library> mpi = {};  ///< empty: the launcher prepares for no library of ours
+  std::string job;  ///< distinguishes jobs of this user on a host; valid in a file name
+  std::optional<mpi::Library> mpi = {};  ///< empty: the launcher supports no known library
 
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-/// What the environment says of a launcher; empty where none started this process, or started it
-/// alone.
+/// Reads the launcher's variables. Empty where no launcher started this process, or where it
+/// started only this one.
 ///
-/// A step of Slurm counts, the batch script around it does not: what that starts runs once. Where a
-/// launcher was itself started by another, as `mpirun` is within a step of Slurm, the inner one
-/// counts.
+/// A step of Slurm is a launcher; the batch script around it is not, because it runs once. Where
+/// one launcher started another, such as a step of Slurm that runs `mpirun`, the inner one counts.
 ///
 /// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
 std::optional<Launch> launch_in(const Environment& environment);
 
-/// The same of this process's own environment.
+/// `launch_in` for the environment of this process.
 std::optional<Launch> own_launch();
 
 /// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
 std::string chosen_mpi_modules();
 
-/// Turns this process into `syncopate-torch` with the same arguments: the program beside this one,
-/// or the one in ../libexec/syncopate/. Sets what the numeric libraries must find in the
-/// environment first (`wanted_environment`), and says so when verbose.
+/// Replaces this process by `syncopate-torch` with the same arguments: the program in the folder of
+/// this one, or in ../libexec/syncopate/. First sets the variables of the numeric libraries
+/// (`wanted_environment`), and logs them when verbose.
 ///
 /// Errors: Error, when there is no such program.
 [[noreturn]] void become_torch_program(char** argv, std::uint32_t threads,
                                        log::Verbosity verbosity);
 
-/// Where an installed program keeps its cluster files.
+/// The folder of the cluster files of an installed program.
 std::filesystem::path installed_clusters();
 
 }  // namespace syncopate

@@ -21,14 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Between two looks for a file that is not there yet.
+/// Milliseconds between two checks for the file.
 constexpr int look_every_ms = 20;
 
 fs::path usual_folder() {
   return fs::temp_directory_path() / fmt::format("syncopate-{}", ::getuid());
 }
 
-/// A folder that others could write to might show the ranks a coordinator of theirs.
+/// Refuses a folder that other users can write to: their file could name another coordinator.
 void make_own(const fs::path& folder) {
   struct stat facts {};
   if ((::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) ||
@@ -37,10 +37,10 @@ void make_own(const fs::path& folder) {
                                 folder.string(), std::strerror(errno)));
   }
   if (!S_ISDIR(facts.st_mode) || facts.st_uid != ::getuid() || (facts.st_mode & 0077) != 0) {
-    throw DataError(fmt::format(
-        "ranks find each other in {}, which has to be a folder that this user alone may "
-        "read: remove it, or set TMPDIR to another place",
-        folder.string()));
+    throw DataError(
+        fmt::format("ranks find each other in {}, which must be a folder that only this user may "
+                    "read: remove it, or set TMPDIR to another folder",
+                    folder.string()));
   }
 }
 
@@ -48,7 +48,7 @@ bool is_alive(pid_t process) {
   return ::kill(process, 0) == 0 || errno == EPERM;
 }
 
-/// Empty where nothing is published, or where the publisher has ended.
+/// Empty where there is no file, or where the process that published it has ended.
 std::optional<Rendezvous::Place> place_in(const fs::path& file) {
   if (!fs::exists(file)) {
     return std::nullopt;
@@ -87,10 +87,10 @@ Rendezvous::Place Rendezvous::await(Duration limit) const {
       return *std::move(place);
     }
     if (steady_now() >= deadline) {
-      throw TimedOut(fmt::format(
-          "rank 0 has not come up within {:.0f} s on this host ({} would name its address): where "
-          "ranks are on several hosts, use --transport mpi",
-          to_seconds(limit), file_.string()));
+      throw TimedOut(
+          fmt::format("rank 0 did not start on this host within {:.0f} s (no address in {}): for "
+                      "ranks on several hosts, use --transport mpi",
+                      to_seconds(limit), file_.string()));
     }
     ::poll(nullptr, 0, look_every_ms);
   }

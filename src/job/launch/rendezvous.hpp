@@ -7,25 +7,25 @@
 
 namespace syncopate {
 
-/// Where the ranks that a launcher started on one host find the coordinator: a file that this user
-/// alone can read, in a folder that is this user's alone.
+/// A file from which the ranks of a launcher on one host read the coordinator's address. Only this
+/// user can read the file and its folder.
 class Rendezvous {
  public:
   struct Place {
-    std::string address;  ///< where the coordinator listens
+    std::string address;  ///< of the coordinator
     std::string token;    ///< of the job
 
     friend bool operator==(const Place&, const Place&) = default;
   };
 
-  /// `job` names the file, in `folder`, which is made where it is not there.
-  /// Errors: DataError, where the folder cannot be made, or is another user's.
+  /// `job` is the name of the file in `folder`, which is made if it does not exist. Errors:
+  /// DataError, where the folder cannot be made or belongs to another user.
   Rendezvous(const std::filesystem::path& folder, const std::string& job);
 
   /// In the system's folder for temporary files.
   explicit Rendezvous(const std::string& job);
 
-  /// Removes what `publish` wrote.
+  /// Removes the file of `publish`.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -33,8 +33,7 @@ class Rendezvous {
   /// Errors: DataError.
   void publish(const Place& place);
 
-  /// Waits until a process that is still alive has published a place.
-  /// Errors: TimedOut.
+  /// Waits until a running process has published its address. Errors: TimedOut.
   Place await(Duration limit) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-/// Makes a folder that was not there, of this name or the next free one.
+/// Makes a new folder of this name, or of the name with the next free number.
 std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   std::error_code error;
   std::filesystem::create_directories(wanted.parent_path(), error);
@@ -29,7 +29,7 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   return path;
 }
 
-/// Leaves the run folder out of the configuration, so that the same job runs again in another
+/// Removes the run folder from the configuration, so that the same job runs again in another
 /// folder.
 void write_config(TrainConfig config) {
   const auto file = RunFolder(std::exchange(config.run_dir, {})).config();
@@ -64,7 +64,7 @@ void RunClaim::give_up() {
     return;
   }
   const RunFolder folder(request_.config.run_dir);
-  std::error_code ignored;  // what cannot be removed stays
+  std::error_code ignored;  // files that cannot be removed stay
   std::filesystem::remove(folder.config(), ignored);
   std::filesystem::remove(folder.checkpoints(), ignored);
   std::filesystem::remove(folder.worker_log(Rank{0}).parent_path(), ignored);

@@ -24,13 +24,13 @@
 namespace syncopate {
 namespace {
 
-/// Lines of a pipe, as they come.
+/// The lines of a pipe.
 struct LineSource {
   LineSource(Descriptor from, LineSplitter::Sink sink)
       : descriptor(std::move(from)), lines(std::move(sink)) {}
 
-  /// Reads what is there, at least all that a pipe holds; false at its end. Limited, so that a
-  /// process that never stops writing cannot keep the supervisor from the others.
+  /// Reads the available bytes, at least a full pipe; false at its end. The length is limited, so
+  /// that a process that writes without end cannot block the supervisor.
   bool read() {
     std::array<char, 64 * 1024> bytes;
     for (int left = 4; left > 0; --left) {
@@ -59,7 +59,7 @@ std::vector<bool> losses_allowed(const std::vector<Child>& children) {
   return allowed;
 }
 
-/// Standard input from nowhere, output and errors into `output`.
+/// Redirects standard input to /dev/null, standard output and error to `output`.
 void redirect(int output) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (::dup2(nothing.get(), STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
@@ -74,7 +74,7 @@ Supervisor::Supervisor(Options options, Watcher& watcher)
     : options_(std::move(options)), watcher_(watcher), end_(losses_allowed(options_.children)) {}
 
 Supervisor::Result Supervisor::run() {
-  std::fflush(nullptr);  // else every child would write what is pending here once more
+  std::fflush(nullptr);  // else every child would print the pending output again
   for (std::size_t index = 0; index < options_.children.size(); ++index) {
     start(index);
   }
@@ -87,7 +87,7 @@ Supervisor::Result Supervisor::run() {
     wait_for_something();
   }
   for (const Source& source : sources_) {
-    source.read();  // what was written before the end
+    source.read();  // the output before the end
   }
   const auto& failure = end_.first_failure();
   return {end_.exit_status(), failure ? describe(*failure) : ""};
@@ -128,7 +128,7 @@ void Supervisor::become_child(std::size_t index, pid_t parent, Pipe output) {
     return options_.children[index].body();
   });
   std::fflush(nullptr);
-  // Not `exit`: the parent's objects are not the child's to destroy.
+  // `_exit` instead of `exit`: the child must not destroy the parent's objects.
   ::_exit(status);
 }
 
@@ -193,9 +193,10 @@ void Supervisor::reap() {
 void Supervisor::ended(std::size_t index, int wait_status) {
   const bool killed_by_us = end_.killed();
   const JobEnd::Action action = end_.ended(index, wait_status);
-  // A process that ended by itself has told the coordinator why; a killed one could not.
-  const bool told_by_nobody = WIFSIGNALED(wait_status) && !killed_by_us;
-  if (told_by_nobody || action == JobEnd::Action::tell_loss) {
+  // A process that ended by itself has reported the reason to the coordinator; a killed one has
+  // not.
+  const bool unreported = WIFSIGNALED(wait_status) && !killed_by_us;
+  if (unreported || action == JobEnd::Action::report_loss) {
     watcher_.notice(describe({index, wait_status}));
   }
   act(action);
@@ -204,7 +205,7 @@ void Supervisor::ended(std::size_t index, int wait_status) {
 void Supervisor::act(JobEnd::Action action) {
   switch (action) {
     case JobEnd::Action::none:
-    case JobEnd::Action::tell_loss: break;  // said where the process is known
+    case JobEnd::Action::report_loss: break;  // `ended` has printed it
     case JobEnd::Action::ask:
       watcher_.notice("finishing the round; Ctrl-C again ends at once");
       signal_running(0, SIGTERM);
@@ -221,7 +222,7 @@ void Supervisor::kill_all() {
 }
 
 void Supervisor::signal_running(std::size_t index, int signal) {
-  // A process that was not waited for yet still has its id, so no other can be meant.
+  // The id still belongs to the process until `waitpid` has returned it.
   if (end_.is_running(index)) {
     ::kill(pids_[index], signal);
   }
@@ -234,8 +235,8 @@ std::string Supervisor::describe(const JobEnd::Failure& failure) const {
 
 namespace {
 
-/// The threads that a fork does no harm to: this one, and those of OpenBLAS, which ends them before
-/// a fork and starts them again at its next call.
+/// The number of threads that a fork permits: this one, and those of OpenBLAS, which ends them
+/// before a fork and starts them again at its next call.
 std::size_t allowed_threads() {
   using ThreadCount = int (*)();
   const auto count =
@@ -253,7 +254,8 @@ void check_single_thread() {
   }
 }
 
-/// Lets a child log to its standard error; the supervisor puts its name before each line.
+/// Logs of a child go to its standard error; the supervisor puts the name of the child before each
+/// line.
 void set_up_log(Child& child, log::Verbosity verbosity) {
   child.body = [verbosity, body = std::move(child.body)] {
     log::set_up("", verbosity);

@@ -18,7 +18,7 @@
 
 namespace syncopate {
 
-/// Receives what happens in a job while it runs. The supervisor calls it, on its own thread.
+/// Receives the output and the events of a running job. The supervisor calls it on its own thread.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -30,52 +30,52 @@ class Watcher {
   /// A message of the supervisor itself.
   virtual void notice(std::string_view text) = 0;
 
-  /// How often the supervisor calls `refresh`; zero: never.
+  /// The period of the calls of `refresh`; zero: no calls.
   virtual Duration refresh_period() const = 0;
   virtual void refresh() = 0;
-  /// The terminal has another size.
+  /// The size of the terminal has changed.
   virtual void resized() = 0;
 };
 
 /// One process of a job.
 struct Child {
   std::string name;                    ///< "worker 2"
-  std::function<int()> body;           ///< what it runs; its value is the exit status
-  std::vector<Descriptor> alone = {};  ///< what no other process of the job is to hold open
-  bool may_be_lost = false;            ///< its death is told, but is no failure of the job
+  std::function<int()> body;           ///< the main function; returns the exit status
+  std::vector<Descriptor> alone = {};  ///< descriptors that only this process keeps open
+  bool may_be_lost = false;            ///< its end is reported, but the job does not fail
 };
 
-/// Forks the processes of a job, watches over them, and ends with the last of them.
+/// Forks the processes of a job, watches them, and ends with the last of them.
 ///
-/// Children run without `exec`, so that what this process has loaded is loaded once. They are
-/// killed when this process dies, whichever way; are in groups of their own, so that a terminal's
-/// Ctrl-C comes here alone; and have their output piped here, line by line.
+/// Children run without `exec`, so they share the loaded libraries and data of this process. The
+/// kernel kills them when this process dies. Each has its own process group, so that a terminal's
+/// Ctrl-C reaches only the supervisor. The supervisor reads their output from pipes, line by line.
 ///
-/// Thread: to be built and run while this process has one thread.
+/// Thread: construct and run it while this process has one thread.
 class Supervisor {
  public:
   struct Options {
     std::vector<Child> children;                ///< the coordinator first
-    Descriptor events;                          ///< where the coordinator's events come from
+    Descriptor events;                          ///< the pipe of the coordinator's events
     Duration grace = std::chrono::seconds(10);  ///< see `JobEnd`
   };
 
   struct Result {
     int exit_status = 0;
-    std::string failure;  ///< the first process that failed, and how; empty: none did
+    std::string failure;  ///< the first process that failed, and its end; empty: none
   };
 
   Supervisor(Options options, Watcher& watcher);
 
-  /// Errors: Error, when a process cannot be started; what `watcher` throws. Whatever was started
-  /// then dies with this process.
+  /// Errors: Error, when a process cannot be started; the exceptions of `watcher`. The started
+  /// processes then die with this process.
   Result run();
 
  private:
-  /// A descriptor that is read when there is something to read.
+  /// A descriptor and the function that reads it when it is readable.
   struct Source {
     int descriptor;
-    std::function<bool()> read;  ///< false: there will be no more
+    std::function<bool()> read;  ///< false at the end of the data
   };
 
   void start(std::size_t index);
@@ -100,11 +100,11 @@ class Supervisor {
   std::vector<Source> sources_;
 };
 
-/// Shows a job while it runs, and how it ended.
+/// Shows a running job and its end.
 class JobView : public Watcher {
  public:
-  /// Every process has ended. `exit_status` is that of the job; `failure` names the first process
-  /// that failed, and how; it is empty where none did.
+  /// Every process has ended. `exit_status` is that of the job; `failure` describes the first
+  /// process that failed; it is empty where none failed.
   virtual void ended(int exit_status, const std::string& failure) = 0;
 };
 

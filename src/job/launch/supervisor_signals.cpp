@@ -35,7 +35,7 @@ timespec to_timespec(Duration duration) {
 
 SignalInbox::SignalInbox() {
   const sigset_t signals = signals_to_take();
-  // A parent may have left this ignored, and then no child's status could be asked for.
+  // The parent may have left this signal ignored, which makes the status of children unavailable.
   ::signal(SIGCHLD, SIG_DFL);
   ::sigprocmask(SIG_BLOCK, &signals, &before_);
   descriptor_ = Descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));

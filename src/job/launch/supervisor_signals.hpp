@@ -8,10 +8,10 @@
 
 namespace syncopate {
 
-/// The signals of a supervisor, to be read from a descriptor instead of interrupting it: the end of
-/// a child, the user's wish for an end, another size of the terminal. A wish that this process was
-/// started to ignore (`nohup`) stays ignored. Ctrl-Z is taken and passed over: a job whose
-/// supervisor stands still would only time out.
+/// The signals of a supervisor, which it reads from a descriptor: the end of a child, the user's
+/// end request, a new size of the terminal. An end request that this process ignored from its start
+/// (`nohup`) stays ignored. Ctrl-Z is read and dropped: the job of a stopped supervisor would time
+/// out.
 class SignalInbox {
  public:
   /// Errors: Error.
@@ -22,10 +22,10 @@ class SignalInbox {
 
   int descriptor() const { return descriptor_.get(); }
 
-  /// The signals that came since the last call, oldest first.
+  /// The signals since the last call, oldest first.
   std::vector<int> take();
 
-  /// Gives a forked child its signals back.
+  /// Restores the signals in a forked child.
   void leave_in_child();
 
  private:
@@ -41,11 +41,11 @@ class Timer {
 
   int descriptor() const { return descriptor_.get(); }
 
-  /// Fires after `delay`, once. A delay of nothing stops the timer.
+  /// Fires once, after `delay`. A delay of zero stops the timer.
   void start(Duration delay) { set(delay, {}); }
-  /// Fires every `period`; a period of nothing stops the timer.
+  /// Fires every `period`; a period of zero stops the timer.
   void repeat(Duration period) { set(period, period); }
-  /// Takes note that the timer fired.
+  /// Makes the descriptor unreadable until the timer fires again.
   void acknowledge();
 
  private:

@@ -42,7 +42,8 @@ class MemberSite {
 
   /// Errors: ConfigError.
   virtual std::unique_ptr<Replica> make_replica(Role role, Rank index) const = 0;
-  /// The message by which a member joins. A worker's may include the measured cost of a step.
+  /// The message by which a member joins. The message of a worker may include the measured cost of
+  /// a step.
   virtual wire::Join introduction(Role role, Rank index, Replica& replica) const = 0;
   /// Called on the evaluator's thread before its first test.
   virtual void before_evaluating() const {}
@@ -58,7 +59,7 @@ class RoleRunner {
   virtual ~RoleRunner() = default;
 
   /// Joins at the coordinator, to which the transport is connected, does the work of the role, and
-  /// leaves. Errors: what ended the job instead.
+  /// leaves. Errors: the error that ended the job.
   void run(World& world);
 
   /// Null for a role that keeps no replica.
@@ -89,13 +90,13 @@ struct CoordinatorSetup {
   Membership::Options membership;
   wire::JobDescription description = {};  ///< for nodes that enquire
   const Clock* watch = nullptr;           ///< times the status reports; null: the world's own clock
-  std::function<void(const Recorder::Json&)> emit;  ///< takes each event
-  std::function<bool()> interrupted;                ///< true once the user wants the job to end
+  std::function<void(const Recorder::Json&)> emit;  ///< called with each event
+  std::function<bool()> interrupted;                ///< true once the user has requested the end
   std::function<void()> before_gathering = [] {};   ///< its errors end the job
 };
 
-/// The role of node 0: coordinates the job to its end and records it in the site's folder.
-/// Errors: what ended the job, after the `failed` event.
+/// The role of node 0: coordinates the job to its end and records it in the site's folder. Errors:
+/// the error that ended the job, after the `failed` event.
 void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetup& setup);
 
 }  // namespace syncopate

@@ -23,7 +23,7 @@ void check_launchable(const TrainConfig& config, const Launch& launch) {
     refuse(fmt::format("scheme {} needs memory that all workers share", config.scheme));
   }
   if (config.virtual_time) {
-    refuse("virtual time passes within one process");
+    refuse("virtual time needs one process for the whole job");
   }
   if (has_server(config) && servers_share_process(config)) {
     throw ConfigError(

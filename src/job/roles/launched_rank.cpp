@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-/// For the ranks of a job that has ended to end together.
+/// The time for all ranks of an ended job to end.
 constexpr Duration farewell = std::chrono::seconds(10);
 
 }  // namespace

@@ -17,16 +17,15 @@ struct RankRole {
   friend bool operator==(const RankRole&, const RankRole&) = default;
 };
 
-/// The first ranks are the servers of a job that has some, the others its workers.
+/// The first ranks are the servers of the job, the others its workers.
 RankRole role_of_rank(std::uint32_t rank, std::uint32_t servers);
 
-/// Runs `body` in a process that is a rank of MPI meanwhile, and returns its status, unless MPI
-/// ends the process: where a rank throws, or fails and not all others end with it, all ranks are
-/// ended. An error is printed first. `sums`: as in `mpi::SessionOptions`. Errors: those of
-/// `mpi::start`.
+/// Runs `body` in a rank of MPI and returns its status. Where a rank throws, or fails while others
+/// continue, MPI ends all ranks, after the rank has printed its error. `sums`: as in
+/// `mpi::SessionOptions`. Errors: those of `mpi::start`.
 int run_as_mpi_rank(const Launch& launch, bool sums, const std::function<int(mpi::Session&)>& body);
 
-/// The same for a rank of a training job.
+/// `run_rank` for a rank of a training job.
 int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Session&)>& body);
 
 }  // namespace syncopate

@@ -48,7 +48,7 @@ Child coordinator_process(const TrainingJob& job, ListeningSocket listener, Desc
 /// The process of one member.
 Child member_process(const TrainingJob& job, const CoordinatorEndpoint& endpoint, Role role,
                      Rank index);
-/// Every member of `member_roles` that has a process of its own.
+/// Every member of `member_roles` with a separate process.
 std::vector<Child> member_processes(const TrainingJob& job, const CoordinatorEndpoint& endpoint);
 /// Makes the servers that share the coordinator's process; none where they have their own.
 MakeMembers servers_in_process(const TrainingJob& job);

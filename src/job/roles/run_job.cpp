@@ -37,7 +37,7 @@ std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Durat
   return processes;
 }
 
-/// Binds before anything is started, so that an address in use is refused at once.
+/// Binds before it starts a process, so that an address in use causes an error at once.
 ListeningSocket listen_at(const std::string& address) {
   tcp::Endpoint endpoint = tcp::parse_address(address);
   const int family = endpoint.protocol().family();
@@ -87,7 +87,7 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
   }
   if (config.virtual_time) {
     throw ConfigError(
-        "virtual time passes within one process, where nobody can join by hand: start the job by "
+        "a job in virtual time runs in one process, which no other can join: start the job by "
         "`syncopate train`");
   }
   ListeningSocket listener = listen_at(wanted.address);

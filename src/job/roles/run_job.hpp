@@ -15,13 +15,13 @@ namespace syncopate {
 /// processes on this machine, or all of them in one process in virtual time, and shows them until
 /// they end. A rank of a launcher starts only its own processes.
 ///
-/// Errors: ConfigError, DataError, before anything is started; TimedOut, where rank 0 does not come
-/// up.
+/// Errors: ConfigError, DataError, before anything is started; TimedOut, where rank 0 does not
+/// start.
 int train_job(const JobRequest& request, const OpenView& open_view);
 
 /// The same where a launcher, such as mpirun or srun, has started this process once for each
-/// member. Rank 0 coordinates and tests as well, has the run folder, and shows the job; the others
-/// ask it for the job.
+/// member. Rank 0 also coordinates and tests, owns the run folder, and shows the job; the other
+/// ranks get the job from rank 0.
 int launched_job(const JobRequest& request, const OpenView& open_view);
 
 /// `syncopate coordinator`: makes the run folder, starts coordinator and evaluator as processes on
@@ -31,11 +31,11 @@ int coordinate_job(const CoordinateRequest& request, const OpenView& open_view);
 
 /// `syncopate worker` and `syncopate server`: waits for the coordinator, asks it for the job and
 /// for an index, and does the work of the role.
-/// Errors: ConfigError, DataError: this node does not fit the job, which both sides are told; what
-///         ended the job.
+/// Errors: ConfigError, DataError: this node does not fit the job, which both sides report; the
+///         error that ended the job.
 int join_job(const JoinRequest& request);
 
-/// The same over a transport that has reached the coordinator.
+/// `run_joiner` over a transport that is connected to the coordinator.
 int join_job_over(std::unique_ptr<Transport> transport, const JoinRequest& request);
 
 }  // namespace syncopate

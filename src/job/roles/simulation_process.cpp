@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-/// Status reports are for people, so they come at intervals of real time.
+/// Status reports are for the user, so their intervals are in real time.
 class RealClock final : public Clock {
  public:
   TimePoint now() const override { return steady_now(); }

@@ -137,7 +137,7 @@ bool is_device(std::string_view name) {
   const std::string_view number = name.substr(numbered.size());
   return !number.empty() && number.size() <= 3 &&
          std::all_of(number.begin(), number.end(),
-                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+                     [](unsigned char digit) { return std::isdigit(digit) != 0; });
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ constexpr auto names_of(NanPolicy) {
   return std::to_array<Named<NanPolicy>>({{"stop", NanPolicy::stop}, {"skip", NanPolicy::skip}});
 }
 
-/// Everything that decides what a training job computes. Written to a run's folder as
+/// All settings that determine the computation of a training job. Written to a run's folder as
 /// `config.toml`, from which the same job runs again.
 struct TrainConfig {
   // Model and data

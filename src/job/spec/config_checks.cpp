@@ -181,7 +181,7 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
 }
 
 /// "5 ranks, 1 of them a server"
-std::string told(std::uint32_t ranks, std::uint32_t servers) {
+std::string described(std::uint32_t ranks, std::uint32_t servers) {
   return servers == 0 ? fmt::format("{} ranks", ranks)
                       : fmt::format("{} ranks, {} of them {}", ranks, servers,
                                     servers == 1 ? "a server" : "servers");
@@ -195,12 +195,12 @@ std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const Co
   }
   if (*facts.ranks <= config.servers) {
     throw ConfigError(fmt::format("{} were started, which leaves none for a worker; start more",
-                                  told(*facts.ranks, config.servers)));
+                                  described(*facts.ranks, config.servers)));
   }
   const std::uint32_t workers = *facts.ranks - config.servers;
   if (facts.devices && *facts.devices != workers) {
     throw ConfigError(fmt::format("{} were started, but {} has {} devices; start {}",
-                                  told(*facts.ranks, config.servers), config.cluster.string(),
+                                  described(*facts.ranks, config.servers), config.cluster.string(),
                                   *facts.devices, *facts.devices + config.servers));
   }
   return workers;
@@ -216,7 +216,7 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
     throw ConfigError(
         facts.ranks
             ? fmt::format("{} workers do not fit {}; leave out workers", config.workers,
-                          told(*facts.ranks, config.servers))
+                          described(*facts.ranks, config.servers))
             : fmt::format("{} workers do not fit {}, which has {} devices; leave out workers",
                           config.workers, config.cluster.string(), *facts.devices));
   }
@@ -237,7 +237,7 @@ void check_aggregate(const TrainConfig& config) {
   }
   if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
     throw ConfigError(
-        "aggregate shm needs shared memory, which transport tcp does without; leave out transport");
+        "aggregate shm needs shared memory, which transport tcp does not use; leave out transport");
   }
   if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
     throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
@@ -252,7 +252,7 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
   if (config.transport == TransportKind::mpi && !facts.mpi) {
     throw ConfigError(
-        "transport mpi needs an MPI's launcher: start the job by mpirun, or by srun with "
+        "transport mpi needs an MPI launcher: start the job by mpirun, or by srun with "
         "--mpi=pmix "
         "or --mpi=pmi2");
   }
@@ -298,7 +298,7 @@ void check_config(const TrainConfig& config) {
   }
   if (config.virtual_time && config.cluster.empty()) {
     throw ConfigError(
-        "virtual time needs a cluster file, whose devices say how long a step takes; name one by "
+        "virtual time needs a cluster file, which determines the time of a step; name one by "
         "--cluster");
   }
   check_devices(config);

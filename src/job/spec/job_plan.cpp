@@ -45,7 +45,7 @@ Partition JobPlan::partition(const ImageSet& train) const {
 }
 
 /// The sizes of the workers' parts in any unit. In lockstep they are the batch sizes. Where workers
-/// train at their own speed and a cluster file tells these speeds, they are the speeds, so that all
+/// train at their own speed and a cluster file gives these speeds, they are the speeds, so that all
 /// workers end an epoch together. A part holds at least one batch.
 std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();

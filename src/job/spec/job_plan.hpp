@@ -38,7 +38,7 @@ class JobPlan {
   double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
-  /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a device that is none.
+  /// "gpu-old (emulated)", "gpu-old (simulated)", or `real` for a real device.
   std::string device_name(Rank rank, const std::string& real) const;
   /// The time of one mini-batch by the device's profile; zero for a real device.
   Duration step_budget(Rank rank) const;
@@ -65,7 +65,8 @@ class JobPlan {
   /// sequential SGD.
   PushWeight push_weight() const;
 
-  /// Of a job whose workers are paced. `done` rounds came before, in a run that is resumed.
+  /// The settings of the pacer, for a job with paced workers. `done`: the rounds before, in a
+  /// resumed run.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
   /// Whether a parameter server holds the model, and does not only reduce.

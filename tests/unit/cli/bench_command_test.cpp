@@ -1,6 +1,6 @@
 // Goal:   `syncopate bench` reads every option that its help lists, and refuses the others in one
 //         line.
-// Method: whole command lines through `run_cli` with a handler that writes down what it was given.
+// Method: whole command lines through `run_cli` with a handler that records its argument.
 #include "cli/bench/bench_command.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ class BenchCommandTest : public testing::Test {
     return {status, testing::internal::GetCapturedStderr()};
   }
 
-  /// What these words mean, which are to be accepted.
+  /// The parsed command of these words, which must be valid.
   BenchCommand command(const std::vector<std::string>& words) {
     EXPECT_EQ(run(words), std::pair(0, std::string()));
     return bench_.value_or(BenchCommand{});
@@ -116,7 +116,7 @@ TEST_F(BenchCommandTest, RefusesMistakes) {
   EXPECT_THAT(refusal({"allreduce", "--json", "--markdown"}), HasSubstr("exclude each other"));
   EXPECT_EQ(
       refusal({"latency", "--ranks", "4"}),
-      "syncopate: bench latency has no option --ranks; of its own it has --transport, --bytes\n");
+      "syncopate: bench latency has no option --ranks; its own options are --transport, --bytes\n");
   EXPECT_THAT(refusal({"step", "--network", "lenet"}), HasSubstr("--network: expected"));
 }
 

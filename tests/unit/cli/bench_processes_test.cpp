@@ -1,7 +1,6 @@
-// Goal:   a benchmark of several processes tells what they found, or in one line what went wrong.
+// Goal:   a benchmark of several processes reports their results, or the error in one line.
 // Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds.
-// What a
-//         user sees of all of them is in tests/process/.
+//         tests/process/ covers their output on a terminal.
 #include "cli/bench/bench_processes.hpp"
 
 #include <gmock/gmock.h>

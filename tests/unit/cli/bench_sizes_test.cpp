@@ -1,5 +1,5 @@
-// Goal:   sizes are understood as people write them, to the byte.
-// Method: examples of each unit, and of what is none.
+// Goal:   sizes in all usual forms are read exactly, to the byte.
+// Method: examples of each unit, and of invalid units.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

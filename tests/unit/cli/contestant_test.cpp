@@ -1,5 +1,5 @@
-// Goal:   a list of schemes with options of their own becomes the configurations that it says, or
-//         is refused in one line that names the term.
+// Goal:   a list of schemes with their own options becomes their configurations, or is refused in
+//         one line that names the term.
 // Method: examples of each rule.
 #include "cli/compare/contestant.hpp"
 
@@ -68,7 +68,7 @@ TEST(ReadContestantsTest, RefusesByTermWhatCannotBeMeant) {
   EXPECT_THAT(refusal("ssgd:batch-size=0"), HasSubstr("batch-size: expected"));
   EXPECT_THAT(refusal("ssgd:cluster=x"), HasSubstr("common to all schemes"));
   EXPECT_THAT(refusal("ssgd:slack=2"), HasSubstr("has no effect without"));
-  EXPECT_THAT(refusal("ssgd,asgd,ssgd"), HasSubstr("'ssgd' is there twice"));
+  EXPECT_THAT(refusal("ssgd,asgd,ssgd"), HasSubstr("'ssgd' appears twice"));
   EXPECT_THAT(refusal("local"), HasSubstr("found 2 workers"));
   EXPECT_THAT(refusal("ssgd,"), HasSubstr("--schemes: ''"));
 }

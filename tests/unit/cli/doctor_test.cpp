@@ -1,5 +1,5 @@
-// Goal:   the doctor judges figures by what they mean, says once what all ranks say, and finds the
-//         link that is slower than others of its kind.
+// Goal:   the doctor checks figures against their bounds, prints a finding of all ranks once, and
+//         finds the link that is slower than others of its kind.
 // Method: made-up figures.
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST(Doctor, ABlasMayBeAsOldAsItsProcessor) {
   EXPECT_THAT(judge_blas(young_processor, "").advice, HasSubstr("libopenblas0-pthread"));
 }
 
-/// Four ranks on two hosts, all links of a kind alike.
+/// Four ranks on two hosts, with equal links of each kind.
 LinkMatrix four_ranks() {
   LinkMatrix matrix{.latency_seconds = {}, .bytes_per_second = {}, .hosts = {0, 0, 1, 1}};
   matrix.latency_seconds.assign(4, std::vector<double>(4, 10e-6));
@@ -82,8 +82,8 @@ TEST(Doctor, TellsLinksWithinHostsFromThoseBetween) {
   const Findings findings = judge_links(matrix);
   ASSERT_EQ(findings.size(), 2);
   EXPECT_TRUE(all_ok(findings));
-  EXPECT_EQ(findings[0].text, "2, usually 10.0 µs and 8.00 GB/s");
-  EXPECT_EQ(findings[1].text, "4, usually 10.0 µs and 1.00 GB/s");
+  EXPECT_EQ(findings[0].text, "2, median 10.0 µs and 8.00 GB/s");
+  EXPECT_EQ(findings[1].text, "4, median 10.0 µs and 1.00 GB/s");
 }
 
 TEST(Doctor, NamesTheRanksOfASlowLink) {
@@ -92,7 +92,7 @@ TEST(Doctor, NamesTheRanksOfASlowLink) {
   const Findings findings = judge_links(matrix);
   ASSERT_EQ(findings.size(), 3);
   EXPECT_FALSE(findings[2].ok);
-  EXPECT_EQ(findings[2].text, "ranks 1 and 2: 0.200 GB/s, where 1.00 are usual");
+  EXPECT_EQ(findings[2].text, "ranks 1 and 2: 0.200 GB/s, median 1.00");
 }
 
 TEST(Doctor, ShowsLinksOfUpToSixteenRanks) {

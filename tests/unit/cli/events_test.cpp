@@ -1,5 +1,5 @@
-// Goal:   every kind of event of `report/events.hpp` is read as it is documented, and nothing else
-//         is taken for one.
+// Goal:   every kind of event of `report/events.hpp` is read as documented, and other lines are
+//         refused.
 // Method: a line of each kind; lines that are damaged.
 #include "report/events.hpp"
 
@@ -65,13 +65,13 @@ TEST(ParseEventTest, ReadsWhatThePacerThinksAndSays) {
                                 "meet_after": null, "reason": null, "overdue": false}}]})");
   EXPECT_EQ(status.round_seconds, 0.25);
   ASSERT_EQ(status.workers.size(), 2u);
-  const auto& told = status.workers[0].pace.value();
-  EXPECT_EQ(told.step_seconds, 0.03);
-  EXPECT_EQ(told.step_samples, 64u);
-  EXPECT_EQ(told.steps, 7u);
-  EXPECT_EQ(told.meet_after, 8u);
-  EXPECT_EQ(told.reason, "slowest");
-  EXPECT_TRUE(told.overdue);
+  const auto& pace = status.workers[0].pace.value();
+  EXPECT_EQ(pace.step_seconds, 0.03);
+  EXPECT_EQ(pace.step_samples, 64u);
+  EXPECT_EQ(pace.steps, 7u);
+  EXPECT_EQ(pace.meet_after, 8u);
+  EXPECT_EQ(pace.reason, "slowest");
+  EXPECT_TRUE(pace.overdue);
   EXPECT_EQ(status.workers[1].pace.value().meet_after, std::nullopt);
   EXPECT_EQ(status.workers[1].pace.value().reason, "");
 }

@@ -1,4 +1,4 @@
-// Goal:   a comparison's duration is estimated from what is known, and only from that.
+// Goal:   the estimate of a comparison's duration uses the known speeds, and only these.
 // Method: clusters and runs with times worked out by hand.
 #include "cli/compare/forecast.hpp"
 
@@ -60,7 +60,7 @@ TEST(ForecastTest, VirtualRunsAreKnownOnceOneHasEnded) {
     forecast.expect(run, true);
   }
   EXPECT_FALSE(forecast.remaining());
-  forecast.ended(run, true, std::nullopt);  // diverged: says nothing
+  forecast.ended(run, true, std::nullopt);  // diverged: no measurement
   EXPECT_FALSE(forecast.remaining());
   forecast.ended(run, true, 8);
   EXPECT_DOUBLE_EQ(*forecast.remaining(), 3 * 8 / 2.0);

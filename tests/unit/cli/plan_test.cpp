@@ -1,6 +1,6 @@
-// Goal:   a comparison runs what it should, each run once, in an order that is fair, and tells two
-//         comparisons apart.
-// Method: a plan of two schemes and the limit.
+// Goal:   a comparison carries out each of its runs once, in a fair order, and distinguishes two
+//         comparisons.
+// Method: a plan of two schemes and the upper bound.
 #include "cli/compare/plan.hpp"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST(AgreementTest, NamesWhatDiffers) {
   const auto agreement = agreement_of(plan, "devices");
   EXPECT_EQ(difference(agreement, agreement), "");
   EXPECT_EQ(difference(agreement, agreement_of(plan, "others")),
-            "the content of the cluster file is another one");
+            "the content of the cluster file differs");
   ComparisonPlan other = plan;
   other.common.batch_size = 32;
   EXPECT_EQ(difference(agreement_of(other, "devices"), agreement),

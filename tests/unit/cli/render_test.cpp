@@ -1,4 +1,4 @@
-// Goal:   what a terminal shows is right, fits it, and is the same for the same state.
+// Goal:   the picture on a terminal is correct, fits it, and depends on the state alone.
 // Method: whole pictures of small states; sizes from absurd to wide, each line measured.
 #include "cli/view/render.hpp"
 
@@ -89,7 +89,7 @@ TEST(RenderLiveTest, ShowsThePaceOfEachWorkerAndWhy) {
   Style wide = ascii;
   wide.width = 130;
   const auto lines = render_live(paced_job(1), wide);
-  EXPECT_THAT(lines[1], HasSubstr("steps of, taking, because"));
+  EXPECT_THAT(lines[1], HasSubstr("steps x size step time  reason"));
   EXPECT_THAT(lines[2], HasSubstr("7 x 64      30.0 ms  no time for another step"));
   EXPECT_THAT(lines[3], HasSubstr("rounds of 219.0 ms"));
 }
@@ -200,7 +200,7 @@ TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
   const auto lines = render_summary(summary, "runs/x");
   EXPECT_THAT(lines, testing::IsSupersetOf(
                          {"staleness           median 3, p99 6, at most 9",
-                          "left out            1,234 gradients", "not finite          2 batches",
+                          "dropped             1,234 gradients", "not finite          2 batches",
                           "server 0            5,000 updates, busy 12.5 %, 1 GB sent, queue of 1.2",
                           "lost                worker 2 died"}));
 }

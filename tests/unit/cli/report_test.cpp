@@ -1,4 +1,4 @@
-// Goal:   tables say what the figures are, and "-" where there is none.
+// Goal:   tables show the figures, and "-" for an unknown one.
 // Method: one contestant with every figure, and one that always diverged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,9 +38,9 @@ TEST(TablesTest, ShowEveryFigureOnce) {
   EXPECT_THAT(
       tables[0].table.lines(),
       ElementsAre(
-          "scheme  rate      time to 0.8  reached  speed-up  to the limit         accuracy",
-          "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1           0.5  0.8612 ± 0.0020",
-          "ssgd     0.1                -   0 of 3         -             -                -"));
+          "scheme  rate      time to 0.8  reached  speed-up  of upper bound         accuracy",
+          "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1             0.5  0.8612 ± 0.0020",
+          "ssgd     0.1                -   0 of 3         -               -                -"));
   EXPECT_THAT(tables[1].table.lines()[1],
               HasSubstr("8,364      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
                         "   153 B            2.5 GB  0 / 1 / 2"));

@@ -1,6 +1,5 @@
-// Goal:   every command line is either understood as its help says or refused in one line that
-//         helps.
-// Method: whole command lines through `run_cli` with handlers that write down what they were given.
+// Goal:   every command line is either parsed as its help describes or refused in one helpful line.
+// Method: whole command lines through `run_cli` with handlers that record their arguments.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Goal:   columns of text stay columns, whatever is in them.
+// Goal:   columns of text stay aligned for any content.
 // Method: examples, with characters of several bytes, control characters and cells of all widths.
 #include "cli/view/table.hpp"
 

@@ -1,4 +1,4 @@
-// Goal:   what a terminal is shown follows from its environment.
+// Goal:   the style of the output follows from the environment.
 // Method: environments as maps.
 #include "cli/view/terminal.hpp"
 

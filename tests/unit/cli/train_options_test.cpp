@@ -1,5 +1,5 @@
-// Goal:   a process that joins a job keeps what is its machine's own, and refuses a job that is not
-//         what its user expects.
+// Goal:   a process that joins a job keeps the options of its own machine, and refuses a job that
+//         contradicts the other options.
 // Method: configurations and options as typed, through `config_of_joiner`.
 #include "cli/train_options.hpp"
 

@@ -1,11 +1,11 @@
 // Goal:   time to accuracy is the first evaluation at the target that the next one confirms.
 // Method: hand-made evaluations.
 
+#include "report/scoreboard.hpp"
+
 #include <gtest/gtest.h>
 
 #include <initializer_list>
-
-#include "report/scoreboard.hpp"
 
 namespace syncopate {
 namespace {

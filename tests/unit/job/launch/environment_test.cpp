@@ -1,6 +1,6 @@
-// Goal:   numeric libraries find what makes them fast on this processor, and what the user has set
-//         stays.
-// Method: texts of /proc/cpuinfo of several processors; variables of names of our own.
+// Goal:   the environment makes numeric libraries fast on this processor, and keeps the variables
+//         of the user.
+// Method: texts of /proc/cpuinfo of several processors; variables with names of this test.
 #include "job/launch/environment.hpp"
 
 #include <gmock/gmock.h>
@@ -38,13 +38,13 @@ TEST(WantedEnvironmentTest, SetsThreadsAloneOnAnUnknownProcessor) {
 TEST(SetEnvironmentTest, KeepsWhatTheUserSetAndTellsBoth) {
   ::setenv("SYNCOPATE_TEST_PRESENT", "user", 1);
   ::unsetenv("SYNCOPATE_TEST_ABSENT");
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   set_environment({{"SYNCOPATE_TEST_PRESENT", "ours"}, {"SYNCOPATE_TEST_ABSENT", "ours"}},
-                  [&](const std::string& line) { told.push_back(line); });
+                  [&](const std::string& line) { reported.push_back(line); });
   EXPECT_STREQ(std::getenv("SYNCOPATE_TEST_PRESENT"), "user");
   EXPECT_STREQ(std::getenv("SYNCOPATE_TEST_ABSENT"), "ours");
-  EXPECT_THAT(told, ElementsAre("SYNCOPATE_TEST_PRESENT=user kept as the environment has it",
-                                "SYNCOPATE_TEST_ABSENT=ours set"));
+  EXPECT_THAT(reported, ElementsAre("SYNCOPATE_TEST_PRESENT=user kept from the environment",
+                                    "SYNCOPATE_TEST_ABSENT=ours set"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Goal:   a job ends once, in the right way, with the exit status that tells how.
-// Method: each order of ends and requests that matters, as calls; wait statuses as Linux makes
-// them.
+// Goal:   a job ends once, by the right action, with the exit status of its outcome.
+// Method: each relevant order of ends and requests, as calls; wait statuses in the form of Linux.
 #include "job/launch/job_end.hpp"
 
 #include <gtest/gtest.h>
@@ -88,8 +87,8 @@ TEST(JobEndTest, IsRefusedWhenAProcessRefusedItsInput) {
 
 TEST(JobEndTest, DoesWithoutAProcessThatMayBeLost) {
   JobEnd end({false, true, true, false});
-  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::tell_loss);
-  EXPECT_EQ(end.ended(2, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::report_loss);
+  EXPECT_EQ(end.ended(2, exited(1)), Action::report_loss);
   EXPECT_EQ(end.ended(3, exited(0)), Action::none);
   EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
   EXPECT_FALSE(end.first_failure());
@@ -98,7 +97,7 @@ TEST(JobEndTest, DoesWithoutAProcessThatMayBeLost) {
 
 TEST(JobEndTest, FailsAsTheCoordinatorSaysWhateverWasLost) {
   JobEnd end({false, true});
-  EXPECT_EQ(end.ended(1, exited(1)), Action::tell_loss);
+  EXPECT_EQ(end.ended(1, exited(1)), Action::report_loss);
   EXPECT_EQ(end.ended(0, exited(1)), Action::start_grace);
   EXPECT_EQ(end.first_failure()->process, 0u);
   EXPECT_EQ(end.exit_status(), exit_status::failure);

@@ -1,6 +1,6 @@
-// Goal:   a process knows which launcher started it, as which of how many ranks, and which MPI
-//         library can come together there; and takes no other environment for a launcher's.
-// Method: environments as the launchers of Debian 12 make them, as maps.
+// Goal:   a process finds its launcher, its rank, the number of ranks, and the MPI library that the
+//         launcher supports. It finds no launcher in any other environment.
+// Method: the environments of the launchers of Debian 12, as maps.
 
 #include "job/launch/launcher.hpp"
 

@@ -1,5 +1,5 @@
-// Goal:   lines are the same however their bytes arrive.
-// Method: a text cut in two at every place.
+// Goal:   the lines do not depend on how their bytes arrive.
+// Method: a text that is split at every offset.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// Goal:   of several ranks that refuse, rank 0 speaks first; a rank that is alone with its error
-//         says it under its number; MPICH's launcher, and no other, is told to end the others.
-// Method: bodies that throw, with no patience; a pair of sockets in the place of the launcher.
+// Goal:   where several ranks refuse their input, rank 0 reports the error first. A rank with its
+//         own error reports it with its number. Only MPICH's launcher gets a request to end the
+//         other ranks.
+// Method: bodies that throw, without a wait; a pair of sockets instead of the launcher.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -34,7 +35,8 @@ Ended refused_by(std::uint32_t rank) {
   return {status, GetCapturedStderr()};
 }
 
-/// What the launcher of that environment reads; it has named `PMI_FD` unless `environment` does.
+/// The text that the launcher of that environment reads; `PMI_FD` names its socket unless
+/// `environment` sets it.
 std::string read_by_launcher(Variables environment) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);

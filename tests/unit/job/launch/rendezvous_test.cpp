@@ -1,5 +1,5 @@
-// Goal:   ranks of one host find what rank 0 published, and nobody else's.
-// Method: one folder, places published in it by this process and by one that has ended.
+// Goal:   ranks of one host find the address that rank 0 published, and no other.
+// Method: one folder with addresses from this process and from one that has ended.
 
 #include "job/launch/rendezvous.hpp"
 
@@ -47,13 +47,13 @@ class RendezvousTest : public testing::Test {
 
 TEST_F(RendezvousTest, ShowsWhatWasPublishedUntilItsPublisherGoes) {
   const Rendezvous reader(folder(), "job");
-  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 has not come up within 0 s on this host"));
+  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 did not start on this host within 0 s"));
   {
     Rendezvous publisher(folder(), "job");
     publisher.publish(place);
     EXPECT_EQ(reader.await(at_once), place);
   }
-  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 has not come up"));
+  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 did not start"));
 }
 
 TEST_F(RendezvousTest, WaitsForThePublisher) {
@@ -78,7 +78,7 @@ TEST_F(RendezvousTest, PassesOverWhatTheDeadHaveLeft) {
   }
   ::waitpid(child, nullptr, 0);
   std::ofstream(folder() / "job") << child << " 127.0.0.1:1 old\n";
-  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 has not come up"));
+  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 did not start"));
 }
 
 TEST_F(RendezvousTest, IsForThisUserAlone) {

@@ -1,5 +1,5 @@
-// Goal:   a run's folder is its own, holds what repeats the run, and is gone when the run never
-//         began.
+// Goal:   each run has its own folder with the configuration that repeats the run. The folder is
+//         removed when the run never began.
 // Method: claims in a temporary folder.
 #include "job/launch/run_claim.hpp"
 

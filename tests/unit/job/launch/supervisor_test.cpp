@@ -1,8 +1,7 @@
-// Goal:   the processes of a job are started, heard and ended as `src/job/launch/supervisor.hpp`
-//         says.
+// Goal:   the supervisor starts the processes of a job, passes on their output and ends them, as
+//         described in `src/job/launch/supervisor.hpp`.
 // Method: real processes with small bodies that wait for each other through pipes, never for time.
-// How
-//         a terminal and a killed supervisor come into it is in tests/process/.
+//         tests/process/ covers a terminal and a killed supervisor.
 #include "job/launch/supervisor.hpp"
 
 #include <fcntl.h>
@@ -146,13 +145,13 @@ TEST_F(SupervisorTest, TellsOfAKilledProcessAtOnce) {
 }
 
 TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
-  Pipe told = make_pipe();
-  ::fcntl(told.read.get(), F_SETFL, 0);
-  recorder_.on_notice = [&] { say(told.write.get(), "1"); };
+  Pipe noticed = make_pipe();
+  ::fcntl(noticed.read.get(), F_SETFL, 0);
+  recorder_.on_notice = [&] { say(noticed.write.get(), "1"); };
   add("coordinator", [&] {
     for (int notices = 0; notices < 2; ++notices) {
       char byte = 0;
-      if (::read(told.read.get(), &byte, 1) != 1) {
+      if (::read(noticed.read.get(), &byte, 1) != 1) {
         return 1;
       }
     }

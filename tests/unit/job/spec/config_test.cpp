@@ -176,7 +176,7 @@ class RandomConfig {
     return std::max(random_.uniform(), 1e-300) * most;
   }
 
-  /// Of letters that a careless writer would not escape.
+  /// A text with letters that need escapes.
   std::string path() {
     constexpr std::string_view letters = "ab /\\\"'\t#=\n[]";
     std::string text = "é";

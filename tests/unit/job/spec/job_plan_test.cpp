@@ -24,7 +24,7 @@ TrainConfig config_of(const std::string& scheme) {
   return config;
 }
 
-/// Three quarters of the speed are one device's.
+/// One device has three quarters of the total speed.
 fs::path unequal_cluster() {
   fs::path path = fs::path(testing::TempDir()) / "syncopate-job-plan.toml";
   write_file(path,
