@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,6 +23,8 @@ constexpr std::size_t short_bytes = 8;
 constexpr std::size_t long_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_in_a_table = 16;
 constexpr double several_times = 4;
+/// A link that seems slow is measured again: another process may have had the core.
+constexpr int more_measurements = 4;
 
 double median_of(std::vector<double> values) {
   if (values.empty()) {
@@ -84,45 +86,109 @@ void mirror(Rows& rows) {
   }
 }
 
-using EachLink = std::function<void(std::size_t low, std::size_t high)>;
+/// A link, of the lower rank to the higher.
+struct Link {
+  std::size_t low;
+  std::size_t high;
+};
 
-void for_each_link(const LinkMatrix& matrix, bool within_a_host, const EachLink& what) {
+std::vector<Link> links_of(const LinkMatrix& matrix, bool within_a_host) {
+  std::vector<Link> links;
   for (std::size_t low = 0; low < matrix.hosts.size(); ++low) {
     for (std::size_t high = low + 1; high < matrix.hosts.size(); ++high) {
       if ((matrix.hosts[low] == matrix.hosts[high]) == within_a_host) {
-        what(low, high);
+        links.push_back({low, high});
       }
     }
   }
+  return links;
+}
+
+double median_over(const std::vector<Link>& links, const Rows& rows) {
+  std::vector<double> values;
+  for (const Link& link : links) {
+    values.push_back(rows[link.low][link.high]);
+  }
+  return median_of(std::move(values));
+}
+
+/// Those several times slower than the median of their kind.
+std::vector<Link> slow_links(const LinkMatrix& matrix, bool within_a_host) {
+  const std::vector<Link> links = links_of(matrix, within_a_host);
+  const double usual = median_over(links, matrix.bytes_per_second);
+  std::vector<Link> slow;
+  for (const Link& link : links) {
+    if (matrix.bytes_per_second[link.low][link.high] * several_times < usual) {
+      slow.push_back(link);
+    }
+  }
+  return slow;
 }
 
 void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings) {
-  std::vector<double> latencies;
-  std::vector<double> speeds;
-  for_each_link(matrix, within_a_host, [&](std::size_t low, std::size_t high) {
-    latencies.push_back(matrix.latency_seconds[low][high]);
-    speeds.push_back(matrix.bytes_per_second[low][high]);
-  });
-  if (speeds.empty()) {
+  const std::vector<Link> links = links_of(matrix, within_a_host);
+  if (links.empty()) {
     return;
   }
   const char* subject = within_a_host ? "links within hosts" : "links between hosts";
-  const double usual = median_of(speeds);
-  findings.push_back({.subject = subject,
-                      .text = fmt::format("{}, median {:.1f} µs and {:.2f} GB/s", speeds.size(),
-                                          median_of(latencies) * 1e6, usual / 1e9)});
-  for_each_link(matrix, within_a_host, [&](std::size_t low, std::size_t high) {
-    const double speed = matrix.bytes_per_second[low][high];
-    if (speed * several_times < usual) {
-      findings.push_back(
-          {.subject = subject,
-           .ok = false,
-           .text = fmt::format("ranks {} and {}: {:.3f} GB/s, median {:.2f}", low, high,
-                               speed / 1e9, usual / 1e9),
-           .advice = "check for a busy host, another switch, or a slower network interface"});
-    }
-  });
+  const double usual = median_over(links, matrix.bytes_per_second);
+  findings.push_back(
+      {.subject = subject,
+       .text = fmt::format("{}, median {:.1f} µs and {:.2f} GB/s", links.size(),
+                           median_over(links, matrix.latency_seconds) * 1e6, usual / 1e9)});
+  for (const Link& link : slow_links(matrix, within_a_host)) {
+    findings.push_back(
+        {.subject = subject,
+         .ok = false,
+         .text = fmt::format("ranks {} and {}: {:.3f} GB/s, median {:.2f}", link.low, link.high,
+                             matrix.bytes_per_second[link.low][link.high] / 1e9, usual / 1e9),
+         .advice = "check for a busy host, another switch, or a slower network interface"});
+  }
 }
+
+/// Measures links, one after the other, and keeps the best figures of each.
+class LinkMeter {
+ public:
+  explicit LinkMeter(Group& all)
+      : all_(all), latencies_(all.size(), unmeasured), speeds_(all.size()) {
+    latencies_[all.rank().value] = 0;
+  }
+
+  /// A collective of the group.
+  void measure(const std::vector<Link>& links) {
+    const std::size_t self = all_.rank().value;
+    for (const auto [low, high] : links) {
+      barrier(all_);
+      if (self == low || self == high) {
+        measure_peer(self == low ? high : low);
+      }
+    }
+  }
+
+  /// A collective of the group.
+  void share_with_all(LinkMatrix& matrix) {
+    matrix.latency_seconds = exchanged(all_, latencies_);
+    matrix.bytes_per_second = exchanged(all_, speeds_);
+    mirror(matrix.latency_seconds);
+    mirror(matrix.bytes_per_second);
+  }
+
+ private:
+  static constexpr double unmeasured = std::numeric_limits<double>::infinity();
+
+  void measure_peer(std::size_t peer) {
+    Pair pair(all_, Rank{static_cast<std::uint32_t>(peer)});
+    const double latency = median_of(pair.time(short_bytes, short_bytes, round_trips)) / 2;
+    const std::vector<double> trips = pair.time(long_bytes, short_bytes, long_trips);
+    const double seconds = *std::min_element(trips.begin(), trips.end());
+    latencies_[peer] = std::min(latencies_[peer], latency);
+    speeds_[peer] = std::max(speeds_[peer], static_cast<double>(long_bytes) / seconds);
+  }
+
+  Group& all_;
+  std::vector<double> latencies_;  ///< to each rank, seconds
+  std::vector<double> speeds_;     ///< to each rank, bytes a second
+};
 
 std::vector<std::string> table_of(const std::string& title, const Rows& rows, double unit,
                                   int digits) {
@@ -145,29 +211,19 @@ std::vector<std::string> table_of(const std::string& title, const Rows& rows, do
 }  // namespace
 
 LinkMatrix measure_matrix(Group& all) {
-  std::vector<double> latencies(all.size());
-  std::vector<double> speeds(all.size());
-  const std::uint32_t self = all.rank().value;
-  for (std::uint32_t low = 0; low < all.size(); ++low) {
-    for (std::uint32_t high = low + 1; high < all.size(); ++high) {
-      barrier(all);
-      if (self != low && self != high) {
-        continue;
-      }
-      const std::uint32_t peer = self == low ? high : low;
-      Pair pair(all, Rank{peer});
-      const double latency = median_of(pair.time(short_bytes, short_bytes, round_trips)) / 2;
-      const std::vector<double> trips = pair.time(long_bytes, short_bytes, long_trips);
-      const double seconds = *std::min_element(trips.begin(), trips.end());
-      latencies[peer] = latency;
-      speeds[peer] = static_cast<double>(long_bytes) / seconds;
-    }
+  LinkMeter meter(all);
+  LinkMatrix matrix;
+  matrix.hosts = all.hosts();
+  for (const bool within_a_host : {true, false}) {
+    meter.measure(links_of(matrix, within_a_host));
   }
-  LinkMatrix matrix{.latency_seconds = exchanged(all, latencies),
-                    .bytes_per_second = exchanged(all, speeds),
-                    .hosts = all.hosts()};
-  mirror(matrix.latency_seconds);
-  mirror(matrix.bytes_per_second);
+  meter.share_with_all(matrix);
+  for (int again = 0; again < more_measurements; ++again) {
+    for (const bool within_a_host : {true, false}) {
+      meter.measure(slow_links(matrix, within_a_host));
+    }
+    meter.share_with_all(matrix);
+  }
   return matrix;
 }
 
