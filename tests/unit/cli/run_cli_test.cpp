@@ -381,7 +381,7 @@ TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
 TEST_F(RunCliTest, ListsNetworksAsTableAndAsJson) {
   const Ran table = run({"networks", "--channels", "3", "--classes", "100"});
   EXPECT_EQ(table.out,
-            "network  parameters  buffers  multiply-adds  what it is\n"
+            "network  parameters  buffers  multiply-adds  description\n"
             "net          61,706        0        416,520  small\n");
   EXPECT_EQ(networks_->input, (SampleShape{3, 28, 28}));
   EXPECT_EQ(networks_->classes, 100u);
