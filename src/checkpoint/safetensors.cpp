@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -141,7 +140,8 @@ const Safetensors::Entry& Safetensors::entry(const std::string& name) const {
 std::vector<float> Safetensors::values(const std::string& name) const {
   const Entry& found = entry(name);
   std::vector<float> values(found.count);
-  std::memcpy(values.data(), bytes_.data() + found.begin, found.count * sizeof(float));
+  std::copy_n(bytes_.data() + found.begin, found.count * sizeof(float),
+              reinterpret_cast<char*>(values.data()));
   return values;
 }
 

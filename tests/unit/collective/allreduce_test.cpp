@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <span>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
@@ -62,8 +62,7 @@ std::string name_of_case(const testing::TestParamInfo<Case>& info) {
 }
 
 bool same_bits(const Values& one, const Values& other) {
-  return one.size() == other.size() &&
-         std::memcmp(one.data(), other.data(), one.size() * sizeof(float)) == 0;
+  return std::ranges::equal(std::as_bytes(std::span(one)), std::as_bytes(std::span(other)));
 }
 
 class EveryAllreduce : public testing::TestWithParam<Case> {
