@@ -15,7 +15,7 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* bench_examples = R"(Examples:
   syncopate bench allreduce --ranks 4 --bytes 1KB,44.7MB
   syncopate bench push-pull --workers 4 --json
   syncopate bench step --network resnet18-v1 --threads 2
@@ -170,7 +170,7 @@ Form form_of(const CLI::App& app) {
   return json ? Form::json : markdown ? Form::markdown : Form::text;
 }
 
-BenchCommand command_of(const CLI::App& app) {
+BenchCommand bench_command_of(const CLI::App& app) {
   const Kind& kind = kind_of(app);
   check_options(app, kind);
   BenchCommand command{.benchmark = std::string(kind.name)};
@@ -229,8 +229,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("rounds", "N", "rounds of each measurement, instead of --seconds");
   add_switch(*app, "json", "print one JSON object");
   add_switch(*app, "markdown", "print a Markdown table");
-  app->footer(examples);
-  return {app, [app, &handlers] { return handlers.bench(command_of(*app)); }};
+  app->footer(bench_examples);
+  return {app, [app, &handlers] { return handlers.bench(bench_command_of(*app)); }};
 }
 
 }  // namespace syncopate::cli

@@ -14,8 +14,8 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* group = "Comparison";
-constexpr const char* examples = R"(Examples:
+constexpr const char* comparison_group = "Comparison";
+constexpr const char* compare_examples = R"(Examples:
   syncopate compare --schemes ssgd,asgd,esync --cluster clusters/paper.toml --target-accuracy 0.8
   syncopate compare --schemes ssgd,esync,esync:pacing=paper --cluster clusters/mixed.toml
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
@@ -100,7 +100,7 @@ CommonOptions common_of(const CLI::App& app) {
   return common;
 }
 
-CompareCommand command_of(const CLI::App& app) {
+CompareCommand compare_command_of(const CLI::App& app) {
   CompareCommand command{.common = common_of(app), .folder = folder_of(app)};
   const auto schemes = given(app, "--schemes");
   if (!schemes) {
@@ -129,25 +129,25 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
   CLI::App* app =
       root.add_subcommand("compare", "Compare schemes over several seeds and learning rates.");
   add_value(*app, "schemes", "LIST", "schemes, each with its own options: ssgd,esync:pacing=paper")
-      ->group(group);
+      ->group(comparison_group);
   add_value(*app, "seeds", "N",
             fmt::format("runs of each scheme, with seeds from --seed on [{}]", usual_seeds))
-      ->group(group);
+      ->group(comparison_group);
   add_value(*app, "learning-rates", "LIST", "rates to try for each scheme [the scheme's default]")
-      ->group(group);
+      ->group(comparison_group);
   add_value(*app, "grid-in", "WORLD",
             "clock of the runs that try rates: virtual, real [virtual with a cluster file]")
-      ->group(group);
-  add_switch(*app, "until-target", "end each run at the target accuracy")->group(group);
-  add_switch(*app, "no-limit", "omit the upper bound")->group(group);
+      ->group(comparison_group);
+  add_switch(*app, "until-target", "end each run at the target accuracy")->group(comparison_group);
+  add_switch(*app, "no-limit", "omit the upper bound")->group(comparison_group);
   add_value(*app, "jobs", "N", "number of parallel runs in virtual time [number of cores]")
-      ->group(group);
+      ->group(comparison_group);
   add_value(*app, "out", "FOLDER",
             "new folder of the results, or one to continue [comparisons/<time>]")
-      ->group(group);
+      ->group(comparison_group);
   add_common_options(*app);
-  app->footer(examples);
-  return {app, [app, &handlers] { return handlers.compare(command_of(*app)); }};
+  app->footer(compare_examples);
+  return {app, [app, &handlers] { return handlers.compare(compare_command_of(*app)); }};
 }
 
 }  // namespace syncopate::cli

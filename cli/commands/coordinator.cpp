@@ -6,7 +6,7 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* examples = R"(Example:
+constexpr const char* coordinator_examples = R"(Example:
   syncopate coordinator --listen 127.0.0.1:9091 --network lenet5 --workers 2
   syncopate worker --join 127.0.0.1:9091      (twice, and before or after)
 
@@ -24,7 +24,7 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   add_secret(*app);
   add_gather_limit(*app, patient_gather_limit);
   add_train_options(*app);
-  app->footer(examples);
+  app->footer(coordinator_examples);
   return {app, [app, &handlers] {
             CoordinateRequest request{.job = {},
                                       .address = required(*app, "--listen", "HOST:PORT"),

@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* group = "Data order";
-constexpr const char* examples = R"(Examples:
+constexpr const char* order_group = "Data order";
+constexpr const char* data_examples = R"(Examples:
   syncopate data --data fashion-mnist
   syncopate data --order --workers 4 --rank 1 --epoch 0 --batch-size 64
   syncopate data --order --config runs/mine/config.toml --rank 2 --epoch 3 --json
@@ -140,12 +140,13 @@ int print_data(const CLI::App& app) {
 Command add_data(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
       "data", "Describe a dataset, or print the order in which a worker trains on its samples.");
-  add_switch(*app, "order", "print the mini-batches of one worker in one epoch")->group(group);
-  add_value(*app, "rank", "N", "rank of the worker [0]")->group(group);
-  add_value(*app, "epoch", "N", "number of the epoch [0]")->group(group);
-  add_switch(*app, "json", "print one JSON object")->group(group);
+  add_switch(*app, "order", "print the mini-batches of one worker in one epoch")
+      ->group(order_group);
+  add_value(*app, "rank", "N", "rank of the worker [0]")->group(order_group);
+  add_value(*app, "epoch", "N", "number of the epoch [0]")->group(order_group);
+  add_switch(*app, "json", "print one JSON object")->group(order_group);
   add_data_options(*app);
-  app->footer(examples);
+  app->footer(data_examples);
   return {app, [app] { return print_data(*app); }};
 }
 

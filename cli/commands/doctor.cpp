@@ -9,7 +9,7 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* examples =
+constexpr const char* doctor_examples =
     R"(Each line is a check: ok, or problem with advice on the next line. The exit status is 1 when
 there is a problem.
 
@@ -36,7 +36,7 @@ TrainConfig fields_of(const CLI::App& app) {
   return config;
 }
 
-DoctorCommand command_of(const CLI::App& app) {
+DoctorCommand doctor_command_of(const CLI::App& app) {
   const TrainConfig fields = fields_of(app);
   return {.data = fields.data,
           .data_dir = fields.data_dir,
@@ -63,8 +63,8 @@ Command add_doctor(CLI::App& root, const Handlers& handlers) {
   add("join", "HOST:PORT", "address of a coordinator to check");
   add_secret(*app);
   add_switch(*app, "json", "print one JSON object");
-  app->footer(examples);
-  return {app, [app, &handlers] { return handlers.doctor(command_of(*app)); }};
+  app->footer(doctor_examples);
+  return {app, [app, &handlers] { return handlers.doctor(doctor_command_of(*app)); }};
 }
 
 }  // namespace syncopate::cli

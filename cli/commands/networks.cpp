@@ -28,7 +28,7 @@ std::uint32_t size_of(const CLI::App& app, const std::string& option, std::uint3
   return *size;
 }
 
-NetworksCommand command_of(const CLI::App& app) {
+NetworksCommand networks_command_of(const CLI::App& app) {
   return {.input = {.channels = size_of(app, "--channels", 1),
                     .height = size_of(app, "--height", 28),
                     .width = size_of(app, "--width", 28)},
@@ -70,7 +70,7 @@ Command add_networks(CLI::App& root, const Handlers& handlers) {
   add_switch(*app, "json", "print one JSON object");
   app->footer("Example:\n  syncopate networks --channels 3 --height 32 --width 32 --classes 100");
   return {app, [app, &handlers] {
-            const auto networks = handlers.networks(command_of(*app));
+            const auto networks = handlers.networks(networks_command_of(*app));
             app->count("--json") > 0 ? print_json(networks) : print_table(networks);
             return exit_status::success;
           }};

@@ -5,7 +5,7 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* train_examples = R"(Examples:
   syncopate train --network lenet5 --data fashion-mnist --workers 4
   syncopate train --cluster clusters/mixed.toml --target-accuracy 0.85
   syncopate train --config runs/20260131-235959-ssgd-lenet5/config.toml --seed 2
@@ -23,7 +23,7 @@ Command add_train(CLI::App& root, const Handlers& handlers) {
       "Train a network with workers on this machine, or with the ranks of mpirun or srun.");
   add_train_options(*app);
   add_gather_limit(*app, usual_gather_limit);
-  app->footer(examples);
+  app->footer(train_examples);
   return {app, [app, &handlers] {
             TrainCommand command = job_of(*app, handlers);
             command.request.gather_limit = gather_limit_of(*app, usual_gather_limit);

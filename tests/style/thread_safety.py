@@ -20,6 +20,7 @@ import source
 
 SKIPPED = 77
 COMPILER = "clang++-14"
+_SOURCE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 _MUTEX = re.compile(r"\b(?:MutexLock|Mutex|GUARDED_BY)\b")
 
 
@@ -30,34 +31,41 @@ def uses_mutex(root, path):
     return any(_MUTEX.search(text) for text in texts)
 
 
-def analysis(entry):
-    """The command that analyses the source of an entry of compile_commands.json."""
+def sources_of(entry, build):
+    """The sources that an entry of compile_commands.json compiles; a unity build compiles many as one."""
+    path = pathlib.Path(entry["file"])
+    if not path.is_relative_to(build):
+        return [path]
+    return [pathlib.Path(name) for name in _SOURCE.findall(path.read_text())] if path.parent.name == "Unity" else []
+
+
+def analysis(path, entry):
+    """The command that analyses a source with the flags of its entry."""
     words = shlex.split(entry["command"])
     flags = [word for word in words if word.startswith(("-I", "-D", "-isystem", "-std"))]
     after = [words[at + 1] for at, word in enumerate(words) if word == "-isystem"]
     flags = [word for word in flags if word != "-isystem"] + [f"-isystem{path}" for path in after]
-    return [COMPILER, *flags, "-fsyntax-only", "-Wthread-safety", "-Werror=thread-safety-analysis", entry["file"]]
+    return [COMPILER, *flags, "-fsyntax-only", "-Wthread-safety", "-Werror=thread-safety-analysis", str(path)]
 
 
-def complaints_of(entry):
-    done = subprocess.run(analysis(entry), cwd=entry["directory"], capture_output=True, text=True)
+def complaints_of(path, entry):
+    done = subprocess.run(analysis(path, entry), cwd=entry["directory"], capture_output=True, text=True)
     found = [line for line in done.stderr.splitlines() if ": error: " in line]
-    return found or ([f"{entry['file']}:1: clang failed: {done.stderr[-300:]}"] if done.returncode else [])
+    return found or ([f"{path}:1: clang failed: {done.stderr[-300:]}"] if done.returncode else [])
 
 
 def check(root, build):
     entries = json.loads((build / "compile_commands.json").read_text())
     ours = {}
     for entry in entries:
-        path = pathlib.Path(entry["file"])
-        if path.is_relative_to(root) and not path.is_relative_to(build):
-            relative = path.relative_to(root)
+        for path in sources_of(entry, build):
+            relative = path.relative_to(root) if path.is_relative_to(root) else path
             if relative.parts[0] in ("src", "sim", "torch", "cli") and uses_mutex(root, relative):
-                ours[relative] = entry
+                ours[path] = entry
     if not ours:
         yield "src:1: no source uses base/mutex.hpp; tell this check where they are"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(complaints_of, ours.values()):
+        for found in pool.map(complaints_of, ours.keys(), ours.values()):
             yield from found
 
 

@@ -1,0 +1,51 @@
+# A unity build compiles a folder's sources as one: with two cores the whole takes half as long. Presets
+# choose it (CMAKE_UNITY_BUILD). Sources whose own helpers are called as those of a neighbour are
+# compiled alone, and so is generated code.
+
+# compile_alone(TARGET SOURCE...) keeps sources, relative to the root, out of the unity build of a target.
+function(compile_alone target)
+  if(TARGET ${target})
+    list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target}
+                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# all_alone(TARGET...) does so with all sources of targets.
+function(all_alone)
+  foreach(target IN LISTS ARGN)
+    if(TARGET ${target})
+      set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+    endif()
+  endforeach()
+endfunction()
+
+all_alone(syncopate_wire_messages identity_tests contract_tests mpi_contract_tests)
+# What a test compiles again, with one line more in a list, must not come from the library, too.
+all_alone(extension_tests codec_extension_tests network_extension_tests)
+compile_alone(syncopate_codec src/codec/codec.cpp)
+compile_alone(syncopate_scheme src/scheme/scheme_spec.cpp)
+compile_alone(syncopate_job_spec src/job/spec/networks.cpp)
+compile_alone(syncopate_torch torch/models/registry.cpp)
+# They are there to be compiled alone.
+all_alone(style_headers_plain style_headers_torch)
+
+compile_alone(syncopate_transport_tcp src/transport/tcp/outbox.cpp)
+compile_alone(syncopate_transport_mpi src/transport/mpi/mpi_node.cpp)
+compile_alone(syncopate_membership src/membership/member_link.cpp)
+compile_alone(syncopate_job_spec src/job/spec/config_checks.cpp)
+compile_alone(syncopate_torch torch/flat.cpp)
+compile_alone(syncopate_cli_bench cli/bench/kernels.cpp)
+compile_alone(config_tests tests/unit/config/toml_table_test.cpp)
+compile_alone(codec_tests tests/unit/codec/error_feedback_test.cpp
+              tests/unit/codec/momentum_correction_test.cpp)
+compile_alone(optim_tests tests/unit/optim/update_rule_test.cpp)
+compile_alone(pacer_tests tests/unit/pacer/pacer_test.cpp)
+compile_alone(membership_tests tests/unit/membership/liveness_test.cpp
+              tests/unit/membership/wait_policy_test.cpp)
+compile_alone(server_tests tests/unit/server/ssp_bound_test.cpp)
+compile_alone(scheme_tests tests/unit/scheme/round_tracker_test.cpp)
+compile_alone(train_tests tests/unit/train/training_clock_test.cpp)
+compile_alone(job_spec_tests tests/unit/job/spec/dependent_options_test.cpp)
+compile_alone(cli_tests tests/unit/cli/run_cli_test.cpp)
+compile_alone(sim_tests tests/sim/sim_network_test.cpp tests/sim/transfer_times_test.cpp)
