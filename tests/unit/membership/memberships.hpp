@@ -53,9 +53,9 @@ inline std::string reason_of(const Decisions& decisions) {
   return std::get<EndJob>(decisions[0]).abort.reason();
 }
 
-inline constexpr Membership::Options all_spared{.workers = 3, .spares_workers = true};
+inline const Membership::Options all_spared{.workers = 3, .spares_workers = true};
 /// Of workers that synchronize with each other.
-inline constexpr Membership::Options all_but_first{
+inline const Membership::Options all_but_first{
     .workers = 3, .spares_workers = true, .spares_first = false, .spares_missing = true};
 
 /// Workers 0, 1 and 2 as nodes 1, 2 and 3, the evaluator as 4; all have passed the first barrier.
