@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -44,8 +46,20 @@ void make_own(const fs::path& folder) {
   }
 }
 
-bool is_alive(pid_t process) {
-  return ::kill(process, 0) == 0 || errno == EPERM;
+/// When a process started, in ticks since the host did; 0 where there is none. A number of a process is
+/// given again after a while, often to a rank of the same launcher; number and start are never.
+std::uint64_t start_of(pid_t process) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", process));
+  const std::string text(std::istreambuf_iterator<char>(stat), {});
+  // The name, field 2, is in parentheses and may hold anything; the start is field 22.
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) {
+    fields >> skipped;
+  }
+  std::uint64_t start = 0;
+  fields >> start;
+  return start;
 }
 
 /// Empty where there is no file, or where the process that published it has ended.
@@ -55,9 +69,10 @@ std::optional<Rendezvous::Place> place_in(const fs::path& file) {
   }
   std::istringstream text(read_file(file));
   pid_t publisher = 0;
+  std::uint64_t start = 0;
   Rendezvous::Place place;
-  text >> publisher >> place.address >> place.token;
-  return text && is_alive(publisher) ? std::optional(place) : std::nullopt;
+  text >> publisher >> start >> place.address >> place.token;
+  return text && start != 0 && start == start_of(publisher) ? std::optional(place) : std::nullopt;
 }
 
 }  // namespace
@@ -76,7 +91,8 @@ Rendezvous::~Rendezvous() {
 }
 
 void Rendezvous::publish(const Place& place) {
-  write_file(file_, fmt::format("{} {} {}\n", ::getpid(), place.address, place.token));
+  write_file(file_, fmt::format("{} {} {} {}\n", ::getpid(), start_of(::getpid()), place.address,
+                                place.token));
   published_ = true;
 }
 

@@ -77,7 +77,13 @@ TEST_F(RendezvousTest, PassesOverWhatTheDeadHaveLeft) {
     ::raise(SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
-  std::ofstream(folder() / "job") << child << " 127.0.0.1:1 old\n";
+  std::ofstream(folder() / "job") << child << " 1 127.0.0.1:1 old\n";
+  EXPECT_THAT(found_by(reader), HasSubstr("rank 0 did not start"));
+}
+
+TEST_F(RendezvousTest, PassesOverWhatAnEarlierProcessOfThePublishersNumberHasLeft) {
+  const Rendezvous reader(folder(), "job");
+  std::ofstream(folder() / "job") << ::getpid() << " 1 127.0.0.1:1 old\n";
   EXPECT_THAT(found_by(reader), HasSubstr("rank 0 did not start"));
 }
 
