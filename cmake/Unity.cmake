@@ -27,6 +27,14 @@ compile_alone(syncopate_codec src/codec/codec.cpp)
 compile_alone(syncopate_scheme src/scheme/scheme_spec.cpp)
 compile_alone(syncopate_job_spec src/job/spec/networks.cpp)
 compile_alone(syncopate_torch torch/models/registry.cpp)
+# A program gets a library's object files as a whole. What knows control messages is apart from the rest, so
+# that `syncopate` needs no protobuf (process_command_line_test).
+all_alone(syncopate_cli_bench)
+compile_alone(syncopate_pacer src/pacer/pacer.cpp src/pacer/pacer_control.cpp)
+compile_alone(syncopate_report src/report/recorder.cpp src/report/summary.cpp)
+compile_alone(syncopate_runtime src/runtime/control_link.cpp src/runtime/job_view.cpp)
+compile_alone(syncopate_telemetry src/telemetry/member_status.cpp)
+compile_alone(syncopate_transport_mpi src/transport/mpi/module_file.cpp)
 # They are there to be compiled alone.
 all_alone(style_headers_plain style_headers_torch)
 
@@ -35,7 +43,6 @@ compile_alone(syncopate_transport_mpi src/transport/mpi/mpi_node.cpp)
 compile_alone(syncopate_membership src/membership/member_link.cpp)
 compile_alone(syncopate_job_spec src/job/spec/config_checks.cpp)
 compile_alone(syncopate_torch torch/flat.cpp)
-compile_alone(syncopate_cli_bench cli/bench/kernels.cpp)
 compile_alone(config_tests tests/unit/config/toml_table_test.cpp)
 compile_alone(codec_tests tests/unit/codec/error_feedback_test.cpp
               tests/unit/codec/momentum_correction_test.cpp)

@@ -103,7 +103,7 @@ class Roles(JobTest):
         self.assertIn("the job token is wrong", errors)
 
     def test_nobody_waits_for_ever(self):
-        job = self.coordinate(*SMALL, "--gather-limit", "1")
+        job = self.coordinate(*SMALL, "--gather-limit", "5")
         self.join("worker", job.address()).wait_for_line("worker 0 joins")
         status, errors = job.finish()
         self.assertEqual(status, 1)

@@ -46,8 +46,9 @@ void make_own(const fs::path& folder) {
   }
 }
 
-/// When a process started, in ticks since the host did; 0 where there is none. A number of a process is
-/// given again after a while, often to a rank of the same launcher; number and start are never.
+/// When a process started, in ticks since the host did; 0 where there is none. The number of a
+/// process is given again after a while, often to a rank of the same launcher; number and start
+/// together never are.
 std::uint64_t start_of(pid_t process) {
   std::ifstream stat(fmt::format("/proc/{}/stat", process));
   const std::string text(std::istreambuf_iterator<char>(stat), {});
