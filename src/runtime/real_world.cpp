@@ -14,7 +14,8 @@ namespace syncopate {
 /// Keeps the clock of this process beating while it lives.
 class RealWorld::ClockKeeper {
  public:
-  ClockKeeper() : thread_([this] { beat_until_end(); }) {}
+  /// The first beat has come when this returns, so no suspension is missed.
+  ClockKeeper() : thread_((first_beat(), [this] { beat_until_end(); })) {}
 
   ~ClockKeeper() {
     {
@@ -45,10 +46,19 @@ class RealWorld::ClockKeeper {
  private:
   static constexpr std::chrono::milliseconds period{100};
 
+  /// One beats at a time: see `shared`.
+  static Mutex& beating() {
+    static Mutex mutex;
+    return mutex;
+  }
+
+  static void first_beat() {
+    const MutexLock only(beating());
+    process_clock().beat();
+  }
+
   void beat_until_end() {
-    // One beats at a time: see `shared`.
-    static Mutex beating;
-    const MutexLock only(beating);
+    const MutexLock only(beating());
     pthread_setname_np(pthread_self(), "clock");
     MutexLock lock(mutex_);
     while (!ended_) {
