@@ -39,16 +39,16 @@ std::string move_up(std::size_t rows) {
 LiveView::LiveView(TrainConfig config, Style style)
     : TrainingView(std::move(config)), style_(style) {
   measure_terminal(STDOUT_FILENO, style_);
-  write_all(STDOUT_FILENO, hide_cursor);
+  out().write(hide_cursor);
   draw();
 }
 
 LiveView::~LiveView() {
-  write_all(STDOUT_FILENO, show_cursor);
+  out().write(show_cursor);
 }
 
 void LiveView::refresh() {
-  if (changed_) {
+  if (changed_ && !out().is_behind()) {
     draw();
   }
 }
@@ -70,14 +70,14 @@ void LiveView::finish() {
 void LiveView::show(const events::Event& event, std::string_view) {
   if (const auto* note = std::get_if<events::Note>(&event)) {
     erase();
-    write_line(STDOUT_FILENO, note->text);
+    write_line(out(), note->text);
   }
   changed_ = true;
 }
 
 void LiveView::show_log(const std::string& line) {
   erase();
-  write_line(STDERR_FILENO, line);
+  write_line(err(), line);
   changed_ = true;
 }
 
@@ -89,13 +89,12 @@ void LiveView::draw() {
     // Clears the line before its text: after a full line the cursor is still on the last character.
     text += fmt::format("{}{}\n", clear_line, line);
   }
-  write_all(STDOUT_FILENO, text.append(clear_below));
+  out().write(text.append(clear_below));
   changed_ = false;
 }
 
 void LiveView::erase() {
-  write_all(STDOUT_FILENO,
-            fmt::format("{}\r{}", move_up(rows_of(drawn_, style_.width)), clear_below));
+  out().write(fmt::format("{}\r{}", move_up(rows_of(drawn_, style_.width)), clear_below));
   drawn_.clear();
 }
 

@@ -62,4 +62,8 @@ void write_line(int descriptor, std::string_view line) {
   write_all(descriptor, std::string(line) + '\n');
 }
 
+void write_line(LineWriter& to, std::string_view line) {
+  to.write(std::string(line) + '\n');
+}
+
 }  // namespace syncopate::cli

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "cli/view/render.hpp"
 #include "job/launch/environment.hpp"
+#include "job/launch/line_writer.hpp"
 
 namespace syncopate::cli {
 
@@ -28,5 +29,7 @@ void measure_terminal(int descriptor, Style& style);
 /// Writes everything; gives up on an error, so that a job continues without its terminal.
 void write_all(int descriptor, std::string_view text);
 void write_line(int descriptor, std::string_view line);
+/// As above, but never waits for the reader.
+void write_line(LineWriter& to, std::string_view line);
 
 }  // namespace syncopate::cli

@@ -11,6 +11,9 @@
 namespace syncopate::cli {
 namespace {
 
+/// For how long a reader of the output holds a job that has ended.
+constexpr Duration patience = std::chrono::seconds(3);
+
 /// Prints events unchanged; the last line is the summary alone.
 class JsonView : public TrainingView {
  public:
@@ -21,13 +24,17 @@ class JsonView : public TrainingView {
   void resized() override {}
 
  private:
-  void show(const events::Event&, std::string_view line) override {
-    write_line(STDOUT_FILENO, line);
+  void show(const events::Event& event, std::string_view line) override {
+    if (std::holds_alternative<events::Status>(event)) {
+      out().offer(std::string(line) + '\n');
+    } else {
+      write_line(out(), line);
+    }
   }
-  void show_log(const std::string& line) override { write_line(STDERR_FILENO, line); }
+  void show_log(const std::string& line) override { write_line(err(), line); }
   void finish() override {
     if (state().finished) {
-      write_line(STDOUT_FILENO, state().finished->summary.dump());
+      write_line(out(), state().finished->summary.dump());
     }
   }
 };
@@ -40,8 +47,8 @@ class PlainView : public TrainingView {
 
   Duration refresh_period() const override { return std::chrono::seconds(10); }
   void refresh() override {
-    if (state().status) {
-      progress(status_line(state()));
+    if (state().status && verbosity_ != log::Verbosity::quiet) {
+      out().offer(status_line(state()) + '\n');
     }
   }
   void resized() override {}
@@ -56,12 +63,12 @@ class PlainView : public TrainingView {
       progress(note->text);
     }
   }
-  void show_log(const std::string& line) override { write_line(STDERR_FILENO, line); }
+  void show_log(const std::string& line) override { write_line(err(), line); }
   void finish() override { print_summary(); }
 
   void progress(const std::string& line) {
     if (verbosity_ != log::Verbosity::quiet) {
-      write_line(STDOUT_FILENO, line);
+      write_line(out(), line);
     }
   }
 
@@ -82,6 +89,8 @@ std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOption
 }
 
 void TrainingView::event(std::string_view line) {
+  out_.flush();  // events come all the time, so a reader that returns gets what is left
+  err_.flush();
   const events::Event event = events::parse_event(line);
   state_.apply(event);
   show(event, line);
@@ -97,6 +106,11 @@ void TrainingView::notice(std::string_view text) {
 
 void TrainingView::ended(int status, const std::string& failure) {
   finish();
+  const bool complete = out_.finish(patience) && !out_.has_lost();
+  if (!complete && !out_.is_closed()) {
+    notice("some of the output is lost: it was not read, or could not be written");
+  }
+  err_.finish(patience);
   const std::string error = state_.failed ? state_.failed->error : failure;
   if (status != exit_status::success && !error.empty()) {
     print_error(error.c_str());
@@ -106,9 +120,8 @@ void TrainingView::ended(int status, const std::string& failure) {
 void TrainingView::print_summary() {
   if (state_.finished) {
     const std::string run_dir = state_.config.run_dir.string();
-    write_line(
-        STDOUT_FILENO,
-        fmt::format("{}", fmt::join(render_summary(state_.finished->summary, run_dir), "\n")));
+    write_line(out(), fmt::format("{}", fmt::join(render_summary(state_.finished->summary, run_dir),
+                                                  "\n")));
   }
 }
 

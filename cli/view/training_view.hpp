@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,8 +28,12 @@ class TrainingView : public JobView {
   /// Prints the final figures, or the reason for their absence: that of the coordinator, else
   /// `failure`.
   void ended(int exit_status, const std::string& failure) override;
+  bool output_closed() const override { return out_.is_closed(); }
 
  protected:
+  // A view never waits for its reader: the supervisor must go on.
+  LineWriter& out() { return out_; }
+  LineWriter& err() { return err_; }
   const JobState& state() const { return state_; }
   void print_summary();
 
@@ -40,6 +46,8 @@ class TrainingView : public JobView {
   virtual void finish() = 0;
 
   JobState state_;
+  LineWriter out_{STDOUT_FILENO};
+  LineWriter err_{STDERR_FILENO};
 };
 
 }  // namespace syncopate::cli

@@ -12,7 +12,6 @@
 namespace syncopate {
 namespace {
 
-constexpr Duration tick = std::chrono::milliseconds(100);
 constexpr Duration closing_limit = std::chrono::seconds(2);
 
 }  // namespace
@@ -25,9 +24,13 @@ Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
       description_(std::move(options.description)) {}
 
 void Coordinator::run() {
+  // Silence is judged only when everything has been read: what a member has sent by then counts.
+  bool may_have_more = false;
   while (!done_) {
-    carry_out(next_event());
-    carry_out(membership_.time_passed(world_.now()));
+    may_have_more = handle_event(may_have_more ? world_.now() : end_of_pause());
+    if (!may_have_more) {
+      carry_out(membership_.time_passed(world_.now()));
+    }
     if (pacing_) {
       pacing_->tick();
     }
@@ -36,17 +39,29 @@ void Coordinator::run() {
   world_.transport().close(world_.now() + closing_limit);
 }
 
-Decisions Coordinator::next_event() {
+TimePoint Coordinator::end_of_pause() const {
+  const TimePoint now = world_.now();
+  const TimePoint tick = now + Membership::turn_every;
+  const TimePoint next = pacing_ ? pacing_->next_tick() : TimePoint{};
+  return next > now ? std::min(next, tick) : tick;
+}
+
+/// Handles the next event that comes by `until`. False: none came.
+bool Coordinator::handle_event(TimePoint until) {
+  Decisions decisions;
   try {
-    const TimePoint now = world_.now();
-    const TimePoint next = pacing_ ? pacing_->next_tick() : TimePoint{};
-    const TimePoint until = next > now ? std::min(next, now + tick) : now + tick;
-    return decode_and_handle(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
+    const Message message = world_.transport().receive(std::nullopt, tags::to_coordinator, until);
+    membership_.begin_turn(world_.now());
+    decisions = decode_and_handle(message);
   } catch (const TimedOut&) {
-    return {};  // the tick
+    membership_.begin_turn(world_.now());
+    return false;
   } catch (const PeerLost& loss) {
-    return membership_.lost(loss.peer(), world_.now());
+    membership_.begin_turn(world_.now());
+    decisions = membership_.lost(loss.peer(), world_.now());
   }
+  carry_out(decisions);
+  return true;
 }
 
 Decisions Coordinator::decode_and_handle(const Message& message) {

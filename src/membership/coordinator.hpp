@@ -52,7 +52,8 @@ class Coordinator {
   void run();
 
  private:
-  Decisions next_event();
+  bool handle_event(TimePoint until);
+  TimePoint end_of_pause() const;
   Decisions decode_and_handle(const Message& message);
   Decisions handle(NodeId from, const wire::ToCoordinator& message);
   Decisions handle_join(NodeId from, const wire::Join& join);

@@ -19,6 +19,12 @@ void Liveness::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimeP
   }
 }
 
+void Liveness::forgive(Duration absence, TimePoint now) {
+  for (auto& [node, life] : lives_) {
+    life.last_heard = std::min(life.last_heard + absence, now);
+  }
+}
+
 bool Liveness::is_present(NodeId node) const {
   const auto life = lives_.find(node);
   return life != lives_.end() && life->second.standing == Standing::present;

@@ -26,6 +26,8 @@ class Liveness {
   void joined(NodeId node, TimePoint now);
   /// Has no effect for a node that has not joined.
   void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
+  /// The listener was absent for this long, so no silence has grown in that time.
+  void forgive(Duration absence, TimePoint now);
   /// A node that has joined is no longer present.
   void gone(NodeId node, Standing standing) { lives_.at(node).standing = standing; }
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr Duration abort_limit = std::chrono::seconds(3);
 constexpr Duration closing_limit = std::chrono::seconds(10);
-constexpr Duration answer_limit = std::chrono::seconds(60);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -224,14 +223,18 @@ Duration MemberLink::report_wait(const LongWait& wait) {
     unanswered_.emplace(reports_, report);
   }
   send(message);
-  report->answered->wait(world_.now() + answer_limit);
+  // A coordinator that is suspended answers when it returns; the loss of one ends this wait.
+  while (!is_answered(*report)) {
+    report->answered->wait(no_deadline);
+  }
   const MutexLock lock(mutex_);
   unanswered_.erase(missing.wait());
-  if (!report->more) {
-    throw TimedOut(fmt::format("the coordinator did not answer for {:.0f} s whether to wait on: {}",
-                               to_seconds(answer_limit), missing.operation()));
-  }
   return *report->more;
+}
+
+bool MemberLink::is_answered(const WaitReport& report) const {
+  const MutexLock lock(mutex_);
+  return report.more.has_value();
 }
 
 /// An answer to a report that was given up has no effect.

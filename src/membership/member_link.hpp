@@ -123,6 +123,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void handle(const wire::FromCoordinator& message);
   void give_up(const wire::Dropped& worker);
   void dispatch(const wire::FromCoordinator& message) const REQUIRES(mutex_);
+  bool is_answered(const WaitReport& report) const;
   void extend(const wire::MoreTime& answer) REQUIRES(mutex_);
   void end_job(const std::exception_ptr& why);
   std::uint64_t arrive(const wire::Arrived& arrived = {});

@@ -92,6 +92,17 @@ void Membership::install_view() {
   admission_.close();
 }
 
+void Membership::begin_turn(TimePoint now) {
+  const Duration absence = absences_.turn(now);
+  if (absence == Duration::zero()) {
+    return;
+  }
+  started_ += absence;
+  reminded_ += absence;
+  liveness_.forgive(absence, now);
+  wait_policy_.forgive(absence, now);
+}
+
 void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
   liveness_.on_heartbeat(node, heartbeat, now);
   wait_policy_.on_heartbeat(node, heartbeat, now);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "membership/absence_watch.hpp"
 #include "membership/admission.hpp"
 #include "membership/liveness.hpp"
 #include "membership/wait_policy.hpp"
@@ -97,12 +98,19 @@ class Membership {
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
   };
 
+  /// A turn of the coordinator begins this long after the one before, at the latest.
+  static constexpr Duration turn_every = std::chrono::milliseconds(100);
+
   Membership(Options options, TimePoint now);
 
   /// A node requests a slot. Errors: ProtocolError, for a role that this build does not know.
   Decisions enquired(NodeId node, const wire::Enquire& enquiry);
   /// Errors: as `enquired`.
   Decisions joined(NodeId node, const wire::Join& join, TimePoint now);
+  /// A turn of the coordinator begins, before it handles anything that has come in the meantime.
+  /// Where the coordinator was absent since its last turn, no limit that it keeps includes this
+  /// time.
+  void begin_turn(TimePoint now);
   void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
   /// Counts workers alone; other members pass a barrier once it was released.
   Decisions arrived(NodeId node, std::uint64_t barrier);
@@ -116,6 +124,7 @@ class Membership {
   /// The node's connection broke.
   Decisions lost(NodeId node, TimePoint now);
   Decisions left(NodeId node);
+  /// Judges silence. Every message that had come by `now` must have been handled.
   Decisions time_passed(TimePoint now);
 
   /// Null until everyone has joined.
@@ -152,6 +161,7 @@ class Membership {
   Admission admission_;
   Liveness liveness_;
   WaitPolicy wait_policy_;
+  AbsenceWatch absences_{turn_every};  ///< of the coordinator
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released

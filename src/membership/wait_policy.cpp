@@ -37,6 +37,11 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   expected_ = bounded(heartbeat.expected_seconds());
 }
 
+void StepWatch::forgive(Duration absence, TimePoint now) {
+  begun_ = std::min(begun_ + absence, now);
+  progressed_ = std::min(progressed_ + absence, now);
+}
+
 TimePoint StepWatch::due() const {
   if (!computing_) {
     return begun_ + options_.wait_limit;
@@ -56,6 +61,13 @@ void WaitPolicy::on_heartbeat(NodeId worker, const wire::Heartbeat& heartbeat, T
   const auto found = workers_.find(worker);
   if (found != workers_.end()) {
     found->second.watch.on_heartbeat(heartbeat, now);
+  }
+}
+
+void WaitPolicy::forgive(Duration absence, TimePoint now) {
+  for (auto& [node, worker] : workers_) {
+    worker.watch.forgive(absence, now);
+    worker.waits_until += absence;
   }
 }
 

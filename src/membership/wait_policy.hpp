@@ -40,6 +40,9 @@ class StepWatch {
 
   void on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now);
 
+  /// The coordinator was absent for this long, and has not heard of progress in that time.
+  void forgive(Duration absence, TimePoint now);
+
   TimePoint due() const;
   bool waited_for(TimePoint now) const { return now < due(); }
   /// The worker computes, but longer than is likely.
@@ -95,6 +98,8 @@ class WaitPolicy {
 
   void joined(NodeId worker, TimePoint now);
   void on_heartbeat(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now);
+  /// As `StepWatch::forgive`, for all workers.
+  void forgive(Duration absence, TimePoint now);
   /// The worker has left, or was dropped: the others wait for it no more.
   void gone(NodeId worker);
 

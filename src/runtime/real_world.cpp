@@ -10,6 +10,70 @@
 #include "transport/steady_time.hpp"
 
 namespace syncopate {
+
+/// Keeps the clock of this process beating while it lives.
+class RealWorld::ClockKeeper {
+ public:
+  /// The first beat has come when this returns, so no suspension is missed.
+  ClockKeeper() : thread_((first_beat(), [this] { beat_until_end(); })) {}
+
+  ~ClockKeeper() {
+    {
+      const MutexLock lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  ClockKeeper(const ClockKeeper&) = delete;
+  ClockKeeper& operator=(const ClockKeeper&) = delete;
+
+  /// That of this process: its worlds share it, and the last one ends it.
+  static std::shared_ptr<ClockKeeper> shared() {
+    static Mutex mutex;
+    static std::weak_ptr<ClockKeeper> existing;
+    const MutexLock lock(mutex);
+    std::shared_ptr<ClockKeeper> keeper = existing.lock();
+    if (!keeper) {
+      // A keeper whose last world is just gone may still beat; the new one then waits for its end.
+      keeper = std::make_shared<ClockKeeper>();
+      existing = keeper;
+    }
+    return keeper;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds period{100};
+
+  /// One beats at a time: see `shared`.
+  static Mutex& beating() {
+    static Mutex mutex;
+    return mutex;
+  }
+
+  static void first_beat() {
+    const MutexLock only(beating());
+    process_clock().beat();
+  }
+
+  void beat_until_end() {
+    const MutexLock only(beating());
+    pthread_setname_np(pthread_self(), "clock");
+    MutexLock lock(mutex_);
+    while (!ended_) {
+      process_clock().beat();
+      changed_.wait_for(lock.native(), period);
+    }
+    process_clock().end_beats();
+  }
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;  ///< last: it uses the members above
+};
+
 namespace {
 
 /// The system refuses a longer name.
@@ -91,7 +155,8 @@ class RealWorld::FlagEvent final : public Event {
   bool notified_ GUARDED_BY(world_.mutex_) = false;
 };
 
-RealWorld::RealWorld(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+RealWorld::RealWorld(std::unique_ptr<Transport> transport)
+    : clock_keeper_(ClockKeeper::shared()), transport_(std::move(transport)) {}
 
 TimePoint RealWorld::now() const {
   return steady_now();

@@ -14,6 +14,8 @@ namespace syncopate {
 
 /// The world of a real node: threads, the steady clock, and the transport it is given.
 ///
+/// Clock:   stands still while this process is suspended (`AwakeClock`), so that its deadlines are
+///          extended by its own absence.
 /// Threads: every task is a thread of its own, named after the task (the system keeps 15 letters).
 /// Lifetime: tasks, each of which waits for its end when it is destroyed, and events are destroyed
 ///           before their world; the world destroys the transport.
@@ -29,6 +31,7 @@ class RealWorld final : public World {
   void cancel(std::exception_ptr why) noexcept override;
 
  private:
+  class ClockKeeper;
   class ThreadTask;
   class FlagEvent;
 
@@ -37,6 +40,7 @@ class RealWorld final : public World {
   bool wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
             const std::function<bool()>& ready) REQUIRES(mutex_);
 
+  std::shared_ptr<ClockKeeper> clock_keeper_;  ///< owned by every world of this process
   std::unique_ptr<Transport> transport_;
 
   Mutex mutex_;

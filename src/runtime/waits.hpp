@@ -46,7 +46,7 @@ class WaitArbiter {
 
   /// Reports a long wait. Returns the time after which the member reports it again. Blocks until
   /// the coordinator has answered.
-  /// Errors: the error that ended the job; TimedOut, when the coordinator does not answer.
+  /// Errors: the error that ended the job.
   virtual Duration report_wait(const LongWait& wait) = 0;
 };
 

@@ -22,6 +22,7 @@
 #include "base/log.hpp"
 #include "cli/handlers.hpp"
 #include "cli/view/training_view.hpp"
+#include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/supervisor.hpp"
 
@@ -37,13 +38,11 @@ struct FakeJob {
   std::string kind;
   TrainConfig config;
   int events = -1;
+  EventPipe* pipe = nullptr;     ///< over `events`, in the coordinator
   int coordinator_is_gone = -1;  ///< readable once the coordinator has ended
   int worker_is_gone = -1;       ///< readable once worker 1 has ended
 
-  void emit(const Json& event) const {
-    const std::string line = event.dump() + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(events, line.data(), line.size());
-  }
+  void emit(const Json& event) const { pipe->emit(event); }
 };
 
 void wait_for_end_of(int pipe) {
@@ -189,14 +188,18 @@ int run_fake_job(const TrainCommand& command) {
   ::fcntl(coordinator.read.get(), F_SETFL, 0);
   ::fcntl(worker.read.get(), F_SETFL, 0);
   const char* kind = std::getenv("SYNCOPATE_FAKE_JOB");
-  const FakeJob job{.kind = kind == nullptr ? "finish" : kind,
-                    .config = command.request.config,
-                    .events = events.write.get(),
-                    .coordinator_is_gone = coordinator.read.get(),
-                    .worker_is_gone = worker.read.get()};
+  FakeJob job{.kind = kind == nullptr ? "finish" : kind,
+              .config = command.request.config,
+              .events = events.write.get(),
+              .coordinator_is_gone = coordinator.read.get(),
+              .worker_is_gone = worker.read.get()};
   Supervisor::Options options{.children = {}, .events = std::move(events.read)};
   options.grace = std::chrono::milliseconds(500);
-  options.children.push_back({.name = "coordinator", .body = [&] { return coordinate(job); }});
+  options.children.push_back({.name = "coordinator", .body = [&] {
+                                EventPipe pipe(job.events);
+                                job.pipe = &pipe;
+                                return coordinate(job);
+                              }});
   options.children.back().alone.push_back(std::move(events.write));
   options.children.back().alone.push_back(std::move(coordinator.write));
   for (std::uint32_t rank = 0; rank < command.request.config.workers; ++rank) {

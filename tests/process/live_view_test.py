@@ -9,9 +9,11 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
 import fake_jobs
@@ -128,6 +130,14 @@ class LiveView(unittest.TestCase):
             _, text = terminal.end()
         self.assertIn("[worker 0] a line of warning", text)
         self.assertLess(text.index("a line of warning"), text.rindex("worker  device"))
+
+    def test_a_terminal_that_is_held_holds_no_job(self):
+        with Terminal("run") as terminal:
+            terminal.wait_for("elapsed")
+            terminal.type("\x13")  # Ctrl-S
+            time.sleep(1)  # for ten pictures
+            terminal.process.send_signal(signal.SIGINT)
+            self.assertEqual(terminal.process.wait(20), 130)
 
     def test_colours_and_characters_follow_the_environment(self):
         with Terminal("finish") as terminal:

@@ -39,14 +39,14 @@ class Losses(JobTest):
         wait_until_gone(children)
 
     def test_a_stopped_worker_leaves_the_others_training(self):
-        job = self.started("--max-time", "15")
+        job = self.started("--max-time", "15", "--wait-limit", "10")
         children, pid = job.children(), job.worker_pids()[1]
         os.kill(pid, signal.SIGSTOP)
         self.assert_ended_without_worker_1(job, pid, "no longer answers")
         wait_until_gone(children)
 
     def test_a_worker_that_goes_on_after_it_was_dropped_ends(self):
-        job = self.coordinate(*ASYNCHRONOUS)
+        job = self.coordinate(*ASYNCHRONOUS, "--wait-limit", "10")
         address = job.address()
         joiners = [self.join("server", address)]
         joiners += [self.join("worker", address, "--index", index) for index in range(3)]
@@ -84,13 +84,14 @@ class Losses(JobTest):
 
     def test_esync_goes_on_without_a_killed_worker_and_without_a_stopped_one(self):
         for overlap in ("on", "off"):
-            job = self.start(*ESYNC, "--overlap", overlap, "--max-time", "20", run_dir=overlap)
+            job = self.start(*ESYNC, "--overlap", overlap, "--max-time", "20", "--wait-limit", "10",
+                             run_dir=overlap)
             job.wait_for_round(10)
             children, pids = job.children(), job.worker_pids()
             os.kill(pids[3], signal.SIGKILL)
             job.wait_for_note("died; last heard")
             os.kill(pids[2], signal.SIGSTOP)
-            job.wait_for_note("no longer answers")
+            job.wait_for_note("last heard 1")
             status, errors = job.finish()
             self.assertEqual(status, 0, errors)
             whole, other, stopped, killed = self.summary(overlap)["workers"]

@@ -1,7 +1,6 @@
 #include "job/host/coordinate.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/transport_registry.hpp"
@@ -50,7 +50,8 @@ Membership::Options membership_of(const HostSite& site, Duration gather_limit, b
 int coordinate(const HostSite& site, const CoordinateOptions& options) {
   take_end_requests();
   RealWorld world(listen(options.endpoint, options.listener));
-  const auto emit = [&](const Recorder::Json& event) { emit_line(options.events, event); };
+  EventPipe events(options.events);
+  const auto emit = [&](const Recorder::Json& event) { events.emit(event); };
   if (options.by_hand) {
     const std::string listening = fmt::format("listening at {}", options.endpoint.address);
     emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
@@ -73,12 +74,6 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
   }
   world.transport().close(world.now());  // which ends members that an error left behind
   return status;
-}
-
-void emit_line(int descriptor, const Recorder::Json& event) {
-  const std::string line = event.dump() + "\n";
-  // A failed write means that the supervisor is gone, which ends this process, too.
-  [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
 }
 
 void take_end_requests() {

@@ -75,9 +75,6 @@ int coordinate(const HostSite& site, const CoordinateOptions& options);
 
 // Messages between the process of a coordinator and its supervisor.
 
-/// Writes an event to `descriptor`, as one line of JSON.
-void emit_line(int descriptor, const Recorder::Json& event);
-
 /// From now on, SIGTERM requests the end of the job instead of ending this process.
 void take_end_requests();
 /// True once the user has requested the end of the job.

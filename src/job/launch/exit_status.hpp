@@ -14,6 +14,8 @@ inline constexpr int success = 0;
 inline constexpr int failure = 1;        ///< the job failed
 inline constexpr int refused = 2;        ///< invalid input; the command did nothing
 inline constexpr int interrupted = 130;  ///< the user ended it
+/// The reader of the output has gone; what a shell reports of a process that SIGPIPE ended.
+inline constexpr int output_closed = 141;
 }  // namespace exit_status
 
 /// The exit status for an error: `refused` for ConfigError and DataError, `interrupted` for

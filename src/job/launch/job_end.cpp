@@ -18,6 +18,14 @@ JobEnd::Action JobEnd::interrupted() {
   return Action::ask;
 }
 
+JobEnd::Action JobEnd::output_closed() {
+  if (output_closed_ || interrupted_ || killed_ || !running_[0]) {
+    return Action::none;
+  }
+  output_closed_ = true;
+  return Action::ask;
+}
+
 JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   running_[process] = false;
   const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;
@@ -50,6 +58,9 @@ int JobEnd::exit_status() const {
   }
   if (refused_) {
     return exit_status::refused;
+  }
+  if (output_closed_) {
+    return exit_status::output_closed;
   }
   return first_failure_ ? exit_status::failure : exit_status::success;
 }

@@ -35,6 +35,8 @@ class JobEnd {
       : may_be_lost_(std::move(may_be_lost)), running_(may_be_lost_.size(), true) {}
 
   Action interrupted();
+  /// Nobody reads the output of the job any more: a request for the end, which kills nothing.
+  Action output_closed();
   /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
@@ -56,6 +58,7 @@ class JobEnd {
   std::vector<bool> running_;
   std::optional<Failure> first_failure_;
   bool interrupted_ = false;
+  bool output_closed_ = false;
   bool refused_ = false;
   bool grace_started_ = false;
   bool killed_ = false;

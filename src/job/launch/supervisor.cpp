@@ -167,6 +167,17 @@ void Supervisor::wait_for_something() {
     refresh_.acknowledge();
     watcher_.refresh();
   }
+  if (watcher_.output_closed()) {
+    close_output();
+  }
+}
+
+void Supervisor::close_output() {
+  const JobEnd::Action action = end_.output_closed();
+  if (action == JobEnd::Action::ask) {
+    watcher_.notice("nobody reads the output any more: finishing the round");
+    signal_running(0, SIGTERM);
+  }
 }
 
 void Supervisor::take_signals() {

@@ -35,6 +35,9 @@ class Watcher {
   virtual void refresh() = 0;
   /// The size of the terminal has changed.
   virtual void resized() = 0;
+
+  /// The reader of the job's output has gone for good, so the job comes to its end.
+  virtual bool output_closed() const { return false; }
 };
 
 /// One process of a job.
@@ -83,6 +86,7 @@ class Supervisor {
   void add_lines(Descriptor from, std::function<void(std::string_view)> sink);
   void wait_for_something();
   void take_signals();
+  void close_output();
   void reap();
   void ended(std::size_t index, int wait_status);
   void act(JobEnd::Action action);

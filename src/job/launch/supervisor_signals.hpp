@@ -10,8 +10,8 @@ namespace syncopate {
 
 /// The signals of a supervisor, which it reads from a descriptor: the end of a child, the user's
 /// end request, a new size of the terminal. An end request that this process ignored from its start
-/// (`nohup`) stays ignored. Ctrl-Z is read and dropped: the job of a stopped supervisor would time
-/// out.
+/// (`nohup`) stays ignored. Ctrl-Z is read and dropped: it would stop the supervisor alone, and the
+/// job would go on unseen.
 class SignalInbox {
  public:
   /// Errors: Error.

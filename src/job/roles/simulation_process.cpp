@@ -3,6 +3,7 @@
 
 #include "device/cluster_file.hpp"
 #include "job/host/coordinate.hpp"
+#include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/roles/processes.hpp"
 #include "sim/simulated_job.hpp"
@@ -28,8 +29,9 @@ int status_of_failure(const std::exception_ptr& failure) {
   }
 }
 
-int simulate(const TrainingJob& job, int events) {
+int simulate(const TrainingJob& job, int descriptor) {
   take_end_requests();
+  EventPipe events(descriptor);
   const RealClock watch;
   sim::SimulatedJob simulated(
       {.config = job.config(),
@@ -38,7 +40,7 @@ int simulate(const TrainingJob& job, int events) {
        .resume = job.resume_from().has_value(),
        .network = {.link = read_cluster_file(job.config().cluster).link},
        .scheduler = {.stack_bytes = stack_bytes},
-       .emit = [events](const Recorder::Json& event) { emit_line(events, event); },
+       .emit = [&events](const Recorder::Json& event) { events.emit(event); },
        .interrupted = end_requested,
        .watch = &watch,
        .keep_models = false});

@@ -96,13 +96,18 @@ Duration JobPlan::step_budget(Rank rank) const {
                       config_.time_scale);
 }
 
+/// A member may be suspended for as long as a wait may take: its connection stands, so it has not
+/// died.
 Membership::Options JobPlan::membership() const {
-  return {.workers = config_.workers,
-          .servers = config_.servers,
-          .spares_workers = server_keeps_model() || workers_regroup(),
-          .spares_first = server_keeps_model(),
-          .spares_missing = workers_regroup(),
-          .waits = {.wait_limit = from_seconds(config_.wait_limit)}};
+  const Duration wait_limit = from_seconds(config_.wait_limit);
+  Membership::Options options{.workers = config_.workers,
+                              .servers = config_.servers,
+                              .spares_workers = server_keeps_model() || workers_regroup(),
+                              .spares_first = server_keeps_model(),
+                              .spares_missing = workers_regroup(),
+                              .waits = {.wait_limit = wait_limit}};
+  options.silence.floor = std::max(options.silence.floor, wait_limit);
+  return options;
 }
 
 SyncMode JobPlan::sync_mode() const {

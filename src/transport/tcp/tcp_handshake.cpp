@@ -4,7 +4,6 @@
 
 #include <asio/post.hpp>
 #include <asio/read.hpp>
-#include <asio/steady_timer.hpp>
 #include <asio/write.hpp>
 #include <memory>
 #include <string>
@@ -18,7 +17,6 @@ namespace syncopate::tcp {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
-using SteadyClock = std::chrono::steady_clock;
 
 /// Between attempts to reach a coordinator that is not up yet.
 constexpr Milliseconds retry_interval{20};
@@ -63,11 +61,11 @@ class Redial : public std::enable_shared_from_this<Redial> {
         timer_(io),
         dial_(std::move(dial)),
         finished_(std::move(finished)),
-        deadline_(SteadyClock::now() + dial_.limit) {}
+        deadline_(SteadyTime::now() + dial_.limit) {}
 
   void attempt() {
     Dial dial = dial_;
-    dial.limit = std::chrono::ceil<Milliseconds>(deadline_ - SteadyClock::now());
+    dial.limit = std::chrono::ceil<Milliseconds>(deadline_ - SteadyTime::now());
     tcp::dial(io_, dial, [self = shared_from_this()](HandshakeResult result) {
       self->finish(std::move(result));
     });
@@ -80,7 +78,7 @@ class Redial : public std::enable_shared_from_this<Redial> {
         std::rethrow_exception(result.error);
       }
     } catch (const asio::system_error& error) {
-      if (SteadyClock::now() + retry_interval < deadline_) {
+      if (SteadyTime::now() + retry_interval < deadline_) {
         return attempt_later();
       }
       result.error = std::make_exception_ptr(TimedOut(
@@ -102,10 +100,10 @@ class Redial : public std::enable_shared_from_this<Redial> {
   }
 
   asio::io_context& io_;
-  asio::steady_timer timer_;
+  Timer timer_;
   const Dial dial_;
   const Finished finished_;
-  const SteadyClock::time_point deadline_;
+  const SteadyTime::time_point deadline_;
 };
 
 }  // namespace

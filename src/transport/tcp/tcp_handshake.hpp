@@ -1,7 +1,7 @@
 #pragma once
 
+#include <asio/basic_waitable_timer.hpp>
 #include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -10,10 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "transport/steady_time.hpp"
 #include "transport/tcp/sockets.hpp"
 #include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
+
+/// Suspensions of this process do not count.
+using Timer = asio::basic_waitable_timer<SteadyTime>;
 
 /// A socket that writes and reads the single frames of a handshake until a deadline.
 ///
@@ -54,7 +58,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void fail(std::exception_ptr why);
 
   Socket socket_;
-  asio::steady_timer timer_;
+  Timer timer_;
   const std::chrono::milliseconds limit_;
   Failed failed_;
   bool expired_ = false;

@@ -27,13 +27,14 @@ using testing::IsEmpty;
 class Notes : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, absences;
+  std::function<void()> on_evaluation = [] {};
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
   void awaiting(const std::string& absent) override { absences.push_back(absent); }
   void view_installed(const View&) override {}
   void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
-  void evaluated(const wire::Evaluation&) override {}
+  void evaluated(const wire::Evaluation&) override { on_evaluation(); }
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
@@ -63,6 +64,7 @@ class CoordinatorTest : public testing::Test {
     simulation_.add_node("coordinator", [this, options](World& world) {
       wire::JobDescription description;
       description.set_config("seed = 7\n");
+      coordinator_ = &world;
       Coordinator(world, notes_, {.membership = options, .description = description}).run();
     });
   }
@@ -86,6 +88,7 @@ class CoordinatorTest : public testing::Test {
     });
   }
 
+  World* coordinator_ = nullptr;  ///< while it runs
   sim::Simulation simulation_{{.seed = 1}};
   Notes notes_;
 };
@@ -245,11 +248,60 @@ TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
   EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
 }
 
+TEST_F(CoordinatorTest, HoldsItsOwnAbsencesAgainstNobody) {
+  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
+  coordinate({.workers = 3, .evaluators = 0, .spares_workers = true});
+  add_worker(0, [](World& world, MemberLink& link) {
+    for (int evaluation = 0; evaluation < 3; ++evaluation) {
+      world.sleep_for(std::chrono::seconds(15));
+      link.report(wire::Evaluation());
+    }
+    world.sleep_for(std::chrono::minutes(3));
+  });
+  for (const std::uint32_t rank : {1, 2}) {
+    add_worker(rank, [](World& world, MemberLink&) { world.sleep_for(std::chrono::minutes(3)); });
+  }
+  simulation_.run();
+  EXPECT_THAT(notes_.drops, IsEmpty());
+}
+
+TEST_F(CoordinatorTest, MissesAWorkerThatFellSilentInItsAbsence) {
+  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
+  coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
+  TimePoint when{};
+  add_worker(0, [&](World& world, MemberLink& link) {
+    link.report(wire::Evaluation());
+    EXPECT_TRUE(link.await_more(0, no_deadline));
+    when = world.now();
+  });
+  add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(9)); });
+  simulation_.at(TimePoint(std::chrono::seconds(20)), [&] {
+    simulation_.set_link(coordinator_node, NodeId{2}, {.latency = std::chrono::hours(1)});
+  });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
+  EXPECT_GT(when, TimePoint(std::chrono::seconds(50))) << "10 s after its return";
+  EXPECT_LT(when, TimePoint(std::chrono::seconds(51)));
+}
+
 LongWait wait_for_worker_1(Duration waited) {
   return {.ranks = {Rank{1}},
           .operation = "allgather",
           .waited = waited,
           .limit = std::chrono::seconds(60)};
+}
+
+TEST_F(CoordinatorTest, AnswersOnItsReturnAWaitThatWasReportedInItsAbsence) {
+  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::minutes(60)); };
+  coordinate({.workers = 2, .evaluators = 0});
+  add_worker(0, [](World& world, MemberLink& link) {
+    link.report(wire::Evaluation());
+    world.sleep_for(std::chrono::seconds(1));
+    EXPECT_GT(link.report_wait(wait_for_worker_1(std::chrono::seconds(40))), Duration::zero());
+    EXPECT_GT(world.now(), TimePoint(std::chrono::minutes(60)));
+  });
+  add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::minutes(61)); });
+  simulation_.run();
 }
 
 TEST_F(CoordinatorTest, AnswersEachOfTheWaitsThatAWorkerReportsAtOnce) {

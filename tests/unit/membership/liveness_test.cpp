@@ -62,6 +62,19 @@ TEST(Liveness, FollowsTheUsualPauseOfEachNode) {
   EXPECT_THAT(liveness.silent(start + 28s + 1ns), ElementsAre(one, two));
 }
 
+TEST(Liveness, SilenceDoesNotGrowWhileTheListenerIsAbsent) {
+  Liveness liveness = two_nodes();
+  liveness.on_heartbeat(two, {}, start + 2s);
+  liveness.forgive(10s, start + 11s);
+  EXPECT_EQ(liveness.last_sign(one, start + 11s), "last heard 1.0 s ago, in start-up of step 0");
+  EXPECT_EQ(liveness.last_sign(two, start + 11s), "last heard 0.0 s ago, in start-up of step 0")
+      << "not in the future";
+  EXPECT_THAT(liveness.silent(start + 15s), IsEmpty());
+  EXPECT_THAT(liveness.silent(start + 15s + 1ns), ElementsAre(one)) << "4 s after the return";
+  EXPECT_THAT(liveness.silent(start + 31s), ElementsAre(one))
+      << "ten times 2 s since the return: the absence is no usual pause";
+}
+
 TEST(Liveness, DescribesTheLastSign) {
   Liveness liveness = two_nodes();
   liveness.on_heartbeat(one, backward_of_step_3(), start + 1s);

@@ -50,6 +50,33 @@ TEST(JobEndTest, KillsTheRestAWhileAfterAFailure) {
   EXPECT_EQ(end.exit_status(), exit_status::failure);
 }
 
+TEST(JobEndTest, AsksOnceForTheEndWhenTheOutputIsClosed) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.output_closed(), Action::ask);
+  EXPECT_EQ(end.output_closed(), Action::none) << "each line that cannot be written notices it";
+  EXPECT_FALSE(end.killed());
+  EXPECT_EQ(end.ended(1, exited(0)), Action::none);
+  end.ended(0, exited(0));
+  EXPECT_EQ(end.exit_status(), exit_status::output_closed);
+}
+
+TEST(JobEndTest, TheUsersInterruptStillCountsAfterTheOutputIsClosed) {
+  JobEnd end(all_needed(2));
+  end.output_closed();
+  EXPECT_EQ(end.interrupted(), Action::ask);
+  EXPECT_EQ(end.output_closed(), Action::none);
+  EXPECT_EQ(end.interrupted(), Action::kill);
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
+TEST(JobEndTest, OutputThatIsClosedAtTheEndIsNothing) {
+  JobEnd end(all_needed(2));
+  end.ended(0, exited(0));
+  EXPECT_EQ(end.output_closed(), Action::none);
+  end.ended(1, exited(0));
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
 TEST(JobEndTest, KillsTheRestAWhileAfterTheCoordinator) {
   JobEnd end(all_needed(2));
   EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);

@@ -53,6 +53,17 @@ TEST(JobPlan, DividesDataByTheSpeedsThatDevicesGoOnAt) {
   EXPECT_EQ(JobPlan(small).data_share(train, Rank{1}), 240 / 600.0) << "a batch at least";
 }
 
+TEST(JobPlan, TakesNoMemberForDeadBeforeTheLimitOfAWait) {
+  struct Case {
+    double wait_limit, silence;
+  };
+  for (const Case& each : {Case{60, 60}, Case{600, 600}, Case{2, 10}}) {
+    TrainConfig config = config_of("asgd");
+    config.wait_limit = each.wait_limit;
+    EXPECT_EQ(JobPlan(config).membership().silence.floor, from_seconds(each.silence));
+  }
+}
+
 TEST(JobPlan, KnowsTheFewestSamplesOfAStep) {
   EXPECT_EQ(JobPlan(config_of("ssgd")).least_step_samples(), 64U);
   EXPECT_FALSE(JobPlan(config_of("ssgd")).cuts_batches());

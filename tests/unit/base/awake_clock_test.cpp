@@ -1,0 +1,78 @@
+// Goal:   the clock of a process stands still while the process is suspended, and never otherwise.
+// Method: a source that moves by hand; readings are compared with those worked out by hand.
+
+#include "base/awake_clock.hpp"
+
+#include <gtest/gtest.h>
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+
+Duration
+    source;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): a Source has no state
+
+Duration read_source() {
+  return source;
+}
+
+class AwakeClockTest : public testing::Test {
+ protected:
+  AwakeClockTest() { source = 1h; }
+
+  /// Beats every 100 ms for `duration`.
+  void beat_for(Duration duration) {
+    for (const Duration end = source + duration; source < end; source += 100ms) {
+      clock_.beat();
+    }
+  }
+
+  AwakeClock clock_{read_source, 1s};
+};
+
+TEST_F(AwakeClockTest, FollowsItsSourceWithoutBeats) {
+  EXPECT_EQ(clock_.now(), 1h);
+  source = 3h;
+  EXPECT_EQ(clock_.now(), 3h);
+}
+
+TEST_F(AwakeClockTest, FollowsItsSourceWhileBeatsCome) {
+  beat_for(10s);
+  EXPECT_EQ(clock_.now(), 1h + 10s);
+  source += 900ms;
+  clock_.beat();
+  EXPECT_EQ(clock_.now(), 1h + 10900ms) << "a second after the last beat";
+}
+
+TEST_F(AwakeClockTest, StandsStillWithoutABeatAndGoesOnWithTheNext) {
+  clock_.beat();
+  source += 1h;
+  EXPECT_EQ(clock_.now(), 1h + 1s) << "a reader that runs before the task that beats";
+  clock_.beat();
+  EXPECT_EQ(clock_.now(), 1h + 1s);
+  source += 700ms;
+  EXPECT_EQ(clock_.now(), 1h + 1700ms);
+}
+
+TEST_F(AwakeClockTest, ForgetsNoneOfSeveralSuspensions) {
+  for (int time = 1; time <= 5; ++time) {
+    beat_for(2s);
+    source += 60s - 100ms;
+    EXPECT_EQ(clock_.now(), 1h + time * 2900ms) << time;
+  }
+}
+
+TEST_F(AwakeClockTest, GoesOnWhenTheBeatsEnd) {
+  clock_.beat();
+  source += 61s;
+  clock_.end_beats();
+  EXPECT_EQ(clock_.now(), 1h + 1s);
+  source += 1h;
+  EXPECT_EQ(clock_.now(), 2h + 1s);
+  clock_.beat();
+  EXPECT_EQ(clock_.now(), 2h + 1s);
+}
+
+}  // namespace
+}  // namespace syncopate
