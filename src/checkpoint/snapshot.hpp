@@ -73,8 +73,8 @@ struct ModelSnapshot {
 };
 
 /// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
-/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model whose
-/// parameters are not finite is reported, and not written.
+/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model
+/// whose parameters are not finite is reported, and not written.
 ///
 /// Threads: one task calls; the background task is its own.
 class SnapshotWriter {

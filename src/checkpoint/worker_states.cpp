@@ -76,7 +76,7 @@ wire::PacerMemory::Estimate estimate_in(const OptimizerState& state, const std::
   wire::PacerMemory::Estimate estimate;
   estimate.set_mean(real(state, prefix + "mean"));
   estimate.set_spread(real(state, prefix + "spread"));
-  estimate.set_last_left_out(counter(state, prefix + "last_left_out") != 0);
+  estimate.set_last_left_out(count(state, prefix + "last_left_out") != 0);
   for (std::int64_t i = 0; i < count(state, prefix + "recent"); ++i) {
     estimate.add_recent(real(state, fmt::format("{}recent.{}", prefix, i)));
   }
@@ -187,7 +187,7 @@ wire::PacerMemory pacer_memory_in(const OptimizerState& state) {
   for (std::int64_t rank = 0; rank < count(state, "workers"); ++rank) {
     const std::string prefix = fmt::format("{}.", rank);
     wire::PacerMemory::Worker& worker = *memory.add_workers();
-    worker.set_heard(counter(state, prefix + "heard") != 0);
+    worker.set_heard(count(state, prefix + "heard") != 0);
     worker.set_step_samples(small_count(state, prefix + "step_samples"));
     *worker.mutable_estimate() = estimate_in(state, prefix);
   }

@@ -1,7 +1,7 @@
 // Goal:   an atomic file is whole or absent, and a failure names file and reason and leaves
 //         nothing.
-// Method: files in a temporary folder; a folder that does not exist; an `fsync` of this program that
-//         notes what was flushed.
+// Method: files in a temporary folder; a folder that does not exist; an `fsync` of this program
+//         that notes what was flushed.
 
 #include "base/file.hpp"
 
