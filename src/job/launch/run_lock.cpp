@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 /// The kernel kills the processes of a job whose first process has died; one that writes to a slow
 /// disk ends later.
 constexpr Duration until_orphans_have_ended = std::chrono::seconds(5);
-constexpr int look_every_ms = 20;
+constexpr int try_again_ms = 20;
 
 struct Holder {
   pid_t process = 0;
@@ -85,7 +85,7 @@ RunLock::RunLock(const fs::path& folder) : file_(folder / "run.lock"), owner_(::
     if (!ends_soon(holder_in(file_)) || steady_now() >= deadline) {
       throw_in_use(file_);
     }
-    ::poll(nullptr, 0, look_every_ms);
+    ::poll(nullptr, 0, try_again_ms);
   }
   write_holder(descriptor_, file_);
 }
