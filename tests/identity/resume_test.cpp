@@ -322,7 +322,8 @@ TEST(Resume, RefusesEveryCounterThatIsImpossible) {
     toy_job(config).run();
     const fs::path path = *latest_checkpoint(config.run_dir / "checkpoints");
     const std::string good = read_file(path);
-    for (const auto& [counter, value] : Safetensors(good, path).metadata()) {
+    const Safetensors whole(good, path);
+    for (const auto& [counter, value] : whole.metadata()) {
       const bool is_counter = value.find_first_not_of("0123456789") == std::string::npos;
       if (value.empty() || !is_counter || counter.ends_with(".loss")) {
         continue;
