@@ -278,7 +278,7 @@ TEST(Resume, AfterAnOverflowGoesOnFromTheLastFiniteModel) {
 }
 
 TEST(Resume, AfterALossTooLargeForItsCounterGoesOn) {
-  for (const std::string scheme : {"asgd", "ssp", "downpour"}) {
+  for (const std::string scheme : {"asgd", "ssp", "backup"}) {
     SCOPED_TRACE(scheme);
     const TrainConfig config = overflowing(scheme, 1e18);
     toy_job(config).run();
