@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "scheme/shared_model.hpp"
 
@@ -25,6 +26,10 @@ SimulatedJob::SimulatedJob(Options options)
       params_(options_.config.workers),
       buffers_(options_.config.workers),
       errors_(options_.config.workers) {
+  if (options_.resume) {
+    resume_from_ = latest_whole_checkpoint(
+        folder_.checkpoints(), [](const std::string& damage) { log::warn("{}", damage); });
+  }
   add_nodes();
   if (uses_shared_model(options_.config)) {
     share_memory();
@@ -112,7 +117,7 @@ wire::Join SimulatedJob::introduction(Role role, Rank index, Replica&) const {
 }
 
 std::optional<std::filesystem::path> SimulatedJob::resume_from() const {
-  return options_.resume ? latest_checkpoint(folder_.checkpoints()) : std::nullopt;
+  return resume_from_;
 }
 
 }  // namespace syncopate::sim

@@ -34,7 +34,7 @@ class SimulatedJob : private MemberSite {
     TrainConfig config;  ///< resolved; its run_dir is there
     const Dataset& dataset;
     MakeReplica make_replica;
-    bool resume = false;  ///< from the latest checkpoint of run_dir
+    bool resume = false;  ///< from the latest whole checkpoint of run_dir
     NetworkProfile network{};
     Scheduler::Options scheduler{};
     std::function<void(const Json&)> emit{};  ///< takes each event; empty: `events` keeps them
@@ -92,6 +92,7 @@ class SimulatedJob : private MemberSite {
   Options options_;
   JobPlan plan_;
   RunFolder folder_;
+  std::optional<std::filesystem::path> resume_from_;
   Simulation simulation_;
   bool interrupted_ = false;
   std::vector<std::byte> memory_;  ///< of all workers, where the scheme needs some

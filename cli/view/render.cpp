@@ -361,6 +361,9 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
     add(name, figure);
   }
   add("run folder", run_dir);
+  if (const Json lost = summary.value("lost_model", Json()); lost.is_object()) {
+    add("lost model", lost.value("text", ""));
+  }
   return lines;
 }
 

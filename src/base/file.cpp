@@ -4,18 +4,50 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 
 namespace syncopate {
+namespace {
+
+constexpr std::string_view temporary_suffix = ".tmp";
+
+/// True for "name.PID.tmp".
+bool is_temporary(const std::filesystem::path& file) {
+  const std::string process = file.stem().extension().string();
+  return file.extension() == temporary_suffix && process.size() > 1 &&
+         std::all_of(process.begin() + 1, process.end(),
+                     [](unsigned char digit) { return std::isdigit(digit) != 0; });
+}
+
+/// Flushes the names in a folder to disk; false on an error. A file system without such a call, and
+/// a folder that this user may not read, keep their names by themselves.
+bool sync_folder(const std::filesystem::path& folder) {
+  const char* const name = folder.empty() ? "." : folder.c_str();
+  const int descriptor = ::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return errno == EACCES;
+  }
+  const bool done = ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP;
+  const int reason = errno;
+  ::close(descriptor);
+  errno = reason;
+  return done;
+}
+
+}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.{}.tmp", path_.string(), ::getpid())) {
+    : path_(std::move(path)),
+      temporary_(fmt::format("{}.{}{}", path_.string(), ::getpid(), temporary_suffix)) {
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) {
     fail("create");
@@ -48,7 +80,7 @@ void AtomicFile::commit() {
     fail("write");
   }
   if (::close(std::exchange(descriptor_, -1)) != 0 ||
-      ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      ::rename(temporary_.c_str(), path_.c_str()) != 0 || !sync_folder(path_.parent_path())) {
     fail("write");
   }
 }
@@ -66,6 +98,23 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void remove_leftovers(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> leftovers;
+  std::error_code none;  // a folder that is not there has no leftovers
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (is_temporary(entry.path())) {
+      leftovers.push_back(entry.path());
+    }
+  }
+  for (const auto& path : leftovers) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) {
+      throw DataError(fmt::format("cannot remove {}: {}", path.string(), error.message()));
+    }
+  }
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -9,8 +9,8 @@
 namespace syncopate {
 
 /// Writes a file so that a reader sees all of it or nothing: under a temporary name beside `path`,
-/// flushed to disk, then renamed. On an error the temporary file is removed and `path` is as
-/// before.
+/// flushed to disk, then renamed; the folder is flushed, too, so that the new name survives a power
+/// cut. On an error the temporary file is removed and `path` is as before.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -34,6 +34,10 @@ class AtomicFile {
 
 /// Writes `text` to `path` through an `AtomicFile`.
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Removes the temporary files that processes which were killed have left in `folder`. No process
+/// may write there. Errors: DataError.
+void remove_leftovers(const std::filesystem::path& folder);
 
 /// The whole file. Errors: DataError, when it cannot be opened or read.
 std::string read_file(const std::filesystem::path& path);

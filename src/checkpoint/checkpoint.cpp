@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 
 namespace syncopate {
 namespace {
@@ -137,10 +138,10 @@ Checkpoint::Checkpoint(std::string bytes, std::string source, const std::string&
 }
 
 TrainingProgress Checkpoint::progress() const {
-  return {.step = number("step"),
-          .round = number("round"),
-          .samples = number("samples"),
-          .training = Duration(number("training_ns"))};
+  return {.step = count("step"),
+          .round = count("round"),
+          .samples = count("samples"),
+          .training = Duration(count("training_ns"))};
 }
 
 std::vector<float> Checkpoint::values(const std::vector<TensorInfo>& layout) const {
@@ -179,7 +180,7 @@ OptimizerState Checkpoint::state(const std::string& name) const {
   }
   for (const auto& [key, text] : file_.metadata()) {
     if (key.starts_with(prefix)) {
-      state.counters[key.substr(prefix.size())] = static_cast<std::int64_t>(number(key));
+      state.counters[key.substr(prefix.size())] = number(key);
     }
   }
   return state;
@@ -223,9 +224,17 @@ std::string Checkpoint::without_others(Rank worker) const {
   return encode_safetensors(metadata, tensors);
 }
 
-std::uint64_t Checkpoint::number(const std::string& key) const {
+std::uint64_t Checkpoint::count(const std::string& key) const {
+  const std::int64_t value = number(key);
+  if (value < 0) {
+    throw DataError(fmt::format("{}: its {} is {}, which is no count", source_, key, value));
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+std::int64_t Checkpoint::number(const std::string& key) const {
   const auto found = file_.metadata().find(key);
-  std::uint64_t value = 0;
+  std::int64_t value = 0;
   if (found != file_.metadata().end()) {
     const std::string& text = found->second;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -267,6 +276,27 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint) {
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder) {
   const auto found = checkpoints_in(folder);
   return found.empty() ? std::nullopt : std::optional(found.back());
+}
+
+std::optional<std::filesystem::path> latest_whole_checkpoint(
+    const std::filesystem::path& folder,
+    const std::function<void(const std::string&)>& on_damaged) {
+  while (auto path = latest_checkpoint(folder)) {
+    std::string bytes = read_file(*path);
+    try {
+      const Safetensors whole(std::move(bytes), path->string());
+      return path;
+    } catch (const DataError& error) {
+      const std::filesystem::path aside = path->string() + ".damaged";
+      std::error_code failure;
+      std::filesystem::rename(*path, aside, failure);
+      if (failure) {
+        throw DataError(fmt::format("{}; cannot rename it: {}", error.what(), failure.message()));
+      }
+      on_damaged(fmt::format("{}; it is now {}", error.what(), aside.filename().string()));
+    }
+  }
+  return std::nullopt;
 }
 
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -65,6 +66,7 @@ class Checkpoint {
   /// Errors: DataError, when it is damaged or belongs to another network.
   Checkpoint(std::string bytes, std::string source, const std::string& network);
 
+  /// Errors: DataError, for a number that is no count.
   TrainingProgress progress() const;
   /// The flat vector of this layout. Errors: DataError, if the tensors have other shapes.
   std::vector<float> values(const std::vector<TensorInfo>& layout) const;
@@ -75,7 +77,8 @@ class Checkpoint {
   std::string without_others(Rank worker) const;
 
  private:
-  std::uint64_t number(const std::string& key) const;
+  std::uint64_t count(const std::string& key) const;
+  std::int64_t number(const std::string& key) const;
 
   Safetensors file_;
   std::string source_;
@@ -92,6 +95,12 @@ std::uint64_t round_of(const std::filesystem::path& checkpoint);
 
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
+
+/// The same among those that are whole. A damaged one gets another name, under which it is no
+/// checkpoint; `on_damaged` takes a line that says so. Errors: DataError, for one that cannot be
+/// read.
+std::optional<std::filesystem::path> latest_whole_checkpoint(
+    const std::filesystem::path& folder, const std::function<void(const std::string&)>& on_damaged);
 
 /// Removes all but the `keep` checkpoints of the highest rounds and that of round 0, the state
 /// before the first step.

@@ -1,6 +1,7 @@
 #include "checkpoint/safetensors.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -18,8 +19,29 @@ using nlohmann::json;
 
 constexpr std::size_t length_bytes = sizeof(std::uint64_t);
 constexpr const char* metadata_key = "__metadata__";
+/// The metadata with the checksum: of the header without it, without spaces and in the order of
+/// names, and then of all values.
+constexpr const char* checksum_key = "crc32";
 
-std::string header_of(const Metadata& metadata, std::span<const NamedTensor> tensors) {
+class Checksum {
+ public:
+  explicit Checksum(const json& header) {
+    const std::string text = header.dump();
+    add(std::as_bytes(std::span(text)));
+  }
+
+  void add(std::span<const std::byte> bytes) {
+    if (!bytes.empty()) {  // zlib takes null for a request of the initial value
+      value_ = ::crc32_z(value_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+    }
+  }
+  std::string text() const { return fmt::format("{:08x}", value_); }
+
+ private:
+  uLong value_ = 0;
+};
+
+json description_of(const Metadata& metadata, std::span<const NamedTensor> tensors) {
   json header;
   header[metadata_key] = metadata;
   std::size_t offset = 0;
@@ -29,7 +51,11 @@ std::string header_of(const Metadata& metadata, std::span<const NamedTensor> ten
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  return header;
+}
+
+std::string header_of(const json& description) {
+  std::string text = description.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the format asks for values aligned to 8 bytes
   return text;
 }
@@ -59,7 +85,13 @@ std::optional<std::size_t> count_of(const std::vector<std::int64_t>& shape) {
 
 void write_safetensors(const std::filesystem::path& path, const Metadata& metadata,
                        std::span<const NamedTensor> tensors) {
-  const std::string header = header_of(metadata, tensors);
+  json description = description_of(metadata, tensors);
+  Checksum checksum(description);
+  for (const NamedTensor& tensor : tensors) {
+    checksum.add(std::as_bytes(tensor.values));
+  }
+  description[metadata_key][checksum_key] = checksum.text();
+  const std::string header = header_of(description);
   AtomicFile file(path);
   file.write(packed_length(header));
   file.write(header);
@@ -70,7 +102,7 @@ void write_safetensors(const std::filesystem::path& path, const Metadata& metada
 }
 
 std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTensor> tensors) {
-  const std::string header = header_of(metadata, tensors);
+  const std::string header = header_of(description_of(metadata, tensors));
   std::string bytes(length_bytes, '\0');
   std::ranges::copy(packed_length(header), std::as_writable_bytes(std::span(bytes)).begin());
   bytes += header;
@@ -82,9 +114,6 @@ std::string encode_safetensors(const Metadata& metadata, std::span<const NamedTe
 
 Safetensors::Safetensors(std::string bytes, std::string source)
     : bytes_(std::move(bytes)), source_(std::move(source)) {
-  const auto damaged = [&](const std::string& what) {
-    return DataError(fmt::format("{} is not a whole safetensors file: {}", source_, what));
-  };
   std::uint64_t length = 0;
   if (bytes_.size() < length_bytes) {
     throw damaged(fmt::format("it has {} bytes", bytes_.size()));
@@ -96,27 +125,72 @@ Safetensors::Safetensors(std::string bytes, std::string source)
   }
   const std::size_t data = length_bytes + length;
   try {
-    const json header = json::parse(bytes_.data() + length_bytes, bytes_.data() + data);
+    json header = json::parse(bytes_.data() + length_bytes, bytes_.data() + data);
     for (const auto& [name, description] : header.items()) {
       if (name == metadata_key) {
         metadata_ = description.get<Metadata>();
-        continue;
+      } else {
+        tensors_[name] = described(name, description, data);
       }
-      const auto shape = description.at("shape").get<std::vector<std::int64_t>>();
-      const auto [begin, end] =
-          description.at("data_offsets").get<std::pair<std::uint64_t, std::uint64_t>>();
-      const auto count = count_of(shape);
-      if (description.at("dtype") != "F32") {
-        throw damaged(fmt::format("{} is not of type F32", name));
-      }
-      if (begin > end || end > bytes_.size() - data || !count ||
-          *count * sizeof(float) != end - begin) {
-        throw damaged(fmt::format("the values of {} do not fit its shape or the file", name));
-      }
-      tensors_[name] = {.shape = shape, .begin = data + begin, .count = *count};
+    }
+    check_order(data);
+    if (metadata_.contains(checksum_key)) {
+      header.at(metadata_key).erase(checksum_key);
+      Checksum found(header);
+      found.add(std::as_bytes(std::span(bytes_)).subspan(data));
+      check_sum(found.text());
     }
   } catch (const json::exception& error) {
     throw damaged(fmt::format("its header cannot be read ({})", error.what()));
+  }
+}
+
+DataError Safetensors::damaged(const std::string& what) const {
+  return DataError(fmt::format("{} is not a whole safetensors file: {}", source_, what));
+}
+
+Safetensors::Entry Safetensors::described(const std::string& name, const json& description,
+                                          std::size_t data) const {
+  const auto shape = description.at("shape").get<std::vector<std::int64_t>>();
+  const auto [begin, end] =
+      description.at("data_offsets").get<std::pair<std::uint64_t, std::uint64_t>>();
+  const auto count = count_of(shape);
+  if (description.at("dtype") != "F32") {
+    throw damaged(fmt::format("{} is not of type F32", name));
+  }
+  if (begin > end || end > bytes_.size() - data || !count ||
+      *count * sizeof(float) != end - begin) {
+    throw damaged(fmt::format("the values of {} do not fit its shape or the file", name));
+  }
+  return {.shape = shape, .begin = data + begin, .count = *count};
+}
+
+/// The format leaves no byte between two tensors, and gives none to both.
+void Safetensors::check_order(std::size_t data) const {
+  std::vector<std::pair<std::size_t, std::size_t>> parts;  // the first byte, and that behind
+  for (const auto& [name, entry] : tensors_) {
+    parts.emplace_back(entry.begin, entry.begin + entry.count * sizeof(float));
+  }
+  std::ranges::sort(parts);
+  std::size_t expected = data;
+  for (const auto& [begin, end] : parts) {
+    if (begin != expected) {
+      throw damaged(
+          fmt::format("values begin at byte {}; expected {}", begin - data, expected - data));
+    }
+    expected = end;
+  }
+  if (expected != bytes_.size()) {
+    throw damaged(
+        fmt::format("its values end at byte {} of {}", expected - data, bytes_.size() - data));
+  }
+}
+
+/// A reader of the metadata sees what was given to the writer.
+void Safetensors::check_sum(const std::string& found) {
+  const std::string expected = metadata_.extract(checksum_key).mapped();
+  if (found != expected) {
+    throw damaged(fmt::format("its checksum is {}; expected {}", found, expected));
   }
 }
 

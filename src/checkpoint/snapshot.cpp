@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/errors.hpp"
+#include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -189,7 +190,22 @@ void SnapshotWriter::carry_out(const Job& job) {
   }
 }
 
+/// A model that is lost never takes the place of one from which training can go on.
+void SnapshotWriter::skip(std::uint64_t round) {
+  wire::Checkpoint kept;
+  kept.set_skipped_round(round);
+  if (const auto path = latest_checkpoint(options_.folder.checkpoints())) {
+    kept.set_path(path->string());
+    kept.set_round(round_of(*path));
+  }
+  link_.report(kept);
+}
+
 void SnapshotWriter::write(const Job& job, const ModelSnapshot& model) {
+  if (!all_finite(model.params)) {
+    skip(job.progress.round);
+    return;
+  }
   const auto path = options_.folder.checkpoints() / checkpoint_name(job.progress.round);
   write_checkpoint(path, job.progress, options_.network,
                    {.layout = options_.layout,

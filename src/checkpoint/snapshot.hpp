@@ -73,7 +73,8 @@ struct ModelSnapshot {
 };
 
 /// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
-/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard.
+/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model
+/// whose parameters are not finite is reported, and not written.
 ///
 /// Threads: one task calls; the background task is its own.
 class SnapshotWriter {
@@ -111,6 +112,7 @@ class SnapshotWriter {
   std::optional<Job> next();
   void carry_out(const Job& job);
   void write(const Job& job, const ModelSnapshot& model);
+  void skip(std::uint64_t round);
   void wait_while(bool (SnapshotWriter::*condition)() const);
   bool is_full() const REQUIRES(mutex_) { return waiting_.size() >= max_waiting_; }
   bool is_busy() const REQUIRES(mutex_) { return !waiting_.empty() || working_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "base/errors.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -30,8 +32,33 @@ std::int64_t counter(const OptimizerState& state, const std::string& name) {
   return found->second;
 }
 
+[[noreturn]] void throw_impossible(const std::string& name, const std::string& value) {
+  throw DataError(fmt::format("a worker's state is damaged: {} is {}", name, value));
+}
+
+std::int64_t count(const OptimizerState& state, const std::string& name) {
+  const std::int64_t value = counter(state, name);
+  if (value < 0) {
+    throw_impossible(name, std::to_string(value));
+  }
+  return value;
+}
+
+std::uint32_t small_count(const OptimizerState& state, const std::string& name) {
+  const std::int64_t value = count(state, name);
+  if (value > std::numeric_limits<std::uint32_t>::max()) {
+    throw_impossible(name, std::to_string(value));
+  }
+  return static_cast<std::uint32_t>(value);
+}
+
+/// Durations, speeds and shares.
 double real(const OptimizerState& state, const std::string& name) {
-  return std::bit_cast<double>(counter(state, name));
+  const auto value = std::bit_cast<double>(counter(state, name));
+  if (!std::isfinite(value) || value < 0) {
+    throw_impossible(name, fmt::format("{}", value));
+  }
+  return value;
 }
 
 void put(OptimizerState& state, const std::string& prefix,
@@ -49,8 +76,8 @@ wire::PacerMemory::Estimate estimate_in(const OptimizerState& state, const std::
   wire::PacerMemory::Estimate estimate;
   estimate.set_mean(real(state, prefix + "mean"));
   estimate.set_spread(real(state, prefix + "spread"));
-  estimate.set_last_left_out(counter(state, prefix + "last_left_out") != 0);
-  for (std::int64_t i = 0; i < counter(state, prefix + "recent"); ++i) {
+  estimate.set_last_left_out(count(state, prefix + "last_left_out") != 0);
+  for (std::int64_t i = 0; i < count(state, prefix + "recent"); ++i) {
     estimate.add_recent(real(state, fmt::format("{}recent.{}", prefix, i)));
   }
   return estimate;
@@ -132,11 +159,11 @@ std::optional<LoopState> loop_state_in(const States& states) {
     return std::nullopt;
   }
   const OptimizerState& state = found->second;
-  return LoopState{.step = static_cast<std::uint64_t>(counter(state, "step")),
-                   .position = {.batch = static_cast<std::uint64_t>(counter(state, "batch")),
-                                .taken = static_cast<std::uint64_t>(counter(state, "taken"))},
+  return LoopState{.step = static_cast<std::uint64_t>(count(state, "step")),
+                   .position = {.batch = static_cast<std::uint64_t>(count(state, "batch")),
+                                .taken = static_cast<std::uint64_t>(count(state, "taken"))},
                    .speed_share = real(state, "speed_share"),
-                   .training = Duration(counter(state, "training_ns"))};
+                   .training = Duration(count(state, "training_ns"))};
 }
 
 OptimizerState to_state(const wire::PacerMemory& memory) {
@@ -155,13 +182,13 @@ OptimizerState to_state(const wire::PacerMemory& memory) {
 
 wire::PacerMemory pacer_memory_in(const OptimizerState& state) {
   wire::PacerMemory memory;
-  memory.set_round_time(counter(state, "round_time_ns"));
+  memory.set_round_time(count(state, "round_time_ns"));
   *memory.mutable_synchronization() = estimate_in(state, "synchronization.");
-  for (std::int64_t rank = 0; rank < counter(state, "workers"); ++rank) {
+  for (std::int64_t rank = 0; rank < count(state, "workers"); ++rank) {
     const std::string prefix = fmt::format("{}.", rank);
     wire::PacerMemory::Worker& worker = *memory.add_workers();
-    worker.set_heard(counter(state, prefix + "heard") != 0);
-    worker.set_step_samples(static_cast<std::uint32_t>(counter(state, prefix + "step_samples")));
+    worker.set_heard(count(state, prefix + "heard") != 0);
+    worker.set_step_samples(small_count(state, prefix + "step_samples"));
     *worker.mutable_estimate() = estimate_in(state, prefix);
   }
   return memory;

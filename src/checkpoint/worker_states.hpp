@@ -36,10 +36,10 @@ inline constexpr const char* state_of_loop = "loop";
 
 OptimizerState to_state(const LoopState& loop);
 /// Empty if there is none: in a checkpoint of an older version, or of another number of workers.
-/// Errors: DataError, for a state that lacks a figure.
+/// Errors: DataError, for a state that lacks a figure, or has an impossible one.
 std::optional<LoopState> loop_state_in(const States& states);
 
-/// The pacer's memory as a state, and back. Errors: DataError, for a state that lacks a figure.
+/// The pacer's memory as a state, and back. Errors: DataError, as `loop_state_in`.
 OptimizerState to_state(const wire::PacerMemory& memory);
 wire::PacerMemory pacer_memory_in(const OptimizerState& state);
 

@@ -166,8 +166,22 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
 }
 
 void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
+  if (checkpoint.has_skipped_round()) {
+    checkpoint_skipped(checkpoint);
+    return;
+  }
+  lost_model_.reset();
   options_.emit(
       {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
+}
+
+/// Says so once: the parameters are seldom finite again.
+void Recorder::checkpoint_skipped(const wire::Checkpoint& kept) {
+  if (!lost_model_) {
+    lost_model_ = LostModel{
+        .round = kept.skipped_round(), .checkpoint = kept.path(), .checkpoint_round = kept.round()};
+    warn(lost_model_->to_string());
+  }
 }
 
 void Recorder::paced(const PacerState& state) {
@@ -225,7 +239,8 @@ void Recorder::finish() {
                               .job = keeper(),
                               .scoreboard = scoreboard_,
                               .ended_because = ended_because(),
-                              .metrics = options_.metrics});
+                              .metrics = options_.metrics,
+                              .lost_model = lost_model_});
   write_file(options_.folder.summary(), result.dump(2) + "\n");
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});

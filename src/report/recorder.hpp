@@ -57,6 +57,7 @@ class Recorder : public JobObserver, public PaceObserver {
 
  private:
   void warn(const std::string& text);
+  void checkpoint_skipped(const wire::Checkpoint& kept);
   PaceLog& pace_log();
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
@@ -74,6 +75,7 @@ class Recorder : public JobObserver, public PaceObserver {
   std::optional<PacerState> pace_;   ///< of a job whose workers are paced
   std::optional<PaceLog> pace_log_;  ///< of such a job, from the first step or decision on
   TimePoint next_status_{};
+  std::optional<LostModel> lost_model_;     ///< since the last checkpoint
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked to stop, if it did
 };
 

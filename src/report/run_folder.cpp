@@ -42,7 +42,8 @@ void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round) {
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
     const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object() && object.value("round", std::uint64_t{0}) <= round) {
+    const auto logged = object.is_object() ? object.find("round") : object.end();
+    if (logged != object.end() && logged->is_number_unsigned() && *logged <= round) {
       kept += line + '\n';
     }
   }

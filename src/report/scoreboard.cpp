@@ -56,7 +56,8 @@ EvaluationResult evaluation_from(const Json& object) {
           .training_seconds = number("training_seconds"),
           .accuracy = number("accuracy"),
           .loss = number("loss"),
-          .evaluation_seconds = object.value("evaluation_seconds", 0.0),
+          .evaluation_seconds =
+              object.contains("evaluation_seconds") ? number("evaluation_seconds") : 0,
           .batch_norm = batch_norm.is_null() ? "" : batch_norm.get<std::string>()};
 }
 

@@ -1,5 +1,7 @@
 #include "report/summary.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "telemetry/member_status.hpp"
@@ -105,7 +107,24 @@ Json evaluations_of(const Scoreboard& scoreboard) {
   return evaluations;
 }
 
+Json to_json(const LostModel& lost) {
+  return {{"round", lost.round},
+          {"checkpoint", lost.checkpoint.empty() ? Json(nullptr) : Json(lost.checkpoint)},
+          {"text", lost.to_string()}};
+}
+
 }  // namespace
+
+std::string LostModel::to_string() const {
+  const std::string what =
+      fmt::format("the parameters at round {} are not finite, so no checkpoint is written", round);
+  return checkpoint.empty()
+             ? what
+             : fmt::format(
+                   "{}; the last finite one is that of round {}: go on from it by --resume "
+                   "with a lower --learning-rate",
+                   what, checkpoint_round);
+}
 
 Json make_summary(const RunResult& result) {
   const MetricValues keeper = metrics_in(result.job, result.metrics);
@@ -131,6 +150,7 @@ Json make_summary(const RunResult& result) {
   summary["staleness"] = with_buckets(members.staleness);
   summary["workers"] = std::move(members.workers);
   summary["servers"] = std::move(members.servers);
+  summary["lost_model"] = result.lost_model ? to_json(*result.lost_model) : Json(nullptr);
   summary["evaluations"] = evaluations_of(scoreboard);
   return summary;
 }

@@ -15,6 +15,16 @@
 
 namespace syncopate {
 
+/// A model whose parameters have become infinite or NaN.
+struct LostModel {
+  std::uint64_t round = 0;             ///< of the first checkpoint that was not written
+  std::string checkpoint{};            ///< the newest one that is kept
+  std::uint64_t checkpoint_round = 0;  ///< its round
+
+  /// What happened, and what to do.
+  std::string to_string() const;
+};
+
 /// The last status of each member of a job.
 struct MemberStatuses {
   std::map<Rank, wire::Heartbeat> workers;
@@ -32,6 +42,7 @@ struct RunResult {
   const Scoreboard& scoreboard;
   std::string ended_because;
   MetricTable metrics = all_metrics();
+  std::optional<LostModel> lost_model = {};  ///< empty where the last checkpoint was written
 };
 
 /// The content of `summary.json`. Times are in seconds of the training clock.

@@ -59,7 +59,7 @@ void ControlVariates::load(const OptimizerState& state) {
   const auto correction = state.slots.find(correction_name);
   const auto seen = state.counters.find(seen_name);
   if (own == state.slots.end() || correction == state.slots.end() || seen == state.counters.end() ||
-      own->second.size() != correction->second.size()) {
+      seen->second < 0 || own->second.size() != correction->second.size()) {
     throw DataError(fmt::format("expected the state of control variates: {}, {} and {}", own_name,
                                 correction_name, seen_name));
   }

@@ -1,5 +1,8 @@
 #include "scheme/esync.hpp"
 
+#include <fmt/format.h>
+
+#include <limits>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -107,6 +110,10 @@ OptimizerState PacedSchedule::state() const {
 void PacedSchedule::load(const OptimizerState& state) {
   const auto samples = state.counters.find(step_samples_counter);
   if (samples != state.counters.end()) {
+    if (samples->second < 0 || samples->second > std::numeric_limits<std::uint32_t>::max()) {
+      throw DataError(
+          fmt::format("the state of a worker's pace has steps of {} samples", samples->second));
+    }
     first_ = {.step_samples = static_cast<std::uint32_t>(samples->second), .sync_after = {}};
   }
 }

@@ -1,7 +1,10 @@
 #include "scheme/local_rounds.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -34,6 +37,16 @@ std::int64_t counter(const OptimizerState& state, const std::string& name) {
     throw DataError("the state of local progress lacks " + name);
   }
   return found->second;
+}
+
+LocalProgress::State progress_in(const OptimizerState& state) {
+  const auto velocity = std::bit_cast<double>(counter(state, velocity_name));
+  const std::int64_t steps = counter(state, steps_name);
+  if (!std::isfinite(velocity) || steps < 0) {
+    throw DataError(fmt::format("the state of local progress is damaged: {} steps, velocity {}",
+                                steps, velocity));
+  }
+  return {.velocity = velocity, .steps = static_cast<std::uint64_t>(steps)};
 }
 
 /// Plain SGD with rate 1 makes the model the mean of the replicas. With momentum, 0.7 is the rate
@@ -123,8 +136,7 @@ void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>
     sync_schedule_->load(schedule->second);
   }
   if (const auto found = states.find(state_of_progress); found != states.end()) {
-    progress_.resume({.velocity = std::bit_cast<double>(counter(found->second, velocity_name)),
-                      .steps = static_cast<std::uint64_t>(counter(found->second, steps_name))});
+    progress_.resume(progress_in(found->second));
   }
   if (const auto found = states.find(state_of_control); control_ && found != states.end()) {
     control_->load(found->second);

@@ -15,6 +15,14 @@ std::int64_t counter_in(const OptimizerState& state, const std::string& name) {
   return found->second;
 }
 
+std::uint64_t count_in(const OptimizerState& state, const std::string& name) {
+  const std::int64_t value = counter_in(state, name);
+  if (value < 0) {
+    throw DataError(fmt::format("the state of a server: {} is {}, which is no count", name, value));
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
 const std::vector<float>& values_in(const OptimizerState& state, const std::string& name,
                                     std::size_t values) {
   const auto found = state.slots.find(name);

@@ -21,6 +21,8 @@ std::string worker_prefix(std::size_t rank);
 
 /// Errors: DataError, if the state has no counter of this name.
 std::int64_t counter_in(const OptimizerState& state, const std::string& name);
+/// Errors: as `counter_in`; DataError, if it is negative.
+std::uint64_t count_in(const OptimizerState& state, const std::string& name);
 /// Errors: DataError, if the state has no slot of this name and size.
 const std::vector<float>& values_in(const OptimizerState& state, const std::string& name,
                                     std::size_t values);

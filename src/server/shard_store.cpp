@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/errors.hpp"
 #include "kernels/optimizer_steps.hpp"
@@ -29,6 +30,13 @@ constexpr const char* rule_prefix = "rule.";
 constexpr const char* compensation_prefix = "compensation.";
 /// Losses are kept as counts of this fraction, since a state's counters are whole.
 constexpr double loss_unit = 1e-6;
+
+/// A loss of a training that diverged may be any number, or none: the counter then has its limit.
+std::int64_t loss_units(double sum) {
+  constexpr double limit = 9e18;
+  return static_cast<std::int64_t>(std::isfinite(sum) ? std::clamp(sum / loss_unit, -limit, limit)
+                                                      : limit);
+}
 
 }  // namespace
 
@@ -204,7 +212,7 @@ ShardState ShardStore::state() const {
   }
   state.rest.counters["version"] = static_cast<std::int64_t>(version_);
   state.rest.counters["samples"] = static_cast<std::int64_t>(samples_);
-  state.rest.counters["loss"] = static_cast<std::int64_t>(loss_sum_ / loss_unit);
+  state.rest.counters["loss"] = loss_units(loss_sum_);
   for (std::size_t rank = 0; rank < slots_.size(); ++rank) {
     const WorkerSlot& slot = slots_[rank];
     const std::string prefix = worker_prefix(rank);
@@ -226,15 +234,15 @@ void ShardStore::restore(const ShardState& state) {
   if (compensation_) {
     compensation_->load(entries_under(state.rest, compensation_prefix));
   }
-  version_ = static_cast<std::uint64_t>(counter_in(state.rest, "version"));
-  samples_ = static_cast<std::uint64_t>(counter_in(state.rest, "samples"));
+  version_ = count_in(state.rest, "version");
+  samples_ = count_in(state.rest, "samples");
   loss_sum_ = static_cast<double>(counter_in(state.rest, "loss")) * loss_unit;
   for (std::size_t rank = 0; rank < slots_.size(); ++rank) {
     WorkerSlot& slot = slots_[rank];
     const std::string prefix = worker_prefix(rank);
-    slot.steps = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "steps"));
-    slot.facts.samples = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "samples"));
-    slot.gathered = static_cast<std::uint64_t>(counter_in(state.rest, prefix + "gathered"));
+    slot.steps = count_in(state.rest, prefix + "steps");
+    slot.facts.samples = count_in(state.rest, prefix + "samples");
+    slot.gathered = count_in(state.rest, prefix + "gathered");
     slot.buffers = values_in(state.rest, prefix + "buffers", slot.buffers.size());
   }
   has_model_ = true;

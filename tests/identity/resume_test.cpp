@@ -2,16 +2,21 @@
 //         replicas agree at the round of the checkpoint; elsewhere each worker resumes at its own
 //         position.
 // Method: a job of logistic regression on unequal devices in the simulator, and a second one that
-//         resumes from a checkpoint of the first.
+//         resumes from a checkpoint of the first; checkpoints damaged by hand, and rates at which
+//         training overflows.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <exception>
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <vector>
 
+#include "base/errors.hpp"
 #include "base/file.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "tests/support/config_options.hpp"
@@ -223,6 +228,113 @@ TEST(Resume, OfAsynchronousWorkersKeepsNoOptimizerOfTheirOwn) {
     toy_job(config).run();
     for (const std::string& name : last_checkpoint(config).names()) {
       EXPECT_FALSE(name.starts_with("worker.")) << name;
+    }
+  }
+}
+
+/// Goes on with a rate that is not absurd, to the end of the second epoch.
+void expect_goes_on(TrainConfig config) {
+  config.learning_rate = 0.05;
+  config.max_steps.reset();
+  config.epochs = 2;
+  SimulatedJob resumed = toy_job(config, /*resume=*/true);
+  resumed.run();
+  EXPECT_GE(resumed.summary().at("epochs"), 2);
+  EXPECT_TRUE(resumed.summary().at("lost_model").is_null());
+}
+
+TrainConfig overflowing(const std::string& scheme, double rate) {
+  TrainConfig config = toy_config(fresh_folder("overflow-" + scheme));
+  config.scheme = scheme;
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.learning_rate = rate;
+  config.max_steps = 20;
+  set(config, "eval-every", "1steps");
+  set(config, "checkpoint-every", "5steps");
+  set(config, "on-nan", "skip");
+  return config;
+}
+
+TEST(Resume, AfterAnOverflowGoesOnFromTheLastFiniteModel) {
+  for (const std::string scheme : {"ssgd", "esync", "asgd", "hogwild"}) {
+    SCOPED_TRACE(scheme);
+    const TrainConfig config = overflowing(scheme, 3e38);
+    SimulatedJob job = toy_job(config);
+    job.run();
+    ASSERT_THAT(read_file(config.run_dir / "evaluations.jsonl"),
+                testing::HasSubstr("\"loss\":null"));
+    const Safetensors last = last_checkpoint(config);
+    for (const std::string& name : last.names()) {
+      EXPECT_THAT(last.values(name),
+                  testing::Each(testing::Truly([](float value) { return std::isfinite(value); })))
+          << name;
+    }
+    const auto& lost = job.summary().at("lost_model");
+    ASSERT_TRUE(lost.is_object());
+    EXPECT_GT(lost.at("round"), 0);
+    EXPECT_EQ(lost.at("checkpoint"), latest_checkpoint(config.run_dir / "checkpoints")->string());
+    expect_goes_on(config);
+  }
+}
+
+TEST(Resume, AfterALossTooLargeForItsCounterGoesOn) {
+  for (const std::string scheme : {"asgd", "ssp", "backup"}) {
+    SCOPED_TRACE(scheme);
+    const TrainConfig config = overflowing(scheme, 1e18);
+    toy_job(config).run();
+    ASSERT_GT(round_of(*latest_checkpoint(config.run_dir / "checkpoints")), 0U);
+    ASSERT_EQ(last_checkpoint(config).metadata().at("server.0.loss"), "9000000000000000000");
+    expect_goes_on(config);
+  }
+}
+
+TEST(Resume, FromTheCheckpointBeforeADamagedOneIsExact) {
+  const TrainConfig whole = config_of("ssgd", "damaged");
+  SimulatedJob uninterrupted = toy_job(whole);
+  uninterrupted.run();
+  const fs::path newest = *latest_checkpoint(whole.run_dir / "checkpoints");
+  std::string bytes = read_file(newest);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  write_file(newest, bytes);
+  SimulatedJob resumed = toy_job(whole, /*resume=*/true);
+  resumed.run();
+  EXPECT_TRUE(fs::exists(newest.string() + ".damaged"));
+  EXPECT_TRUE(fs::exists(newest)) << "the resumed run has written it again";
+  EXPECT_TRUE(resumed.params() == uninterrupted.params());
+}
+
+/// Writes a checkpoint again, with another counter.
+void spoil(const fs::path& path, const std::string& counter) {
+  const Safetensors whole(read_file(path), path);
+  std::vector<std::vector<float>> values;
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : whole.names()) {
+    tensors.push_back({name, whole.shape(name), values.emplace_back(whole.values(name))});
+  }
+  Metadata metadata = whole.metadata();
+  metadata.at(counter) = "-5";  // as bits of a float64: not a number
+  write_safetensors(path, metadata, tensors);
+}
+
+TEST(Resume, RefusesEveryCounterThatIsImpossible) {
+  for (const std::string scheme : {"esync", "asgd", "ssgd"}) {
+    const TrainConfig config = config_of(scheme, "spoilt-" + scheme);
+    toy_job(config).run();
+    const fs::path path = *latest_checkpoint(config.run_dir / "checkpoints");
+    const std::string good = read_file(path);
+    const Safetensors whole(good, path);
+    for (const auto& [counter, value] : whole.metadata()) {
+      const bool is_counter = value.find_first_not_of("0123456789") == std::string::npos;
+      if (value.empty() || !is_counter || counter.ends_with(".loss")) {
+        continue;
+      }
+      SCOPED_TRACE(counter);
+      spoil(path, counter);
+      SimulatedJob resumed = toy_job(config, /*resume=*/true);
+      EXPECT_ANY_THROW(resumed.run());
+      ASSERT_TRUE(resumed.failure());
+      EXPECT_THROW(std::rethrow_exception(resumed.failure()), DataError);
+      write_file(path, good);
     }
   }
 }

@@ -1,10 +1,14 @@
 """Goal: bad input ends with one clear line and exit status 2, before anything is written.
-Method: damaged datasets, impossible clusters, folders in use, a full disk."""
+Method: damaged datasets, impossible clusters, folders in use, a full disk; damaged checkpoints, of which the last whole
+one is taken."""
 import gzip
+import json
 import os
+import signal
 import struct
 import subprocess
 import unittest
+import zlib
 
 from jobs import LIMIT, SMALL, SYNCOPATE, JobTest, read_safetensors
 
@@ -15,6 +19,15 @@ def idx_images(count, rows=28, columns=28, magic=0x803):
 
 def idx_labels(labels, magic=0x801):
     return struct.pack(">II", magic, len(labels)) + bytes(labels)
+
+
+def checksums(content):
+    """The checksum in a checkpoint, and that of its content, computed as the page on checkpoints says."""
+    end = 8 + struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:end])
+    written = header["__metadata__"].pop("crc32")
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return written, f"{zlib.crc32(content[end:], zlib.crc32(text.encode())):08x}"
 
 
 class Refusals(JobTest):
@@ -74,16 +87,52 @@ class Refusals(JobTest):
         self.assertEqual(self.train(*SMALL, "--max-steps", "1").returncode, 0)
         self.assert_refused(self.train(*SMALL, "--max-steps", "1"), "already holds a run", "--resume")
 
-    def test_a_damaged_checkpoint(self):
-        self.train(*SMALL, "--max-steps", "1")
-        checkpoint = self.checkpoints()[-1]
-        checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-        done = subprocess.run(
-            [SYNCOPATE, "train", "--resume", str(self.folder / "run"), "--max-steps", "2"],
+    def resume(self, *options):
+        return subprocess.run(
+            [SYNCOPATE, "train", "--resume", str(self.folder / "run"), *options],
             capture_output=True, text=True, timeout=LIMIT, check=False,
         )
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("is not a whole safetensors file", done.stderr)
+
+    def test_a_folder_that_a_running_job_writes(self):
+        job = self.start(*SMALL, "--epochs", "1000")
+        job.wait_for_round(1)
+        message = f"{self.folder / 'run'} is in use: a job writes it, process {job.process.pid} on "
+        self.assert_refused(self.train(*SMALL, "--max-steps", "1"), message)
+        self.assert_refused(self.resume("--max-steps", "1"), message)
+        job.process.send_signal(signal.SIGINT)
+        self.assertEqual(job.finish()[0], 130)
+        self.assertFalse((self.folder / "run" / "run.lock").exists())
+
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(self):
+        self.train(*SMALL, "--max-steps", "4", "--checkpoint-every", "2steps")
+        before, newest = self.checkpoints()[-2:]
+        content = bytearray(newest.read_bytes())
+        self.assertEqual(*checksums(content))
+        content[-1] ^= 1
+        newest.write_bytes(content)
+        half = newest.with_name("round-0000000009.safetensors.4711.tmp")
+        half.write_bytes(content[:1000])
+        done = self.resume("--max-steps", "6", "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first = done.stderr.splitlines()[0]
+        self.assertIn(f"syncopate: {newest} is not a whole safetensors file: its checksum is ", first)
+        self.assertIn(f"; it is now {newest.name}.damaged; the run goes on from {before.name}", first)
+        self.assertEqual(read_safetensors(self.checkpoints()[-1])[0]["round"], "6")
+        self.assertFalse(half.exists())
+
+    def test_a_run_without_a_whole_checkpoint(self):
+        self.train(*SMALL, "--max-steps", "1")
+        for checkpoint in self.checkpoints():
+            checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+        self.assert_refused(self.resume("--max-steps", "2"), "is not a whole safetensors file", "has no checkpoint")
+
+    def test_a_run_whose_loss_overflows_its_counter_goes_on(self):
+        overflow = ["--scheme", "asgd", "--learning-rate", "1e6", "--max-steps", "3", "--on-nan", "skip"]
+        done = self.train(*SMALL, *overflow)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(read_safetensors(self.checkpoints()[-1])[0]["server.0.loss"], "9000000000000000000")
+        done = self.resume("--learning-rate", "0.01", "--max-steps", "6")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_full_disk_ends_the_job_and_leaves_no_half_file(self):
         disk = self.folder / "disk"

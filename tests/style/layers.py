@@ -66,7 +66,7 @@ HOMES = {
     "hwy/": ["codec", "kernels"],
     "spdlog/": ["base"],
     "CLI/": ["cli", "cli/commands"],
-    "zlib.h": ["data"],
+    "zlib.h": ["data", "checkpoint"],
     "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],

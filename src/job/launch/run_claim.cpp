@@ -29,6 +29,22 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   return path;
 }
 
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw DataError(
+        fmt::format("cannot make the run folder {}: {}", path.string(), error.message()));
+  }
+}
+
+void remove_all_leftovers(const RunFolder& folder) {
+  for (const auto& path :
+       {folder.root(), folder.checkpoints(), folder.worker_log(Rank{0}).parent_path()}) {
+    remove_leftovers(path);
+  }
+}
+
 /// Removes the run folder from the configuration, so that the same job runs again in another
 /// folder.
 void write_config(TrainConfig config) {
@@ -42,9 +58,15 @@ RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(req
   TrainConfig& config = request_.config;
   if (!request_.resumed) {
     made_ = !std::filesystem::exists(config.run_dir) || !request_.named_run_dir;
-    if (!request_.named_run_dir) {
+    if (request_.named_run_dir) {
+      make_folder(config.run_dir);
+    } else {
       config.run_dir = make_fresh_folder(config.run_dir);
     }
+  }
+  lock_.emplace(config.run_dir);
+  remove_all_leftovers(RunFolder(config.run_dir));
+  if (!request_.resumed) {
     RunFolder(config.run_dir).create();
   }
   try {
@@ -68,6 +90,7 @@ void RunClaim::give_up() {
   std::filesystem::remove(folder.config(), ignored);
   std::filesystem::remove(folder.checkpoints(), ignored);
   std::filesystem::remove(folder.worker_log(Rank{0}).parent_path(), ignored);
+  lock_.reset();
   if (made_) {
     std::filesystem::remove(folder.root(), ignored);
   }

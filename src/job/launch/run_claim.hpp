@@ -1,15 +1,20 @@
 #pragma once
 
+#include <optional>
+
 #include "job/launch/job_request.hpp"
+#include "job/launch/run_lock.hpp"
 
 namespace syncopate {
 
-/// The folder of a run that is about to start. The constructor makes it with its `config.toml`; the
-/// destructor removes it unless `keep` was called. A resumed run always keeps its folder.
+/// The folder of a run that is about to start. The constructor makes it with its `config.toml`,
+/// locks it for this job, and removes temporary files of a job that was killed; the destructor
+/// removes it unless `keep` was called. A resumed run always keeps its folder.
 class RunClaim {
  public:
   /// A default name gets a number where two runs begin in the same second. Errors: ConfigError, for
-  /// a folder that holds a run; DataError, for one that cannot be written.
+  /// a folder that holds a run, or that another job writes; DataError, for one that cannot be
+  /// written.
   explicit RunClaim(JobRequest request);
   ~RunClaim();
   RunClaim(const RunClaim&) = delete;
@@ -24,7 +29,8 @@ class RunClaim {
   void give_up();
 
   JobRequest request_;
-  bool made_ = false;  ///< the folder was not there before
+  std::optional<RunLock> lock_;  ///< while this lives
+  bool made_ = false;            ///< the folder was not there before
   bool kept_ = false;
 };
 

@@ -146,10 +146,16 @@ std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request) {
     return std::nullopt;
   }
   const RunFolder folder(request.config.run_dir);
-  auto checkpoint = latest_checkpoint(folder.checkpoints());
+  std::string damages;
+  auto checkpoint = latest_whole_checkpoint(
+      folder.checkpoints(), [&](const std::string& damage) { damages += damage + "; "; });
   if (!checkpoint) {
-    throw DataError(
-        fmt::format("{} has no checkpoint to resume from", folder.checkpoints().string()));
+    throw DataError(fmt::format("{}{} has no checkpoint to resume from", damages,
+                                folder.checkpoints().string()));
+  }
+  if (!damages.empty()) {
+    print_error(
+        fmt::format("{}the run goes on from {}", damages, checkpoint->filename().string()).c_str());
   }
   keep_rounds_up_to(folder.evaluations(), round_of(*checkpoint));
   return checkpoint;

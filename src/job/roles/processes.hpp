@@ -33,7 +33,8 @@ class TrainingJob final : public HostSite {
   std::uint64_t parameters() const override;
 };
 
-/// The checkpoint from which a resumed run continues; empty for a new run. Drops the evaluations
+/// The checkpoint from which a resumed run continues: the newest that is whole; one line on
+/// standard error names newer ones that are damaged. Empty for a new run. Drops the evaluations
 /// that came after it. Errors: DataError, when there is none.
 std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request);
 

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
+#include <map>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
@@ -144,6 +146,75 @@ TEST(Checkpoint, RefusesTheFormOfAnOlderVersion) {
         "old.safetensors was written by an older version, whose optimizer state has another "
         "form; begin the run again");
   }
+}
+
+TEST(Checkpoint, RefusesCountsThatAreImpossible) {
+  const fs::path path = fresh_folder("counts") / "a.safetensors";
+  LogisticReplica replica(toy);
+  write(path, {.step = 4, .round = 3, .samples = 2, .training = Duration(1)}, replica);
+  const Safetensors whole(read_file(path), "a");
+  std::vector<std::vector<float>> values;
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : whole.names()) {
+    values.push_back(whole.values(name));
+    tensors.push_back({name, whole.shape(name), values.back()});
+  }
+  for (const std::string count : {"step", "round", "samples", "training_ns"}) {
+    for (const std::string damage : {"-1", "9223372036854775808", "7x", ""}) {
+      Metadata metadata = whole.metadata();
+      metadata[count] = damage;
+      const Checkpoint checkpoint(encode_safetensors(metadata, tensors), "a", "toy");
+      EXPECT_THROW(checkpoint.progress(), DataError) << count << " " << damage;
+    }
+  }
+  Metadata metadata = whole.metadata();
+  metadata["round"] = "-3";
+  try {
+    Checkpoint(encode_safetensors(metadata, tensors), "a", "toy").progress();
+    FAIL() << "a negative round";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "a: its round is -3, which is no count");
+  }
+}
+
+TEST(Checkpoint, ReadsBackAnyCounterOfAState) {
+  const fs::path path = fresh_folder("signed") / "a.safetensors";
+  LogisticReplica replica(toy);
+  const std::map<std::string, std::int64_t> counters{
+      {"least", std::numeric_limits<std::int64_t>::min()},
+      {"most", std::numeric_limits<std::int64_t>::max()},
+      {"none", 0}};
+  write_checkpoint(path, {}, "toy",
+                   {.layout = layout_of(replica),
+                    .params = replica.view(ReplicaVector::params),
+                    .buffers = replica.view(ReplicaVector::buffers),
+                    .states = {{"server.0", {.slots = {}, .counters = counters}}}});
+  EXPECT_EQ(Checkpoint(read_file(path), "a", "toy").state("server.0").counters, counters);
+}
+
+TEST(Checkpoint, TheNewestWholeOneIsTakenAndDamagedOnesAreNamed) {
+  const fs::path folder = fresh_folder("damaged");
+  LogisticReplica replica(toy);
+  for (const std::uint64_t round : {0, 5, 40, 300}) {
+    write(folder / checkpoint_name(round), {.round = round}, replica);
+  }
+  std::string bytes = read_file(folder / checkpoint_name(300));
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  write_file(folder / checkpoint_name(300), bytes);
+  write_file(folder / checkpoint_name(40), "half");
+  std::vector<std::string> lines;
+  const auto note = [&](const std::string& line) { lines.push_back(line); };
+  EXPECT_EQ(latest_whole_checkpoint(folder, note), folder / checkpoint_name(5));
+  ASSERT_EQ(lines.size(), 2U);
+  const std::string newest = (folder / checkpoint_name(300)).string();
+  EXPECT_TRUE(lines[0].starts_with(newest + " is not a whole safetensors file: its checksum is "))
+      << lines[0];
+  EXPECT_TRUE(lines[0].ends_with("; it is now round-0000000300.safetensors.damaged")) << lines[0];
+  EXPECT_TRUE(fs::exists(newest + ".damaged"));
+  EXPECT_EQ(latest_checkpoint(folder), folder / checkpoint_name(5)) << "the others are set aside";
+  EXPECT_EQ(latest_whole_checkpoint(folder, note), folder / checkpoint_name(5));
+  EXPECT_EQ(lines.size(), 2U);
+  EXPECT_EQ(latest_whole_checkpoint(folder / "none", note), std::nullopt);
 }
 
 TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {

@@ -87,6 +87,62 @@ TEST(Safetensors, RefusesHeadersThatLie) {
       HasSubstr("the values of a do not fit"));
 }
 
+TEST(Safetensors, RefusesOverlappingAndShiftedOffsets) {
+  const auto pair = [](const char* first, const char* second) {
+    return std::string(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)") + first +
+           R"(},"b":{"dtype":"F32","shape":[1],"data_offsets":)" + second + "}}";
+  };
+  const std::string whole = pair("[0,4]", "[4,8]");
+  EXPECT_EQ(error_of(with_header(whole, 8)), "no error");
+  EXPECT_EQ(error_of(with_header(pair("[4,8]", "[0,4]"), 8)), "no error") << "in another order";
+  const std::string refused = "x.safetensors is not a whole safetensors file: ";
+  EXPECT_EQ(error_of(with_header(pair("[0,4]", "[0,4]"), 8)),
+            refused + "values begin at byte 0; expected 4");
+  EXPECT_EQ(error_of(with_header(pair("[0,4]", "[8,12]"), 12)),
+            refused + "values begin at byte 8; expected 4");
+  EXPECT_EQ(error_of(with_header(pair("[4,8]", "[8,12]"), 12)),
+            refused + "values begin at byte 4; expected 0");
+  EXPECT_EQ(error_of(with_header(whole, 9)), refused + "its values end at byte 8 of 9");
+}
+
+/// A flipped bit in the padding, or in the name of the checksum, damages nothing that is read.
+TEST(Safetensors, AnyFlippedBitOfTheContentIsNoticed) {
+  const std::string whole = written_file();
+  const Safetensors original(whole, "x");
+  int refused = 0;
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    try {
+      const Safetensors taken(flipped, "x");
+      ASSERT_EQ(taken.names(), original.names()) << bit;
+      for (const std::string& name : original.names()) {
+        EXPECT_EQ(taken.values(name), original.values(name)) << bit;
+        EXPECT_EQ(taken.shape(name), original.shape(name)) << bit;
+      }
+      EXPECT_EQ(taken.metadata().at("step"), "12") << bit;
+    } catch (const DataError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(8 * whole.size()) - 100);
+}
+
+TEST(Safetensors, NamesTheChecksumThatDoesNotFit) {
+  std::string bytes = written_file();
+  EXPECT_FALSE(Safetensors(bytes, "x").metadata().contains("crc32")) << "the reader takes it";
+  const std::size_t digits = bytes.find("\"crc32\":\"") + 9;
+  const std::string expected = bytes.substr(digits, 8);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  EXPECT_THAT(error_of(bytes), testing::EndsWith("; expected " + expected));
+}
+
+TEST(Safetensors, TakesAFileWithoutAChecksum) {
+  const std::array<float, 1> bias{7};
+  const std::string bytes = encode_safetensors({}, std::array{NamedTensor{"bias", {1}, bias}});
+  EXPECT_THAT(Safetensors(bytes, "x").values("bias"), ElementsAre(7));
+}
+
 TEST(Safetensors, NeverCrashesOnRandomDamage) {
   constexpr std::uint64_t seed = 20;
   SCOPED_TRACE(testing::Message() << "seed " << seed);

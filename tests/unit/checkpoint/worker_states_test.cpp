@@ -59,6 +59,30 @@ TEST(WorkerStates, OfALoopThatLackAFigureAreRefused) {
   EXPECT_THROW(loop_state_in(states), DataError);
 }
 
+TEST(WorkerStates, WithImpossibleFiguresAreRefused) {
+  for (const char* count : {"step", "batch", "taken", "training_ns", "speed_share"}) {
+    States states = some_states();
+    states[state_of_loop].counters[count] = -5;  // as bits of a float64: not a number
+    EXPECT_THROW(loop_state_in(states), DataError) << count;
+  }
+  wire::PacerMemory memory;
+  memory.add_workers()->set_step_samples(13);
+  const OptimizerState good = to_state(memory);
+  for (const auto& [name, value] : good.counters) {
+    OptimizerState damaged = good;
+    damaged.counters[name] = -5;
+    EXPECT_THROW(pacer_memory_in(damaged), DataError) << name;
+  }
+  OptimizerState large = good;
+  large.counters["0.step_samples"] = std::int64_t{1} << 32;
+  try {
+    pacer_memory_in(large);
+    FAIL() << "steps of 2^32 samples";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(), "a worker's state is damaged: 0.step_samples is 4294967296");
+  }
+}
+
 TEST(WorkerStates, OfAPacerAreReadBack) {
   wire::PacerMemory memory;
   memory.set_round_time(1'000'000'007);

@@ -185,6 +185,12 @@ TEST(SummaryTest, ShowsWorkersAndFigures) {
                   "run folder          runs/x"));
 }
 
+TEST(SummaryTest, EndsWithTheLossOfTheModel) {
+  const auto summary = nlohmann::ordered_json::parse(
+      R"({"workers": [], "lost_model": {"round": 12, "text": "not finite"}})");
+  EXPECT_EQ(render_summary(summary, "run").back(), "lost model          not finite");
+}
+
 TEST(SummaryTest, SaysThatTimeWasVirtual) {
   const auto lines = render_summary({{"virtual_time", true}, {"training_seconds", 83.2}}, "runs/x");
   EXPECT_THAT(lines, testing::Contains("training clock      83.20 s of virtual time"));

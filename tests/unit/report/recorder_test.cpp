@@ -1,10 +1,13 @@
-// Goal:   the status event has every metric of the table, of the job and of each worker.
-// Method: a recorder receives a worker's heartbeat with one more metric than the table has.
+// Goal:   the status event has every metric of the table, of the job and of each worker; a model
+//         that is lost is named once, and at the end.
+// Method: a recorder receives a worker's heartbeat with one more metric than the table has, and
+//         reports of checkpoints.
 
 #include "report/recorder.hpp"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "telemetry/member_status.hpp"
@@ -13,6 +16,8 @@ namespace syncopate {
 namespace {
 
 using Json = Recorder::Json;
+
+constexpr NetworkSpec small_network{.name = "small"};
 
 class StandingClock : public Clock {
  public:
@@ -54,6 +59,66 @@ TEST(Recorder, EmitsEveryMetricOfTheTable) {
   EXPECT_EQ(status.at("toy"), 5);
   EXPECT_EQ(status.at("workers")[0].at("toy_of_worker"), 5);
   EXPECT_EQ(status.at("workers")[0].at("phase"), "backward");
+}
+
+/// A recorder of a job without members, in a folder of its own.
+struct Recording {
+  Recording() {
+    std::filesystem::remove_all(folder.root());
+    folder.create();
+  }
+  Json summary() {
+    recorder.finish();
+    return events.back().at("summary");
+  }
+
+  static TrainConfig config() {
+    TrainConfig config;
+    config.scheme = "ssgd";
+    config.network = &small_network;
+    return config;
+  }
+
+  RunFolder folder{std::filesystem::path(testing::TempDir()) / "syncopate-recorder"};
+  StandingClock clock{};
+  std::vector<Json> events{};
+  Recorder recorder{clock,
+                    {.config = config(),
+                     .folder = folder,
+                     .emit = [this](const Json& event) { events.push_back(event); },
+                     .interrupted = [] { return false; }}};
+};
+
+wire::Checkpoint kept_at(std::uint64_t round, std::uint64_t skipped) {
+  wire::Checkpoint kept;
+  kept.set_path("run/checkpoints/a");
+  kept.set_round(round);
+  kept.set_skipped_round(skipped);
+  return kept;
+}
+
+TEST(Recorder, SaysOnceThatTheModelIsLostAndInTheSummary) {
+  Recording recording;
+  for (const std::uint64_t round : {12, 16, 20}) {
+    recording.recorder.checkpoint_written(kept_at(8, round));
+  }
+  const std::string text =
+      "the parameters at round 12 are not finite, so no checkpoint is written; the last finite one "
+      "is that of round 8: go on from it by --resume with a lower --learning-rate";
+  ASSERT_EQ(recording.events.size(), 1U);
+  EXPECT_EQ(recording.events.front(), (Json{{"event", "note"}, {"text", text}}));
+  EXPECT_EQ(recording.summary().at("lost_model"),
+            (Json{{"round", 12}, {"checkpoint", "run/checkpoints/a"}, {"text", text}}));
+}
+
+TEST(Recorder, AModelThatIsFiniteAgainIsNotLost) {
+  Recording recording;
+  recording.recorder.checkpoint_written(kept_at(8, 12));
+  wire::Checkpoint written;
+  written.set_round(16);
+  recording.recorder.checkpoint_written(written);
+  EXPECT_EQ(recording.events.back().at("event"), "checkpoint");
+  EXPECT_TRUE(recording.summary().at("lost_model").is_null());
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ TEST(RunFolder, KeepsTheRoundsUpToTheCheckpointAndNoHalfLine) {
   const RunFolder folder = fresh_folder("cut");
   folder.create();
   const fs::path log = folder.worker_log(Rank{0});
-  write_file(log, "{\"round\":1}\n{\"round\":2}\n{\"round\":3}\n{\"rou");
+  write_file(
+      log, "{\"round\":1}\n{\"round\":2}\n{\"round\":3}\n{\"round\":null}\n{\"round\":-1}\n{\"rou");
   keep_rounds_up_to(log, 2);
   EXPECT_EQ(read_file(log), "{\"round\":1}\n{\"round\":2}\n");
   keep_rounds_up_to(folder.worker_log(Rank{7}), 2);

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <initializer_list>
+#include <limits>
 
 namespace syncopate {
 namespace {
@@ -40,6 +42,23 @@ TEST(Scoreboard, KnowsTheLastAndTheBest) {
   EXPECT_EQ(scoreboard.best_accuracy(), 0.9);
   EXPECT_EQ(with(0.5, {}).last_accuracy(), std::nullopt);
   EXPECT_EQ(with(0.5, {}).best_accuracy(), std::nullopt);
+}
+
+TEST(Scoreboard, ReadsBackNumbersThatAreNotFinite) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const EvaluationResult lost{.round = 3,
+                              .samples = 4,
+                              .epoch = 5,
+                              .training_seconds = 6,
+                              .accuracy = std::nan(""),
+                              .loss = infinity,
+                              .evaluation_seconds = infinity};
+  const auto line = nlohmann::ordered_json::parse(to_json(lost).dump());
+  EXPECT_TRUE(line.at("loss").is_null());
+  const EvaluationResult read = evaluation_from(line);
+  EXPECT_EQ(read.round, 3U);
+  EXPECT_TRUE(std::isnan(read.loss) && std::isnan(read.accuracy));
+  EXPECT_TRUE(std::isnan(read.evaluation_seconds));
 }
 
 }  // namespace

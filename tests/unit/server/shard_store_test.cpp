@@ -1,11 +1,17 @@
 // Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from,
-//         also after a resume.
-// Method: pushes of two workers, one with 300 steps and one with 3 of half the samples.
+//         also after a resume; any loss leaves a state that can be read.
+// Method: pushes of two workers, one with 300 steps and one with 3 of half the samples; pushes of
+//         large losses; counters set to -1.
 
 #include "server/shard_store.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/errors.hpp"
 
 namespace syncopate {
 namespace {
@@ -42,6 +48,37 @@ TEST(ShardStore, AveragesBuffersByTheSamplesTheyComeFrom) {
   ShardStore resumed(two_workers());
   resumed.restore(store.state());
   EXPECT_EQ(resumed.mean_buffers(), store.mean_buffers());
+}
+
+TEST(ShardStore, ALossThatOverflowsIsStoredAsTheLargestAndGoesOn) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double loss : {1e13, 1e300, infinity, -infinity, std::nan("")}) {
+    ShardStore store(two_workers());
+    store.load(std::vector<float>{0}, std::vector<float>{9});
+    push(store, Rank{0}, {.step = 1, .samples = 1, .loss_sum = loss}, 1);
+    const ShardState state = store.state();
+    EXPECT_EQ(state.rest.counters.at("loss"), 9'000'000'000'000'000'000) << loss;
+    ShardStore resumed(two_workers());
+    resumed.restore(state);
+    EXPECT_EQ(resumed.loss_sum(), 9e12) << loss;
+  }
+  ShardStore store(two_workers());
+  store.load(std::vector<float>{0}, std::vector<float>{9});
+  push(store, Rank{0}, {.step = 1, .samples = 1, .loss_sum = 2.5}, 1);
+  EXPECT_EQ(store.state().rest.counters.at("loss"), 2'500'000);
+}
+
+TEST(ShardStore, RefusesCountsThatAreImpossible) {
+  ShardStore store(two_workers());
+  store.load(std::vector<float>{0}, std::vector<float>{9});
+  const ShardState good = store.state();
+  for (const auto& [name, value] : good.rest.counters) {
+    if (name != "loss") {
+      ShardState damaged = good;
+      damaged.rest.counters[name] = -1;
+      EXPECT_THROW(ShardStore(two_workers()).restore(damaged), DataError) << name;
+    }
+  }
 }
 
 }  // namespace

@@ -1,15 +1,21 @@
 // Goal:   each run has its own folder with the configuration that repeats the run. The folder is
-//         removed when the run never began.
-// Method: claims in a temporary folder.
+//         removed when the run never began. One job at a time writes it.
+// Method: claims in a temporary folder; processes that hold its lock.
 #include "job/launch/run_claim.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
+#include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
 
 namespace syncopate {
@@ -63,6 +69,7 @@ TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
   RunClaim(request(true)).keep();
   EXPECT_THROW(RunClaim{request(true)}, ConfigError);
   EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml"));
+  EXPECT_FALSE(fs::exists(root_ / "runs" / "one" / "run.lock"));
 }
 
 TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
@@ -72,6 +79,61 @@ TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
   resumed.config.epochs = 9;
   { RunClaim claim(resumed); }
   EXPECT_EQ(read_config(root_ / "runs" / "one" / "config.toml").epochs, 9);
+}
+
+TEST_F(RunClaimTest, RefusesAFolderThatAnotherJobWrites) {
+  const RunClaim first(request(true));
+  JobRequest resumed = request(true);
+  resumed.resumed = true;
+  for (const JobRequest& second : {request(true), resumed}) {
+    try {
+      const RunClaim claim(second);
+      FAIL() << "two jobs write one folder";
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                fmt::format("{} is in use: a job writes it, process {} on {}; wait until it has "
+                            "ended, or choose another --run-dir",
+                            (root_ / "runs" / "one").string(), ::getpid(), host_name()));
+    }
+  }
+  EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml")) << "the first job's";
+}
+
+/// As after `kill -9` of the process that has started a job: a child of it holds the lock, and ends
+/// soon.
+TEST_F(RunClaimTest, WaitsForTheLastProcessOfAJobThatWasKilled) {
+  RunClaim(request(true)).keep();
+  const pid_t first = ::fork();
+  if (first == 0) {
+    const RunLock lock(root_ / "runs" / "one");
+    const pid_t parent = ::getpid();
+    if (::fork() == 0) {
+      while (::getppid() == parent) {
+        ::poll(nullptr, 0, 1);
+      }
+      ::poll(nullptr, 0, 100);  // long enough for the claim below to find it
+    }
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(first, nullptr, 0), first);
+  JobRequest resumed = request(true);
+  resumed.resumed = true;
+  EXPECT_NO_THROW(RunClaim{resumed});
+}
+
+TEST_F(RunClaimTest, RemovesWhatAKilledJobHasLeft) {
+  RunClaim(request(true)).keep();
+  const fs::path run = root_ / "runs" / "one";
+  const fs::path leftover = run / "checkpoints" / "round-0000000002.safetensors.4711.tmp";
+  write_file(leftover, "half");
+  write_file(run / "config.toml.4711.tmp", "half");
+  write_file(run / "checkpoints" / "round-0000000001.safetensors", "");
+  JobRequest resumed = request(true);
+  resumed.resumed = true;
+  const RunClaim claim(resumed);
+  EXPECT_FALSE(fs::exists(leftover));
+  EXPECT_FALSE(fs::exists(run / "config.toml.4711.tmp"));
+  EXPECT_TRUE(fs::exists(run / "checkpoints" / "round-0000000001.safetensors"));
 }
 
 TEST_F(RunClaimTest, RefusesAFolderThatCannotBeMade) {

@@ -1,0 +1,119 @@
+#include "job/launch/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "base/errors.hpp"
+#include "base/time.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/exit_status.hpp"
+#include "transport/steady_time.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The kernel kills the processes of a job whose first process has died; one that writes to a slow
+/// disk ends later.
+constexpr Duration until_orphans_have_ended = std::chrono::seconds(5);
+constexpr int try_again_ms = 20;
+
+struct Holder {
+  pid_t process = 0;
+  std::string host;
+};
+
+/// No process while the holder has not written it yet.
+Holder holder_in(const fs::path& file) {
+  std::ifstream text(file);
+  Holder holder;
+  text >> holder.process >> holder.host;
+  return holder;
+}
+
+/// True where the lock is free within moments.
+bool ends_soon(const Holder& holder) {
+  const bool has_died =
+      holder.host == host_name() && ::kill(holder.process, 0) != 0 && errno == ESRCH;
+  return holder.process == 0 || has_died;
+}
+
+[[noreturn]] void throw_in_use(const fs::path& file) {
+  const Holder holder = holder_in(file);
+  throw ConfigError(fmt::format(
+      "{} is in use: a job writes it, process {} on {}; wait until it has ended, or choose another "
+      "--run-dir",
+      file.parent_path().string(), holder.process, holder.host));
+}
+
+[[noreturn]] void throw_unwritable(const fs::path& file) {
+  throw DataError(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
+}
+
+/// False where another process has removed the file since it was opened.
+bool is_named(const Descriptor& descriptor, const fs::path& file) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(descriptor.get(), &opened) == 0 && ::stat(file.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+void write_holder(const Descriptor& descriptor, const fs::path& file) {
+  const std::string text = fmt::format("{} {}\n", process_id(), host_name());
+  if (::ftruncate(descriptor.get(), 0) != 0 || ::pwrite(descriptor.get(), text.data(), text.size(),
+                                                        0) != static_cast<ssize_t>(text.size())) {
+    throw_unwritable(file);
+  }
+}
+
+}  // namespace
+
+RunLock::RunLock(const fs::path& folder) : file_(folder / "run.lock"), owner_(::getpid()) {
+  const TimePoint deadline = steady_now() + until_orphans_have_ended;
+  while (!take()) {
+    if (!ends_soon(holder_in(file_)) || steady_now() >= deadline) {
+      throw_in_use(file_);
+    }
+    ::poll(nullptr, 0, try_again_ms);
+  }
+  write_holder(descriptor_, file_);
+}
+
+RunLock::~RunLock() {
+  if (::getpid() == owner_) {
+    std::error_code ignored;  // a file that stays is no lock
+    fs::remove(file_, ignored);
+  }
+}
+
+/// False while another process holds the lock.
+bool RunLock::take() {
+  descriptor_ = Descriptor(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (descriptor_.get() < 0) {
+    throw_unwritable(file_);
+  }
+  if (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return false;
+    }
+    // Some parallel file systems have no locks: a job there must start all the same.
+    print_error(
+        fmt::format("cannot lock {} ({}), so see to it that no other job writes this folder",
+                    file_.string(), std::strerror(errno))
+            .c_str());
+  }
+  return is_named(descriptor_, file_);
+}
+
+}  // namespace syncopate
