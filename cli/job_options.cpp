@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
@@ -14,6 +16,29 @@ namespace syncopate::cli {
 namespace {
 
 const std::string rendezvous(option_group::rendezvous);
+
+/// A shorter key can be found by trying; a longer one does not fit the handshake.
+constexpr std::size_t least_key_bytes = 16;
+constexpr std::size_t most_key_bytes = 1024;
+
+void refuse_readable_by_others(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  const fs::perms others = fs::perms::group_all | fs::perms::others_all;
+  if (!error && fs::exists(status) && (status.permissions() & others) != fs::perms::none) {
+    throw ConfigError(fmt::format(
+        "--secret: other users may read or change {0} (mode {1:04o}); run: chmod 600 {0}", path,
+        static_cast<unsigned>(status.permissions())));
+  }
+}
+
+std::string without_white_space(const std::string& text) {
+  constexpr const char* white = " \t\r\n";
+  const auto first = text.find_first_not_of(white);
+  return first == std::string::npos ? std::string()
+                                    : text.substr(first, text.find_last_not_of(white) - first + 1);
+}
 
 }  // namespace
 
@@ -38,8 +63,9 @@ Duration gather_limit_of(const CLI::App& app, Duration usual) {
   return from_seconds(*seconds);
 }
 
-void add_secret(CLI::App& app) {
-  add_value(app, "secret", "FILE", "a file with the shared secret of the job's nodes [none]")
+void add_secret(CLI::App& app, const std::string& usual) {
+  add_value(app, "secret", "FILE",
+            fmt::format("a file with the job's key, for its owner alone [{}]", usual))
       ->group(rendezvous);
 }
 
@@ -48,13 +74,15 @@ std::string secret_of(const CLI::App& app) {
   if (!path) {
     return {};
   }
-  constexpr const char* white = " \t\r\n";
-  const std::string text = read_file(*path);
-  const auto first = text.find_first_not_of(white);
-  if (first == std::string::npos) {
-    throw ConfigError(fmt::format("--secret: {} is empty", *path));
+  refuse_readable_by_others(*path);
+  const std::string key = without_white_space(read_file(*path));
+  if (key.size() < least_key_bytes || key.size() > most_key_bytes) {
+    throw ConfigError(
+        fmt::format("--secret: expected a key of {} to {} bytes in {}, found {}; make one: umask "
+                    "077; head -c 32 /dev/urandom | base64 > {}",
+                    least_key_bytes, most_key_bytes, *path, key.size(), *path));
   }
-  return text.substr(first, text.find_last_not_of(white) - first + 1);
+  return key;
 }
 
 void add_index(CLI::App& app, const std::string& role) {

@@ -19,9 +19,11 @@ void add_gather_limit(CLI::App& app, Duration usual);
 /// Errors: ConfigError.
 Duration gather_limit_of(const CLI::App& app, Duration usual);
 
-void add_secret(CLI::App& app);
+/// `usual`: the meaning of a missing `--secret`.
+void add_secret(CLI::App& app, const std::string& usual);
 /// The content of the file of `--secret`, without the white space around it; empty without
-/// `--secret`. Errors: DataError, when the file cannot be read; ConfigError, when it is empty.
+/// `--secret`. Errors: DataError, when the file cannot be read; ConfigError, when others can read
+/// it, or when its key is short or very long.
 std::string secret_of(const CLI::App& app);
 
 void add_index(CLI::App& app, const std::string& role);

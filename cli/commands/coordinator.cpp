@@ -8,10 +8,10 @@ namespace {
 
 constexpr const char* coordinator_examples = R"(Example:
   syncopate coordinator --listen 127.0.0.1:9091 --network lenet5 --workers 2
-  syncopate worker --join 127.0.0.1:9091      (twice, and before or after)
+  syncopate worker --join 127.0.0.1:9091 --secret FILE     (twice)
 
 It holds the configuration, tests the model, shows the job and keeps its run folder.
-Without --secret, any process that reaches its address may join.)";
+Without --secret it makes a random key and shows the command to join with.)";
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   add_value(*app, "listen", "HOST:PORT",
             "address for workers and servers to join; port 0 chooses a free port")
       ->group(std::string(option_group::rendezvous));
-  add_secret(*app);
+  add_secret(*app, "a random key");
   add_gather_limit(*app, patient_gather_limit);
   add_train_options(*app);
   app->footer(coordinator_examples);

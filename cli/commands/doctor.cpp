@@ -61,7 +61,7 @@ Command add_doctor(CLI::App& root, const Handlers& handlers) {
   add("run-dir", "FOLDER", "the folder of runs to check [runs]");
   add("transport", "NAME", "transport between ranks: auto, shm, tcp, mpi [auto]");
   add("join", "HOST:PORT", "address of a coordinator to check");
-  add_secret(*app);
+  add_secret(*app, "none");
   add_switch(*app, "json", "print one JSON object");
   app->footer(doctor_examples);
   return {app, [app, &handlers] { return handlers.doctor(doctor_command_of(*app)); }};

@@ -40,13 +40,13 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   CLI::App* app = root.add_subcommand(noun(role), description_of(role));
   add_value(*app, "join", "HOST:PORT", "address of the job's coordinator")
       ->group(std::string(option_group::rendezvous));
-  add_secret(*app);
+  add_secret(*app, "none");
   add_index(*app, noun(role));
   add_gather_limit(*app, patient_gather_limit);
   add_expectations(*app);
   add_output_options(*app, Says::lines);
   app->footer(
-      fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091\n\n"
+      fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091 --secret job.key\n\n"
                   "The coordinator describes the job. An option that contradicts it is "
                   "refused.",
                   noun(role)));

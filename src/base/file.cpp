@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,11 +15,15 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr std::string_view temporary_suffix = ".tmp";
+/// A lack of descriptors often passes: a transport closes silent connections.
+constexpr int attempts_to_create = 20;
+constexpr int pause_between_attempts_ms = 50;
 
 /// True for "name.PID.tmp".
 bool is_temporary(const std::filesystem::path& file) {
@@ -43,12 +48,27 @@ bool sync_folder(const std::filesystem::path& folder) {
   return done;
 }
 
+/// The descriptor of a new file, or -1 with the reason in `errno`.
+int create(const std::string& path, unsigned mode) {
+  for (int attempt = 1;; ++attempt) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    const bool none_left = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+    if (!none_left || attempt == attempts_to_create) {
+      return descriptor;
+    }
+    if (attempt == 1) {
+      log::warn("cannot create {}: {}; trying again", path, std::strerror(errno));
+    }
+    ::poll(nullptr, 0, pause_between_attempts_ms);
+  }
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path)
+AtomicFile::AtomicFile(std::filesystem::path path, unsigned mode)
     : path_(std::move(path)),
       temporary_(fmt::format("{}.{}{}", path_.string(), ::getpid(), temporary_suffix)) {
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  descriptor_ = create(temporary_, mode);
   if (descriptor_ < 0) {
     fail("create");
   }
@@ -94,8 +114,8 @@ void AtomicFile::fail(const char* action) {
   throw DataError(fmt::format("cannot {} {}: {}", action, path_.string(), std::strerror(reason)));
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  AtomicFile file(path);
+void write_file(const std::filesystem::path& path, std::string_view text, unsigned mode) {
+  AtomicFile file(path, mode);
   file.write(text);
   file.commit();
 }

@@ -8,12 +8,18 @@
 
 namespace syncopate {
 
+// Permissions of new files, less those that the process's umask takes away.
+inline constexpr unsigned readable_by_all = 0644;
+inline constexpr unsigned readable_by_owner = 0600;
+
 /// Writes a file so that a reader sees all of it or nothing: under a temporary name beside `path`,
 /// flushed to disk, then renamed; the folder is flushed, too, so that the new name survives a power
 /// cut. On an error the temporary file is removed and `path` is as before.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);
+  /// `mode`: who may read it. Waits up to a second where the process or the system has no
+  /// descriptor left.
+  explicit AtomicFile(std::filesystem::path path, unsigned mode = readable_by_all);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -33,7 +39,8 @@ class AtomicFile {
 };
 
 /// Writes `text` to `path` through an `AtomicFile`.
-void write_file(const std::filesystem::path& path, std::string_view text);
+void write_file(const std::filesystem::path& path, std::string_view text,
+                unsigned mode = readable_by_all);
 
 /// Removes the temporary files that processes which were killed have left in `folder`. No process
 /// may write there. Errors: DataError.

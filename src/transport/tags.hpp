@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "transport/transport.hpp"
 
 /// Every tag in use. One list keeps two conversations from sharing a tag by accident. A group that
@@ -33,5 +35,18 @@ inline constexpr Tag beside(Tag tag) {
 inline constexpr Tag of_generation(Tag tag, std::uint32_t generation) {
   return {tag.value + 256 * generation};
 }
+
+/// The tag of the list above from which `beside` and `of_generation` made `tag`.
+inline constexpr Tag base_of(Tag tag) {
+  return {tag.value % 128};
+}
+
+/// The tags of a few numbers. A node drops messages of a tag that is neither here, nor in `large`,
+/// nor of the coordinator.
+inline constexpr std::array small{round_ends, server_request, server_reply, snapshot_credit};
+/// The tags of messages that grow with the model or the number of workers.
+inline constexpr std::array large{allgather,     parts,          sums,         broadcast,
+                                  handover,      links,          server_push,  snapshot,
+                                  server_values, server_buffers, server_state, worker_states};
 
 }  // namespace syncopate::tags

@@ -24,6 +24,7 @@ struct TransportOptions {
   std::optional<int> descriptor{};      ///< a listening socket to own instead; for `listen`
   std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own
   bool unencrypted = false;                            ///< allows addresses beyond loopback
+  bool control_only = false;        ///< node 0 takes control messages alone; for `listen`
   mpi::Session* session = nullptr;  ///< this process among the ranks of MPI, once MPI has started
 };
 

@@ -149,5 +149,45 @@ TEST_F(MailboxOfOneNode, ALossInTheMiddleOfAMessageEndsItsReceive) {
   EXPECT_THROW(receive->wait(far_away()), PeerLost);
 }
 
+TEST_F(MailboxOfOneNode, MemoryIsAllocatedAsTheBytesCome) {
+  mail::Arrival arrival = mailbox.begin(one, data, std::size_t{1} << 40);
+  EXPECT_EQ(arrival.payload.capacity(), 0U) << "for an announcement";
+  const Bytes sent = pattern(1'000'000, 1);
+  constexpr std::size_t piece = 1000;
+  for (std::size_t have = 0; have < sent.size(); have += piece) {
+    const auto room = mailbox.borrow(arrival, piece);
+    ASSERT_GE(room.size(), piece);
+    ASSERT_LE(arrival.payload.capacity(), std::max(4 * have, piece));
+    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(have), piece, room.begin());
+    mailbox.give_back(arrival, piece);
+  }
+  arrival.payload.resize(sent.size());
+  EXPECT_TRUE(arrival.payload == sent);
+}
+
+TEST_F(MailboxOfOneNode, APieceMayEndTheMessage) {
+  const Bytes sent = pattern(2500, 1);
+  mail::Arrival arrival = mailbox.begin(one, data, sent.size());
+  while (arrival.missing() > 0) {
+    const auto room = mailbox.borrow(arrival, 1000);
+    const std::size_t count = std::min<std::size_t>(700, room.size());
+    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(arrival.have), count, room.begin());
+    mailbox.give_back(arrival, count);
+  }
+  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, sent);
+}
+
+TEST_F(MailboxOfOneNode, MessagesOfALostPeerStayUntilItIsForgotten) {
+  for (const NodeId peer : {one, two}) {
+    arrive(peer, data, pattern(4, 1));
+    arrive(peer, other, pattern(4, 2));
+  }
+  mailbox.lose(one, std::make_exception_ptr(PeerLost(one, "gone")));
+  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, pattern(4, 1));
+  mailbox.forget(one);
+  EXPECT_THROW(mailbox.receive(one, other, far_away()), PeerLost);
+  EXPECT_EQ(mailbox.receive(two, other, far_away()).payload, pattern(4, 2));
+}
+
 }  // namespace
 }  // namespace syncopate::contract

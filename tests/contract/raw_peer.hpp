@@ -111,6 +111,12 @@ class RawPeer {
     return bytes;
   }
 
+  /// Whether bytes, or the end, have come.
+  bool has_bytes() const {
+    pollfd waiting{socket_.get(), POLLIN, 0};
+    return ::poll(&waiting, 1, 0) > 0;
+  }
+
   bool is_at_end() { return read(1).empty(); }
 
   /// Errors: as `read`.

@@ -8,8 +8,10 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "tests/contract/log_capture.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "transport/tags.hpp"
 #include "transport/tcp/frame_reader.hpp"
 #include "wire/wire_frame.hpp"
 
@@ -17,7 +19,7 @@ namespace syncopate::contract {
 namespace {
 
 constexpr NodeId peer{1};
-constexpr Tag data{100};
+constexpr Tag data = tags::allgather;
 
 /// Offers `bytes` to `reader` as a socket would that has `piece` bytes each time.
 void feed(tcp::FrameReader& reader, std::span<const std::byte> bytes,
@@ -37,7 +39,7 @@ void append(Bytes& stream, std::span<const std::byte> bytes) {
 
 struct TcpFrameReader : testing::TestWithParam<std::uint64_t> {
   mail::Mailbox mailbox{std::size_t{1} << 40, [](NodeId) {}};
-  tcp::FrameReader reader{peer, mailbox, 1'000'000};
+  tcp::FrameReader reader{peer, mailbox, {.self = NodeId{0}, .message_bytes = 1'000'000}};
 };
 
 TEST_P(TcpFrameReader, FindsTheMessagesWhereverTheStreamIsCut) {
@@ -88,6 +90,54 @@ TEST_P(TcpFrameReader, DamagedHeadersEndTheStream) {
   append(stream, damaged);
   EXPECT_THROW(feed(reader, stream, [&] { return 1 + random.below(40); }), ProtocolError);
   EXPECT_EQ(mailbox.receive(peer, data, far_away()).payload, pattern(3, 1));
+}
+
+struct TcpFrameLimits : testing::Test {
+  void read(Tag tag, const Bytes& payload) {
+    Bytes stream;
+    append(stream,
+           wire::encode(wire::FrameHeader{wire::FrameKind::message, tag.value, payload.size()}));
+    append(stream, payload);
+    feed(reader, stream, [] { return std::size_t{50'000}; });
+  }
+
+  /// What the reader says to the announcement of a message, none of which comes.
+  std::string refusal_of(Tag tag, std::uint64_t bytes) {
+    tcp::FrameReader reader_of_one{peer, mailbox, limits};
+    try {
+      feed(reader_of_one,
+           wire::encode(wire::FrameHeader{wire::FrameKind::message, tag.value, bytes}),
+           [] { return std::size_t{50'000}; });
+    } catch (const ProtocolError& error) {
+      return error.what();
+    }
+    return "taken";
+  }
+
+  mail::Mailbox mailbox{100'000, [](NodeId) {}};
+  PayloadLimits limits{.self = NodeId{0}, .message_bytes = 100'000'000};
+  tcp::FrameReader reader{peer, mailbox, limits};
+};
+
+TEST_F(TcpFrameLimits, MessagesUnderUnknownTagsAreDroppedAndOthersComeThrough) {
+  LogCapture log;
+  for (const Tag unknown : {Tag{0}, Tag{3}, Tag{100}, Tag{2'000'000'000}, tags::from_coordinator}) {
+    read(unknown, pattern(200'000, 1));
+    EXPECT_TRUE(mailbox.may_read(peer)) << "nothing is kept under tag " << unknown.value;
+  }
+  read(data, pattern(10, 2));
+  EXPECT_EQ(mailbox.receive(peer, data, far_away()).payload, pattern(10, 2));
+  EXPECT_EQ(log.text(), "dropped a message of node 1 under tag 0, which this node does not take\n");
+}
+
+TEST_F(TcpFrameLimits, AnnouncedSizesAreBoundedByTag) {
+  EXPECT_EQ(refusal_of(tags::to_coordinator, (16 << 20) + 1),
+            "expected a message of at most 16777216 bytes under tag 1, found 16777217");
+  EXPECT_EQ(refusal_of(tags::server_request, (1 << 20) + 1),
+            "expected a message of at most 1048576 bytes under tag 24, found 1048577");
+  EXPECT_EQ(refusal_of(data, 100'000'001),
+            "expected a payload of at most 100000000 bytes, found 100000001");
+  EXPECT_EQ(refusal_of(data, 100'000'000), "taken");
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, TcpFrameReader, testing::Range<std::uint64_t>(1, 9));

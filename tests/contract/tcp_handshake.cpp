@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/errors.hpp"
@@ -13,13 +14,15 @@
 #include "tests/contract/log_capture.hpp"
 #include "tests/contract/raw_peer.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "transport/tags.hpp"
+#include "transport/tcp/wrong_keys.hpp"
 
 namespace syncopate::contract {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr Tag data{100};
+constexpr Tag data = tags::allgather;
 
 template <class Expected, class Operation>
 std::string thrown_by(Operation operation) {
@@ -165,6 +168,97 @@ TEST(TcpHandshake, SilentConnectionsDelayNobody) {
     silent.emplace_back(coordinator->address());
   }
   expect_job_goes_on(*coordinator, 1);
+}
+
+TEST(TcpHandshake, TheOldestOfTooManySilentConnectionsIsClosed) {
+  LogCapture log;
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::hours(1)});
+  std::vector<RawPeer> silent;
+  for (int number = 0; number < 64; ++number) {
+    silent.emplace_back(coordinator->address());
+  }
+  expect_job_goes_on(*coordinator, 1);
+  EXPECT_TRUE(silent.at(0).is_at_end()) << "it made room for the node";
+  silent.emplace_back(coordinator->address());
+  silent.emplace_back(coordinator->address());
+  EXPECT_TRUE(silent.at(1).is_at_end()) << "the node has introduced itself, and needs no room";
+  EXPECT_EQ(silent.back().greet(hello_of(token)).you(), 2) << "none but the oldest is closed";
+  EXPECT_EQ(silent.at(2).greet(hello_of(token)).you(), 3);
+  EXPECT_TRUE(log.wait_for("the oldest of these connections are closed"));
+}
+
+TEST(TcpHandshake, ANodeIsReachedThroughAFloodOfSilentConnections) {
+  LogCapture log;
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
+  std::atomic<bool> done = false;
+  std::thread flood([&] {
+    while (!done) {
+      std::vector<RawPeer> silent;
+      for (int number = 0; number < 200; ++number) {
+        silent.emplace_back(one->address());
+      }
+    }
+  });
+  two->introduce(one->self(), one->address());
+  two->post(one->self(), data, {});
+  EXPECT_EQ(one->receive(std::nullopt, data, far_away()).from, NodeId{2});
+  done = true;
+  flood.join();
+}
+
+TEST(TcpHandshake, ANodeDialsAgainWhereItsConnectionIsClosedUnread) {
+  const auto coordinator = make_coordinator();
+  const auto one = join_coordinator(coordinator->address());
+  const auto two = join_coordinator(coordinator->address());
+  Descriptor crowded = bound_socket();
+  ASSERT_EQ(::listen(crowded.get(), 8), 0);
+  two->introduce(one->self(), address_of(crowded));
+  { const Descriptor closed(::accept(crowded.get(), nullptr, nullptr)); }
+  RawPeer again(Descriptor(::accept(crowded.get(), nullptr, nullptr)));
+  again.read(wire::frame_header_bytes);
+  wire::Welcome welcome;
+  welcome.set_node(1);
+  welcome.set_you(2);
+  again.write(wire::encode_frame(welcome));
+  two->post(one->self(), data, {});
+  EXPECT_FALSE(again.is_at_end());
+}
+
+TEST(TcpHandshake, TheRefusalOfAWrongTokenWaitsAndDelaysNobodyElse) {
+  LogCapture log;
+  const auto coordinator = make_coordinator({.wrong_key_delay = std::chrono::hours(1)});
+  RawPeer wrong(coordinator->address());
+  wrong.write(wire::encode_frame(hello_of("another")));
+  EXPECT_TRUE(log.wait_for("job token is wrong"));
+  expect_job_goes_on(*coordinator, 1);
+  EXPECT_FALSE(wrong.has_bytes());
+  coordinator->close(far_away());
+  EXPECT_TRUE(wrong.is_at_end()) << "it never had an answer";
+}
+
+TEST(WrongKeys, DelayARefusalLongerEachTime) {
+  using std::chrono::milliseconds;
+  tcp::WrongKeys keys(milliseconds(250));
+  for (const int expected : {250, 500, 1000, 2000, 4000, 4000, 4000}) {
+    EXPECT_EQ(keys.count("127.0.0.1"), milliseconds(expected));
+  }
+  EXPECT_EQ(keys.count("127.0.0.2"), milliseconds(250)) << "another address starts afresh";
+  for (int more = 0; more < 100; ++more) {
+    EXPECT_EQ(keys.count("127.0.0.1"), milliseconds(4000));
+  }
+}
+
+TEST(WrongKeys, AddressesBeyondManyShareOneCount) {
+  using std::chrono::milliseconds;
+  tcp::WrongKeys keys(milliseconds(250));
+  for (std::size_t number = 0; number < tcp::WrongKeys::most_addresses; ++number) {
+    EXPECT_EQ(keys.count(std::to_string(number)), milliseconds(250));
+  }
+  EXPECT_EQ(keys.count("one more"), milliseconds(250));
+  EXPECT_EQ(keys.count("and another"), milliseconds(500));
+  EXPECT_EQ(keys.count("7"), milliseconds(500));
 }
 
 TEST(TcpHandshake, ANodeThatBreaksTheProtocolLaterIsLost) {

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 
@@ -18,12 +19,13 @@
 #include "tests/contract/payload.hpp"
 #include "tests/contract/raw_peer.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate::contract {
 namespace {
 
-constexpr Tag data{100};
-constexpr Tag other{101};
+constexpr Tag data = tags::allgather;
+constexpr Tag other = tags::broadcast;
 constexpr std::size_t large = 40'000'000;
 
 /// A process that joins the coordinator that will listen at `listener`, acts, and dies by SIGKILL.
@@ -184,19 +186,19 @@ TEST(TcpStreams, NoDescriptorIsInherited) {
   }
 }
 
-/// Leaves this process, for as long as it lives, without another descriptor to open.
-class NoMoreDescriptors {
+/// Leaves this process, for as long as it lives, with `count` descriptors to open.
+class Fewer {
  public:
-  NoMoreDescriptors() {
+  explicit Fewer(std::size_t count) {
     ::getrlimit(RLIMIT_NOFILE, &before_);
     const Descriptor lowest_free(::dup(0));
-    rlimit none = before_;
-    none.rlim_cur = static_cast<rlim_t>(lowest_free.get());
-    ::setrlimit(RLIMIT_NOFILE, &none);
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(lowest_free.get()) + count;
+    ::setrlimit(RLIMIT_NOFILE, &few);
   }
-  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
-  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
-  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  Fewer(const Fewer&) = delete;
+  Fewer& operator=(const Fewer&) = delete;
+  ~Fewer() { ::setrlimit(RLIMIT_NOFILE, &before_); }
 
  private:
   rlimit before_{};
@@ -208,7 +210,7 @@ TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
   std::optional<RawPeer> peer;
   {
     Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
-    const NoMoreDescriptors limit;
+    const Fewer none(0);
     peer.emplace(std::move(socket), coordinator->address());
     EXPECT_TRUE(log.wait_for("cannot accept a connection at " + coordinator->address() +
                              ": Too many open files; trying again"));
@@ -217,6 +219,84 @@ TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
   hello.set_token(token);
   hello.set_address("127.0.0.1:1");
   EXPECT_EQ(peer->greet(hello).you(), 1);
+}
+
+TEST(TcpStreams, SilentConnectionsLeaveDescriptorsToTheProcess) {
+  constexpr std::size_t reserved = 16;
+  LogCapture log;
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::hours(1)});
+  std::vector<Descriptor> sockets;
+  for (int number = 0; number < 41; ++number) {
+    sockets.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+  }
+  const Fewer limit(reserved + 4);
+  std::vector<RawPeer> silent;
+  for (Descriptor& socket : sockets) {
+    silent.emplace_back(std::move(socket), coordinator->address());
+  }
+  for (std::size_t number = 0; number + 4 < silent.size(); ++number) {
+    EXPECT_TRUE(silent.at(number).is_at_end()) << "connection " << number;
+  }
+  std::vector<Descriptor> own;
+  for (std::size_t number = 0; number + 1 < reserved; ++number) {
+    own.emplace_back(::dup(0));
+  }
+  wire::Hello hello;
+  hello.set_token(token);
+  hello.set_address("127.0.0.1:1");
+  EXPECT_EQ(silent.back().greet(hello).you(), 1);
+}
+
+TEST(TcpStreams, WithoutADescriptorTheOldestSilentConnectionMakesRoom) {
+  LogCapture log;
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::hours(1)});
+  RawPeer silent(coordinator->address());
+  RawPeer node(coordinator->address());
+  wire::Hello hello;
+  hello.set_token(token);
+  hello.set_address("127.0.0.1:1");
+  EXPECT_EQ(node.greet(hello).you(), 1) << "so the silent one has been accepted, too";
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const Fewer none(0);
+  RawPeer next(std::move(socket), coordinator->address());
+  EXPECT_TRUE(silent.is_at_end());
+  EXPECT_EQ(next.greet(hello).you(), 2);
+  EXPECT_EQ(log.text(), "");
+}
+
+TEST(TcpStreams, NothingIsKeptOfLostPeers) {
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);) {
+      count += line.find("memfd:syncopate") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  const auto coordinator = make_coordinator();
+  const std::size_t before = mappings();
+  for (std::uint32_t number = 1; number <= 10; ++number) {
+    const auto node = join_coordinator(coordinator->address());
+    node->post(coordinator_node, data, {});
+    coordinator->receive(NodeId{number}, data, far_away());
+    EXPECT_GT(mappings(), before);
+    node->close(far_away());
+    EXPECT_THROW(coordinator->receive(NodeId{number}, data, far_away()), PeerLost);
+  }
+  coordinator->close(far_away());  // waits for the engine
+  EXPECT_EQ(mappings(), before);
+}
+
+TEST(TcpStreams, ACoordinatorTakesControlMessagesAlone) {
+  LogCapture log;
+  const auto coordinator = TcpTransport::listen(
+      {.token = token, .control_only = true, .limits = {.unclaimed_limit = 1000}});
+  const auto node = join_coordinator(coordinator->address());
+  node->post(coordinator_node, data, pattern(100'000, 1));
+  node->post(coordinator_node, tags::to_coordinator, pattern(10, 2));
+  const Message message = coordinator->receive(std::nullopt, tags::to_coordinator, far_away());
+  EXPECT_EQ(message.payload, pattern(10, 2));
+  EXPECT_THAT(log.text(), testing::HasSubstr("dropped a message of node 1 under tag 16"));
 }
 
 }  // namespace

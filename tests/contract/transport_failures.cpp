@@ -10,15 +10,16 @@
 #include "base/errors.hpp"
 #include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate::contract {
 namespace {
 
 constexpr NodeId node_zero{0};
 constexpr NodeId node_one{1};
-constexpr Tag data{100};
-constexpr Tag other{101};
-constexpr Tag control{102};
+constexpr Tag data = tags::allgather;
+constexpr Tag other = tags::broadcast;
+constexpr Tag control = tags::round_ends;
 
 /// So large that it cannot leave whole before it is cancelled.
 constexpr std::size_t huge = 200'000'000;

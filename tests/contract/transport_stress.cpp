@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate::contract {
 namespace {
@@ -59,7 +60,7 @@ struct Lane {
   std::uint64_t seed;
   std::uint32_t lane;
   NodeId self = world.transport().self();
-  Tag tag{200 + lane};
+  Tag tag = tags::of_generation(tags::allgather, lane);
 };
 
 void send_all(const Lane& lane) {

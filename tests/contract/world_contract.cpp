@@ -12,11 +12,12 @@
 #include "base/errors.hpp"
 #include "tests/contract/contract_cluster.hpp"
 #include "tests/contract/payload.hpp"
+#include "transport/tags.hpp"
 
 namespace syncopate::contract {
 namespace {
 
-constexpr Tag data{100};
+constexpr Tag data = tags::allgather;
 
 std::exception_ptr reason() {
   return std::make_exception_ptr(Cancelled("called off"));

@@ -80,7 +80,8 @@ class DoctorTest(JobTest):
     def test_a_coordinator_that_answers_does_not_mind(self):
         job = self.coordinate("--network", "mlp", "--data", "synthetic", "--workers", "1", "--epochs", "1")
         address = job.address()
-        self.assertTrue(self.findings("--join", address)["ok"])
+        self.assertTrue(self.findings("--join", address, "--secret", self.key_file())["ok"])
+        self.assert_only_problem(self.findings("--join", address), "coordinator", "token is wrong", "--secret")
         worker = self.join("worker", address)
         self.assertEqual(worker.finish()[0], 0)
         self.assertEqual(job.finish()[0], 0)

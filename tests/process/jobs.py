@@ -42,16 +42,28 @@ class JobTest(unittest.TestCase):
         return job
 
     def coordinate(self, *options, address="127.0.0.1:0", run_dir="run"):
-        """Starts a coordinator; `join` starts the other members."""
-        job = RunningJob(self.folder / run_dir, ["--listen", address, *options], command="coordinator")
+        """Starts a coordinator with the key of this test; `join` starts the other members."""
+        own = self.with_secret(options)
+        job = RunningJob(self.folder / run_dir, ["--listen", address, *own], command="coordinator")
         self.addCleanup(job.end)
         return job
 
     def join(self, role, address, *options, through=()):
         """Starts a worker or a server by hand. The test ends it, at the latest, at its own end."""
-        joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *options])
+        joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *self.with_secret(options)])
         self.addCleanup(joiner.end)
         return joiner
+
+    def key_file(self, name="job.key", key="the key of the jobs of this test"):
+        """A file that only its owner may read."""
+        path = self.folder / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(key)
+        return path
+
+    def with_secret(self, options):
+        """The options, with the key of this test unless they name another one."""
+        return options if "--secret" in options else ["--secret", self.key_file(), *options]
 
     def summary(self, run_dir="run"):
         return json.loads((self.folder / run_dir / "summary.json").read_text())

@@ -29,8 +29,9 @@ def message(fields):
 
 
 class RawNode:
-    def __init__(self, address):
+    def __init__(self, address, key=""):
         host, port = address.rsplit(":", 1)
+        self.key = key
         self.socket = socket.create_connection((host, int(port)), timeout=60)
 
     def __enter__(self):
@@ -58,7 +59,7 @@ class RawNode:
         return kind, self.receive_exactly(length)
 
     def say_hello(self, version=VERSION):
-        self.send(HELLO, message({2: "127.0.0.1:1"}), version=version)
+        self.send(HELLO, message({1: self.key, 2: "127.0.0.1:1"}), version=version)
         return self.receive()
 
     def join_as_worker(self, index, agreement):

@@ -215,7 +215,11 @@ class SharedMemory(JobTest):
         self.addCleanup(os.umask, os.umask(0))  # a worker of another user writes its log to the run's folder
         job = self.coordinate(*SMALL, *options)
         address = job.address()
-        return job, self.join("worker", address), self.join("worker", address, through=through)
+        key = self.key_file("far.key")
+        if NOBODY in through:
+            os.chown(key, int(NOBODY), int(NOBODY))
+        far = self.join("worker", address, "--secret", key, through=through)
+        return job, self.join("worker", address), far
 
     def assert_cut_off(self, through):
         job, near, far = self.joined_by(through, "--max-steps", "20")

@@ -63,7 +63,8 @@ class StartedJob final : public Job::Member {
         members_(local_members(site_, local_workers_)) {
     token = unguessable_token();
     const TransportKind kind = site_.config().transport;
-    auto transport = listen_over(kind == TransportKind::tcp ? "tcp" : "shm", {.token = token});
+    auto transport = listen_over(kind == TransportKind::tcp ? "tcp" : "shm",
+                                 {.token = token, .control_only = true});
     address = transport->address();
     world_.emplace(std::move(transport));
     in_process_.emplace(*world_,

@@ -55,6 +55,11 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
   if (options.by_hand) {
     const std::string listening = fmt::format("listening at {}", options.endpoint.address);
     emit({{"event", "note"}, {"text", options.note.empty() ? listening : options.note}});
+    if (!options.key_file.empty()) {
+      emit({{"event", "note"},
+            {"text", fmt::format("to join: syncopate worker --join {} --secret {}",
+                                 options.endpoint.address, options.key_file)}});
+    }
   }
   std::vector<std::unique_ptr<RoleRunner>> members;
   std::optional<InProcessMembers> running;  // after the members that it uses
@@ -99,9 +104,10 @@ std::string_view transport_of(TransportKind kind) {
 }  // namespace
 
 std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int listener) {
-  return listen_over(
-      transport_of(endpoint.transport),
-      {.token = endpoint.token, .descriptor = listener, .session = endpoint.session});
+  return listen_over(transport_of(endpoint.transport), {.token = endpoint.token,
+                                                        .descriptor = listener,
+                                                        .control_only = true,
+                                                        .session = endpoint.session});
 }
 
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {

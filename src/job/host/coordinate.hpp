@@ -59,8 +59,9 @@ struct CoordinateOptions {
   int events = -1;    ///< receives one line of JSON per event
   CoordinatorEndpoint endpoint;
   Duration gather_limit{};
-  bool by_hand = false;   ///< the user starts the members, so their agreement is checked
-  std::string note = {};  ///< shown at the start; empty: where a coordinator `by_hand` listens
+  bool by_hand = false;       ///< the user starts the members, so their agreement is checked
+  std::string key_file = {};  ///< of a coordinator `by_hand`: the file of a key that it made itself
+  std::string note = {};      ///< shown at the start; empty: where a coordinator `by_hand` listens
   /// Makes the members of this process, one after the other, because they may draw from one global
   /// generator, such as libtorch's.
   MakeMembers in_process = [] { return std::vector<std::unique_ptr<RoleRunner>>{}; };

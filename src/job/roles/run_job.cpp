@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -13,6 +14,7 @@
 #include "base/random.hpp"
 #include "job/host/join.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/launch/key_file.hpp"
 #include "job/roles/processes.hpp"
 #include "transport/tcp/sockets.hpp"
 
@@ -91,10 +93,15 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
         "`syncopate train`");
   }
   ListeningSocket listener = listen_at(wanted.address);
-  const CoordinatorEndpoint endpoint{
-      .address = listener.address, .token = wanted.token, .transport = config.transport};
   RunClaim claim(wanted.job);
   const JobRequest& request = claim.request();
+  std::optional<KeyFile> own_key;
+  if (wanted.token.empty()) {
+    own_key.emplace(request.config.run_dir);
+  }
+  const CoordinatorEndpoint endpoint{.address = listener.address,
+                                     .token = own_key ? own_key->key() : wanted.token,
+                                     .transport = config.transport};
   const TrainingJob job(request.config, checkpoint_of(request));
   Pipe events = make_pipe();
   std::vector<Child> processes;
@@ -102,6 +109,7 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
                                           {.endpoint = endpoint,
                                            .gather_limit = request.gather_limit,
                                            .by_hand = true,
+                                           .key_file = own_key ? own_key->path().string() : "",
                                            .in_process = servers_in_process(job)}));
   processes.push_back(member_process(job, endpoint, Role::evaluator, Rank{0}));
   return run_claimed(claim, {.children = std::move(processes), .events = std::move(events.read)},

@@ -31,6 +31,20 @@ TimedOut timed_out(const Waiter& waiter) {
                               waiter.tag.value));
 }
 
+/// The memory of a message may be this many times as large as what has come of it. So a sender that
+/// announces much and sends little takes little, and each byte is copied seldom.
+constexpr std::size_t growth = 4;
+
+/// Makes room for `wanted` more bytes, or for all that are missing.
+void make_room(Arrival& arrival, std::size_t wanted) {
+  const std::size_t needed = arrival.have + std::min(wanted, arrival.missing());
+  if (arrival.payload.size() < needed) {
+    const std::size_t room = std::min(arrival.bytes, std::max(needed, growth * arrival.have));
+    arrival.payload.reserve(room);  // `resize` alone may take twice as much
+    arrival.payload.resize(room);
+  }
+}
+
 /// Copies a message that arrived before its receive was ready for it.
 std::exception_ptr fill(Waiter& waiter, const Message& message) {
   const std::span<std::byte> into = *waiter.buffer;
@@ -176,14 +190,16 @@ Arrival Mailbox::begin(NodeId from, Tag tag, std::size_t bytes) {
     }
     arrival.discarded = cancelled_ != nullptr;
   }
-  arrival.payload.resize(arrival.discarded ? 0 : bytes);
   return arrival;
 }
 
-std::span<std::byte> Mailbox::borrow(Arrival& arrival) {
+std::span<std::byte> Mailbox::borrow(Arrival& arrival, std::size_t wanted) {
+  if (arrival.discarded) {
+    return {};
+  }
   if (!arrival.waiter) {
-    return arrival.discarded ? std::span<std::byte>()
-                             : std::span(arrival.payload).subspan(arrival.have);
+    make_room(arrival, wanted);
+    return std::span(arrival.payload).subspan(arrival.have);
   }
   const MutexLock lock(mutex_);
   Waiter& waiter = *arrival.waiter;
@@ -248,6 +264,15 @@ void Mailbox::lose(NodeId from, const std::exception_ptr& why) {
   } else {
     unreported_losses_.push_back(why);
   }
+}
+
+void Mailbox::forget(NodeId from) {
+  const MutexLock lock(mutex_);
+  for (auto& [tag, kept] : messages_) {
+    std::erase_if(kept, [&](const Message& message) { return message.from == from; });
+  }
+  std::erase_if(messages_, [](const auto& entry) { return entry.second.empty(); });
+  peers_[from].unclaimed = 0;
 }
 
 std::shared_ptr<Waiter> Mailbox::first_in_line(NodeId from, Tag tag) const {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -85,9 +86,13 @@ class Mailbox {
 
   /// Finds the buffer for a message whose header has arrived.
   Arrival begin(NodeId from, Tag tag, std::size_t bytes);
-  /// The rest of an arrival's buffer, which the engine may write to until `give_back`. Empty where
-  /// the payload is discarded.
-  std::span<std::byte> borrow(Arrival& arrival);
+  /// Room for the rest of an arrival, or for at least `wanted` bytes of it, which the engine may
+  /// write to until `give_back`. Empty where the payload is discarded.
+  ///
+  /// Memory: where no receive has a buffer for it, with `wanted` the mailbox allocates as the bytes
+  /// come, at most four times as many as have come.
+  std::span<std::byte> borrow(Arrival& arrival,
+                              std::size_t wanted = std::numeric_limits<std::size_t>::max());
   /// Ends `borrow`: `bytes` more have arrived. The last ones complete the receive.
   void give_back(Arrival& arrival, std::size_t bytes);
 
@@ -100,6 +105,9 @@ class Mailbox {
 
   /// No more will arrive from `from`; a message that had not arrived whole is dropped.
   void lose(NodeId from, const std::exception_ptr& why);
+
+  /// Frees the messages of a lost peer that no receive has taken.
+  void forget(NodeId from);
 
  private:
   struct Peer {

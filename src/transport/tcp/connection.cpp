@@ -17,7 +17,7 @@ Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Op
       mailbox_(mailbox),
       outbox_(outbox),
       options_(std::move(options)),
-      reader_(options_.peer, mailbox, options_.message_limit) {
+      reader_(options_.peer, mailbox, options_.limits) {
   set_no_delay(stream_.socket());
   if (is_on_this_host(stream_.socket())) {
     set_short_buffers(stream_.socket());
@@ -26,6 +26,9 @@ Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Op
 
 void Connection::start() {
   read();
+  if (lost_) {
+    return;
+  }
   if (outbox_.attach(stream_) != Outbox::WriteResult::idle) {
     flush();
   }
@@ -37,17 +40,18 @@ void Connection::flush() {
   switch (result) {
     case Outbox::WriteResult::idle: return;
     case Outbox::WriteResult::more:
-      asio::post(stream_.socket().get_executor(), [this] { flush(); });
+      asio::post(stream_.socket().get_executor(), [self = shared_from_this()] { self->flush(); });
       return;
     case Outbox::WriteResult::blocked:
       if (stream_.has_rings()) {
         return;  // a wake-up event reports room
       }
-      stream_.socket().async_wait(Socket::wait_write, [this](const asio::error_code& error) {
-        if (!error) {
-          flush();
-        }
-      });
+      stream_.socket().async_wait(Socket::wait_write,
+                                  [self = shared_from_this()](const asio::error_code& error) {
+                                    if (!error) {
+                                      self->flush();
+                                    }
+                                  });
       return;
   }
 }
@@ -77,12 +81,13 @@ void Connection::await_readable() {
   if (std::exchange(waiting_, true)) {
     return;
   }
-  stream_.socket().async_wait(Socket::wait_read, [this](const asio::error_code& error) {
-    waiting_ = false;
-    if (!error) {
-      ready();
-    }
-  });
+  stream_.socket().async_wait(Socket::wait_read,
+                              [self = shared_from_this()](const asio::error_code& error) {
+                                self->waiting_ = false;
+                                if (!error) {
+                                  self->ready();
+                                }
+                              });
 }
 
 /// The socket is readable: with rings, a wake-up event for bytes to read or room to write.
@@ -121,7 +126,7 @@ void Connection::read() {
       return await_more();
     }
   }
-  asio::post(stream_.socket().get_executor(), [this] { read(); });
+  asio::post(stream_.socket().get_executor(), [self = shared_from_this()] { self->read(); });
 }
 
 /// True where the stream filled the space, so that it may have more; a ring reports when it is

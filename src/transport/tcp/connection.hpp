@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "transport/mail/mailbox.hpp"
@@ -16,15 +17,18 @@ namespace syncopate::tcp {
 ///
 /// The connection notices the end of a stream when it reads, so that bytes sent before are received
 /// first.
-class Connection {
+///
+/// Its owner drops it when it is lost; the handlers own it, too, as long as an operation is under
+/// way. A caller of any member owns it during the call.
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Options {
     NodeId peer;
-    std::uint64_t message_limit;
+    PayloadLimits limits;
     std::function<void(const std::string& reason)> lost;  ///< called once, when the stream ended
   };
 
-  /// The mailbox, the outbox and the connection itself outlive the engine.
+  /// The mailbox and the outbox outlive the engine.
   Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Options options);
 
   void start();

@@ -2,15 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <asio/error.hpp>
 #include <asio/post.hpp>
+#include <asio/system_error.hpp>
 #include <future>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::tcp {
 namespace {
+
+/// A peer closes a stream before it has read the Hello where very many others come at that moment.
+constexpr int attempts_to_dial = 5;
+
+/// Whether the other side broke a stream that it had accepted.
+bool is_broken(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const asio::system_error& broken) {
+    return broken.code() == asio::error::eof || broken.code() == asio::error::connection_reset;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -29,8 +46,10 @@ Connections::Connections(asio::io_context& io, mail::Mailbox& mailbox,
       progress_(std::move(progress)),
       token_(std::move(options.token)),
       limits_(options.limits),
+      control_only_(options.control_only),
       network_(options.network),
-      sharing_(options.shares_memory, [this](NodeId peer) { check(peer); }) {}
+      sharing_(options.shares_memory, [this](NodeId peer) { check(peer); }),
+      wrong_keys_(options.limits.wrong_key_delay) {}
 
 void Connections::listen(const TcpTransport::ListenOptions& options) {
   listener_.emplace(io_, options.descriptor
@@ -90,7 +109,7 @@ void Connections::introduce(NodeId peer, const std::string& address) {
   }
   Peer& added = add(peer, where);
   if (peer < self_) {
-    asio::post(io_, [this, &added] { dial_peer(added); });
+    asio::post(io_, [this, &added] { dial_peer(added, attempts_to_dial); });
   }
 }
 
@@ -115,7 +134,7 @@ std::vector<Peer*> Connections::peers() const {
 
 void Connections::resume(NodeId peer) {
   asio::post(io_, [this, peer] {
-    if (const auto& connection = find(peer).connection) {
+    if (const auto connection = find(peer).connection) {
       connection->resume();
     }
   });
@@ -123,7 +142,10 @@ void Connections::resume(NodeId peer) {
 
 void Connections::give_up(NodeId peer) {
   Peer& given_up = find(peer);
-  asio::post(io_, [this, &given_up] { part_with(given_up, "this node has given it up"); });
+  asio::post(io_, [this, &given_up] {
+    part_with(given_up, "this node has given it up");
+    mailbox_.forget(given_up.id);
+  });
 }
 
 void Connections::stop(const std::exception_ptr& why) {
@@ -144,7 +166,7 @@ void Connections::say_goodbye(TimePoint deadline) {
 
 Peer& Connections::add(NodeId peer, const std::string& address) {
   const auto flush = [this, peer] {
-    if (const auto& connection = find(peer).connection) {
+    if (const auto connection = find(peer).connection) {
       connection->flush();
     }
   };
@@ -181,21 +203,36 @@ wire::Hello Connections::hello(const shm::Duplex* rings) const {
 }
 
 void Connections::accept() {
-  listener_->start([this](Socket socket) {
-    remember(answer_handshake(
-        std::move(socket), limits_.handshake_timeout,
-        [this](const wire::Hello& hello) { return validate(hello); },
-        [this](HandshakeResult result) {
-          Peer& caller = find(NodeId{result.welcome.you()});
-          finish_handshake(caller, std::move(result));
-        }));
-  });
+  listener_->start([this](Socket socket) { answer(std::move(socket)); },
+                   [this] { return unauthenticated_.close_oldest(); });
 }
 
-wire::Welcome Connections::validate(const wire::Hello& hello) {
+void Connections::answer(Socket socket) {
+  const std::size_t left = descriptors_are_scarce(socket) ? 0 : Unauthenticated::most - 1;
+  if (unauthenticated_.shrink_to(left) > 0 && !std::exchange(warned_of_silence_, true)) {
+    log::warn(
+        "many processes connect to {} and do not introduce themselves: the oldest of these "
+        "connections are closed",
+        address());
+  }
+  const PendingHandshake handshake = answer_handshake(
+      std::move(socket), limits_.handshake_timeout,
+      [this](const wire::Hello& hello, const std::string& from) { return validate(hello, from); },
+      [this](HandshakeResult result) {
+        Peer& caller = find(NodeId{result.welcome.you()});
+        finish_handshake(caller, std::move(result));
+      });
+  unauthenticated_.add(handshake);
+  remember(handshake);
+}
+
+wire::Welcome Connections::validate(const wire::Hello& hello, const std::string& from) {
   if (!wire::is_same_secret(hello.token(), token_)) {
-    throw ConfigError(fmt::format(
-        "the job token is wrong: {} belongs to another job, or the token was mistyped", address()));
+    throw WrongKey(
+        fmt::format("the job token is wrong: {} belongs to another job, or another key was "
+                    "given; its coordinator shows the command to join with (--secret)",
+                    address()),
+        wrong_keys_.count(from));
   }
   const std::string where = to_string(parse_address(hello.address(), network_));
   const NodeId caller = number_of(hello);
@@ -230,13 +267,16 @@ NodeId Connections::number_of(const wire::Hello& hello) {
   return NodeId{hello.node()};
 }
 
-void Connections::dial_peer(Peer& peer) {
+void Connections::dial_peer(Peer& peer, int attempts) {
   peer.in_handshake = true;
   peer.rings = sharing_.make_rings();
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
   const Dial order{parse_address(peer.address, network_), greeting, limits_.handshake_timeout};
-  remember(dial(io_, order, [this, &peer](HandshakeResult result) {
+  remember(dial(io_, order, [this, &peer, attempts](HandshakeResult result) {
+    if (result.error && is_broken(result.error) && attempts > 1 && !leaving_ && !peer.lost) {
+      return dial_peer(peer, attempts - 1);
+    }
     if (!result.error && result.welcome.node() != peer.id.value) {
       result.error = std::make_exception_ptr(
           ProtocolError(fmt::format("node {} answers there", result.welcome.node())));
@@ -272,11 +312,13 @@ void Connections::attach(Peer& peer, Socket socket) {
     const MutexLock lock(mutex_);
     ++connections_;
   }
-  peer.connection = std::make_unique<Connection>(
+  const auto connection = std::make_shared<Connection>(
       Stream(std::move(socket), std::move(peer.rings)), mailbox_, peer.outbox,
-      Connection::Options{peer.id, limits_.message_bytes,
+      Connection::Options{peer.id,
+                          {self_, limits_.message_bytes, control_only_},
                           [this, &peer](const std::string& reason) { lose(peer, reason); }});
-  peer.connection->start();
+  peer.connection = connection;
+  connection->start();
 }
 
 void Connections::lose(Peer& peer, const std::string& reason) {
@@ -289,15 +331,16 @@ void Connections::lose(Peer& peer, const std::string& reason) {
   mailbox_.lose(peer.id, why);
   const MutexLock lock(mutex_);
   peer.lost_by = why;
-  if (peer.connection) {
+  peer.rings.reset();
+  if (std::exchange(peer.connection, nullptr)) {
     --connections_;
     changed_.notify_all();
   }
 }
 
 void Connections::cut(Peer& peer) {
-  if (peer.connection) {
-    peer.connection->cut();
+  if (const auto connection = peer.connection) {
+    connection->cut();
   } else {
     lose(peer, "a send to it timed out before there was a connection");
   }
@@ -328,8 +371,8 @@ void Connections::disconnect() {
 }
 
 void Connections::part_with(Peer& peer, const std::string& reason) {
-  if (peer.connection) {
-    peer.connection->lose(reason);
+  if (const auto connection = peer.connection) {
+    connection->lose(reason);
   }
   lose(peer, reason);
 }

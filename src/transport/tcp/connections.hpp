@@ -17,6 +17,8 @@
 #include "transport/tcp/outbox.hpp"
 #include "transport/tcp/tcp_handshake.hpp"
 #include "transport/tcp/tcp_transport.hpp"
+#include "transport/tcp/unauthenticated.hpp"
+#include "transport/tcp/wrong_keys.hpp"
 
 namespace syncopate::tcp {
 
@@ -34,7 +36,7 @@ struct Peer {
   bool in_handshake = false;               ///< a handshake with it has begun, or is complete
   std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
   bool lost = false;                       ///< for good: its number is not used again
-  std::unique_ptr<Connection> connection;  ///< kept until the engine has ended
+  std::shared_ptr<Connection> connection;  ///< until it is lost
 };
 
 /// The peers of a node and the streams to them: accepts and dials, validates handshakes, numbers
@@ -46,6 +48,7 @@ class Connections {
   struct Options {
     std::string token;
     bool shares_memory;
+    bool control_only;
     Network network;
     TcpTransport::Limits limits;
   };
@@ -90,9 +93,10 @@ class Connections {
   wire::Hello hello(const shm::Duplex* rings) const;
 
   // The engine.
-  wire::Welcome validate(const wire::Hello& hello);
+  void answer(Socket socket);
+  wire::Welcome validate(const wire::Hello& hello, const std::string& address);
   NodeId number_of(const wire::Hello& hello);
-  void dial_peer(Peer& peer);
+  void dial_peer(Peer& peer, int attempts);
   void finish_handshake(Peer& peer, HandshakeResult result);
   void attach(Peer& peer, Socket socket);
   void remember(PendingHandshake handshake);
@@ -106,6 +110,7 @@ class Connections {
   const mail::ProgressFunction progress_;
   const std::string token_;
   const TcpTransport::Limits limits_;
+  const bool control_only_;
   const Network network_;
   NodeId self_{0};       ///< constant once the node has joined
   HostSharing sharing_;  ///< its memory also
@@ -122,6 +127,9 @@ class Connections {
   std::uint32_t last_number_ = 0;  ///< the last one given to a joining node, by node 0
   bool leaving_ = false;           ///< a handshake that ends now comes too late
   std::vector<PendingHandshake> handshakes_;
+  Unauthenticated unauthenticated_;
+  WrongKeys wrong_keys_;
+  bool warned_of_silence_ = false;
 };
 
 }  // namespace syncopate::tcp

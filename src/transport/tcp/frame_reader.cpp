@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
@@ -19,8 +21,8 @@ constexpr std::size_t header_bytes_ahead = 1024;
 
 }  // namespace
 
-FrameReader::FrameReader(NodeId from, mail::Mailbox& mailbox, std::uint64_t message_limit)
-    : from_(from), mailbox_(mailbox), message_limit_(message_limit), input_(input_bytes) {}
+FrameReader::FrameReader(NodeId from, mail::Mailbox& mailbox, const PayloadLimits& limits)
+    : from_(from), mailbox_(mailbox), limits_(limits), input_(input_bytes) {}
 
 std::array<asio::mutable_buffer, 2> FrameReader::space() {
   std::copy(input_.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -29,7 +31,7 @@ std::array<asio::mutable_buffer, 2> FrameReader::space() {
   begin_ = 0;
   direct_ = {};
   if (arrival_) {
-    const std::span<std::byte> rest = mailbox_.borrow(*arrival_);
+    const std::span<std::byte> rest = mailbox_.borrow(*arrival_, chunk);
     direct_ = rest.first(std::min(rest.size(), chunk));
   }
   const std::size_t room = std::min(input_.size() - end_, read_past());
@@ -78,18 +80,34 @@ void FrameReader::parse() {
 void FrameReader::begin_message() {
   const std::span<const std::byte, wire::frame_header_bytes> head(input_.data() + begin_,
                                                                   wire::frame_header_bytes);
-  const wire::FrameHeader header = wire::decode_frame_header(head, message_limit_);
+  const wire::FrameHeader header = wire::decode_frame_header(head, limits_.message_bytes);
   if (header.kind != wire::FrameKind::message) {
     throw ProtocolError(fmt::format("expected a message, found a frame of kind {}",
                                     static_cast<unsigned>(header.kind)));
   }
   begin_ += wire::frame_header_bytes;
-  arrival_ = mailbox_.begin(from_, Tag{header.tag}, header.length);
+  arrival_ = arrival_of(Tag{header.tag}, header.length);
+}
+
+mail::Arrival FrameReader::arrival_of(Tag tag, std::uint64_t bytes) {
+  const auto limit = limits_.of(tag, from_);
+  if (!limit) {
+    if (!std::exchange(warned_, true)) {
+      log::warn("dropped a message of node {} under tag {}, which this node does not take",
+                from_.value, tag.value);
+    }
+    return {.from = from_, .tag = tag, .bytes = bytes, .discarded = true};
+  }
+  if (bytes > *limit) {
+    throw ProtocolError(fmt::format("expected a message of at most {} bytes under tag {}, found {}",
+                                    *limit, tag.value, bytes));
+  }
+  return mailbox_.begin(from_, tag, bytes);
 }
 
 void FrameReader::fill_from_input() {
   const std::size_t taken = std::min(buffered(), arrival_->missing());
-  const std::span<std::byte> buffer = mailbox_.borrow(*arrival_);
+  const std::span<std::byte> buffer = mailbox_.borrow(*arrival_, taken);
   std::copy_n(input_.begin() + static_cast<std::ptrdiff_t>(begin_), std::min(taken, buffer.size()),
               buffer.begin());
   begin_ += taken;

@@ -9,23 +9,25 @@
 #include <vector>
 
 #include "transport/mail/mailbox.hpp"
+#include "transport/payload_limits.hpp"
 
 namespace syncopate::tcp {
 
 /// Cuts the stream of one peer into messages.
 ///
 /// Headers and small messages are read many at a time into an input buffer; the rest of a large
-/// message is read straight into its buffer. It knows no socket: it offers space, and the caller
+/// message is read straight into its buffer. A message that this node does not take is dropped. It
+/// knows no socket: it offers space, and the caller
 /// reports how much of it was filled.
 class FrameReader {
  public:
-  FrameReader(NodeId from, mail::Mailbox& mailbox, std::uint64_t message_limit);
+  FrameReader(NodeId from, mail::Mailbox& mailbox, const PayloadLimits& limits);
 
   /// Where the next bytes go, in order. Each call is followed by one of `received`.
   std::array<asio::mutable_buffer, 2> space();
 
-  /// `bytes` were read into the last `space`. Errors: ProtocolError; std::bad_alloc, where a
-  /// message is too large to keep.
+  /// `bytes` were read into the last `space`. Errors: ProtocolError: damage, or a message above its
+  /// limit; std::bad_alloc, where a message is too large to keep.
   void received(std::size_t bytes);
 
   /// Whether a message is half read.
@@ -38,17 +40,19 @@ class FrameReader {
   std::size_t read_past() const;
   void parse();
   void begin_message();
+  mail::Arrival arrival_of(Tag tag, std::uint64_t bytes);
   void fill_from_input();
 
   const NodeId from_;
   mail::Mailbox& mailbox_;
-  const std::uint64_t message_limit_;
+  const PayloadLimits limits_;
 
   std::optional<mail::Arrival> arrival_;
   std::span<std::byte> direct_;  ///< the part of the arrival's buffer in the last `space`
   std::vector<std::byte> input_;
   std::size_t begin_ = 0;  ///< the unread part of `input_`; empty while an arrival is under way
   std::size_t end_ = 0;
+  bool warned_ = false;  ///< of a message that was dropped
 };
 
 }  // namespace syncopate::tcp

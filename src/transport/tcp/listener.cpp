@@ -17,8 +17,9 @@ constexpr std::chrono::milliseconds pause_after_error{100};
 Listener::Listener(asio::io_context& io, Acceptor acceptor)
     : io_(io), acceptor_(std::move(acceptor)), endpoint_(acceptor_.local_endpoint()), retry_(io) {}
 
-void Listener::start(Accepted accepted) {
+void Listener::start(Accepted accepted, FreeDescriptor free_descriptor) {
   accepted_ = std::move(accepted);
+  free_descriptor_ = std::move(free_descriptor);
   await_stream();
 }
 
@@ -39,6 +40,9 @@ void Listener::await_stream() {
 void Listener::accept() {
   asio::error_code error;
   Socket socket = accept_from(acceptor_, io_, error);
+  while (is_lack_of_descriptors(error) && free_descriptor_()) {
+    socket = accept_from(acceptor_, io_, error);
+  }
   if (error && error != asio::error::would_block) {
     return pause(error);
   }

@@ -9,14 +9,17 @@
 namespace syncopate::tcp {
 
 /// Accepts streams while it is open. Where the system refuses one (no descriptors left, a stream
-/// that broke before), it warns once and goes on. Only the engine uses it.
+/// that broke before), it warns once and goes on; where no descriptor is left, it asks for one
+/// first. Only the engine uses it.
 class Listener {
  public:
   using Accepted = std::function<void(Socket)>;
+  /// Closes a descriptor that matters less than a new stream. False, where there is none.
+  using FreeDescriptor = std::function<bool()>;
 
   Listener(asio::io_context& io, Acceptor acceptor);
 
-  void start(Accepted accepted);
+  void start(Accepted accepted, FreeDescriptor free_descriptor);
   void close();
   Endpoint endpoint() const { return endpoint_; }
 
@@ -30,6 +33,7 @@ class Listener {
   const Endpoint endpoint_;
   asio::steady_timer retry_;
   Accepted accepted_;
+  FreeDescriptor free_descriptor_;
   bool warned_ = false;
 };
 

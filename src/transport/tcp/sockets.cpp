@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 
 namespace syncopate::tcp {
 namespace {
+
+/// Descriptors that silent connections cannot take: for a checkpoint, logs and others at one time.
+constexpr rlim_t reserved_descriptors = 16;
 
 [[noreturn]] void refuse(const std::string& address, const char* reason) {
   throw ConfigError(
@@ -197,6 +201,23 @@ std::string remote_name(const Socket& socket) {
   asio::error_code error;
   const Endpoint endpoint = socket.remote_endpoint(error);
   return error ? "an address that is gone" : to_string(endpoint);
+}
+
+std::string remote_address(const Socket& socket) {
+  asio::error_code error;
+  const Endpoint endpoint = socket.remote_endpoint(error);
+  return error ? std::string() : endpoint.address().to_string();
+}
+
+bool is_lack_of_descriptors(const asio::error_code& error) {
+  return error == asio::error::no_descriptors || error.value() == ENFILE;
+}
+
+/// The kernel gives the least number that is free, so all numbers below are taken.
+bool descriptors_are_scarce(Socket& socket) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(socket.native_handle()) + reserved_descriptors >= limit.rlim_cur;
 }
 
 }  // namespace syncopate::tcp

@@ -53,5 +53,14 @@ void set_short_buffers(Socket& socket);
 
 /// The address of the other end, as far as the kernel still knows it.
 std::string remote_name(const Socket& socket);
+/// The same without the port; empty where the kernel does not know it any more.
+std::string remote_address(const Socket& socket);
+
+/// Whether an operation failed because the process, or the system, has no descriptor left.
+bool is_lack_of_descriptors(const asio::error_code& error);
+
+/// Whether the process has so few descriptors left after it opened `socket` that they are kept for
+/// its own files.
+bool descriptors_are_scarce(Socket& socket);
 
 }  // namespace syncopate::tcp

@@ -31,12 +31,28 @@ std::string reason_of(const std::exception_ptr& error) {
   }
 }
 
+Milliseconds delay_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const WrongKey& wrong) {
+    return wrong.delay();
+  } catch (const std::exception&) {
+    return Milliseconds(0);
+  }
+}
+
 void turn_away(Exchange& exchange, const std::string& remote, const std::exception_ptr& why) {
-  const std::string reason = reason_of(why);
-  log::warn("turned away a connection from {}: {}", remote, reason);
   wire::Refused refused;
-  refused.set_reason(reason);
-  exchange.write_last(wire::encode_frame(refused));
+  refused.set_reason(reason_of(why));
+  log::warn("turned away a connection from {}: {}", remote, refused.reason());
+  const auto refuse = [answer = wire::encode_frame(refused)](Exchange& self) {
+    self.write_last(answer);
+  };
+  if (const Milliseconds delay = delay_of(why); delay > Milliseconds(0)) {
+    exchange.take_later(delay, refuse);
+  } else {
+    refuse(exchange);
+  }
 }
 
 void say_welcome(Exchange& exchange, const wire::Welcome& welcome, const Finished& finished) {
@@ -124,6 +140,9 @@ void Exchange::start(Failed failed) {
 auto Exchange::then(Step next) {
   return [self = shared_from_this(), next = std::move(next)](const asio::error_code& error,
                                                              std::size_t = 0) {
+    if (self->abandoned_) {
+      return;  // an operation that had succeeded just before
+    }
     if (error) {
       return self->fail(std::make_exception_ptr(asio::system_error(error)));
     }
@@ -179,10 +198,21 @@ Socket Exchange::release() {
 }
 
 void Exchange::abandon() {
+  abandoned_ = true;
   timer_.cancel();
   failed_ = nullptr;
   asio::error_code ignored;  // the descriptor is gone in any case
   socket_.close(ignored);
+}
+
+void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
+  timer_.expires_after(delay);
+  timer_.async_wait(
+      [self = shared_from_this(), next = std::move(next)](const asio::error_code& cancelled) {
+        if (!cancelled) {
+          next(*self);
+        }
+      });
 }
 
 void Exchange::expire() {
@@ -205,13 +235,17 @@ void Exchange::fail(std::exception_ptr why) {
 PendingHandshake answer_handshake(Socket socket, Milliseconds limit, Validate validate,
                                   Finished finished) {
   const std::string remote = remote_name(socket);
+  const std::string address = remote_address(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
   exchange->start(
       [remote](Exchange& self, const std::exception_ptr& why) { turn_away(self, remote, why); });
-  exchange->read([validate = std::move(validate), finished = std::move(finished)](Exchange& self) {
-    const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-    say_welcome(self, validate(hello), finished);
-  });
+  exchange->read(
+      [=, validate = std::move(validate), finished = std::move(finished)](Exchange& self) {
+        const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
+        const wire::Welcome welcome = validate(hello, address);
+        self.set_introduced();
+        say_welcome(self, welcome, finished);
+      });
   return exchange;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/tcp/sockets.hpp"
 #include "wire/wire_frame.hpp"
@@ -51,6 +52,14 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Breaks the stream and stops the timer, without a failure.
   void abandon();
 
+  /// Takes `next` after `delay`, in place of the time limit.
+  void take_later(std::chrono::milliseconds delay, Step next);
+
+  bool is_open() const { return socket_.is_open(); }
+  /// Whether the remote node has shown that it belongs to the job.
+  bool is_introduced() const { return introduced_; }
+  void set_introduced() { introduced_ = true; }
+
  private:
   auto then(Step next);
   void read_payload(Step next);
@@ -62,6 +71,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const std::chrono::milliseconds limit_;
   Failed failed_;
   bool expired_ = false;
+  bool introduced_ = false;
+  bool abandoned_ = false;
   wire::FrameKind kind_{};
   wire::FrameHeaderBytes header_{};
   std::vector<std::byte> incoming_;
@@ -83,8 +94,22 @@ struct HandshakeResult {
   Socket socket;
 };
 
-/// Validates a Hello. Throws an Error to refuse the node, which receives its message as the reason.
-using Validate = std::function<wire::Welcome(const wire::Hello&)>;
+/// A node has shown another key than that of the job.
+class WrongKey : public ConfigError {
+ public:
+  /// The node receives the refusal after `delay`.
+  WrongKey(const std::string& message, std::chrono::milliseconds delay)
+      : ConfigError(message), delay_(delay) {}
+
+  std::chrono::milliseconds delay() const { return delay_; }
+
+ private:
+  std::chrono::milliseconds delay_;
+};
+
+/// Validates a Hello that came from `address`. Throws an Error to refuse the node, which receives
+/// its message as the reason.
+using Validate = std::function<wire::Welcome(const wire::Hello&, const std::string& address)>;
 using Finished = std::function<void(HandshakeResult)>;
 
 /// Answers the handshake of the node at the other end of `socket`. A node that fails it is refused,

@@ -126,10 +126,11 @@ namespace syncopate {
 namespace {
 
 template <class Options>
-std::unique_ptr<tcp::Node> make_node(const Options& options) {
+std::unique_ptr<tcp::Node> make_node(const Options& options, bool control_only) {
   return std::make_unique<tcp::Node>(tcp::Connections::Options{
       .token = options.token,
       .shares_memory = options.shared_memory,
+      .control_only = control_only,
       .network = options.unencrypted ? tcp::Network::trusted : tcp::Network::loopback,
       .limits = options.limits});
 }
@@ -145,7 +146,8 @@ std::unique_ptr<Transport> listen_with(const TransportOptions& options) {
                                .address = options.address,
                                .descriptor = options.descriptor,
                                .shared_memory = shared_memory,
-                               .unencrypted = options.unencrypted});
+                               .unencrypted = options.unencrypted,
+                               .control_only = options.control_only});
 }
 
 template <bool shared_memory>
@@ -162,13 +164,13 @@ std::unique_ptr<Transport> join_with(const TransportOptions& options) {
 }  // namespace
 
 std::unique_ptr<TcpTransport> TcpTransport::listen(const ListenOptions& options) {
-  auto node = make_node(options);
+  auto node = make_node(options, options.control_only);
   node->listen(options);
   return node;
 }
 
 std::unique_ptr<TcpTransport> TcpTransport::join(const JoinOptions& options) {
-  auto node = make_node(options);
+  auto node = make_node(options, false);
   node->join(options);
   return node;
 }

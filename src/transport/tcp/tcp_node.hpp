@@ -19,8 +19,9 @@ namespace syncopate::tcp {
 /// `Connections` decides who the peers are and keeps the streams to them.
 ///
 /// Threads: callers only touch the mailbox, outboxes and the table of peers, each under its mutex;
-///          everything with a socket is posted to the engine (`Driver`). Its handlers refer to
-///          peers and connections by address: neither is destroyed before the engine has ended.
+///          everything with a socket is posted to the engine (`Driver`). Its handlers own
+///          connections, and refer to peers by address: no peer is destroyed before the engine has
+///          ended.
 class Node final : public TcpTransport {
  public:
   explicit Node(Connections::Options options);

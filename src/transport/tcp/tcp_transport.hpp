@@ -23,13 +23,18 @@ namespace syncopate {
 ///           0 shares no memory, no node does.
 /// Security: a stream begins with a handshake in which both sides show the protocol's version and
 ///           the dialling node the job's token. A node that fails, or sends nothing in time, is
-///           refused, and other nodes do not notice. Streams are not encrypted yet, so a node only
-///           accepts loopback addresses, unless `unencrypted` declares that the network is trusted.
+///           refused, and other nodes do not notice. At most 64 streams wait for their handshake;
+///           the oldest is closed when another one comes. The refusal of a wrong token waits,
+///           longer each time, and only that node waits for it. Streams are not encrypted yet, so a
+///           node only accepts loopback addresses, unless `unencrypted` declares that the network
+///           is trusted.
 /// Memory:   a node keeps messages that no receive takes. It does not read from a peer that has
 ///           more than `unclaimed_limit` bytes of them, until some are received, or until a receive
 ///           waits that this peer could serve: the message for that receive may stand behind
 ///           messages of other tags. So a waiting receive always keeps the stream moving, past the
-///           limit where it must.
+///           limit where it must. A message that this node does not take (`PayloadLimits`) is
+///           dropped. One that no receive waits for gets memory as its bytes come. What had
+///           arrived of a half message is freed when its sender is lost.
 /// Loss:     a node notices the end of a stream at once, but not silence: heartbeats find a node
 ///           that hangs, or that was introduced and never dials.
 /// Lifetime: transfers end before their transport is destroyed.
@@ -37,6 +42,7 @@ class TcpTransport : public Transport {
  public:
   struct Limits {
     std::chrono::milliseconds handshake_timeout{5000};  ///< for a dialling node to complete it
+    std::chrono::milliseconds wrong_key_delay{250};     ///< of the refusal; doubles each time
     std::uint64_t message_bytes = std::uint64_t{1} << 32;
     std::size_t unclaimed_limit = std::size_t{1} << 28;
   };
@@ -47,6 +53,7 @@ class TcpTransport : public Transport {
     std::optional<int> descriptor{};      ///< a listening socket to own, instead of `address`
     bool shared_memory = true;            ///< where both sides are on one host
     bool unencrypted = false;             ///< beyond loopback; for networks that are trusted
+    bool control_only = false;            ///< takes control messages alone, as a job's coordinator
     Limits limits{};
   };
 

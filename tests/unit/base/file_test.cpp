@@ -7,11 +7,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
+#include <mutex>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -115,6 +120,91 @@ TEST(AtomicFile, NamesTheFileThatCannotBeMade) {
 
 TEST(ReadFile, NamesTheFileThatIsNotThere) {
   EXPECT_THROW(read_file("/no/such/file"), DataError);
+}
+
+/// Leaves this process without another descriptor to open, until `end` or its own end.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = ::dup(0);
+    ::close(lowest_free);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest_free);
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+  ~NoMoreDescriptors() { end(); }
+
+  void end() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// Takes the process's log for as long as it lives, and calls `heard` for each line.
+class LogListener {
+ public:
+  explicit LogListener(std::function<void()> heard)
+      : sink_(std::make_shared<Sink>()), before_(spdlog::default_logger()) {
+    sink_->heard = std::move(heard);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("listener", sink_));
+  }
+  LogListener(const LogListener&) = delete;
+  LogListener& operator=(const LogListener&) = delete;
+  ~LogListener() { spdlog::set_default_logger(before_); }
+
+  const std::vector<std::string>& lines() const { return sink_->lines; }
+
+ private:
+  struct Sink : spdlog::sinks::base_sink<std::mutex> {
+    std::function<void()> heard;
+    std::vector<std::string> lines;
+
+   protected:
+    void sink_it_(const spdlog::details::log_msg& line) override {
+      lines.emplace_back(line.payload.begin(), line.payload.end());
+      heard();
+    }
+    void flush_() override {}
+  };
+
+  std::shared_ptr<Sink> sink_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+TEST(AtomicFile, OutlivesAShortLackOfDescriptors) {
+  const fs::path path = fresh_folder("short-lack") / "a.txt";
+  NoMoreDescriptors lack;
+  const LogListener log([&] { lack.end(); });
+  write_file(path, "whole");
+  EXPECT_EQ(read_file(path), "whole");
+  ASSERT_EQ(log.lines().size(), 1U);
+  EXPECT_THAT(log.lines().front(), testing::EndsWith("Too many open files; trying again"));
+}
+
+TEST(AtomicFile, ReportsALackOfDescriptorsThatLasts) {
+  const fs::path path = fresh_folder("long-lack") / "a.txt";
+  const LogListener log([] {});
+  NoMoreDescriptors lack;
+  try {
+    AtomicFile file(path);
+    FAIL() << "there was no descriptor";
+  } catch (const DataError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "cannot create " + path.string() + ": Too many open files");
+  }
+  lack.end();
+  EXPECT_EQ(log.lines().size(), 1U);
+  EXPECT_EQ(entries(path.parent_path()), 0U);
+}
+
+TEST(AtomicFile, MayBeReadableByItsOwnerAlone) {
+  const fs::path folder = fresh_folder("owner");
+  write_file(folder / "key", "secret", readable_by_owner);
+  EXPECT_EQ(fs::status(folder / "key").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
 }
 
 }  // namespace

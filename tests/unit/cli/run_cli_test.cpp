@@ -82,6 +82,13 @@ class RunCliTest : public testing::Test {
     return (folder_ / name).string();
   }
 
+  /// A file that only its owner may read.
+  std::string key_file(const std::string& name, const std::string& key) {
+    const std::string path = file(name, key);
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+    return path;
+  }
+
   fs::path folder_;
   std::optional<TrainCommand> command_;
   std::optional<CoordinatorCommand> coordinator_;
@@ -314,12 +321,12 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
 }
 
 TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {
-  const std::string secret = file("secret", "\n open sesame \n");
+  const std::string secret = key_file("secret", "\n open sesame, please \n");
   const Ran ran = run({"coordinator", "--listen", "127.0.0.1:9091", "--workers", "3", "--secret",
                        secret, "--gather-limit", "5", "--json"});
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(coordinator_->request.address, "127.0.0.1:9091");
-  EXPECT_EQ(coordinator_->request.token, "open sesame");
+  EXPECT_EQ(coordinator_->request.token, "open sesame, please");
   EXPECT_EQ(coordinator_->request.job.config.workers, 3u);
   EXPECT_EQ(coordinator_->request.job.gather_limit, std::chrono::seconds(5));
   EXPECT_TRUE(coordinator_->json);
@@ -361,7 +368,28 @@ TEST_F(RunCliTest, RefusesMistakesOfRolesByHand) {
   EXPECT_THAT(with({"--gather-limit", "0"}), HasSubstr("--gather-limit: expected seconds above 0"));
   EXPECT_THAT(with({"--gather-limit", "nan"}), HasSubstr("found 'nan'"));
   EXPECT_THAT(with({"--secret", "nowhere"}), HasSubstr("cannot open nowhere"));
-  EXPECT_THAT(with({"--secret", file("blank", " \n")}), HasSubstr("is empty"));
+  const auto with_key = [&](const std::string& path) { return with({"--secret", path}); };
+  const std::string blank = key_file("blank", " \n");
+  EXPECT_EQ(with_key(blank),
+            fmt::format("syncopate: --secret: expected a key of 16 to 1024 bytes in {0}, found 0; "
+                        "make one: umask 077; head -c 32 /dev/urandom | base64 > {0}\n",
+                        blank));
+  EXPECT_THAT(with_key(key_file("short", "0123456789abcde\n")), HasSubstr("found 15; make one"));
+  EXPECT_THAT(with_key(key_file("long", std::string(1025, 'k'))), HasSubstr("found 1025"));
+  const std::string open = file("open", "0123456789abcdef\n");
+  for (const auto& [permissions, mode] :
+       {std::pair{fs::perms(0640), "0640"}, {fs::perms(0604), "0604"}, {fs::perms(0620), "0620"}}) {
+    fs::permissions(open, permissions);
+    EXPECT_EQ(with_key(open), fmt::format("syncopate: --secret: other users may read or change {0} "
+                                          "(mode {1}); run: chmod 600 {0}\n",
+                                          open, mode));
+  }
+}
+
+TEST_F(RunCliTest, AKeyOfSixteenBytesIsLongEnough) {
+  const std::string path = key_file("secret", "0123456789abcdef\n");
+  ASSERT_EQ(run({"worker", "--join", "127.0.0.1:1", "--secret", path}).status, 0);
+  EXPECT_EQ(join_->token, "0123456789abcdef");
 }
 
 TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
