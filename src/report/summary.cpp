@@ -131,6 +131,9 @@ Json make_summary(const RunResult& result) {
   summary["staleness"] = with_buckets(members.staleness);
   summary["workers"] = std::move(members.workers);
   summary["servers"] = std::move(members.servers);
+  const auto& evaluator_dropped = result.members.evaluator_dropped_because;
+  summary["evaluator_dropped_because"] =
+      evaluator_dropped ? Json(*evaluator_dropped) : Json(nullptr);
   summary["evaluations"] = evaluations_of(scoreboard);
   return summary;
 }
