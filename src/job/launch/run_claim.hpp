@@ -1,8 +1,15 @@
 #pragma once
 
+#include <filesystem>
+
 #include "job/launch/job_request.hpp"
 
 namespace syncopate {
+
+/// The run folder of a node that joins `job` and was given none: a new one below this process's
+/// `runs`, whatever the coordinator says. A rank of a launcher takes the folder of the job if that
+/// lies directly in `runs`, because rank 0 runs the same command. Errors: DataError.
+std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& request, Rank index);
 
 /// The folder of a run that is about to start. The constructor makes it with its `config.toml`; the
 /// destructor removes it unless `keep` was called. A resumed run always keeps its folder.
