@@ -59,6 +59,7 @@ class Job {
 
   /// Joins a job that another process has started, as one of its workers. `token` is that of
   /// `Job::token`, or the secret of `syncopate coordinator`.
+  /// The worker's log goes to a new folder in `runs`.
   static Job join(const std::string& address, const std::string& token, ModelAndData what);
 
   /// A job that nobody has waited for ends first: one that was started as by `stop`, one that was

@@ -183,7 +183,7 @@ std::optional<SnapshotWriter::Job> SnapshotWriter::next() {
 void SnapshotWriter::carry_out(const Job& job) {
   const ModelSnapshot model = job.model();
   if (job.evaluate && snapshots_) {
-    snapshots_->send(job.stamp, model.params, model.buffers);
+    send_for_test(job, model);
   }
   if (job.checkpoint) {
     write(job, model);
@@ -199,6 +199,18 @@ void SnapshotWriter::skip(std::uint64_t round) {
     kept.set_round(round_of(*path));
   }
   link_.report(kept);
+}
+
+/// The coordinator reports the loss of the evaluator; checkpoints do not depend on it.
+void SnapshotWriter::send_for_test(const Job& job, const ModelSnapshot& model) {
+  try {
+    snapshots_->send(job.stamp, model.params, model.buffers);
+  } catch (const PeerLost& loss) {
+    if (loss.peer() != *options_.evaluator) {
+      throw;
+    }
+    snapshots_.reset();
+  }
 }
 
 void SnapshotWriter::write(const Job& job, const ModelSnapshot& model) {

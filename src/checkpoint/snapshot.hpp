@@ -74,7 +74,8 @@ struct ModelSnapshot {
 
 /// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
 /// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model
-/// whose parameters are not finite is reported, and not written.
+/// whose parameters are not finite is reported, and not written. Once the evaluator is lost, it
+/// writes checkpoints only.
 ///
 /// Threads: one task calls; the background task is its own.
 class SnapshotWriter {
@@ -111,6 +112,7 @@ class SnapshotWriter {
   void work();
   std::optional<Job> next();
   void carry_out(const Job& job);
+  void send_for_test(const Job& job, const ModelSnapshot& model);
   void write(const Job& job, const ModelSnapshot& model);
   void skip(std::uint64_t round);
   void wait_while(bool (SnapshotWriter::*condition)() const);
@@ -120,7 +122,7 @@ class SnapshotWriter {
   MemberLink& link_;
   Options options_;
   std::size_t max_waiting_;
-  std::optional<SnapshotSender> snapshots_;
+  std::optional<SnapshotSender> snapshots_;  ///< empty without an evaluator, or once it is lost
 
   Mutex mutex_;
   std::deque<Job> waiting_ GUARDED_BY(mutex_);

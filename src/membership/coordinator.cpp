@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/errors.hpp"
+#include "membership/acceptance.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -64,11 +65,44 @@ bool Coordinator::handle_event(TimePoint until) {
   return true;
 }
 
+/// A member that sends what cannot be understood loses its own place, and no other does.
 Decisions Coordinator::decode_and_handle(const Message& message) {
   try {
-    return handle(message.from, wire::decode_to_coordinator(message.payload));
+    const wire::ToCoordinator decoded = wire::decode_to_coordinator(message.payload);
+    return admits(message.from, decoded) ? handle_or_reject(message.from, decoded) : Decisions{};
   } catch (const ProtocolError& error) {
     return membership_.failed(message.from, to_abort(error));
+  }
+}
+
+/// Reports the first message of a node that its sender may not send, and drops it and all others.
+bool Coordinator::admits(NodeId from, const wire::ToCoordinator& message) {
+  const Sender sender = membership_.sender(from);
+  const auto phase = membership_.view() ? JobPhase::started : JobPhase::gathering;
+  if (is_accepted(message.body_case(), sender, phase)) {
+    return true;
+  }
+  if (sender != Sender::gone && warned_of_.insert(from).second) {
+    observer_.refused(fmt::format(
+        "{} sent a message that it may not send ({}{}); this one and others like it are dropped",
+        membership_.name_of(from), name_of(message.body_case()),
+        phase == JobPhase::gathering ? ", while the job gathers" : ""));
+  }
+  return false;
+}
+
+/// Errors: ProtocolError, for a message that cannot be handled; the errors of this node itself.
+Decisions Coordinator::handle_or_reject(NodeId from, const wire::ToCoordinator& message) {
+  if (const auto objection = objection_to(message)) {
+    throw ProtocolError(fmt::format("its {}: {}", name_of(message.body_case()), *objection));
+  }
+  try {
+    return handle(from, message);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // such as std::bad_optional_access
+    throw ProtocolError(
+        fmt::format("its {} cannot be handled: {}", name_of(message.body_case()), error.what()));
   }
 }
 
@@ -103,6 +137,7 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
       }
       return {};
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
+    case wire::ToCoordinator::kRejected: return handle_rejection(message.rejected());
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator received a control message of an unknown kind");
@@ -122,11 +157,14 @@ Decisions Coordinator::handle_step(NodeId from, const wire::ToCoordinator& messa
   return {};
 }
 
+/// Only the first worker has read a checkpoint, and with it the pacer's memory.
 Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived) {
-  if (arrived.restarts()) {
+  const Sender sender = membership_.sender(from);
+  const bool leads = sender == Sender::leader;
+  if (arrived.restarts() && (leads || sender == Sender::worker)) {
     restart_barrier_ = std::max(restart_barrier_, arrived.barrier());
   }
-  if (pacing_) {
+  if (pacing_ && leads) {
     try {
       pacing_->arrived(arrived);
     } catch (const ConfigError& error) {
@@ -134,6 +172,16 @@ Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived)
     }
   }
   return membership_.arrived(from, arrived.barrier());
+}
+
+/// A server speaks for itself: it cannot accuse another server, or the evaluator.
+Decisions Coordinator::handle_rejection(const wire::Rejected& rejected) {
+  const NodeId node{rejected.node()};
+  const Member* member = present_member(node);
+  if (!member || member->role != Role::worker) {
+    return {};
+  }
+  return membership_.failed(node, to_abort(ProtocolError(rejected.reason())));
 }
 
 void Coordinator::end_pacing_of(const Member& member) {
@@ -212,8 +260,11 @@ void Coordinator::act(const DropWorker& drop) {
   to_others.mutable_dropped()->set_node(drop.member.node.value);
   to_others.mutable_dropped()->set_rank(drop.member.rank.value);
   to_others.mutable_dropped()->set_reason(drop.reason);
+  if (drop.member.role == Role::evaluator) {
+    to_others.mutable_dropped()->set_role(wire::ROLE_EVALUATOR);
+  }
   send_to_all(to_others);
-  // A worker that still runs must not go on by itself.
+  // A member that still runs must not go on by itself.
   wire::FromCoordinator to_worker;
   to_worker.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
   to_worker.mutable_abort()->set_node(drop.member.node.value);

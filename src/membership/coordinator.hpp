@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "membership/membership.hpp"
@@ -19,7 +20,7 @@ class JobObserver {
 
   /// Everyone has joined: a reason to refuse the job, or empty.
   virtual std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) = 0;
-  /// The coordinator has refused a node; the job goes on gathering.
+  /// The coordinator has refused a node, or drops its messages; the job goes on.
   virtual void refused(const std::string& reason) = 0;
   /// These have not joined yet, after some time.
   virtual void awaiting(const std::string& absent) = 0;
@@ -55,10 +56,13 @@ class Coordinator {
   bool handle_event(TimePoint until);
   TimePoint end_of_pause() const;
   Decisions decode_and_handle(const Message& message);
+  bool admits(NodeId from, const wire::ToCoordinator& message);
+  Decisions handle_or_reject(NodeId from, const wire::ToCoordinator& message);
   Decisions handle(NodeId from, const wire::ToCoordinator& message);
   Decisions handle_join(NodeId from, const wire::Join& join);
   Decisions handle_arrival(NodeId from, const wire::Arrived& arrived);
   Decisions handle_step(NodeId from, const wire::ToCoordinator& message);
+  Decisions handle_rejection(const wire::Rejected& rejected);
   void end_pacing_of(const Member& member);
   /// Null for a node that is no member, or is one no longer.
   const Member* present_member(NodeId node) const;
@@ -83,6 +87,7 @@ class Coordinator {
   JobObserver& observer_;
   Membership membership_;
   std::unique_ptr<ControlHandler> pacing_;
+  std::set<NodeId> warned_of_;         ///< nodes whose messages are dropped
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
   const wire::JobDescription description_;
   bool stopping_ = false;

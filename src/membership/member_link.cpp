@@ -89,12 +89,15 @@ const View& MemberLink::join() {
   for (const wire::Dropped& worker : state_.dropped()) {
     give_up(worker);
   }
+  if (const auto& evaluator = state_.dropped_evaluator()) {
+    give_up(*evaluator);
+  }
   return view_;
 }
 
-/// The worker may hang in the middle of a message; a task that waits for the rest of it must not.
-void MemberLink::give_up(const wire::Dropped& worker) {
-  world_.transport().give_up(NodeId{worker.node()});
+/// The member may hang in the middle of a message; a task that waits for the rest of it must not.
+void MemberLink::give_up(const wire::Dropped& member) {
+  world_.transport().give_up(NodeId{member.node()});
 }
 
 void MemberLink::set_status_source(std::function<wire::Heartbeat()> source) {

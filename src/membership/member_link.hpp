@@ -121,7 +121,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void send_heartbeats();
   void receive();
   void handle(const wire::FromCoordinator& message);
-  void give_up(const wire::Dropped& worker);
+  void give_up(const wire::Dropped& member);
   void dispatch(const wire::FromCoordinator& message) const REQUIRES(mutex_);
   bool is_answered(const WaitReport& report) const;
   void extend(const wire::MoreTime& answer) REQUIRES(mutex_);

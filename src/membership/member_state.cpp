@@ -15,7 +15,7 @@ void MemberState::apply(const wire::FromCoordinator& message) {
       stop_reason_ = message.stop().reason();
       complete_ = complete_ || message.stop().complete();
       break;
-    case wire::FromCoordinator::kDropped: dropped_.push_back(message.dropped()); break;
+    case wire::FromCoordinator::kDropped: on_drop(message.dropped()); break;
     case wire::FromCoordinator::kAbort: ended_ = to_error(message.abort()); break;
     case wire::FromCoordinator::kMoreTime:
     case wire::FromCoordinator::kPace: break;
@@ -31,6 +31,14 @@ void MemberState::on_release(const wire::Released& released) {
   if (released.restarts()) {
     pacer_ = released.pacer();
     speed_share_.reset();
+  }
+}
+
+void MemberState::on_drop(const wire::Dropped& dropped) {
+  if (dropped.role() == wire::ROLE_EVALUATOR) {
+    dropped_evaluator_ = dropped;
+  } else {
+    dropped_.push_back(dropped);
   }
 }
 

@@ -34,6 +34,8 @@ class MemberState {
   std::vector<Rank> lost() const;
   /// Those that were dropped since the last call.
   std::vector<wire::Dropped> take_dropped();
+  /// The job goes on without its evaluator; empty while it has one.
+  const std::optional<wire::Dropped>& dropped_evaluator() const { return dropped_evaluator_; }
 
   /// The last barrier that was released.
   std::uint64_t released() const { return released_; }
@@ -46,6 +48,7 @@ class MemberState {
 
  private:
   void on_release(const wire::Released& released);
+  void on_drop(const wire::Dropped& dropped);
 
   std::optional<View> view_;
   std::optional<std::string> stop_reason_;
@@ -53,6 +56,7 @@ class MemberState {
   std::optional<double> speed_share_;
   std::vector<wire::Dropped> dropped_;
   std::size_t taken_ = 0;  ///< of the dropped ones, by `take_dropped`
+  std::optional<wire::Dropped> dropped_evaluator_;
   std::uint64_t released_ = 0;
   wire::PacerMemory pacer_;
   std::exception_ptr ended_;

@@ -17,11 +17,13 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
-/// Failures that every other worker has, too.
+/// Failures of the model, which every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
-  return kind == wire::Abort::KIND_CONFIG || kind == wire::Abort::KIND_DATA ||
-         kind == wire::Abort::KIND_NOT_FINITE;
+  return kind == wire::Abort::KIND_NOT_FINITE;
 }
+
+/// A test takes its time even where the user allows waits of a few seconds only.
+constexpr Duration least_evaluation_limit = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -34,7 +36,8 @@ Membership::Membership(Options options, TimePoint now)
                             .evaluators = options_.evaluators},
                   .agreement = options_.agreement}),
       liveness_(options_.silence),
-      wait_policy_(options_.waits) {}
+      wait_policy_(options_.waits),
+      evaluation_wait_(std::max(options_.waits.wait_limit, least_evaluation_limit)) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
   if (ended_ || admission_.was_refused(node)) {
@@ -101,11 +104,15 @@ void Membership::begin_turn(TimePoint now) {
   reminded_ += absence;
   liveness_.forgive(absence, now);
   wait_policy_.forgive(absence, now);
+  evaluation_wait_.forgive(absence, now);
 }
 
 void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
   liveness_.on_heartbeat(node, heartbeat, now);
   wait_policy_.on_heartbeat(node, heartbeat, now);
+  if (sender(node) == Sender::evaluator) {
+    evaluation_wait_.on_heartbeat(heartbeat.progress(), now);
+  }
 }
 
 Decisions Membership::arrived(NodeId node, std::uint64_t barrier) {
@@ -235,6 +242,9 @@ Decisions Membership::go_on_or_end(wire::Abort::Kind kind, const std::string& re
 
 bool Membership::may_drop(NodeId node) const {
   const Member* member = view_ ? view_->find(node) : nullptr;
+  if (member && member->role == Role::evaluator) {
+    return true;
+  }
   if (!training_ || member->role != Role::worker || !options_.spares(member->rank)) {
     return false;
   }
@@ -279,6 +289,9 @@ Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
 
 Decisions Membership::time_passed(TimePoint now) {
   Decisions decisions = gathering_passed(now);
+  for (Decision& decision : evaluation_passed(now)) {
+    decisions.push_back(std::move(decision));
+  }
   for (const NodeId node : liveness_.silent(now)) {
     const std::string reason =
         fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
@@ -305,12 +318,55 @@ Decisions Membership::gathering_passed(TimePoint now) {
   return {ReportAbsent{admission_.absent()}};
 }
 
+const Member* Membership::lone_evaluator() const {
+  const Member* evaluator = view_ ? view_->find(Role::evaluator, Rank{0}) : nullptr;
+  if (!evaluator || !is_present(evaluator->node)) {
+    return nullptr;
+  }
+  const bool others =
+      std::any_of(view_->members.begin(), view_->members.end(), [&](const Member& member) {
+        return member.node != evaluator->node && is_present(member.node);
+      });
+  return others ? nullptr : evaluator;
+}
+
+Decisions Membership::evaluation_passed(TimePoint now) {
+  const Member* evaluator = ended_ ? nullptr : lone_evaluator();
+  if (!evaluation_wait_.is_over(evaluator != nullptr, now)) {
+    return {};
+  }
+  const NodeId node = evaluator->node;
+  return drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker left; "
+                                "{}",
+                                name_of(node), to_seconds(evaluation_wait_.limit()),
+                                last_sign_of(node, now)));
+}
+
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {
   if (ended_) {
     return {};
   }
   ended_ = true;
   return {EndJob{abort_of(kind, reason, culprit)}};
+}
+
+Sender Membership::sender(NodeId node) const {
+  if (admission_.was_refused(node)) {
+    return Sender::gone;
+  }
+  const auto join = joins().find(node);
+  if (join == joins().end()) {
+    return Sender::unknown;
+  }
+  if (!is_present(node)) {
+    return Sender::gone;
+  }
+  const bool first = join->second.index() == 0;
+  switch (join->second.role()) {
+    case wire::ROLE_WORKER: return first ? Sender::leader : Sender::worker;
+    case wire::ROLE_SERVER: return first ? Sender::first_server : Sender::server;
+    default: return Sender::evaluator;
+  }
 }
 
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {

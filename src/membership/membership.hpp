@@ -10,7 +10,9 @@
 
 #include "base/time.hpp"
 #include "membership/absence_watch.hpp"
+#include "membership/acceptance.hpp"
 #include "membership/admission.hpp"
+#include "membership/evaluation_wait.hpp"
 #include "membership/liveness.hpp"
 #include "membership/wait_policy.hpp"
 #include "runtime/job_view.hpp"
@@ -40,7 +42,7 @@ struct InstallView {
 struct ReleaseBarrier {
   std::uint64_t barrier = 0;
 };
-/// The job goes on without this worker.
+/// The job goes on without this worker, or without the evaluator.
 struct DropWorker {
   Member member;
   std::string reason;
@@ -71,10 +73,12 @@ using Decisions = std::vector<Decision>;
 ///
 /// A job that spares workers goes on without one that is lost, silent or failed, once the first
 /// barrier was released, if another worker is present or has done its work. It still ends by a
-/// failure that all workers share: a bad configuration, bad data, a loss that is not a number. It
-/// also goes on without a worker that hangs, and, where workers synchronize with each other,
-/// without one that does not reach a synchronization; but not without rank 0 if that leads the
-/// others.
+/// failure that all workers share: a loss that is not a number. It also goes on without a worker
+/// that hangs, and, where workers synchronize with each other, without one that does not reach a
+/// synchronization; but not without rank 0 if that leads the others.
+///
+/// Every job goes on without its evaluator once all have joined. When every other member is gone,
+/// it waits for the last evaluations as long as the evaluator makes progress.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
 ///             JobDone no further decision; every EndJob names the culprit if there is one.
@@ -133,11 +137,18 @@ class Membership {
   const std::map<NodeId, wire::Join>& joins() const { return admission_.joins(); }
   /// Whether the node has joined and neither left nor been dropped.
   bool is_present(NodeId node) const { return liveness_.is_present(node); }
+  /// What the node may send.
+  Sender sender(NodeId node) const;
+  /// "worker 2 (pid 4711 on c3)", or "node 7".
+  std::string name_of(NodeId node) const;
 
  private:
   Decisions refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason);
   void install_view();
   Decisions gathering_passed(TimePoint now);
+  /// The evaluator, if it is present and every other member is gone.
+  const Member* lone_evaluator() const;
+  Decisions evaluation_passed(TimePoint now);
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
   Decisions go_on_or_end_without(const WaitPolicy::Verdict& verdict, const std::string& reason);
@@ -153,7 +164,6 @@ class Membership {
   Decisions end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit = {});
 
   std::string last_sign_of(NodeId node, TimePoint now) const;
-  std::string name_of(NodeId node) const;
 
   Options options_;
   TimePoint started_;
@@ -162,6 +172,7 @@ class Membership {
   Liveness liveness_;
   WaitPolicy wait_policy_;
   AbsenceWatch absences_{turn_every};  ///< of the coordinator
+  EvaluationWait evaluation_wait_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -66,6 +67,10 @@ void Recorder::awaiting(const std::string& absent) {
 void Recorder::warn(const std::string& text) {
   log::warn("{}", text);
   options_.emit({{"event", "note"}, {"text", text}});
+}
+
+LenientLines::Report Recorder::warning() {
+  return [this](const std::string& reason) { warn(reason); };
 }
 
 void Recorder::view_installed(const View& view) {
@@ -155,7 +160,7 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
                                 .batch_norm = evaluation.batch_norm()};
   scoreboard_.add(result);
   if (!evaluations_) {
-    evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append);
+    evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append, warning());
   }
   Json line = to_json(result);
   evaluations_->write(line);
@@ -171,6 +176,7 @@ void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
     return;
   }
   lost_model_.reset();
+  expect_in_folder(checkpoint.path());
   options_.emit(
       {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
 }
@@ -184,6 +190,21 @@ void Recorder::checkpoint_skipped(const wire::Checkpoint& kept) {
   }
 }
 
+/// A member that was started by hand writes below its own run folder.
+void Recorder::expect_in_folder(const std::filesystem::path& checkpoint) {
+  const auto normal = [](const std::filesystem::path& path) {
+    return std::filesystem::absolute(path).lexically_normal();
+  };
+  if (normal(checkpoint).parent_path() == normal(options_.folder.checkpoints()) ||
+      std::exchange(warned_of_checkpoints_, true)) {
+    return;
+  }
+  warn(
+      fmt::format("checkpoints go to {}, where --resume of this coordinator does not look; start "
+                  "the member that writes them with --run-dir {}",
+                  checkpoint.parent_path().string(), normal(options_.folder.root()).string()));
+}
+
 void Recorder::paced(const PacerState& state) {
   pace_ = state;
 }
@@ -191,7 +212,8 @@ void Recorder::paced(const PacerState& state) {
 PaceLog& Recorder::pace_log() {
   if (!pace_log_) {
     pace_log_.emplace(options_.folder.pace_log(),
-                      options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create);
+                      options_.resumed ? JsonLines::Mode::append : JsonLines::Mode::create,
+                      warning());
   }
   return *pace_log_;
 }
@@ -209,6 +231,11 @@ void Recorder::left(const Member& member, const wire::Leave& leave) {
 }
 
 void Recorder::dropped(const Member& member, const std::string& reason) {
+  if (member.role == Role::evaluator) {
+    members_.evaluator_dropped_because = reason;
+    warn(reason + "; the job goes on without it, and without further evaluations");
+    return;
+  }
   members_.workers[member.rank];  // the summary lists it even if it has reported nothing
   members_.dropped[member.rank] = reason;
   warn(reason + "; the job goes on without it");
@@ -241,9 +268,18 @@ void Recorder::finish() {
                               .ended_because = ended_because(),
                               .metrics = options_.metrics,
                               .lost_model = lost_model_});
-  write_file(options_.folder.summary(), result.dump(2) + "\n");
+  write_summary(result);
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
+}
+
+/// Training has ended well, and its model is in a checkpoint: the event has the summary, too.
+void Recorder::write_summary(const Json& summary) {
+  try {
+    write_file(options_.folder.summary(), summary.dump(2) + "\n");
+  } catch (const DataError& error) {
+    warn(fmt::format("{}; the `finished` event of `train --json` has the summary", error.what()));
+  }
 }
 
 std::string Recorder::ended_because() const {

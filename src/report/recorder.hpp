@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 #include "pacer/pacer_control.hpp"
 #include "report/run_folder.hpp"
 #include "report/summary.hpp"
-#include "telemetry/json_lines.hpp"
+#include "telemetry/lenient_lines.hpp"
 
 namespace syncopate {
 
@@ -49,8 +50,8 @@ class Recorder : public JobObserver, public PaceObserver {
   void stepped(Rank worker, const StepReport& report) override;
   std::optional<std::string> reason_to_stop() override;
 
-  /// Writes `summary.json` and emits `finished`. Called after the last member has left.
-  /// Errors: DataError.
+  /// Writes `summary.json`, or reports why it cannot, and emits `finished`. Called after the last
+  /// member has left.
   void finish();
   /// Emits `failed`.
   void fail(const std::exception& error);
@@ -58,6 +59,9 @@ class Recorder : public JobObserver, public PaceObserver {
  private:
   void warn(const std::string& text);
   void checkpoint_skipped(const wire::Checkpoint& kept);
+  LenientLines::Report warning();
+  void write_summary(const Json& summary);
+  void expect_in_folder(const std::filesystem::path& checkpoint);
   PaceLog& pace_log();
   void emit_status();
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
@@ -69,13 +73,14 @@ class Recorder : public JobObserver, public PaceObserver {
   const Clock& clock_;
   Options options_;
   Scoreboard scoreboard_;
-  std::optional<JsonLines> evaluations_;  ///< from the first one on
+  std::optional<LenientLines> evaluations_;  ///< from the first one on
   View view_;
   MemberStatuses members_;
   std::optional<PacerState> pace_;   ///< of a job whose workers are paced
   std::optional<PaceLog> pace_log_;  ///< of such a job, from the first step or decision on
   TimePoint next_status_{};
   std::optional<LostModel> lost_model_;     ///< since the last checkpoint
+  bool warned_of_checkpoints_ = false;
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked to stop, if it did
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/ids.hpp"
 #include "pacer/pacer_client.hpp"
-#include "telemetry/json_lines.hpp"
+#include "telemetry/lenient_lines.hpp"
 
 namespace syncopate {
 
@@ -51,12 +51,12 @@ void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round);
 /// Thread: one at a time.
 class PaceLog {
  public:
-  /// Errors: DataError, when the file cannot be opened.
-  PaceLog(const std::filesystem::path& path, JsonLines::Mode mode) : lines_(path, mode) {}
+  /// `report`: as for `LenientLines`.
+  PaceLog(const std::filesystem::path& path, JsonLines::Mode mode, LenientLines::Report report)
+      : lines_(path, mode, std::move(report)) {}
 
   void decided(const Pace& pace, Duration moment);
-  /// Order: before the decisions that follow from this step. Errors: DataError, as `finish` and
-  ///        `flush`.
+  /// Order: before the decisions that follow from this step.
   void stepped(Rank worker, const StepReport& report);
   void flush() { lines_.flush(); }
   /// Writes the decisions of rounds that have not ended. Called last.
@@ -77,7 +77,7 @@ class PaceLog {
 
   void write(const Round& round, bool synchronized);
 
-  JsonLines lines_;
+  LenientLines lines_;
   std::map<Rank, Round> rounds_;
 };
 

@@ -151,6 +151,9 @@ Json make_summary(const RunResult& result) {
   summary["workers"] = std::move(members.workers);
   summary["servers"] = std::move(members.servers);
   summary["lost_model"] = result.lost_model ? to_json(*result.lost_model) : Json(nullptr);
+  const auto& evaluator_dropped = result.members.evaluator_dropped_because;
+  summary["evaluator_dropped_because"] =
+      evaluator_dropped ? Json(*evaluator_dropped) : Json(nullptr);
   summary["evaluations"] = evaluations_of(scoreboard);
   return summary;
 }

@@ -30,6 +30,7 @@ struct MemberStatuses {
   std::map<Rank, wire::Heartbeat> workers;
   std::map<Rank, wire::Heartbeat> servers;
   std::map<Rank, std::string> dropped;  ///< workers, and why the job went on without them
+  std::optional<std::string> evaluator_dropped_because{};
 };
 
 /// The result of a run.

@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "kernels/optimizer_steps.hpp"
 #include "transport/tags.hpp"
 
@@ -111,17 +112,37 @@ Round unpack(const Message& message) {
   return Round{ByteReader(message.payload).take<std::uint64_t>()};
 }
 
-std::optional<Message> next(Transport& transport, TimePoint deadline) {
+bool is_member(const Group& group, NodeId node) {
+  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
+    if (group.node(Rank{rank}) == node) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+/// Drops signals of nodes that are not workers of the job.
+std::optional<Message> RoundSignals::next(TimePoint deadline) {
   try {
-    return transport.receive(std::nullopt, tags::round_ends, deadline);
+    for (;;) {
+      Message message = group_.transport().receive(std::nullopt, tags::round_ends, deadline);
+      if (is_member(group_, message.from)) {
+        return message;
+      }
+      if (!std::exchange(warned_, true)) {
+        log::warn(
+            "node {}, which is no worker of this job, sent a signal; such signals are dropped",
+            message.from.value);
+      }
+    }
   } catch (const TimedOut&) {
     return std::nullopt;  // no signal has arrived
   } catch (const PeerLost&) {
     return std::nullopt;  // the next collective with that peer reports the failure
   }
 }
-
-}  // namespace
 
 void RoundSignals::broadcast(Round round) {
   std::vector<std::byte> bytes(signal_bytes);
@@ -136,14 +157,14 @@ Round RoundSignals::poll() {
   if (group_.size() == 1) {
     return latest;
   }
-  while (const auto message = next(group_.transport(), group_.world().now())) {
+  while (const auto message = next(group_.world().now())) {
     latest = std::max(latest, unpack(*message));
   }
   return latest;
 }
 
 Round RoundSignals::wait(TimePoint deadline) {
-  const auto first = next(group_.transport(), deadline);
+  const auto first = next(deadline);
   return first ? std::max(unpack(*first), poll()) : Round{};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -180,7 +181,10 @@ class RoundSignals {
   Round wait(TimePoint deadline);
 
  private:
+  std::optional<Message> next(TimePoint deadline);
+
   Group& group_;
+  bool warned_ = false;  ///< of a node that is no worker
 };
 
 }  // namespace syncopate

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/log.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -13,6 +15,16 @@ namespace {
 
 /// The largest number of workers that a held reply names.
 constexpr std::size_t ranks_named = 8;
+
+/// Errors: ProtocolError.
+void expect_possible(const Request& request) {
+  constexpr std::uint64_t most_samples = std::uint64_t{1} << 40;
+  if (request.samples > most_samples || !std::isfinite(request.weight)) {
+    throw ProtocolError(
+        fmt::format("a request with {} samples and weight {:g}; expected at most {}, and a number",
+                    request.samples, request.weight, most_samples));
+  }
+}
 
 }  // namespace
 
@@ -69,14 +81,38 @@ void ParameterServer::lost(const PeerLost& loss) {
 }
 
 ParameterServer::ShardRequests ParameterServer::handle(const Message& message) {
-  const Request request = decode_request(message.payload);
   if (const auto worker = rank_of(message.from)) {
-    if (!gone_.contains(*worker)) {
-      handle_worker(*worker, request);
-    }
+    return gone_.contains(*worker) ? ShardRequests{} : handle_or_reject(*worker, message);
+  }
+  const auto& servers = options_.servers;
+  if (std::find(servers.begin(), servers.end(), message.from) == servers.end()) {
+    ignore(message.from);
     return {};
   }
-  return handle_server(request);
+  return handle_server(decode_request(message.payload));
+}
+
+/// A worker that sends what cannot be understood loses its own place, and no other does.
+ParameterServer::ShardRequests ParameterServer::handle_or_reject(Rank worker,
+                                                                 const Message& message) {
+  try {
+    const Request request = decode_request(message.payload);
+    expect_possible(request);
+    handle_worker(worker, request);
+    return {};
+  } catch (const ProtocolError& error) {
+    drop(worker);
+    return {.rejected = Rejection{message.from, error.what()}};
+  }
+}
+
+void ParameterServer::ignore(NodeId sender) {
+  if (ignored_.insert(sender).second) {
+    log::warn(
+        "node {}, which is no worker of this job, sent a server a request; its requests are "
+        "dropped",
+        sender.value);
+  }
 }
 
 void ParameterServer::handle_worker(Rank worker, const Request& request) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -29,17 +30,25 @@ class ParameterServer {
     Compression compression{};                       ///< the same as the workers'
   };
 
-  /// Requests of other shards that the caller has to answer.
+  /// A worker whose message this server cannot accept, and goes on without.
+  struct Rejection {
+    NodeId worker;
+    std::string reason;
+  };
+
+  /// Requests of other shards that the caller has to answer, and what it has to report.
   struct ShardRequests {
     bool state = false;   ///< shard 0 asks for the state of this shard
     bool finish = false;  ///< shard 0 has asked for the last state
+    std::optional<Rejection> rejected{};
   };
 
   /// `store` and `consistency` outlive this.
   ParameterServer(World& world, ShardStore& store, Consistency& consistency, Options options);
 
-  /// Handles the next request, if one arrives before `deadline`.
-  /// Errors: ProtocolError; what the world was cancelled with.
+  /// Handles the next request, if one arrives before `deadline`. Drops, with one warning a node,
+  /// requests of nodes that are neither workers nor servers of the job.
+  /// Errors: ProtocolError, for a request of another server; what the world was cancelled with.
   ShardRequests serve(TimePoint deadline);
   /// Goes on without a worker that is lost. Has no effect if the worker has left.
   void drop(Rank worker);
@@ -60,6 +69,8 @@ class ParameterServer {
   void receive_requests(TimePoint deadline);
   void lost(const PeerLost& loss);
   ShardRequests handle(const Message& message);
+  ShardRequests handle_or_reject(Rank worker, const Message& message);
+  void ignore(NodeId sender);
   void handle_worker(Rank worker, const Request& request);
   ShardRequests handle_server(const Request& request);
   void upload(Rank worker);
@@ -84,6 +95,7 @@ class ParameterServer {
   std::set<Rank> starting_;  ///< they wait for a model
   std::set<Rank> started_;
   std::set<Rank> gone_;
+  std::set<NodeId> ignored_;  ///< nodes whose requests are dropped
   Duration training_{};
   Duration paused_{};
   Duration busy_{};

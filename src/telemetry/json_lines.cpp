@@ -40,17 +40,26 @@ void JsonLines::write(const nlohmann::ordered_json& object) {
 }
 
 void JsonLines::flush() {
+  const off_t whole_lines = ::lseek(descriptor_, 0, SEEK_END);
   std::string_view left = pending_;
   while (!left.empty()) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written < 0 && errno != EINTR) {
       const int reason = errno;
       pending_.clear();
+      discard_after(whole_lines);
       throw DataError(fmt::format("cannot write {}: {}", path_, std::strerror(reason)));
     }
     left.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
   pending_.clear();
+}
+
+/// A part of a line would damage the next one. A device or a pipe has no length to cut.
+void JsonLines::discard_after(std::int64_t whole_lines) {
+  if (whole_lines < 0 || ::ftruncate(descriptor_, whole_lines) != 0) {
+    log::debug("{} may end in a part of a line", path_);
+  }
 }
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,6 +30,8 @@ class JsonLines {
 
  private:
   static constexpr std::size_t flush_bytes = 16 * 1024;
+
+  void discard_after(std::int64_t whole_lines);
 
   std::string path_;
   int descriptor_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -33,8 +34,10 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
     const TimePoint start = world.now();
     if (config.batch_norm == BatchNormStatistics::recomputed) {
       recompute_statistics(replica, options.dataset, config.seed);
+      link.progressed();
     }
-    wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset));
+    wire::Evaluation evaluation =
+        evaluation_of(*stamp, test(replica, options.dataset, [&link] { link.progressed(); }));
     if (!replica.layout(ReplicaVector::buffers).empty()) {
       evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
@@ -45,7 +48,7 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
 
 }  // namespace
 
-TestResult test(Replica& replica, const Dataset& dataset) {
+TestResult test(Replica& replica, const Dataset& dataset, const std::function<void()>& progressed) {
   std::vector<std::uint32_t> indices(dataset.test.samples());
   std::iota(indices.begin(), indices.end(), 0U);
   Batch batch;
@@ -57,6 +60,7 @@ TestResult test(Replica& replica, const Dataset& dataset) {
     sum.samples += result.samples;
     sum.correct += result.correct;
     sum.loss_sum += result.loss_sum;
+    progressed();
   }
   return {.accuracy = static_cast<double>(sum.correct) / sum.samples,
           .loss = sum.loss_sum / sum.samples};

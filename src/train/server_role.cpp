@@ -37,6 +37,7 @@ class ServerRole {
   void drop_lost_workers();
   void start_clock();
   void send_state();
+  void report(const ParameterServer::Rejection& rejection);
   void save_first();
   void save_if_due();
   void save(bool evaluate, bool checkpoint);
@@ -119,6 +120,9 @@ void ServerRole::run() {
     const ParameterServer::ShardRequests asked = server_.serve(world_.now() + tick);
     if (asked.state) {
       send_state();
+    }
+    if (asked.rejected) {
+      report(*asked.rejected);
     }
     finished_ = finished_ || asked.finish;
     drop_lost_workers();
@@ -213,6 +217,15 @@ void ServerRole::save_first() {
 
 void ServerRole::send_state() {
   world_.transport().post(servers_.front(), tags::server_state, encode_state(store_.state()));
+}
+
+/// The coordinator decides whether the job goes on without the worker.
+void ServerRole::report(const ParameterServer::Rejection& rejection) {
+  wire::ToCoordinator message;
+  message.mutable_rejected()->set_node(rejection.worker.value);
+  message.mutable_rejected()->set_reason(fmt::format(
+      "{} cannot accept its request: {}", name_of(Role::server, options_.shard), rejection.reason));
+  link_.send(message);
 }
 
 void ServerRole::save_if_due() {

@@ -63,7 +63,7 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Trains until the configuration, the coordinator or the user ends the job.
-  /// Errors: the error that ended the job; DataError, when the run folder cannot be written;
+  /// Errors: the error that ended the job; DataError, when a checkpoint cannot be written;
   ///         ConfigError, for a worker without training samples that cannot take empty steps.
   void run();
 

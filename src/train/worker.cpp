@@ -272,6 +272,15 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .all_cores_taken = [this] { return all_cores_taken(); }});
 }
 
+/// A log that cannot be cut, such as on a full disk, has the rounds after the checkpoint twice.
+void cut_log(const std::filesystem::path& path, std::uint64_t round) {
+  try {
+    keep_rounds_up_to(path, round);
+  } catch (const DataError& error) {
+    log::warn("{}; training goes on, and this log repeats rounds", error.what());
+  }
+}
+
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
@@ -279,7 +288,7 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
   const View& view = link.join();
   try {
     WorkerSetup setup(world, link, pacer, replica, options);
-    keep_rounds_up_to(options.folder.worker_log(options.rank), setup.progress().round);
+    cut_log(options.folder.worker_log(options.rank), setup.progress().round);
     if (options.rank == Rank{0} && !replica.layout(ReplicaVector::buffers).empty()) {
       warn_of_small_batches(options.plan);
     }

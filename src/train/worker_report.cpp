@@ -17,7 +17,8 @@ WorkerReport::WorkerReport(World& world, MemberLink& link, Options options)
     : world_(world),
       link_(link),
       options_(std::move(options)),
-      log_(options_.folder.worker_log(options_.rank), mode_of(options_.start)) {
+      log_(options_.folder.worker_log(options_.rank), mode_of(options_.start),
+           [](const std::string& reason) { log::warn("{}", reason); }) {
   link_.set_status_source([this] { return pull(); });
 }
 

@@ -9,7 +9,7 @@
 #include "membership/member_link.hpp"
 #include "report/run_folder.hpp"
 #include "scheme/scheme.hpp"
-#include "telemetry/json_lines.hpp"
+#include "telemetry/lenient_lines.hpp"
 #include "telemetry/member_status.hpp"
 #include "train/step_times.hpp"
 
@@ -39,7 +39,6 @@ class WorkerReport {
   static constexpr std::string_view data = "data";
   static constexpr std::string_view computing = "backward";
 
-  /// Errors: DataError, when the log cannot be opened.
   WorkerReport(World& world, MemberLink& link, Options options);
   ~WorkerReport();
   WorkerReport(const WorkerReport&) = delete;
@@ -56,7 +55,6 @@ class WorkerReport {
   /// Worker 0 logs the aggregate, at first and when it changes, as after the loss of a worker.
   void aggregate(const std::string& aggregate);
 
-  /// Errors: DataError, when the log cannot be written; also those of `flush`.
   void log(const LoggedRound& round);
   void flush() { log_.flush(); }
 
@@ -70,7 +68,7 @@ class WorkerReport {
   World& world_;
   MemberLink& link_;
   Options options_;
-  JsonLines log_;
+  LenientLines log_;
   StatusBoard status_;
   std::string aggregate_;
 };

@@ -48,9 +48,11 @@ class JobTest(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
-    def join(self, role, address, *options, through=()):
-        """Starts a worker or a server by hand. The test ends it, at the latest, at its own end."""
-        joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *self.with_secret(options)])
+    def join(self, role, address, *options, through=(), run_dir="run", cwd=None):
+        """Starts a worker or a server by hand. The test ends it, at the latest, at its own end. Without a `run_dir` it
+        writes below the folder `runs` of `cwd`."""
+        place = ["--run-dir", self.folder / run_dir] if run_dir else []
+        joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *place, *self.with_secret(options)], cwd)
         self.addCleanup(joiner.end)
         return joiner
 
@@ -155,9 +157,9 @@ class RunningJob:
 class Joiner:
     """A worker or server that was started by hand."""
 
-    def __init__(self, words):
+    def __init__(self, words, cwd=None):
         self.process = subprocess.Popen(
-            [str(word) for word in words],
+            [str(word) for word in words], cwd=cwd,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
 

@@ -49,7 +49,7 @@ class Roles(JobTest):
                 address, run_dir = free_address(), f"run{number}"
                 processes = [
                     self.coordinate(*SERVED, "--max-steps", "20", address=address, run_dir=run_dir)
-                    if role == "coordinator" else self.join(role, address)
+                    if role == "coordinator" else self.join(role, address, run_dir=run_dir)
                     for role in order
                 ]
                 self.assert_all_end_well(*processes)
@@ -201,6 +201,20 @@ class Roles(JobTest):
             self.assertEqual(status, 1, errors)
             self.assertIn("the coordinator died", errors)
         wait_until_gone(children)
+
+    def test_a_joiner_writes_below_a_folder_of_its_own_and_says_where_its_checkpoints_are(self):
+        job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "5")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        worker = self.join("worker", job.address(), run_dir=None, cwd=elsewhere)
+        note = job.wait_for_note("checkpoints go to")
+        self.assert_all_end_well(worker, job)
+        (own,) = (elsewhere / "runs").iterdir()
+        self.assertIn(str(own), note)
+        self.assertEqual(sorted(path.name for path in own.iterdir()), ["checkpoints", "workers"])
+        self.assertEqual(len((own / "workers" / "0.jsonl").read_text().splitlines()), 5)
+        self.assertEqual(list((self.folder / "run" / "workers").iterdir()), [])
+        self.assertEqual(self.checkpoints(), [])
 
     def test_a_run_is_resumed_by_hand(self):
         for options in (["--max-steps", "5"], ["--resume", self.folder / "run", "--max-steps", "9"]):

@@ -8,6 +8,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "job/launch/environment.hpp"
+#include "job/launch/run_claim.hpp"
 #include "job/spec/config_file.hpp"
 #include "transport/transport_registry.hpp"
 
@@ -48,11 +49,25 @@ void make_folders(const RunFolder& folder) {
 std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
                                   const JoinRequest& request, const MakeSite& make_site) {
   const std::string whose = fmt::format("the job at {}", request.address);
-  const TrainConfig config = parse_config(description.config(), whose);
+  const TrainConfig job = parse_config(description.config(), whose);
+  check_described(job, whose);
+  TrainConfig config = config_of_joiner(job, request.given, whose);
+  config.run_dir = request.given.contains("run-dir")
+                       ? std::filesystem::absolute(config.run_dir)
+                       : own_run_dir(job, request, Rank{description.index()});
   const auto checkpoint = description.checkpoint().empty()
                               ? std::nullopt
                               : std::optional<std::filesystem::path>(description.checkpoint());
-  return make_site(config_of_joiner(config, request.given, whose), checkpoint);
+  return make_site(config, checkpoint);
+}
+
+/// Errors: ProtocolError, for an index that the job does not have.
+void check_index(const HostSite& site, Role role, Rank index) {
+  const std::uint32_t count = member_role(role).count(site.plan().membership());
+  if (index.value >= count) {
+    throw ProtocolError(fmt::format("the coordinator calls this node {}, but the job has {}",
+                                    name_of(role, index), count));
+  }
 }
 
 }  // namespace
@@ -83,6 +98,7 @@ void JoinedMember::prepare(const MakeSite& make_site) {
   const Rank index{description_.index()};
   try {
     site_ = site_of(description_, request_, make_site);
+    check_index(*site_, request_.role, index);
     make_folders(site_->folder());
     member_ = member_role(request_.role).make(*site_, index);
   } catch (const std::exception& error) {
@@ -91,6 +107,7 @@ void JoinedMember::prepare(const MakeSite& make_site) {
   }
   log::info("{} joins the job at {}: {}", name_of(request_.role, index), request_.address,
             site_->agreement());
+  log::info("files of {} go to {}", name_of(request_.role, index), site_->folder().root().string());
 }
 
 }  // namespace syncopate

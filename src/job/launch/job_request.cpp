@@ -25,8 +25,19 @@ TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
   return config;
 }
 
+void check_described(const TrainConfig& job, std::string_view whose) {
+  check_config(job);
+  if (!job.learning_rate || !job.weights) {
+    throw ConfigError(
+        fmt::format("{} lacks {} in its configuration; start its coordinator by this version of "
+                    "Syncopate",
+                    whose, job.learning_rate ? "weights" : "learning_rate"));
+  }
+}
+
 bool is_of_the_machine(const Field& field) {
-  return field.name == "data-dir" || field.name == "device" || field.name == "threads";
+  return field.name == "data-dir" || field.name == "device" || field.name == "threads" ||
+         field.name == "run-dir";
 }
 
 OptionValue comparable_value(const Field& field, const TrainConfig& config) {

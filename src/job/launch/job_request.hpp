@@ -50,11 +50,15 @@ struct JoinRequest {
       false;  ///< by the launcher that also started the coordinator, which reports errors
 };
 
-/// The configuration of a process that joins `job`: its own data folder, device and threads where
-/// `given` names them; everything else is the job's. `whose` names the job.
+/// The configuration of a process that joins `job`: its own data and run folder, device and threads
+/// where `given` names them; everything else is the job's. `whose` names the job.
 /// Errors: ConfigError, where the user expects another value than the job has.
 TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
                              std::string_view whose);
+
+/// Refuses the configuration of a job that no coordinator of this build sends. `whose` names the
+/// job. Errors: ConfigError.
+void check_described(const TrainConfig& job, std::string_view whose);
 
 /// True for a field that belongs to one machine, so that members of a job may differ in it.
 bool is_of_the_machine(const Field& field);

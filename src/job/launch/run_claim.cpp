@@ -8,6 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
 
@@ -53,6 +54,17 @@ void write_config(TrainConfig config) {
 }
 
 }  // namespace
+
+std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& request, Rank index) {
+  const std::filesystem::path runs = std::filesystem::absolute("runs");
+  const std::filesystem::path named = job.run_dir.lexically_normal();
+  if (request.launched && named.parent_path() == runs && named.has_filename()) {
+    return named;
+  }
+  return make_fresh_folder(runs / fmt::format("{}-{}-{}-{}", time_for_a_name(), job.scheme,
+                                              request.role == Role::server ? "server" : "worker",
+                                              index.value));
+}
 
 RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(request_.resumed) {
   TrainConfig& config = request_.config;

@@ -1,11 +1,17 @@
 #pragma once
 
-#include <optional>
 
+#include <filesystem>
+#include <optional>
 #include "job/launch/job_request.hpp"
 #include "job/launch/run_lock.hpp"
 
 namespace syncopate {
+
+/// The run folder of a node that joins `job` and was given none: a new one below this process's
+/// `runs`, whatever the coordinator says. A rank of a launcher takes the folder of the job if that
+/// lies directly in `runs`, because rank 0 runs the same command. Errors: DataError.
+std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& request, Rank index);
 
 /// The folder of a run that is about to start. The constructor makes it with its `config.toml`,
 /// locks it for this job, and removes temporary files of a job that was killed; the destructor

@@ -30,7 +30,8 @@ Child process_of(const TrainingJob& job, const CoordinatorEndpoint& endpoint,
   Child child{.name = process_name(role, index), .body = [&job, endpoint, &role, index] {
                 return run_member(endpoint, [&] { return role.make(job, index); });
               }};
-  child.may_be_lost = role.role == Role::worker && job.plan().membership().spares(index);
+  child.may_be_lost = role.role == Role::evaluator ||
+                      (role.role == Role::worker && job.plan().membership().spares(index));
   return child;
 }
 

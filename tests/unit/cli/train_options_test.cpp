@@ -35,9 +35,12 @@ TEST(ConfigOfJoiner, IsTheJobsWhereNothingIsGiven) {
 
 TEST(ConfigOfJoiner, KeepsWhatIsTheMachinesOwn) {
   const TrainConfig config = config_of_joiner(
-      job(), {{"data-dir", "/data/here"}, {"device", "cuda:1"}, {"threads", "4"}}, "");
+      job(),
+      {{"data-dir", "/data/here"}, {"run-dir", "mine"}, {"device", "cuda:1"}, {"threads", "4"}},
+      "");
   TrainConfig expected = job();
   expected.data_dir = "/data/here";
+  expected.run_dir = "mine";
   expected.device = "cuda:1";
   expected.threads = 4;
   EXPECT_EQ(config, expected);
@@ -56,6 +59,24 @@ TEST(ConfigOfJoiner, RefusesAnythingElseByNameWithBothValues) {
   EXPECT_EQ(refusal_of({{"target-accuracy", "0.9"}}),
             "--target-accuracy is 0.9 here, but not set in the job at there");
   EXPECT_EQ(refusal_of({{"workers", "none"}}).substr(0, 10), "--workers:");
+}
+
+TEST(ConfigOfJoiner, NamesWhatAJobLacks) {
+  const auto objection = [](const TrainConfig& config) -> std::string {
+    try {
+      check_described(config, "the job at there");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  TrainConfig config = job();
+  config.weights = Weights::samples;
+  EXPECT_EQ(objection(config), "accepted");
+  config.learning_rate.reset();
+  EXPECT_THAT(objection(config), testing::HasSubstr("the job at there lacks learning_rate"));
+  config = job();
+  EXPECT_THAT(objection(config), testing::HasSubstr("the job at there lacks weights"));
 }
 
 }  // namespace

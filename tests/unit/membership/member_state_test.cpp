@@ -52,6 +52,18 @@ TEST(MemberState, IsEmptyAtFirst) {
   EXPECT_THAT(state.take_dropped(), IsEmpty());
 }
 
+TEST(MemberState, ALostEvaluatorIsNoLostWorker) {
+  MemberState state;
+  wire::FromCoordinator message = dropped(0);
+  message.mutable_dropped()->set_node(5);
+  message.mutable_dropped()->set_role(wire::ROLE_EVALUATOR);
+  state.apply(message);
+  EXPECT_THAT(state.lost(), IsEmpty());
+  EXPECT_THAT(state.take_dropped(), IsEmpty());
+  ASSERT_TRUE(state.dropped_evaluator());
+  EXPECT_EQ(state.dropped_evaluator()->node(), 5U);
+}
+
 TEST(MemberState, StaysCompleteOnceItIs) {
   MemberState state;
   state.apply(stop(true));

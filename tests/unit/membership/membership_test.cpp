@@ -275,13 +275,31 @@ TEST(Membership, GoesOnWithoutAWorkerThatFailedOrIsSilent) {
 }
 
 TEST(Membership, EndsForFailuresThatConcernAllWorkers) {
-  for (const auto kind :
-       {wire::Abort::KIND_CONFIG, wire::Abort::KIND_DATA, wire::Abort::KIND_NOT_FINITE}) {
+  Membership membership = sparing();
+  const Decisions decisions = membership.failed(NodeId{1}, failure(wire::Abort::KIND_NOT_FINITE));
+  EXPECT_THAT(reason_of(decisions), HasSubstr("something broke"));
+  EXPECT_EQ(std::get<EndJob>(decisions[0]).abort.kind(), wire::Abort::KIND_NOT_FINITE);
+}
+
+TEST(Membership, AWorkersOwnConfigurationOrDataErrorCostsItsPlaceAlone) {
+  for (const auto kind : {wire::Abort::KIND_CONFIG, wire::Abort::KIND_DATA}) {
     Membership membership = sparing();
-    const Decisions decisions = membership.failed(NodeId{1}, failure(kind));
-    EXPECT_THAT(reason_of(decisions), HasSubstr("something broke"));
-    EXPECT_EQ(std::get<EndJob>(decisions[0]).abort.kind(), kind);
+    EXPECT_EQ(drop_of(membership.failed(NodeId{2}, failure(kind))),
+              "worker 1 (pid 101 on host): something broke");
+    EXPECT_EQ(drop_of(membership.failed(NodeId{1}, failure(kind))),
+              "worker 0 (pid 100 on host): something broke");
+    const Decisions last = membership.failed(NodeId{3}, failure(kind));
+    EXPECT_EQ(reason_of(last), "worker 2 (pid 102 on host): something broke");
+    EXPECT_EQ(std::get<EndJob>(last.at(0)).abort.kind(), kind) << "nobody is left to go on";
   }
+}
+
+TEST(Membership, AnErrorOfAWorkerThatASchemeCannotSpareEndsTheJobWithItsName) {
+  Membership membership = gathered();
+  membership.arrived(NodeId{1}, 1);
+  membership.arrived(NodeId{3}, 1);
+  EXPECT_EQ(reason_of(membership.failed(NodeId{1}, failure(wire::Abort::KIND_DATA))),
+            "worker 1 (pid 101 on host): something broke");
 }
 
 TEST(Membership, DoesNotGoOnWithoutTheWorkerThatLeads) {
@@ -305,13 +323,77 @@ TEST(Membership, SparesNobodyBeforeTheFirstBarrier) {
   EXPECT_THAT(reason_of(membership.lost(NodeId{1}, at(1))), HasSubstr("died"));
 }
 
-TEST(Membership, EndsWithTheLastWorkerAndWithTheEvaluator) {
+TEST(Membership, EndsWithTheLastWorker) {
   Membership membership = sparing();
   membership.lost(NodeId{1}, at(1));
   membership.lost(NodeId{2}, at(1));
   EXPECT_THAT(reason_of(membership.lost(NodeId{3}, at(1))), HasSubstr("worker 2"));
-  Membership other = sparing();
-  EXPECT_THAT(reason_of(other.lost(NodeId{4}, at(1))), HasSubstr("the evaluator"));
+}
+
+TEST(Membership, EveryJobGoesOnWithoutItsEvaluator) {
+  for (const auto& make : {+[] { return gathered(); }, +[] { return sparing(); }}) {
+    Membership membership = make();
+    const NodeId node = membership.view()->find(Role::evaluator, Rank{0})->node;
+    EXPECT_EQ(drop_of(membership.lost(node, at(1))),
+              "the evaluator (pid 100 on host) died; last heard 1.0 s ago, in start-up of step 0");
+    EXPECT_FALSE(membership.is_present(node));
+    EXPECT_TRUE(membership.lost(node, at(2)).empty());
+  }
+  Membership failing = gathered();
+  EXPECT_EQ(drop_of(failing.failed(NodeId{2}, failure(wire::Abort::KIND_FAILURE))),
+            "the evaluator (pid 100 on host): something broke");
+  Membership silent = gathered();
+  silent.on_heartbeat(NodeId{1}, {}, at(9));
+  silent.on_heartbeat(NodeId{3}, {}, at(9));
+  EXPECT_THAT(drop_of(silent.time_passed(at(10.1))), HasSubstr("the evaluator (pid 100 on host)"));
+}
+
+TEST(Membership, TheEvaluatorIsMissedWhileTheJobGathers) {
+  Membership membership = two_workers();
+  membership.joined(NodeId{2}, evaluator(), start);
+  EXPECT_THAT(reason_of(membership.lost(NodeId{2}, at(1))), HasSubstr("the evaluator"));
+}
+
+TEST(Membership, WaitsForTheLastEvaluationsWhileTheEvaluatorMakesProgress) {
+  Membership membership = gathered();
+  membership.left(NodeId{1});
+  const auto beat = [&](std::uint64_t progress, double seconds) {
+    wire::Heartbeat heartbeat;
+    heartbeat.set_progress(progress);
+    membership.on_heartbeat(NodeId{2}, heartbeat, at(seconds));
+    membership.on_heartbeat(NodeId{3}, {}, at(seconds));
+    return membership.time_passed(at(seconds));
+  };
+  for (double seconds = 5; seconds <= 300; seconds += 5) {
+    EXPECT_TRUE(beat(1, seconds).empty()) << "a worker is still there";
+  }
+  membership.left(NodeId{3});
+  for (double seconds = 305; seconds <= 350; seconds += 5) {
+    EXPECT_TRUE(beat(1, seconds).empty());
+  }
+  for (double seconds = 355; seconds <= 415; seconds += 5) {
+    EXPECT_TRUE(beat(2, seconds).empty()) << seconds;
+  }
+  const Decisions decisions = beat(2, 420);
+  EXPECT_EQ(drop_of(decisions),
+            "the evaluator (pid 100 on host) has made no progress for 60 s after the last worker "
+            "left; last heard 0.0 s ago, in start-up of step 0");
+  ASSERT_EQ(decisions.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<JobDone>(decisions[1]));
+}
+
+TEST(Membership, KnowsWhoSends) {
+  Membership membership = sparing();
+  EXPECT_EQ(membership.sender(NodeId{1}), Sender::leader);
+  EXPECT_EQ(membership.sender(NodeId{2}), Sender::worker);
+  EXPECT_EQ(membership.sender(NodeId{4}), Sender::evaluator);
+  EXPECT_EQ(membership.sender(NodeId{9}), Sender::unknown);
+  membership.lost(NodeId{2}, at(1));
+  membership.left(NodeId{4});
+  membership.joined(NodeId{9}, worker(1), at(1));
+  for (const NodeId gone : {NodeId{2}, NodeId{4}, NodeId{9}}) {
+    EXPECT_EQ(membership.sender(gone), Sender::gone);
+  }
 }
 
 TEST(Membership, DropsTheLastWorkerAtWorkWhenOthersAreDone) {

@@ -27,7 +27,7 @@ std::vector<ordered_json> lines_of(const fs::path& path) {
 
 TEST(PaceLog, WritesEachDecisionBesideWhatTheWorkerThenDid) {
   const fs::path path = fs::path(testing::TempDir()) / "syncopate-pacer.jsonl";
-  PaceLog log(path, JsonLines::Mode::create);
+  PaceLog log(path, JsonLines::Mode::create, [](const std::string& reason) { FAIL() << reason; });
   const Rank worker{1};
   log.decided({.worker = worker,
                .round = 1,

@@ -1,13 +1,15 @@
 // Goal:   the status event has every metric of the table, of the job and of each worker; a model
-//         that is lost is named once, and at the end.
-// Method: a recorder receives a worker's heartbeat with one more metric than the table has, and
-//         reports of checkpoints.
+//         that is lost is named once, and at the end; a job is recorded to its end without a log
+//         that can be written, and without its evaluator.
+// Method: a recorder receives what a coordinator reports; its folder is missing or full.
 
 #include "report/recorder.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "telemetry/member_status.hpp"
@@ -119,6 +121,93 @@ TEST(Recorder, AModelThatIsFiniteAgainIsNotLost) {
   recording.recorder.checkpoint_written(written);
   EXPECT_EQ(recording.events.back().at("event"), "checkpoint");
   EXPECT_TRUE(recording.summary().at("lost_model").is_null());
+}
+
+/// A job of one worker; its events.
+class RecordedJob {
+ public:
+  explicit RecordedJob(const std::string& folder)
+      : recorder_(clock_, {.config = config(),
+                           .folder = RunFolder(folder),
+                           .emit = [this](const Json& event) { events.push_back(event); },
+                           .interrupted = [] { return false; }}) {
+    View view;
+    view.members.resize(2);
+    view.members[1].role = Role::evaluator;
+    recorder_.view_installed(view);
+    recorder_.heartbeat_received(view.members[0], {});
+  }
+
+  Recorder& recorder() { return recorder_; }
+
+  std::vector<std::string> notes() const {
+    std::vector<std::string> texts;
+    for (const Json& event : events) {
+      if (event.at("event") == "note") {
+        texts.push_back(event.at("text"));
+      }
+    }
+    return texts;
+  }
+
+  std::vector<Json> events;
+
+ private:
+  static TrainConfig config() {
+    TrainConfig config;
+    config.scheme = "ssgd";
+    config.network = &network_named("mlp");
+    return config;
+  }
+
+  StandingClock clock_;
+  Recorder recorder_;
+};
+
+TEST(Recorder, GoesOnWhereNoLogCanBeWritten) {
+  RecordedJob job("/nowhere/run");
+  for (const double accuracy : {0.25, 0.5}) {
+    wire::Evaluation evaluation;
+    evaluation.set_accuracy(accuracy);
+    job.recorder().evaluated(evaluation);
+    job.recorder().pace_decided({.worker = Rank{0}, .round = 1, .sync_after = {}}, {});
+  }
+  job.recorder().finish();
+  EXPECT_THAT(job.notes(),
+              testing::ElementsAre(testing::HasSubstr("cannot open /nowhere/run/evaluations.jsonl"),
+                                   testing::HasSubstr("cannot open /nowhere/run/pacer.jsonl"),
+                                   testing::HasSubstr("cannot create /nowhere/run/summary.json")));
+  const Json& finished = job.events.back();
+  EXPECT_EQ(finished.at("event"), "finished");
+  EXPECT_EQ(finished.at("summary").at("accuracy"), 0.5);
+  EXPECT_EQ(finished.at("summary").at("evaluations").size(), 2U);
+}
+
+TEST(Recorder, SaysInANoteAndInTheSummaryThatTheEvaluatorIsGone) {
+  RecordedJob job("/nowhere/run");
+  Member evaluator;
+  evaluator.role = Role::evaluator;
+  job.recorder().dropped(evaluator, "the evaluator (pid 7 on c3) died");
+  job.recorder().finish();
+  EXPECT_EQ(job.notes().at(0),
+            "the evaluator (pid 7 on c3) died; the job goes on without it, and without further "
+            "evaluations");
+  const Json summary = job.events.back().at("summary");
+  EXPECT_EQ(summary.at("evaluator_dropped_because"), "the evaluator (pid 7 on c3) died");
+  EXPECT_TRUE(summary.at("workers").at(0).at("dropped_because").is_null()) << "it is no worker";
+}
+
+TEST(Recorder, NamesOnceTheFolderOfCheckpointsThatItDoesNotOwn) {
+  RecordedJob job("/runs/mine");
+  for (const char* path :
+       {"/runs/mine/checkpoints/a", "/else/checkpoints/b", "/else/checkpoints/c"}) {
+    wire::Checkpoint checkpoint;
+    checkpoint.set_path(path);
+    job.recorder().checkpoint_written(checkpoint);
+  }
+  EXPECT_THAT(job.notes(), testing::ElementsAre(testing::AllOf(
+                               testing::HasSubstr("checkpoints go to /else/checkpoints"),
+                               testing::HasSubstr("--run-dir /runs/mine"))));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "server/parameter_server.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +22,8 @@ namespace syncopate {
 namespace {
 
 using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
 using namespace std::chrono_literals;
 
 struct Cluster {
@@ -61,6 +64,8 @@ class ServerRun {
   /// Of all shards, at the end.
   const std::vector<float>& params() const { return params_; }
   const std::vector<std::uint64_t>& versions() const { return versions_; }
+  /// What the servers reported of workers, "node 1: …".
+  const std::vector<std::string>& rejections() const { return rejections_; }
 
  private:
   std::vector<NodeId> nodes(std::uint32_t first, std::uint32_t count) const {
@@ -102,7 +107,9 @@ class ServerRun {
                             .compression = Compression::parse(cluster_.compress)});
     sender = &server;
     while (!server.all_gone()) {
-      server.serve(world.now() + 10ms);
+      if (const auto rejected = server.serve(world.now() + 10ms).rejected) {
+        rejections_.push_back(fmt::format("node {}: {}", rejected->worker.value, rejected->reason));
+      }
     }
     params_.resize(cluster_.values);
     std::copy(store.params().begin(), store.params().end(),
@@ -131,6 +138,7 @@ class ServerRun {
   sim::Simulation simulation_;
   std::vector<float> params_;
   std::vector<std::uint64_t> versions_;
+  std::vector<std::string> rejections_;
 };
 
 /// `steps` exchanges of a gradient of ones, each after `pause`.
@@ -186,21 +194,63 @@ TEST(ParameterServer, WhatAPullLeavesOutComesWithLaterOnes) {
   EXPECT_THAT(run.params(), Each(-2.0F));
 }
 
-TEST(ParameterServer, RefusesADamagedPush) {
-  const Cluster cluster{.workers = 1, .values = 100, .compress = "int8"};
-  ServerRun run(cluster, [&](World& world, ServerClient&, Rank) {
+TEST(ParameterServer, GoesOnWithoutAWorkerWhosePushIsDamaged) {
+  const Cluster cluster{.workers = 2, .values = 100, .compress = "int8"};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    if (rank == Rank{0}) {
+      exchange(world, client, 10, 1s, cluster.values);
+      return;
+    }
     const std::vector<std::byte> zeros(16 + 4 + 100);  // as long as a frame, without its head
     send(world.transport(), NodeId{0}, tags::server_push, zeros, world.now() + 1s);
     const Request request{.kind = Request::Kind::work, .push = true, .step = 1, .samples = 1};
     world.transport().post(NodeId{0}, tags::server_request, encode(request));
     world.sleep_for(1s);
   });
-  try {
+  run.run();
+  EXPECT_THAT(run.rejections(), ElementsAre(HasSubstr("node 2: expected a frame of 100 values")));
+  EXPECT_THAT(run.versions(), Each(10U)) << "of the other worker";
+}
+
+TEST(ParameterServer, GoesOnWithoutAWorkerWhoseRequestIsNoRequest) {
+  const std::vector<std::pair<std::vector<std::byte>, std::string>> requests{
+      {std::vector<std::byte>(2), "node 2: a server's request of 2 bytes"},
+      {encode(Request{.kind = Request::Kind::finish}),
+       "node 2: worker 1 sent a server a request that only servers send"},
+      {encode(Request{.kind = Request::Kind::work, .push = true, .samples = ~std::uint64_t{0}}),
+       "node 2: a request with 18446744073709551615 samples"}};
+  for (const auto& [request, reason] : requests) {
+    ServerRun run({}, [&](World& world, ServerClient& client, Rank rank) {
+      if (rank == Rank{1}) {
+        world.transport().post(NodeId{0}, tags::server_request, request);
+        world.transport().post(NodeId{0}, tags::server_request, request);
+        world.sleep_for(1s);
+      } else {
+        exchange(world, client, 10, 1s, 10);
+      }
+    });
     run.run();
-    ADD_FAILURE() << "the push was taken";
-  } catch (const std::exception& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("expected a frame of 100 values"));
+    EXPECT_THAT(run.rejections(), ElementsAre(HasSubstr(reason)));
+    EXPECT_THAT(run.params(), Each(-10.0F));
   }
+}
+
+TEST(ParameterServer, DropsTheRequestsOfNodesThatAreNotInTheJob) {
+  ServerRun run(
+      {}, [&](World& world, ServerClient& client, Rank) { exchange(world, client, 10, 1s, 10); });
+  run.simulation().add_node("outsider", [](World& world) {
+    world.transport().introduce(NodeId{0}, sim::address_of(NodeId{0}));
+    world.sleep_for(3s);
+    world.transport().post(NodeId{0}, tags::server_request, std::vector<std::byte>(2));
+    for (const auto kind : {Request::Kind::upload, Request::Kind::work, Request::Kind::leave,
+                            Request::Kind::finish, Request::Kind::collect}) {
+      world.transport().post(NodeId{0}, tags::server_request, encode(Request{.kind = kind}));
+    }
+    world.transport().close(world.now() + 1min);
+  });
+  run.run();
+  EXPECT_THAT(run.rejections(), testing::IsEmpty());
+  EXPECT_THAT(run.params(), Each(-20.0F));
 }
 
 /// Ten exchanges of a gradient of ones from shared memory; all but the first hand it over.

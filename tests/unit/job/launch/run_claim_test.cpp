@@ -142,5 +142,60 @@ TEST_F(RunClaimTest, RefusesAFolderThatCannotBeMade) {
   EXPECT_THROW(RunClaim{blocked}, DataError);
 }
 
+JoinRequest joiner(Role role) {
+  JoinRequest request;
+  request.role = role;
+  return request;
+}
+
+/// This process works in a folder while this lives.
+class WorkingFolder {
+ public:
+  explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) {
+    fs::current_path(folder);
+  }
+  ~WorkingFolder() { fs::current_path(before_); }
+  WorkingFolder(const WorkingFolder&) = delete;
+  WorkingFolder& operator=(const WorkingFolder&) = delete;
+
+ private:
+  fs::path before_;
+};
+
+TEST_F(RunClaimTest, AJoinerTakesANewFolderBelowItsOwnRunsAndNeverTheCoordinators) {
+  const WorkingFolder here(root_);
+  for (const fs::path& foreign :
+       {root_ / "home", root_ / "runs" / "an-old-run", root_ / "runs" / "..", fs::path()}) {
+    TrainConfig job;
+    job.scheme = "asgd";
+    job.run_dir = foreign;
+    const fs::path own = own_run_dir(job, joiner(Role::worker), Rank{1});
+    EXPECT_EQ(own.parent_path(), fs::current_path() / "runs");
+    EXPECT_THAT(own.filename().string(), testing::MatchesRegex("[0-9]+-[0-9]+-asgd-worker-1.*"));
+    EXPECT_TRUE(fs::is_empty(own));
+  }
+  EXPECT_FALSE(fs::exists(root_ / "home"));
+  TrainConfig job;
+  job.scheme = "asgd";
+  EXPECT_THAT(own_run_dir(job, joiner(Role::server), Rank{0}).filename().string(),
+              testing::HasSubstr("-asgd-server-0"));
+}
+
+TEST_F(RunClaimTest, ARankOfALauncherSharesTheFolderThatRankZeroMadeInRuns) {
+  const WorkingFolder here(root_);
+  JoinRequest request = joiner(Role::worker);
+  request.launched = true;
+  TrainConfig job;
+  job.scheme = "ssgd";
+  job.run_dir = fs::current_path() / "runs" / "20260131-235959-ssgd-mlp";
+  EXPECT_EQ(own_run_dir(job, request, Rank{1}), job.run_dir);
+  for (const fs::path& foreign :
+       {fs::current_path() / "home", fs::current_path() / "runs" / ".." / "home",
+        fs::current_path() / "runs" / ".."}) {
+    job.run_dir = foreign;
+    EXPECT_EQ(own_run_dir(job, request, Rank{1}).parent_path(), fs::current_path() / "runs");
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

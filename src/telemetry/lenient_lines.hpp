@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "telemetry/json_lines.hpp"
+
+namespace syncopate {
+
+/// A log that ends no training: where it cannot be opened or written, such as on a full disk,
+/// `report` gets the reason once, and the lines are lost. Later lines are tried again.
+///
+/// Thread: one at a time.
+class LenientLines {
+ public:
+  using Report = std::function<void(const std::string& reason)>;
+
+  LenientLines(std::filesystem::path path, JsonLines::Mode mode, Report report);
+  ~LenientLines();
+  LenientLines(const LenientLines&) = delete;
+  LenientLines& operator=(const LenientLines&) = delete;
+
+  void write(const nlohmann::ordered_json& object);
+  void flush();
+
+ private:
+  void attempt(const std::function<void()>& operation);
+
+  std::filesystem::path path_;
+  Report report_;
+  bool reported_ = false;
+  std::optional<JsonLines> lines_;  ///< empty where the file cannot be opened
+};
+
+}  // namespace syncopate

@@ -1,0 +1,82 @@
+"""Goal: what serves training does not end it: the evaluator may die, logs may be unwritable, outsiders may forge
+messages; the job goes on, says so, and writes its checkpoints.
+Method: the test kills the evaluator of a real job, points logs at /dev/full, and lets a raw node send what it may not."""
+import os
+import signal
+import struct
+import unittest
+
+import raw_node
+from jobs import SMALL, JobTest, wait_until_gone
+
+EVALUATION, CHECKPOINT = 6, 8  # the bodies of ToCoordinator
+
+
+def evaluation(accuracy):
+    return raw_node.message({EVALUATION: b"\x29" + struct.pack("<d", accuracy)})
+
+
+class Accessories(JobTest):
+    def evaluator_of(self, job):
+        """The process of a job without servers that is neither the coordinator nor a worker."""
+        (pid,) = [pid for pid in job.children()[1:] if pid not in job.worker_pids()]
+        return pid
+
+    def assert_last_round_saved(self):
+        last = self.checkpoints()[-1].stem
+        self.assertEqual(int(last.removeprefix("round-")), self.summary()["rounds"])
+
+    def test_a_killed_evaluator_leaves_the_others_training(self):
+        job = self.start(*SMALL, "--epochs", "100000", "--max-time", "4", "--eval-every", "1epoch")
+        job.wait_for("evaluation")
+        children, evaluator = job.children(), self.evaluator_of(job)
+        os.kill(evaluator, signal.SIGKILL)
+        note = job.wait_for_note(f"the evaluator (pid {evaluator} on")
+        self.assertIn("the job goes on without it", note)
+        status, errors = job.finish()
+        self.assertEqual(status, 0, errors)
+        summary = self.summary()
+        self.assertIn("died; last heard", summary["evaluator_dropped_because"])
+        self.assertEqual(summary["ended_because"], "the limit of time is reached")
+        self.assertGreater(len(summary["evaluations"]), 0)
+        self.assert_last_round_saved()
+        wait_until_gone(children)
+
+    def test_logs_that_cannot_be_written_end_no_training(self):
+        run = self.folder / "run"
+        (run / "workers").mkdir(parents=True)
+        for log in ("evaluations.jsonl", "pacer.jsonl"):
+            (run / log).symlink_to("/dev/full")
+        (run / "workers" / "0.jsonl").symlink_to("/nowhere/0.jsonl")
+        done = self.train(*SMALL, "--scheme", "esync", "--epochs", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for log in ("evaluations.jsonl", "pacer.jsonl"):
+            self.assertEqual(done.stderr.count(f"cannot write {run / log}: No space left on device"), 1, done.stderr)
+        self.assertIn(f"cannot open {run / 'workers' / '0.jsonl'}", done.stderr)
+        self.assertGreater(len(self.summary()["evaluations"]), 0)
+        self.assertGreater((run / "workers" / "1.jsonl").stat().st_size, 0)
+        self.assert_last_round_saved()
+
+    def test_an_outsider_reaches_no_target_and_ends_no_job(self):
+        job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "1000", "--target-accuracy", "1")
+        address = job.address()
+        worker = self.join("worker", address)
+        with raw_node.RawNode(address) as outsider:
+            self.assertEqual(outsider.say_hello()[0], raw_node.WELCOME)
+            job.wait_for("started")
+            for _ in range(3):
+                outsider.send(raw_node.MESSAGE, evaluation(1.0), tag=raw_node.TO_COORDINATOR)
+            outsider.send(raw_node.MESSAGE, raw_node.message({CHECKPOINT: raw_node.message({1: "/tmp/forged"})}),
+                          tag=raw_node.TO_COORDINATOR)
+            note = job.wait_for_note("sent a message that it may not send (evaluation)")
+            self.assertRegex(note, "^node [0-9]+ sent")
+            finished = job.wait_for("finished")
+        for process in (worker, job):
+            status, errors = process.finish()
+            self.assertEqual(status, 0, errors)
+        self.assertEqual(finished["reason"], "the limit of steps is reached")
+        self.assertNotIn("/tmp/forged", [event.get("path") for event in job.events])
+
+
+if __name__ == "__main__":
+    unittest.main()
