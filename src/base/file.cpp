@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -68,12 +69,21 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path, std::size_t most_bytes) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw DataError(fmt::format("cannot open {}: {}", path.string(), std::strerror(errno)));
   }
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::array<char, 64 * 1024> chunk;
+  while (file && text.size() <= most_bytes) {
+    file.read(chunk.data(), chunk.size());
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > most_bytes) {
+    throw DataError(fmt::format("{}: expected at most {} bytes, found more; name another file",
+                                path.string(), most_bytes));
+  }
   if (file.bad()) {
     throw DataError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
   }

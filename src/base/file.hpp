@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -35,7 +36,9 @@ class AtomicFile {
 /// Writes `text` to `path` through an `AtomicFile`.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-/// The whole file. Errors: DataError, when it cannot be opened or read.
-std::string read_file(const std::filesystem::path& path);
+/// The whole file. Errors: DataError, when it cannot be opened or read, or is longer than
+/// `most_bytes`; of a longer one, no more is read.
+std::string read_file(const std::filesystem::path& path,
+                      std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace syncopate
