@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/printable.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -59,7 +61,7 @@ void write_all(int descriptor, std::string_view text) {
 }
 
 void write_line(int descriptor, std::string_view line) {
-  write_all(descriptor, std::string(line) + '\n');
+  write_all(descriptor, printable_lines(line) + '\n');
 }
 
 }  // namespace syncopate::cli

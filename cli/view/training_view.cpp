@@ -7,6 +7,7 @@
 #include "cli/view/live_view.hpp"
 #include "cli/view/render.hpp"
 #include "job/launch/exit_status.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -27,7 +28,7 @@ class JsonView : public TrainingView {
   void show_log(const std::string& line) override { write_line(STDERR_FILENO, line); }
   void finish() override {
     if (state().finished) {
-      write_line(STDOUT_FILENO, state().finished->summary.dump());
+      write_line(STDOUT_FILENO, json_text(state().finished->summary));
     }
   }
 };

@@ -115,8 +115,8 @@ Safetensors::Safetensors(std::string bytes, std::string source)
       }
       tensors_[name] = {.shape = shape, .begin = data + begin, .count = *count};
     }
-  } catch (const json::exception& error) {
-    throw damaged(fmt::format("its header cannot be read ({})", error.what()));
+  } catch (const json::exception&) {
+    throw damaged("its header cannot be read: it is not JSON, or lacks a field");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "pacer/pace_estimate.hpp"
 #include "telemetry/member_status.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 using Json = Recorder::Json;
 
+constexpr std::size_t letters_of_a_line = 60;
 constexpr Duration status_every = std::chrono::milliseconds(200);
 
 Json to_json(const PacerState::Worker& worker) {
@@ -27,12 +29,24 @@ Json to_json(const PacerState::Worker& worker) {
           {"overdue", worker.overdue}};
 }
 
+/// Errors: DataError, for a line that a crash or another program has damaged.
+EvaluationResult evaluation_in(const std::string& line, const std::filesystem::path& file) {
+  try {
+    return evaluation_from(Json::parse(line));
+  } catch (const Json::exception&) {
+    throw DataError(
+        fmt::format("{}: expected an evaluation as JSON in each line, found '{}'; remove "
+                    "this line",
+                    file.string(), excerpt(line, letters_of_a_line)));
+  }
+}
+
 Scoreboard scoreboard_of(const Recorder::Options& options) {
   Scoreboard scoreboard(options.config.target_accuracy);
   if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
     std::istringstream lines(read_file(options.folder.evaluations()));
     for (std::string line; std::getline(lines, line);) {
-      scoreboard.add(evaluation_from(Json::parse(line)));
+      scoreboard.add(evaluation_in(line, options.folder.evaluations()));
     }
   }
   return scoreboard;
@@ -226,7 +240,7 @@ void Recorder::finish() {
                               .scoreboard = scoreboard_,
                               .ended_because = ended_because(),
                               .metrics = options_.metrics});
-  write_file(options_.folder.summary(), result.dump(2) + "\n");
+  write_file(options_.folder.summary(), json_text(result, 2) + "\n");
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
 }

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "job/launch/exit_status.hpp"
 #include "runtime/real_world.hpp"
+#include "telemetry/json_lines.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -76,7 +77,7 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
 }
 
 void emit_line(int descriptor, const Recorder::Json& event) {
-  const std::string line = event.dump() + "\n";
+  const std::string line = json_text(event) + "\n";
   // A failed write means that the supervisor is gone, which ends this process, too.
   [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
 }
