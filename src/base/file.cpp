@@ -60,7 +60,10 @@ void AtomicFile::fail(const char* action) {
     ::close(std::exchange(descriptor_, -1));
   }
   ::unlink(temporary_.c_str());
-  throw DataError(fmt::format("cannot {} {}: {}", action, path_.string(), std::strerror(reason)));
+  const char* const remedy =
+      reason == EFBIG ? "; raise the limit on the size of files (ulimit -f)" : "";
+  throw DataError(
+      fmt::format("cannot {} {}: {}{}", action, path_.string(), std::strerror(reason), remedy));
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -20,8 +20,8 @@ spdlog::level::level_enum level_of(Verbosity verbosity) {
   return spdlog::level::info;
 }
 
-/// The message without control characters: names, hosts and reasons in it may be those of a
-/// stranger, who could write to the terminal.
+/// The message without control characters: names, hosts and reasons in it may come from an
+/// unknown process, which could act on the terminal.
 class PrintableMessage : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,

@@ -57,8 +57,8 @@ TEST(Printable, GivesUtf8WithoutControlsForAnyBytes) {
     }
     const std::string text = printable(bytes);
     ASSERT_TRUE(is_utf8(text));
-    for (const char letter : text) {
-      ASSERT_FALSE(static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f);
+    for (const char byte : text) {
+      ASSERT_FALSE(static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f);
     }
     ASSERT_EQ(printable(text), text);
   }

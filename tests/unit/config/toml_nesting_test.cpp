@@ -74,7 +74,7 @@ TEST(TomlMessages, QuoteTheLineAndSayWhatToDo) {
             "a.toml:2:5: expected TOML (key = value, [table] or # comment), found 'b ='; correct "
             "it");
   EXPECT_EQ(refusal_of("a = 1\na = 2\n"),
-            "a.toml:2:1: expected each key and table once, found 'a = 2' again; remove one of "
+            "a.toml:2:5: expected each key and table once, found 'a = 2' again; remove one of "
             "them");
   EXPECT_THAT(refusal_of("\x1b[2J = 1\n"), HasSubstr("found '?[2J = 1'"));
   EXPECT_THAT(refusal_of("a = '\xff'\n"), HasSubstr("expected TOML"));
