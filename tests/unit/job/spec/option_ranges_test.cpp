@@ -60,9 +60,11 @@ TEST(OptionRanges, AreFiniteForEveryNumber) {
 TEST(OptionRanges, RefuseWhatIsBeyondThem) {
   for (const Field* field : numeric_fields()) {
     SCOPED_TRACE(field->name);
-    for (const char* text : {"1e300", "-1", "nan", "inf", "-1e300", "9223372036854775808",
-                             "99999999999999999999", "0x10", "1,5"}) {
+    for (const char* text : {"1e300", "-1", "nan", "inf", "-1e300", "0x10", "1,5"}) {
       EXPECT_THAT(refusal_of(*field, text), HasSubstr("expected a")) << text;
+    }
+    if (is_whole(*field)) {
+      EXPECT_THAT(refusal_of(*field, "9223372036854775808"), HasSubstr("expected a whole number"));
     }
     if (field->limits.most < 4294967295.0) {
       EXPECT_THAT(refusal_of(*field, "4294967295"), HasSubstr("found 4294967295"));
