@@ -115,6 +115,16 @@ TEST(OptionRanges, HoldInFilesToo) {
   }
 }
 
+/// The text may be that of a coordinator: a joiner parses it before it knows the job.
+TEST(ParseConfig, RefusesATextThatWouldExhaustTheStack) {
+  std::string deep;
+  for (int level = 0; level < 40'000; ++level) {
+    deep += "a.";
+  }
+  EXPECT_THAT(refusal([&] { parse_config(deep + "a = 1\n", "the job at 127.0.0.1:1"); }),
+              testing::StartsWith("the job at 127.0.0.1:1:1:34: expected at most 16 dots"));
+}
+
 TEST(OptionRanges, OfTimesFitDurations) {
   for (const char* name : {"wait-limit", "max-time", "round-time", "pacing-margin"}) {
     const double most = find_field(name)->limits.most;
