@@ -21,6 +21,7 @@
 #include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
+#include "telemetry/json_lines.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/transport_registry.hpp"
@@ -113,7 +114,7 @@ int say(const DoctorCommand& command, const Findings& findings, const LinkMatrix
     if (links != nullptr) {
       add_to(json, *links);
     }
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json_text(json));
   } else {
     // Findings and hosts of other ranks come as messages.
     const auto print = [](const std::vector<std::string>& lines, const char* before) {
