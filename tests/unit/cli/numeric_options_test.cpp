@@ -20,12 +20,12 @@
 namespace syncopate::cli {
 namespace {
 
-struct Ran {
+struct EndedCommand {
   int status;
   std::string out, err;
 };
 
-Ran run(std::vector<std::string> words) {
+EndedCommand run_words(std::vector<std::string> words) {
   words.insert(words.begin(), "syncopate");
   std::vector<char*> argv;
   for (std::string& word : words) {
@@ -43,7 +43,7 @@ Ran run(std::vector<std::string> words) {
 /// The options of a command that the help text lists with a number as value.
 std::vector<std::string> numeric_options(const std::string& command) {
   const std::regex option("^  --([a-z0-9-]+) (N|X|S|SECONDS|STEPS|EPOCHS|SAMPLES|PERIOD)( .*|)$");
-  std::istringstream lines(run({command, "--help"}).out);
+  std::istringstream lines(run_words({command, "--help"}).out);
   std::vector<std::string> names;
   std::smatch found;
   for (std::string line; std::getline(lines, line);) {
@@ -78,7 +78,7 @@ void expect_refused(const std::string& command, const std::string& option,
   std::vector<std::string> words = beginning_of(command, option);
   words.push_back(fmt::format("--{}={}", option, text));
   SCOPED_TRACE(fmt::format("{} --{} {}", command, option, text));
-  const Ran ran = run(words);
+  const EndedCommand ran = run_words(words);
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
@@ -106,7 +106,7 @@ TEST(NumericOptions, RefuseAbsurdNumbersInEveryCommand) {
 
 TEST(Words, ThatNoFileHoldsAreRefused) {
   const auto refusal = [](const std::vector<std::string>& words) {
-    const Ran ran = run(words);
+    const EndedCommand ran = run_words(words);
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
     EXPECT_LT(ran.err.size(), 400U);
@@ -128,14 +128,15 @@ TEST(Words, ThatNoFileHoldsAreRefused) {
 }
 
 TEST(Compare, RefusesSeedsBeyondTheLast) {
-  const Ran ran = run({"compare", "--schemes", "ssgd", "--seed", "9223372036854775807"});
+  const EndedCommand ran =
+      run_words({"compare", "--schemes", "ssgd", "--seed", "9223372036854775807"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, testing::HasSubstr("--seeds: expected seeds up to 9223372036854775807"));
 }
 
 TEST(RunCli, LetsAWriteBeyondTheLimitFail) {
   std::signal(SIGXFSZ, SIG_DFL);
-  run({"version"});
+  run_words({"version"});
   EXPECT_EQ(std::signal(SIGXFSZ, SIG_DFL), SIG_IGN);
 }
 
