@@ -6,12 +6,15 @@
 #include <sstream>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
+#include "config/option.hpp"
 #include "config/text.hpp"
 
 namespace syncopate::cli {
 namespace {
 
 constexpr std::size_t page_width = 100;
+constexpr std::size_t letters_of_a_word = 80;
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -53,7 +56,16 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 std::optional<std::string> given(const CLI::App& app, const std::string& option) {
   const CLI::Option* known = app.get_option_no_throw(option);
   const auto& results = known == nullptr ? CLI::results_t{} : known->results();
-  return results.empty() ? std::nullopt : std::optional(results.back());
+  if (results.empty()) {
+    return std::nullopt;
+  }
+  const std::string value = known->get_type_name();
+  try {
+    value == "FILE" || value == "FOLDER" ? check_path(results.back()) : check_text(results.back());
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option, error.what()));
+  }
+  return results.back();
 }
 
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
@@ -78,12 +90,13 @@ void check_nothing_left(const CLI::App& app) {
   const std::string& first = left.front();
   if (first.starts_with('-')) {
     const std::string name = first.substr(0, first.find('='));
-    throw ConfigError(fmt::format("unknown option {}{}", name, nearest(name, option_names(app))));
+    throw ConfigError(fmt::format("unknown option {}{}", excerpt(name, letters_of_a_word),
+                                  nearest(name, option_names(app))));
   }
   const auto commands = command_names(app);
   throw ConfigError(fmt::format("{} '{}'{}",
-                                commands.empty() ? "unexpected argument" : "unknown command", first,
-                                nearest(first, commands)));
+                                commands.empty() ? "unexpected argument" : "unknown command",
+                                excerpt(first, letters_of_a_word), nearest(first, commands)));
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {

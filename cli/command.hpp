@@ -35,7 +35,8 @@ Command add_completion(CLI::App& root);
 std::string version_line();
 
 /// The text that the user typed for an option (the last one of several); empty where the user gave
-/// none or the command has no such option.
+/// none or the command has no such option. Errors: ConfigError, for a text that is not UTF-8 and
+/// for a path that the system does not take.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
 /// Adds an option with a value. `given` reads the value later, as text.

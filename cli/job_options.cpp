@@ -96,8 +96,9 @@ std::optional<std::uint32_t> index_of(const CLI::App& app) {
     return std::nullopt;
   }
   const auto index = number_in<std::uint32_t>(*text);
-  if (!index) {
-    throw ConfigError(fmt::format("--index: expected a whole number from 0 up, found '{}'", *text));
+  if (!index || *index >= most_workers) {
+    throw ConfigError(fmt::format(
+        "--index: expected a whole number from 0 and below {}, found '{}'", most_workers, *text));
   }
   return index;
 }

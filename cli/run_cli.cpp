@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -42,7 +43,9 @@ std::string in_our_words(const CLI::ParseError& error) {
   }
   const bool lacks_value =
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch);
-  return lacks_value ? option + " needs a value" : text;
+  return lacks_value
+             ? option + " needs a value"
+             : fmt::format("expected COMMAND and its options, found '{}'; see --help", named);
 }
 
 int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
@@ -98,6 +101,10 @@ std::optional<Launch> launch_if_any() {
 }  // namespace
 
 int run_cli(int argc, char** argv, const Handlers& handlers) {
+  // Beyond the limit on the size of files (ulimit -f) a write then fails with EFBIG, as an error
+  // that the process reports. Processes that this one starts inherit it. A program that joins a job
+  // from its own main keeps its signals.
+  std::signal(SIGXFSZ, SIG_IGN);
   const auto run = [&] {
     const int status = parse_and_run(argc, argv, handlers);
     if (std::fflush(stdout) != 0) {

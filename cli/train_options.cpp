@@ -14,6 +14,7 @@
 #include "job/launch/launcher.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
+#include "job/spec/job_plan.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -249,7 +250,9 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   }
   const bool named_run_dir = !config.run_dir.empty();
   const OutputOptions output = output_of(app);
-  return {.request = {.config = resolve_config(std::move(config), facts),
+  config = resolve_config(std::move(config), facts);
+  const JobPlan refuses_impossible_steps(config);
+  return {.request = {.config = std::move(config),
                       .resumed = app.count("--resume") > 0,
                       .named_run_dir = named_run_dir,
                       .verbosity = output.verbosity,

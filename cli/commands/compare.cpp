@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
 #include <thread>
 
@@ -109,6 +110,10 @@ CompareCommand compare_command_of(const CLI::App& app) {
   const TrainConfig& config = command.common.config;
   command.contestants = read_contestants(*schemes, command.common);
   command.seeds = count_of(app, "--seeds", 3);
+  if (config.seed + (command.seeds - 1) > static_cast<std::uint64_t>(INT64_MAX)) {
+    throw ConfigError(fmt::format("--seeds: expected seeds up to {}, found {} from --seed {} on",
+                                  INT64_MAX, command.seeds, config.seed));
+  }
   command.grid_in_virtual_time = grid_in_virtual_time(app, config);
   command.until_target = app.count("--until-target") > 0;
   if (command.until_target && !config.target_accuracy) {

@@ -34,8 +34,10 @@ std::uint64_t number_of(const CLI::App& app, const std::string& option) {
     return 0;
   }
   const auto number = number_in<std::uint64_t>(*text);
-  if (!number) {
-    throw ConfigError(fmt::format("{}: expected a whole number from 0, found '{}'", option, *text));
+  constexpr std::uint64_t most = 1'000'000;
+  if (!number || *number > most) {
+    throw ConfigError(
+        fmt::format("{}: expected a whole number from 0 to {}, found '{}'", option, most, *text));
   }
   return *number;
 }

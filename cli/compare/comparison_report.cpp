@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/whole.hpp"
 #include "cli/view/render.hpp"
 #include "telemetry/metrics.hpp"
 
@@ -36,7 +37,7 @@ std::string plain_text(double value) {
 }
 
 std::string whole_text(double value) {
-  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
+  return grouped(whole_of(value));
 }
 
 std::string time_text(const std::optional<Spread>& time) {

@@ -124,9 +124,10 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
             .p99_staleness = staleness.at("p99"),
             .most_staleness = staleness.at("max"),
             .devices = devices_in(summary.at("workers"))};
-  } catch (const Json::exception& error) {
-    throw DataError(std::string("a summary.json lacks a field that a comparison needs: ") +
-                    error.what());
+  } catch (const Json::exception&) {
+    throw DataError(
+        "expected all fields of a comparison in a summary.json, found one missing or of another "
+        "type; remove the run's folder to run it again");
   }
 }
 

@@ -20,8 +20,10 @@ using Json = nlohmann::ordered_json;
 Json read_json(const fs::path& path) {
   try {
     return Json::parse(read_file(path));
-  } catch (const Json::exception& error) {
-    throw DataError(fmt::format("{} is not JSON: {}", path.string(), error.what()));
+  } catch (const Json::exception&) {
+    throw DataError(fmt::format(
+        "{}: expected the JSON of a comparison, found other text; remove the file to run it again",
+        path.string()));
   }
 }
 

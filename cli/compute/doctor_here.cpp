@@ -9,7 +9,9 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "base/random.hpp"
+#include "base/whole.hpp"
 #include "cli/bench/bench_command.hpp"
 #include "cli/bench/nodes.hpp"
 #include "cli/compute/compute.hpp"
@@ -19,6 +21,7 @@
 #include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
+#include "telemetry/json_lines.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/transport_registry.hpp"
@@ -111,12 +114,15 @@ int say(const DoctorCommand& command, const Findings& findings, const LinkMatrix
     if (links != nullptr) {
       add_to(json, *links);
     }
-    fmt::print("{}\n", json.dump());
+    fmt::print("{}\n", json_text(json));
   } else {
-    fmt::print("{}\n",
-               fmt::join(lines_of(findings, command.launch ? command.launch->size : 1), "\n"));
+    // Findings and hosts of other ranks come as messages.
+    const auto print = [](const std::vector<std::string>& lines, const char* before) {
+      fmt::print("{}{}\n", before, printable_lines(fmt::format("{}", fmt::join(lines, "\n"))));
+    };
+    print(lines_of(findings, command.launch ? command.launch->size : 1), "");
     if (links != nullptr) {
-      fmt::print("\n{}\n", fmt::join(lines_of(*links), "\n"));
+      print(lines_of(*links), "\n");
     }
     fmt::print("\n{}\n", ok ? "no problem found" : "problems found: see the advice above");
   }
@@ -236,7 +242,7 @@ Finding speed_of(const std::string& device) {
     const double speed = training_speed(
         {.network = "lenet5", .device = device, .samples = samples, .effort = effort});
     finding.text = fmt::format("{}: {} samples/s (lenet5, mini-batches of {})", device,
-                               grouped(static_cast<std::uint64_t>(speed)), samples);
+                               grouped(whole_of(speed)), samples);
   } catch (const std::exception& error) {
     finding.ok = false;
     finding.text = fmt::format("{} does not train: {}", device, error.what());

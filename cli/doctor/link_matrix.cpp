@@ -8,8 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "cli/view/table.hpp"
 #include "collective/basic_collectives.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -280,7 +283,7 @@ Finding compare_clocks(Group& all) {
 }
 
 void tell_rank_zero(Group& all, const Findings& own) {
-  const std::string text = to_json(own).dump();
+  const std::string text = json_text(to_json(own));
   const auto bytes = std::as_bytes(std::span(text));
   all.transport().post(all.node(Rank{0}), tags::to_coordinator, {bytes.begin(), bytes.end()});
 }
@@ -290,7 +293,13 @@ Findings receive_findings(Group& all, Rank rank) {
       all.transport().receive(all.node(rank), tags::to_coordinator, all.deadline());
   const std::string_view text(reinterpret_cast<const char*>(message.payload.data()),
                               message.payload.size());
-  return findings_in(nlohmann::ordered_json::parse(text));
+  try {
+    return findings_in(nlohmann::ordered_json::parse(text));
+  } catch (const nlohmann::ordered_json::exception&) {
+    throw ProtocolError(fmt::format(
+        "rank {}: expected its findings as JSON, found '{}'; run one build of Syncopate everywhere",
+        rank.value, excerpt(text, 60)));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/whole.hpp"
 #include "cli/view/table.hpp"
 
 namespace syncopate::cli {
@@ -141,9 +142,9 @@ std::string head_line(const Layout& layout, const Style& style) {
 
 std::string worker_line(const JobState& state, const events::Status::Worker& worker,
                         const Layout& layout, const Style& style) {
-  const std::string begin = fmt::format(
-      "{:>6}  {}  {:>10}  ", worker.rank, fitted(device_of(state, worker.rank), layout.device),
-      grouped(static_cast<std::uint64_t>(std::max(0.0, worker.samples_per_second))));
+  const std::string begin = fmt::format("{:>6}  {}  {:>10}  ", worker.rank,
+                                        fitted(device_of(state, worker.rank), layout.device),
+                                        grouped(whole_of(worker.samples_per_second)));
   const std::string end = fmt::format("  {:>8}{}", grouped(worker.round),
                                       column(pace_text(worker, style), layout.pace));
   if (layout.bar == 0) {
@@ -167,10 +168,10 @@ std::string accuracy_text(const JobState& state) {
 std::string progress_text(const JobState& state) {
   const events::Status& status = *state.status;
   const double round = status.round_seconds.value_or(0);
-  return fmt::format(
-      "epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}{}", status.epoch,
-      state.config.epochs, grouped(static_cast<std::uint64_t>(std::max(0.0, status.throughput))),
-      status.loss, accuracy_text(state), round > 0 ? "   rounds of " + short_time(round) : "");
+  return fmt::format("epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}{}",
+                     status.epoch, state.config.epochs, grouped(whole_of(status.throughput)),
+                     status.loss, accuracy_text(state),
+                     round > 0 ? "   rounds of " + short_time(round) : "");
 }
 
 std::string time_text(const JobState& state) {
@@ -196,7 +197,7 @@ std::string cell(const Json& object, const char* name, std::string (*show)(doubl
 }
 
 std::string whole_text(double value) {
-  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
+  return grouped(whole_of(value));
 }
 
 std::string percent_text(double share) {
@@ -368,7 +369,7 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
 }
 
 std::string clock_text(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(std::max(0.0, seconds));
+  const std::uint64_t whole = whole_of(seconds);
   const std::uint64_t hours = whole / 3600;
   const std::uint64_t minutes = whole / 60 % 60;
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)

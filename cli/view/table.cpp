@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
+
 namespace syncopate::cli {
 namespace {
 
 /// True for a byte of UTF-8 that continues a character.
 bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
-
-bool is_control(char byte) {
-  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
 }
 
 }  // namespace
@@ -35,11 +33,11 @@ std::string without_colours(std::string_view line) {
 std::string fitted(std::string_view text, std::size_t width) {
   std::string result;
   std::size_t columns = 0;
-  for (const char byte : text) {
+  for (const char byte : printable(text)) {
     if (!continues(byte) && columns++ == width) {
       break;
     }
-    result += is_control(byte) ? '?' : byte;
+    result += byte;
   }
   result.append(width - std::min(width, width_of(result)), ' ');
   return result;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/printable.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -59,11 +61,11 @@ void write_all(int descriptor, std::string_view text) {
 }
 
 void write_line(int descriptor, std::string_view line) {
-  write_all(descriptor, std::string(line) + '\n');
+  write_all(descriptor, printable_lines(line) + '\n');
 }
 
 void write_line(LineWriter& to, std::string_view line) {
-  to.write(std::string(line) + '\n');
+  to.write(printable_lines(line) + '\n');
 }
 
 }  // namespace syncopate::cli

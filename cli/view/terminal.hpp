@@ -28,6 +28,8 @@ void measure_terminal(int descriptor, Style& style);
 
 /// Writes everything; gives up on an error, so that a job continues without its terminal.
 void write_all(int descriptor, std::string_view text);
+/// As `write_all`, without control characters: names and messages of other processes may hold
+/// escape sequences, which would act on the terminal.
 void write_line(int descriptor, std::string_view line);
 /// As above, but never waits for the reader.
 void write_line(LineWriter& to, std::string_view line);

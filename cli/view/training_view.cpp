@@ -7,6 +7,7 @@
 #include "cli/view/live_view.hpp"
 #include "cli/view/render.hpp"
 #include "job/launch/exit_status.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -34,7 +35,7 @@ class JsonView : public TrainingView {
   void show_log(const std::string& line) override { write_line(err(), line); }
   void finish() override {
     if (state().finished) {
-      write_line(out(), state().finished->summary.dump());
+      write_line(out(), json_text(state().finished->summary));
     }
   }
 };

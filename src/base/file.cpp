@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -111,7 +112,10 @@ void AtomicFile::fail(const char* action) {
     ::close(std::exchange(descriptor_, -1));
   }
   ::unlink(temporary_.c_str());
-  throw DataError(fmt::format("cannot {} {}: {}", action, path_.string(), std::strerror(reason)));
+  const char* const remedy =
+      reason == EFBIG ? "; raise the limit on the size of files (ulimit -f)" : "";
+  throw DataError(
+      fmt::format("cannot {} {}: {}{}", action, path_.string(), std::strerror(reason), remedy));
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text, unsigned mode) {
@@ -137,12 +141,21 @@ void remove_leftovers(const std::filesystem::path& folder) {
   }
 }
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_file(const std::filesystem::path& path, std::size_t most_bytes) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     throw DataError(fmt::format("cannot open {}: {}", path.string(), std::strerror(errno)));
   }
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::array<char, 64 * 1024> chunk;
+  while (file && text.size() <= most_bytes) {
+    file.read(chunk.data(), chunk.size());
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > most_bytes) {
+    throw DataError(fmt::format("{}: expected at most {} bytes, found more; name another file",
+                                path.string(), most_bytes));
+  }
   if (file.bad()) {
     throw DataError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
   }

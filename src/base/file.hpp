@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -46,7 +47,9 @@ void write_file(const std::filesystem::path& path, std::string_view text,
 /// may write there. Errors: DataError.
 void remove_leftovers(const std::filesystem::path& folder);
 
-/// The whole file. Errors: DataError, when it cannot be opened or read.
-std::string read_file(const std::filesystem::path& path);
+/// The whole file. Errors: DataError, when it cannot be opened or read, or is longer than
+/// `most_bytes`; of a longer one, no more is read.
+std::string read_file(const std::filesystem::path& path,
+                      std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace syncopate

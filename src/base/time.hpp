@@ -32,7 +32,17 @@ constexpr double to_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+/// The longest duration that `from_seconds` gives: sums of two fit into `Duration`.
+inline constexpr double longest_seconds = 4e9;
+
+/// Whatever the number is: one out of range becomes the longest duration, and NaN zero, because a
+/// conversion that overflows is undefined.
 constexpr Duration from_seconds(double seconds) {
+  if (!(seconds >= -longest_seconds)) {
+    seconds = seconds < 0 ? -longest_seconds : 0;  // 0: NaN
+  } else if (seconds > longest_seconds) {
+    seconds = longest_seconds;
+  }
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 

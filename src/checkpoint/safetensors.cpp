@@ -140,8 +140,8 @@ Safetensors::Safetensors(std::string bytes, std::string source)
       found.add(std::as_bytes(std::span(bytes_)).subspan(data));
       check_sum(found.text());
     }
-  } catch (const json::exception& error) {
-    throw damaged(fmt::format("its header cannot be read ({})", error.what()));
+  } catch (const json::exception&) {
+    throw damaged("its header cannot be read: it is not JSON, or lacks a field");
   }
 }
 

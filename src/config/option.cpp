@@ -4,26 +4,38 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 #include <type_traits>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "config/text.hpp"
 
 namespace syncopate {
 namespace {
 
+/// The letters that a message quotes of a refused value.
+constexpr std::size_t shown_letters = 80;
+/// The bytes that a path leaves for the names of files below a folder.
+constexpr std::size_t longest_path = PATH_MAX - 256;
+
+/// The bound of a whole number: a `double` holds no neighbour of 2^63.
+std::string bound_text(double bound) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  return bound >= static_cast<double>(most) ? fmt::format("{}", most) : fmt::format("{}", bound);
+}
+
 std::string in_words(const Limits& limits) {
-  const auto least = fmt::format("{} {}", limits.above_least ? "above" : "from", limits.least);
-  if (limits.most == std::numeric_limits<double>::max()) {
-    return least;
-  }
-  return fmt::format("{} {} {}", least, limits.below_most ? "and below" : "to", limits.most);
+  return fmt::format("{} {} {} {}", limits.above_least ? "above" : "from", limits.least,
+                     limits.below_most ? "and below" : "to", bound_text(limits.most));
 }
 
 [[noreturn]] void refuse(std::string_view expected, const OptionValue& found,
                          std::string_view hint = "") {
-  const std::string text = to_text(found);
+  const std::string text = excerpt(to_text(found), shown_letters);
   const bool quoted = std::holds_alternative<std::string>(found);
   throw ConfigError(fmt::format("expected {}, found {}{}", expected,
                                 quoted ? fmt::format("'{}'", text) : text, hint));
@@ -52,7 +64,7 @@ OptionValue checked_whole(const OptionSpec& option, const OptionValue& value) {
   }
   const auto* number = std::get_if<std::int64_t>(&value);
   if (number == nullptr) {
-    refuse(fmt::format("a whole number {}", in_words(option.limits)), value);
+    refuse(fmt::format("a whole number {}", in_words(limits)), value);
   }
   check_limits(limits, "a whole number", static_cast<double>(*number), value);
   return value;
@@ -76,6 +88,7 @@ OptionValue checked_text(const OptionSpec& option, const OptionValue& value) {
   if (name == nullptr) {
     refuse(option.type == OptionType::path ? "a path" : "a text", value);
   }
+  option.type == OptionType::path ? check_path(*name) : check_text(*name);
   if (option.choices == nullptr || (option.also != nullptr && option.also(*name))) {
     return value;
   }
@@ -127,9 +140,36 @@ OptionValue checked(const OptionSpec& option, const OptionValue& value) {
     case OptionType::real: return checked_real(option, value);
     case OptionType::text:
     case OptionType::path: return checked_text(option, value);
-    case OptionType::period: break;  // read by its own parser
+    case OptionType::period: check_text(to_text(value)); break;  // read by its own parser
   }
   return value;
+}
+
+void check_text(std::string_view text) {
+  if (!is_utf8(text)) {
+    throw ConfigError(fmt::format("expected text in UTF-8, found other bytes: '{}'",
+                                  excerpt(text, shown_letters)));
+  }
+  if (text.find('\0') != std::string_view::npos) {
+    throw ConfigError(fmt::format("expected text without the character NUL, found '{}'",
+                                  excerpt(text, shown_letters)));
+  }
+}
+
+void check_path(std::string_view path) {
+  check_text(path);
+  if (path.size() > longest_path) {
+    throw ConfigError(fmt::format("expected a path of at most {} bytes, found {} bytes: '{}'",
+                                  longest_path, path.size(), excerpt(path, shown_letters)));
+  }
+  for (const std::filesystem::path& part : std::filesystem::path(path)) {
+    const std::string& name = part.native();
+    if (name.size() > NAME_MAX) {
+      throw ConfigError(
+          fmt::format("expected names of at most {} bytes in a path, found one of {} bytes: '{}'",
+                      NAME_MAX, name.size(), excerpt(name, shown_letters)));
+    }
+  }
 }
 
 OptionValue value_in(const OptionSpec& option, std::string_view text) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -29,16 +28,33 @@ inline constexpr std::string_view rendezvous = "Rendezvous";
 
 class OptionValues;
 
-/// The range of a number.
+/// The range of a number. No option is without an upper bound: sums, products and conversions of
+/// accepted numbers stay within their types.
 struct Limits {
   double least = 0;
-  double most = std::numeric_limits<double>::max();
+  double most = 1e9;
   bool above_least = false;  ///< `least` itself is not allowed
   bool below_most = false;   ///< `most` itself is not allowed
 };
 
 inline constexpr Limits at_least_one{.least = 1};
+/// Of steps between two events, and of parts of a batch.
+inline constexpr Limits step_counts{.least = 1, .most = 1'000'000};
+/// Of samples in a batch: 1,024 workers have fewer than 2^32 samples in a step.
+inline constexpr Limits batch_sizes{.least = 1, .most = 1 << 20};
+/// Of workers and of servers.
+inline constexpr double most_workers = 1024;
 inline constexpr Limits positive{.above_least = true};
+/// Of a time in seconds: three years, so that the sum of many fits into a `Duration`.
+inline constexpr Limits seconds_above_zero{.most = 1e8, .above_least = true};
+inline constexpr Limits seconds_from_zero{.most = 1e8};
+/// Of epochs.
+inline constexpr Limits epochs_above_zero{.most = 1e6, .above_least = true};
+inline constexpr Limits epochs_from_zero{.most = 1e6};
+/// Of a learning rate: a float32 holds it. A rate at which training diverges is allowed.
+inline constexpr Limits rates{.most = 1e38, .above_least = true};
+/// Of a seed: any number that a TOML file can hold.
+inline constexpr Limits seeds{.most = 9223372036854775807.0};
 inline constexpr Limits fraction{.most = 1, .above_least = true};
 /// Of a momentum or a decay: with 1, an old gradient would never lose weight.
 inline constexpr Limits below_one{.most = 1, .below_most = true};
@@ -83,6 +99,14 @@ struct OptionSpec {
 /// Errors: ConfigError, "expected …, found …" without the option's name, for a value of another
 /// type, out of range or not among the choices.
 OptionValue checked(const OptionSpec& option, const OptionValue& value);
+
+/// Refuses a text that a file or a JSON log cannot hold. Errors: ConfigError, for a text that is
+/// not UTF-8 or that holds the character NUL.
+void check_text(std::string_view text);
+
+/// Errors: as `check_text`; ConfigError, for a path that is longer than the system takes with the
+/// name of a file behind it, or that has too long a name in it.
+void check_path(std::string_view path);
 
 /// The value that the command line's `text` stands for. Errors: as `checked`.
 OptionValue value_in(const OptionSpec& option, std::string_view text);

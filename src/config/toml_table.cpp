@@ -8,7 +8,9 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "config/text.hpp"
+#include "config/toml_nesting.hpp"
 
 namespace syncopate {
 namespace {
@@ -45,13 +47,50 @@ OptionValue value_of(const toml::node& node) {
   return value;
 }
 
+constexpr std::size_t letters_of_a_line = 60;
+
+/// The line of `text` with this number, which begins at 1.
+std::string_view line_of(std::string_view text, toml::source_index number) {
+  for (; number > 1 && !text.empty(); --number) {
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return trimmed(text.substr(0, text.find('\n')));
+}
+
+/// The parser's messages speak of its own states and depend on its version.
+std::string not_toml(std::string_view text, const toml::parse_error& error) {
+  if (error.description().find("redefine") != std::string_view::npos) {
+    return fmt::format("expected each key and table once, found '{}' again; remove one of them",
+                       excerpt(line_of(text, error.source().begin.line), letters_of_a_line));
+  }
+  const auto line = std::max<toml::source_index>(1, error.source().begin.line);
+  return fmt::format("expected TOML (key = value, [table] or # comment), found '{}'; correct it",
+                     excerpt(line_of(text, line), letters_of_a_line));
+}
+
+/// Errors: ConfigError, for a text that the parser could not take or that no configuration is.
+void check_size(std::string_view text, const std::string& source) {
+  if (text.size() > TomlTable::most_bytes) {
+    throw ConfigError(
+        fmt::format("{}: expected at most {} bytes of TOML, found {}; name another file", source,
+                    TomlTable::most_bytes, text.size()));
+  }
+  if (const auto where = too_deep(text)) {
+    throw ConfigError(
+        fmt::format("{}:{}:{}: expected at most {} dots in a key and {} open brackets, found more; "
+                    "write fewer levels",
+                    source, where->line, where->column, most_dots_in_a_key, most_open_brackets));
+  }
+}
+
 }  // namespace
 
 TomlTable TomlTable::read(const std::filesystem::path& path, std::string title) {
-  return parse(read_file(path), path.string(), std::move(title));
+  return parse(read_file(path, most_bytes), path.string(), std::move(title));
 }
 
 TomlTable TomlTable::parse(std::string_view text, std::string source, std::string title) {
+  check_size(text, source);
   try {
     TomlTable table;
     table.document_ = std::make_shared<const toml::table>(toml::parse(text, source));
@@ -60,7 +99,8 @@ TomlTable TomlTable::parse(std::string_view text, std::string source, std::strin
     table.title_ = std::move(title);
     return table;
   } catch (const toml::parse_error& error) {
-    throw ConfigError(fmt::format("{}: {}", location(source, error.source()), error.description()));
+    throw ConfigError(
+        fmt::format("{}: {}", location(source, error.source()), not_toml(text, error)));
   }
 }
 
@@ -181,8 +221,8 @@ void TomlTable::refuse_at(const toml::source_region& where, std::string_view mes
 
 void TomlTable::refuse_key(const toml::key& key, std::span<const std::string_view> known) const {
   refuse_at(key.source(),
-            fmt::format("unknown key '{}'{}{}", key.str(), title_.empty() ? "" : " in " + title_,
-                        suggestion(key.str(), known)));
+            fmt::format("unknown key '{}'{}{}", excerpt(key.str(), letters_of_a_line),
+                        title_.empty() ? "" : " in " + title_, suggestion(key.str(), known)));
 }
 
 void TomlTable::refuse_type(std::string_view key, const toml::node& found,

@@ -29,11 +29,15 @@ struct Interval {
 /// an empty result; a value of another type, or out of range, is refused.
 class TomlTable {
  public:
+  /// The longest text that is read: a cluster of 1,024 devices takes a tenth of it.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
   /// Reads a file. `title` names its table in messages: "a cluster file"; it may be empty.
-  /// Errors: ConfigError, when the file is not TOML; DataError, when it cannot be read.
+  /// Errors: ConfigError, when the file is not TOML or nests too deep; DataError, when it cannot be
+  ///         read or is too long.
   static TomlTable read(const std::filesystem::path& path, std::string title);
-  /// Reads a text. `source` stands for the file in messages. Errors: ConfigError, when the text is
-  /// not TOML.
+  /// Reads a text, which may come from another process. `source` stands for the file in messages.
+  /// Errors: ConfigError, when the text is not TOML, is too long or nests too deep.
   static TomlTable parse(std::string_view text, std::string source, std::string title);
 
   /// Refuses every key but `keys`, and suggests the nearest of them.

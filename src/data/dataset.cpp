@@ -80,22 +80,37 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
                   there ? "neither" : "no such folder", remedy});
 }
 
-void check_shape(const std::filesystem::path& path, const IdxArray& images,
+/// More samples than this would take gigabytes in each worker.
+constexpr std::uint32_t most_samples = 1U << 22U;
+
+void check_shape(const std::filesystem::path& path, const std::vector<std::uint32_t>& images,
                  const SampleShape& shape) {
-  if (images.dimensions[1] != shape.height || images.dimensions[2] != shape.width) {
+  if (images[1] != shape.height || images[2] != shape.width) {
     refuse(path, {fmt::format("images of {} × {}", shape.height, shape.width),
-                  fmt::format("{} × {}", images.dimensions[1], images.dimensions[2]),
+                  fmt::format("{} × {}", images[1], images[2]),
                   "check that the folder holds this dataset"});
+  }
+  if (images[0] > most_samples) {
+    refuse(path, {fmt::format("at most {} images", most_samples), fmt::format("{}", images[0]),
+                  "use a part of them"});
   }
 }
 
-void check_labels(const std::filesystem::path& path, const IdxArray& labels, std::size_t images,
-                  std::uint32_t classes) {
-  if (labels.values.size() != images) {
-    refuse(path,
-           {fmt::format("{} labels, one an image", images), fmt::format("{}", labels.values.size()),
+/// Refuses headers that contradict the dataset or each other, before anything is unpacked.
+void check_headers(const std::filesystem::path& images_path,
+                   const std::filesystem::path& labels_path, const SampleShape& shape) {
+  const std::vector<std::uint32_t> labels = read_idx_header(labels_path, 1);
+  const std::vector<std::uint32_t> images = read_idx_header(images_path, 3);
+  check_shape(images_path, images, shape);
+  if (labels[0] != images[0]) {
+    refuse(labels_path,
+           {fmt::format("{} labels, one an image", images[0]), fmt::format("{}", labels[0]),
             "check that both files are of the same set"});
   }
+}
+
+void check_labels(const std::filesystem::path& path, const IdxArray& labels,
+                  std::uint32_t classes) {
   const auto wrong =
       std::ranges::find_if(labels.values, [&](std::uint8_t label) { return label >= classes; });
   if (wrong != labels.values.end()) {
@@ -110,10 +125,10 @@ ImageSet load_set(const IdxDataset& kind, const std::filesystem::path& folder,
                   const std::string& prefix) {
   const auto images_path = find_file(folder, prefix + "-images-idx3-ubyte", kind.remedy);
   const auto labels_path = find_file(folder, prefix + "-labels-idx1-ubyte", kind.remedy);
+  check_headers(images_path, labels_path, kind.shape);
   auto labels = read_idx(labels_path, 1);
   auto images = read_idx(images_path, 3);
-  check_shape(images_path, images, kind.shape);
-  check_labels(labels_path, labels, images.dimensions[0], kind.classes);
+  check_labels(labels_path, labels, kind.classes);
   return {kind.shape, std::move(images.values), std::move(labels.values)};
 }
 

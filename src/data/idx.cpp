@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include "base/errors.hpp"
@@ -79,7 +80,9 @@ class ByteSource {
       refuse(path_, {"a readable file", std::strerror(errno), "check the disk"});
     }
     if (code < 0) {
-      refuse(path_, {"a sound gzip stream", message, fetch_again});
+      const bool sum = std::string_view(message).find("data check") != std::string_view::npos;
+      refuse(path_,
+             {"a sound gzip stream", sum ? "another checksum" : "damaged bytes", fetch_again});
     }
   }
 
@@ -149,6 +152,12 @@ void read_values(ByteSource& source, std::uint64_t count, std::vector<std::uint8
 void refuse(const std::filesystem::path& path, const Refusal& why) {
   throw DataError(fmt::format("{}: expected {}, found {}; {}", path.string(), why.expected,
                               why.found, why.remedy));
+}
+
+std::vector<std::uint32_t> read_idx_header(const std::filesystem::path& path,
+                                           std::uint32_t dimensions) {
+  ByteSource source(path);
+  return read_dimensions(source, path, dimensions);
 }
 
 IdxArray read_idx(const std::filesystem::path& path, std::uint32_t dimensions) {

@@ -25,6 +25,11 @@ struct IdxArray {
   std::vector<std::uint8_t> values;  ///< row-major, as many as the product of `dimensions`
 };
 
+/// The dimensions in the header of an IDX file, so that a caller can refuse them before the values
+/// are unpacked: a small gzip stream may hold gigabytes. Errors: DataError, as `read_idx`.
+std::vector<std::uint32_t> read_idx_header(const std::filesystem::path& path,
+                                           std::uint32_t dimensions);
+
 /// Reads an IDX file of unsigned bytes with that many dimensions, gzipped or not.
 ///
 /// Format: bytes 0, 0, 8 (unsigned byte), the number of dimensions; one big-endian 32-bit count per

@@ -128,8 +128,11 @@ std::optional<double> alpha_of(std::string_view text) {
   if (!text.starts_with(dirichlet_prefix)) {
     return std::nullopt;
   }
+  // Below the least, every class would go to one worker; above the most, all parts are alike.
+  constexpr double least = 1e-6;
+  constexpr double most = 1e6;
   const auto alpha = number_in<double>(text.substr(dirichlet_prefix.size()));
-  return alpha && std::isfinite(*alpha) && *alpha > 0 ? alpha : std::nullopt;
+  return alpha && *alpha >= least && *alpha <= most ? alpha : std::nullopt;
 }
 
 }  // namespace
@@ -145,7 +148,8 @@ Split Split::parse(std::string_view text) {
     return {.kind = Kind::dirichlet, .alpha = *alpha};
   }
   throw ConfigError(fmt::format(
-      "expected one of iid, class, dirichlet:ALPHA with a finite ALPHA above 0; found '{}'", text));
+      "expected one of iid, class, dirichlet:ALPHA with ALPHA from 1e-06 to 1e+06; found '{}'",
+      text));
 }
 
 std::string to_string(const Split& split) {

@@ -9,11 +9,12 @@ namespace {
 
 // Wide enough for any device, narrow enough to catch a slip of the unit.
 constexpr Interval seconds{1e-6, 86'400};
-constexpr Interval samples_per_second{1e-3, 1e9};
+constexpr Interval samples_per_second{1e-2, 1e9};
 constexpr Interval sample_counts{1, 1 << 20};
-constexpr Interval device_counts{1, 65'536};
+constexpr Interval device_counts{1, most_workers};
 constexpr Interval jitters{0, 0.99};
-constexpr Interval bandwidths{1, 1e15};  // bytes per second
+constexpr Interval outages{1e-2, 86'400};  // seconds: a step meets a bounded number of them
+constexpr Interval bandwidths{1e3, 1e15};  // bytes per second
 constexpr Interval latencies{0, 3'600};
 
 Duration batch_time(const TomlTable& table, double batch_samples) {
@@ -23,7 +24,14 @@ Duration batch_time(const TomlTable& table, double batch_samples) {
     table.refuse(fmt::format("expected seconds_per_batch or samples_per_second, found {}",
                              time ? "both" : "neither"));
   }
-  return from_seconds(time ? *time : batch_samples / *speed);
+  const double batch_seconds = time ? *time : batch_samples / *speed;
+  if (batch_seconds < seconds.least || batch_seconds > seconds.most) {
+    table.refuse(
+        fmt::format("expected {} to {} s for a batch of {} samples, found {:.3g} s; change "
+                    "samples_per_second = {}",
+                    seconds.least, seconds.most, batch_samples, batch_seconds, *speed));
+  }
+  return from_seconds(batch_seconds);
 }
 
 void read_devices(const TomlTable& table, std::uint32_t batch_samples,
@@ -40,8 +48,8 @@ void read_devices(const TomlTable& table, std::uint32_t batch_samples,
 
 PauseProfile read_pauses(const TomlTable& table) {
   table.allow({"every", "lasting"});
-  const double every = table.needed_number("every", seconds);
-  const double lasting = table.needed_number("lasting", seconds);
+  const double every = table.needed_number("every", outages);
+  const double lasting = table.needed_number("lasting", outages);
   if (lasting >= every) {
     table.refuse(fmt::format("expected outages shorter than every = {}, found lasting = {}", every,
                              lasting));
@@ -68,6 +76,10 @@ ClusterFile read_cluster_file(const std::filesystem::path& path) {
   const std::uint32_t batch_samples = table.whole("batch_samples", sample_counts).value_or(64);
   for (const TomlTable& device : table.tables("devices")) {
     read_devices(device, batch_samples, cluster.devices);
+    if (static_cast<double>(cluster.devices.size()) > device_counts.most) {
+      device.refuse(fmt::format("expected at most {} devices in a cluster, found {} up to here",
+                                device_counts.most, cluster.devices.size()));
+    }
   }
   if (cluster.devices.empty()) {
     table.refuse("expected at least one [[devices]], found none");

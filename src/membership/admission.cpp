@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "runtime/job_view.hpp"
 
 namespace syncopate {
@@ -28,7 +29,10 @@ std::string cannot_join(const JobSlots::SlotRequest& request, const std::string&
 
 template <class Message>
 JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint32_t> index) {
-  return {.role = message.role(), .index = index, .host = message.host(), .pid = message.pid()};
+  return {.role = message.role(),
+          .index = index,
+          .host = printable(message.host()),
+          .pid = message.pid()};
 }
 
 constexpr const char* too_late = "the job has already started";

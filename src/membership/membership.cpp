@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.hpp"
+
 namespace syncopate {
 namespace {
 
@@ -81,10 +83,10 @@ void Membership::install_view() {
         .node = node,
         .role = role_from_wire(join.role()),
         .rank = Rank{join.index()},
-        .host = join.host(),
+        .host = printable(join.host()),
         .pid = join.pid(),
         .address = join.address(),
-        .device = join.device(),
+        .device = printable(join.device()),
         .machine = join.machine(),
     });
   }
@@ -214,7 +216,7 @@ Decisions Membership::refused(const std::string& reason) {
 }
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
-  const std::string reason = fmt::format("{}: {}", name_of(node), abort.reason());
+  const std::string reason = fmt::format("{}: {}", name_of(node), printable(abort.reason()));
   if (!joins().contains(node)) {
     return ended_ || admission_.was_refused(node) ? Decisions{}
                                                   : refuse(node, abort.kind(), reason);

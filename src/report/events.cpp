@@ -5,11 +5,14 @@
 #include <limits>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 
 namespace syncopate::events {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t letters_of_an_event = 80;
 
 double number(const Json& object, const char* name) {
   const Json& value = object.at(name);
@@ -122,8 +125,10 @@ Event event_in(const Json& object) {
 Event parse_event(std::string_view line) {
   try {
     return event_in(Json::parse(line));
-  } catch (const nlohmann::json::exception& error) {
-    throw ProtocolError(fmt::format("a line that is no event ({}): {}", error.what(), line));
+  } catch (const nlohmann::json::exception&) {
+    throw ProtocolError(fmt::format(
+        "expected an event of the coordinator as JSON, found '{}'; run one build of Syncopate",
+        excerpt(line, letters_of_an_event)));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "pacer/pace_estimate.hpp"
 #include "telemetry/member_status.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using Json = Recorder::Json;
 
+constexpr std::size_t letters_of_a_line = 60;
 constexpr Duration status_every = std::chrono::milliseconds(200);
 
 Json to_json(const PacerState::Worker& worker) {
@@ -28,12 +30,24 @@ Json to_json(const PacerState::Worker& worker) {
           {"overdue", worker.overdue}};
 }
 
+/// Errors: DataError, for a line that a crash or another program has damaged.
+EvaluationResult evaluation_in(const std::string& line, const std::filesystem::path& file) {
+  try {
+    return evaluation_from(Json::parse(line));
+  } catch (const Json::exception&) {
+    throw DataError(
+        fmt::format("{}: expected an evaluation as JSON in each line, found '{}'; remove "
+                    "this line",
+                    file.string(), excerpt(line, letters_of_a_line)));
+  }
+}
+
 Scoreboard scoreboard_of(const Recorder::Options& options) {
   Scoreboard scoreboard(options.config.target_accuracy);
   if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
     std::istringstream lines(read_file(options.folder.evaluations()));
     for (std::string line; std::getline(lines, line);) {
-      scoreboard.add(evaluation_from(Json::parse(line)));
+      scoreboard.add(evaluation_in(line, options.folder.evaluations()));
     }
   }
   return scoreboard;
@@ -276,7 +290,7 @@ void Recorder::finish() {
 /// Training has ended well, and its model is in a checkpoint: the event has the summary, too.
 void Recorder::write_summary(const Json& summary) {
   try {
-    write_file(options_.folder.summary(), summary.dump(2) + "\n");
+    write_file(options_.folder.summary(), json_text(summary, 2) + "\n");
   } catch (const DataError& error) {
     warn(fmt::format("{}; the `finished` event of `train --json` has the summary", error.what()));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/whole.hpp"
 #include "telemetry/member_status.hpp"
 
 namespace syncopate {
@@ -26,11 +27,11 @@ Json with_buckets(const Histogram& histogram) {
 
 /// Null for a worker that has compressed nothing.
 Json compression_of(const MetricValues& worker) {
-  const auto after = static_cast<std::uint64_t>(worker[Metric::compressed_bytes]);
+  const auto after = whole_of(worker[Metric::compressed_bytes]);
   if (after == 0) {
     return nullptr;
   }
-  const auto before = static_cast<std::uint64_t>(worker[Metric::compressed_values]) * sizeof(float);
+  const auto before = whole_of(worker[Metric::compressed_values]) * sizeof(float);
   return {{"bytes_before", before},
           {"bytes_after", after},
           {"ratio", ratio(static_cast<double>(before), static_cast<double>(after))},

@@ -1,18 +1,22 @@
 #include "runtime/control_link.hpp"
 
+#include <string>
+
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 
 namespace syncopate {
 
 std::exception_ptr to_error(const wire::Abort& abort) {
+  const std::string reason = printable(abort.reason());
   switch (abort.kind()) {
     case wire::Abort::KIND_PEER_LOST:
-      return std::make_exception_ptr(PeerLost(NodeId{abort.node()}, abort.reason()));
-    case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(abort.reason()));
-    case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(abort.reason()));
-    case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(abort.reason()));
-    case wire::Abort::KIND_NOT_FINITE: return std::make_exception_ptr(NotFinite(abort.reason()));
-    default: return std::make_exception_ptr(Error(abort.reason()));
+      return std::make_exception_ptr(PeerLost(NodeId{abort.node()}, reason));
+    case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(reason));
+    case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(reason));
+    case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(reason));
+    case wire::Abort::KIND_NOT_FINITE: return std::make_exception_ptr(NotFinite(reason));
+    default: return std::make_exception_ptr(Error(reason));
   }
 }
 

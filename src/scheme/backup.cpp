@@ -13,7 +13,8 @@ inline constexpr Option<std::uint32_t> backup_workers{
     .group = option_group::server,
     .value = "N",
     .help = "gradients per step that backup does not wait for",
-    .initial = 1};
+    .initial = 1,
+    .limits = {.most = most_workers}};
 
 }  // namespace option
 

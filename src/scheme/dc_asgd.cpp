@@ -26,6 +26,7 @@ inline constexpr Option<std::optional<double>> lambda{
     .group = option_group::server,
     .value = "X",
     .help = "weight of the delay compensation of dc-asgd",
+    .limits = {.most = 1e6},
     .when_unset = "2 adaptive, 0.04 constant"};
 
 }  // namespace option

@@ -56,7 +56,7 @@ inline constexpr Option<std::uint32_t> push_every{
     .value = "STEPS",
     .help = "steps between two pushes of downpour (n_push)",
     .initial = 4,
-    .limits = at_least_one};
+    .limits = step_counts};
 
 inline constexpr Option<std::uint32_t> fetch_every{
     .name = "fetch-every",
@@ -64,7 +64,7 @@ inline constexpr Option<std::uint32_t> fetch_every{
     .value = "STEPS",
     .help = "steps between two fetches of downpour (n_fetch)",
     .initial = 4,
-    .limits = at_least_one};
+    .limits = step_counts};
 
 inline constexpr Option<Optimizer> server_optimizer{
     .name = "server-optimizer",
@@ -78,7 +78,7 @@ inline constexpr Option<std::optional<double>> server_learning_rate{
     .group = option_group::server,
     .value = "X",
     .help = "learning rate of downpour's server",
-    .limits = positive,
+    .limits = rates,
     .when_unset = "the default of the rule"};
 
 }  // namespace option

@@ -62,7 +62,7 @@ inline constexpr Option<std::optional<double>> round_time{
     .group = option_group::synchronization,
     .value = "SECONDS",
     .help = "duration of a round of esync with --pacing timed",
-    .limits = positive,
+    .limits = seconds_above_zero,
     .when_unset = "auto: the shortest whose allreduce takes 5 % of it",
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::timed; },
     .needs = " and --pacing timed"};
@@ -72,6 +72,7 @@ inline constexpr Option<std::optional<double>> pacing_margin{
     .group = option_group::synchronization,
     .value = "SECONDS",
     .help = "epsilon of --pacing paper: time to spare for another step; 0.5 in the paper",
+    .limits = seconds_from_zero,
     .when_unset = "auto: by the measured spread of step times",
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::paper; },
     .needs = " and --pacing paper"};

@@ -85,7 +85,7 @@ inline constexpr Option<std::uint32_t> mini_batches{.name = "mini-batches",
                                                     .value = "N",
                                                     .help = "mini-batches in a batch of nbssgd",
                                                     .initial = 8,
-                                                    .limits = at_least_one};
+                                                    .limits = step_counts};
 
 inline constexpr Option<SignalRule> signal{
     .name = "signal",

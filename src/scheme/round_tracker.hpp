@@ -16,8 +16,9 @@ struct BatchCut {
   std::uint32_t batch_size = 64;
   std::uint32_t mini_batches = 8;  ///< M, as requested; fewer where M does not divide the batch
 
-  std::uint32_t size() const { return (batch_size + mini_batches - 1) / mini_batches; }
-  std::uint32_t count() const { return (batch_size + size() - 1) / size(); }
+  // Both divisions round up. A sum of the two operands could overflow.
+  std::uint32_t size() const { return (batch_size - 1) / mini_batches + 1; }
+  std::uint32_t count() const { return (batch_size - 1) / size() + 1; }
 };
 
 /// The condition on which a worker signals the end of a round.

@@ -75,7 +75,7 @@ inline constexpr Option<std::uint32_t> local_steps{
     .value = "N",
     .help = "steps between two synchronizations of local-sgd, diloco and easgd",
     .initial = 10,
-    .limits = at_least_one};
+    .limits = step_counts};
 
 inline constexpr Option<OuterOptimizer> outer_optimizer{
     .name = "outer-optimizer",
@@ -117,7 +117,7 @@ inline constexpr Option<std::optional<double>> global_lr{
     .group = option_group::synchronization,
     .value = "X",
     .help = "learning rate of the outer optimizer",
-    .limits = positive,
+    .limits = rates,
     .when_unset = "1 with sgd; else 0.7, or 0.3 where the workers' optimizer has a momentum, too"};
 
 inline constexpr Option<Overlap> overlap{

@@ -10,7 +10,8 @@ inline constexpr Option<std::uint32_t> slack{
     .group = option_group::server,
     .value = "N",
     .help = "steps that a worker of ssp may be ahead of the slowest",
-    .initial = 3};
+    .initial = 3,
+    .limits = {.most = 1'000'000}};
 
 }  // namespace option
 

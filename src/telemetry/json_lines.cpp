@@ -12,6 +12,11 @@
 
 namespace syncopate {
 
+std::string json_text(const nlohmann::ordered_json& object, int indent) {
+  return object.dump(indent, ' ', /*ensure_ascii=*/false,
+                     nlohmann::ordered_json::error_handler_t::replace);
+}
+
 JsonLines::JsonLines(const std::filesystem::path& path, Mode mode)
     : path_(path.string()),
       descriptor_(::open(
@@ -32,7 +37,7 @@ JsonLines::~JsonLines() {
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
-  pending_ += object.dump();
+  pending_ += json_text(object);
   pending_ += '\n';
   if (pending_.size() >= flush_bytes) {
     flush();

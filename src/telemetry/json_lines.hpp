@@ -8,6 +8,10 @@
 
 namespace syncopate {
 
+/// The text of an object; with `indent`, over several lines. A byte that is not UTF-8 becomes
+/// U+FFFD: a host or a folder that is named in another encoding must not end a job.
+std::string json_text(const nlohmann::ordered_json& object, int indent = -1);
+
 /// A log of JSON objects, one a line, which can be read while it grows.
 ///
 /// Lines are buffered until there are `flush_bytes`, or until `flush` is called, and then written

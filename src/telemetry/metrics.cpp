@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/whole.hpp"
+
 namespace syncopate {
 namespace {
 
@@ -55,7 +57,7 @@ constexpr std::array table{
 
 void write(nlohmann::ordered_json& object, std::string_view name, MetricUnit unit, double value) {
   if (unit == MetricUnit::count || unit == MetricUnit::bytes) {
-    object[std::string(name)] = static_cast<std::uint64_t>(value);
+    object[std::string(name)] = whole_of(value);
   } else {
     object[std::string(name)] = value;
   }

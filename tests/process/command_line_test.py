@@ -20,10 +20,10 @@ for word; do echo "$word"; done
 """
 
 
-def run(program, *words, environment=None):
+def run(program, *words, environment=None, cwd=None):
     base = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     return subprocess.run(
-        [program, *words], capture_output=True, text=True, check=False, env={**base, **(environment or {})}
+        [program, *words], capture_output=True, text=True, check=False, cwd=cwd, env={**base, **(environment or {})}
     )
 
 
@@ -95,6 +95,33 @@ class CommandLine(unittest.TestCase):
             ran = subprocess.run([self.program, "schemes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(ran.returncode, 2)
         self.assertEqual(ran.stderr, "syncopate: cannot write standard output: No space left on device\n")
+
+    def test_a_key_of_40_000_dots_is_a_line_and_no_signal(self):
+        deep = self.prefix / "deep.toml"
+        deep.write_text("a." * 40_000 + "a = 1\n")
+        for option in ("--config", "--cluster"):
+            ran = run(self.program, "train", option, str(deep))
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""), option)
+            line = r"\Asyncopate: [^\n]+deep.toml:1:34: expected at most 16 dots in a key[^\n]+\n\Z"
+            self.assertRegex(ran.stderr, line)
+
+    def test_absurd_numbers_and_folders_are_a_line_and_no_signal(self):
+        slow = self.prefix / "slow.toml"
+        slow.write_text("[[devices]]\nsamples_per_second = 1e-3\n")
+        steps = self.prefix / "steps.toml"
+        steps.write_text("[[devices]]\nseconds_per_batch = 1\n")
+        for words in (
+            ["--scheme", "nbssgd", "--mini-batches", "4294967295"], ["--workers", "100000"],
+            ["--batch-size", "4294967295"], ["--wait-limit", "1e300"], ["--cluster", slow],
+            ["--cluster", steps, "--time-scale", "1e300"], ["--cluster", steps, "--time-scale", "1e6"],
+            ["--scheme", "esync", "--round-time", "1e300"], ["--eval-every", "1e300steps"],
+            ["--run-dir", "a" * 5000], ["--run-dir", "b/" * 2500], ["--run-dir", b"runs/\xff\x1b[2J"],
+        ):
+            with self.subTest(words=words):
+                ran = run(self.program, "train", *words, cwd=self.prefix)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+                self.assertRegex(ran.stderr, r"\Asyncopate: [^\n\x1b]{1,400}\n\Z")
+                self.assertFalse((self.prefix / "runs").exists())
 
     def test_version_as_json(self):
         self.assertIn("version", json.loads(run(self.program, "version", "--json").stdout))

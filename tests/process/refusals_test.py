@@ -134,6 +134,20 @@ class Refusals(JobTest):
         done = self.resume("--learning-rate", "0.01", "--max-steps", "6")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_file_beyond_the_limit_ends_the_job_in_a_line(self):
+        limited = ["bash", "-c", 'ulimit -f 200; exec "$0" "$@"']  # blocks of 1024 bytes
+        done = self.train("--network", "lenet5", "--data", "synthetic", "--max-steps", "1", through=limited)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(".safetensors: File too large; raise the limit on the size of files (ulimit -f)", done.stderr)
+        self.assertNotIn("signal", done.stderr)
+        self.assertEqual(list((self.folder / "run" / "checkpoints").glob("*.tmp")), [])
+
+    def test_a_gzip_of_many_zeros_is_not_unpacked(self):
+        zeros = gzip.compress(bytes(1 << 20), 1) * 4096  # 4 GiB in about 20 MB
+        header = gzip.compress(struct.pack(">IIII", 0x803, 5_478_274, 28, 28))
+        self.put("train-images-idx3-ubyte.gz", header + zeros)
+        self.assert_data_refused("train-images-idx3-ubyte.gz", "5478274", "at most 4194304 images")
+
     def test_a_full_disk_ends_the_job_and_leaves_no_half_file(self):
         disk = self.folder / "disk"
         disk.mkdir()

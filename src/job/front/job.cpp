@@ -13,6 +13,7 @@
 #include "job/host/join.hpp"
 #include "job/launch/run_claim.hpp"
 #include "runtime/real_world.hpp"
+#include "telemetry/json_lines.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -110,7 +111,7 @@ class StartedJob final : public Job::Member {
                      .emit =
                          [this](const Json& event) {
                            if (event.at("event") == "finished") {
-                             summary_ = event.at("summary").dump();
+                             summary_ = json_text(event.at("summary"));
                            }
                          },
                      .interrupted = [this] { return stopping_.load(); }});

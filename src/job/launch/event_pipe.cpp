@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "telemetry/json_lines.hpp"
+
 namespace syncopate {
 namespace {
 
@@ -15,7 +17,7 @@ void EventPipe::finish() {
 }
 
 void EventPipe::emit(const nlohmann::ordered_json& event) {
-  const std::string line = event.dump() + "\n";
+  const std::string line = json_text(event) + "\n";
   const MutexLock lock(mutex_);
   if (event.value("event", "") == "status") {
     lines_.offer(line);

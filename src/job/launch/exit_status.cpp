@@ -4,18 +4,21 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <optional>
 #include <string>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 
 namespace syncopate {
 namespace {
 
+constexpr std::size_t letters_of_a_path = 200;
 constexpr Duration until_words_have_come = std::chrono::milliseconds(200);
 
 void pause_for(Duration time) {
@@ -35,23 +38,37 @@ std::optional<int> line_to_mpich(const Environment& environment) {
                                                              : std::nullopt;
 }
 
+/// What the standard library throws says neither where nor what to do.
+std::string words_of(const std::exception& error) {
+  if (const auto* const refused = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return fmt::format("cannot use the path {}: {}; name another one",
+                       excerpt(refused->path1().native(), letters_of_a_path),
+                       refused->code().message());
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return "there is not enough memory; use a smaller batch or network, or fewer workers";
+  }
+  return error.what();
+}
+
 int say(const Launch& launch, const std::exception& error, Duration patience) {
   const int status = status_of(error);
   if (launch.rank == 0) {
-    print_error(error.what());
+    print_error(words_of(error).c_str());
     return status;
   }
   if (status == exit_status::refused) {
     pause_for(patience);
   }
-  print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
+  print_error(fmt::format("rank {}: {}", launch.rank, words_of(error)).c_str());
   return status;
 }
 
 }  // namespace
 
 int status_of(const std::exception& error) {
-  if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error)) {
+  if (dynamic_cast<const ConfigError*>(&error) || dynamic_cast<const DataError*>(&error) ||
+      dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
     return exit_status::refused;
   }
   return dynamic_cast<const Cancelled*>(&error) ? exit_status::interrupted : exit_status::failure;
@@ -61,14 +78,13 @@ int guarded(const std::function<int()>& body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    print_error(error.what());
+    print_error(words_of(error).c_str());
     return status_of(error);
   }
 }
 
 void print_error(const char* message) {
-  std::string line = message;
-  std::replace(line.begin(), line.end(), '\n', ' ');
+  const std::string line = printable(message);
   // One call, so that the lines of several processes do not mix.
   fmt::print(stderr, "{}", fmt::format("syncopate: {}\n", line));
 }

@@ -18,15 +18,15 @@ inline constexpr int interrupted = 130;  ///< the user ended it
 inline constexpr int output_closed = 141;
 }  // namespace exit_status
 
-/// The exit status for an error: `refused` for ConfigError and DataError, `interrupted` for
-/// Cancelled, else `failure`.
+/// The exit status for an error: `refused` for ConfigError, DataError and errors of the file
+/// system, `interrupted` for Cancelled, else `failure`.
 int status_of(const std::exception& error);
 
 /// Runs `body` and returns its exit status. An exception becomes one line on standard error,
 /// `syncopate: …`, and the status of its type.
 int guarded(const std::function<int()>& body);
 
-/// Writes `syncopate: …` and a line end to standard error; line ends within become spaces.
+/// Writes `syncopate: …` and a line end to standard error. The message becomes `printable`.
 void print_error(const char* message);
 
 /// A rank that refuses its input waits this long for rank 0 to report the error.

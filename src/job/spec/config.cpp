@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "config/text.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -29,9 +30,24 @@ std::optional<Every::Unit> unit_of(std::string_view name) {
   return std::nullopt;
 }
 
+constexpr std::size_t letters_of_a_period = 80;
+
 [[noreturn]] void refuse_period(std::string_view text) {
   throw ConfigError(
-      fmt::format("expected a period such as 200steps, 0.5epochs, 10s or never; found '{}'", text));
+      fmt::format("expected a period such as 200steps, 0.5epochs, 10s or never; found '{}'",
+                  excerpt(text, letters_of_a_period)));
+}
+
+/// Errors: ConfigError, for a period that is so long or so short that nothing counts it.
+void check_amount(Every::Unit unit, double amount, std::string_view text) {
+  constexpr double least = 1e-9;
+  const double most = unit == Every::Unit::steps    ? at_least_one.most
+                      : unit == Every::Unit::epochs ? epochs_above_zero.most
+                                                    : seconds_above_zero.most;
+  if (amount < least || amount > most) {
+    throw ConfigError(
+        fmt::format("expected a period from {} to {} of its unit, found '{}'", least, most, text));
+  }
 }
 
 SchemeJob job_of(const TrainConfig& config) {
@@ -54,6 +70,7 @@ Every Every::parse(std::string_view text) {
   if (!unit || !std::isfinite(amount->number) || amount->number <= 0) {
     refuse_period(text);
   }
+  check_amount(*unit, amount->number, text);
   const Every every{.unit = *unit, .amount = amount->number};
   if (every.unit == Unit::steps && every.amount != std::floor(every.amount)) {
     throw ConfigError(fmt::format("expected a whole number of steps, found '{}'", text));

@@ -285,6 +285,25 @@ void check_split(const TrainConfig& config) {
   }
 }
 
+/// A path that is short and sound by itself may not be so below the current folder. Errors:
+/// ConfigError.
+void check_whole_paths(const TrainConfig& config) {
+  for (const auto* const path : {&config.run_dir, &config.cluster, &config.data_dir}) {
+    if (!path->empty()) {
+      check_path(std::filesystem::absolute(*path).native());
+    }
+  }
+}
+
+/// Errors: ConfigError. A program, a cluster file or a launcher may have set the numbers.
+void check_counts(const TrainConfig& config) {
+  if (config.workers > most_workers || config.servers > most_workers) {
+    throw ConfigError(
+        fmt::format("expected at most {} workers and {} servers, found {} and {}; start fewer",
+                    most_workers, most_workers, config.workers, config.servers));
+  }
+}
+
 std::filesystem::path anchored(const std::filesystem::path& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
 }
@@ -292,6 +311,7 @@ std::filesystem::path anchored(const std::filesystem::path& path) {
 }  // namespace
 
 void check_config(const TrainConfig& config) {
+  check_counts(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
     scheme.check(job_of(config));
@@ -346,6 +366,7 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   }
   config.cluster = anchored(config.cluster);
   config.data_dir = anchored(config.data_dir);
+  check_whole_paths(config);
   check_config(config);
   return config;
 }

@@ -126,6 +126,7 @@ std::vector<Field> workers_fields() {
                                .group = option_group::workers,
                                .value = "N",
                                .help = "number of worker processes, one device each",
+                               .limits = {.most = most_workers},
                                .when_unset = "the cluster's devices, else 1"}),
       field(&Config::cluster, {.name = "cluster",
                                .group = option_group::workers,
@@ -136,7 +137,7 @@ std::vector<Field> workers_fields() {
                                   .group = option_group::workers,
                                   .value = "X",
                                   .help = "multiply the times of the cluster file by X",
-                                  .limits = positive}),
+                                  .limits = {.least = 1e-6, .most = 1e6}}),
       field(&Config::virtual_time, {.name = "virtual-time",
                                     .group = option_group::workers,
                                     .value = "",
@@ -161,7 +162,7 @@ std::vector<Field> optimizer_fields() {
                                   .group = option_group::optimization,
                                   .value = "SAMPLES",
                                   .help = "samples per worker and step",
-                                  .limits = at_least_one}),
+                                  .limits = batch_sizes}),
       field(&Config::optimizer, {.name = "optimizer",
                                  .group = option_group::optimization,
                                  .value = "NAME",
@@ -171,7 +172,7 @@ std::vector<Field> optimizer_fields() {
                                      .group = option_group::optimization,
                                      .value = "X",
                                      .help = "learning rate, which the schedule scales",
-                                     .limits = positive,
+                                     .limits = rates,
                                      .when_unset = "by optimizer and scheme"}),
       field(&Config::momentum,
             {.name = "momentum",
@@ -200,12 +201,13 @@ std::vector<Field> optimizer_fields() {
                                .value = "X",
                                .help = "constant added to the denominator in the optimizers "
                                        "rmsprop, adam, adamw and adagrad",
-                               .limits = positive,
+                               .limits = {.most = 1000, .above_least = true},
                                .when_unset = "1e-8; 1e-10 with adagrad"}),
       field(&Config::weight_decay, {.name = "weight-decay",
                                     .group = option_group::optimization,
                                     .value = "X",
-                                    .help = "L2 penalty; adamw decays the weights directly"})};
+                                    .help = "L2 penalty; adamw decays the weights directly",
+                                    .limits = {.most = 1000}})};
 }
 
 std::vector<Field> schedule_and_start_fields() {
@@ -218,7 +220,7 @@ std::vector<Field> schedule_and_start_fields() {
                                      .group = option_group::optimization,
                                      .value = "EPOCHS",
                                      .help = "epochs between two drops of --schedule step",
-                                     .limits = positive}),
+                                     .limits = epochs_above_zero}),
       field(
           &Config::schedule_factor,
           {.name = "schedule-factor",
@@ -229,7 +231,8 @@ std::vector<Field> schedule_and_start_fields() {
       field(&Config::warm_up, {.name = "warm-up",
                                .group = option_group::optimization,
                                .value = "EPOCHS",
-                               .help = "epochs of linear warm-up from 0, before the schedule"}),
+                               .help = "epochs of linear warm-up from 0, before the schedule",
+                               .limits = epochs_from_zero}),
       field(&Config::init,
             {.name = "init",
              .group = option_group::optimization,
@@ -246,7 +249,8 @@ std::vector<Field> schedule_and_start_fields() {
       field(&Config::seed, {.name = "seed",
                             .group = option_group::optimization,
                             .value = "N",
-                            .help = "seed of all random choices"})};
+                            .help = "seed of all random choices",
+                            .limits = seeds})};
 }
 
 std::string_view help_of_compress() {
@@ -283,6 +287,7 @@ std::vector<Field> server_fields() {
                                    .group = option_group::server,
                                    .value = "N",
                                    .help = "number of parameter-server shards",
+                                   .limits = {.most = most_workers},
                                    .when_unset = "1 where the scheme has a server"}),
           field(&Config::server_process,
                 {.name = "server-process",
@@ -297,7 +302,7 @@ std::vector<Field> stopping_fields() {
                               .group = option_group::stopping,
                               .value = "X",
                               .help = "passes over the training set",
-                              .limits = positive,
+                              .limits = epochs_above_zero,
                               .resumable = true}),
       field(&Config::max_steps, {.name = "max-steps",
                                  .group = option_group::stopping,
@@ -310,7 +315,7 @@ std::vector<Field> stopping_fields() {
                                 .group = option_group::stopping,
                                 .value = "SECONDS",
                                 .help = "end the job after this training time",
-                                .limits = positive,
+                                .limits = seconds_above_zero,
                                 .when_unset = "no limit",
                                 .resumable = true}),
       field(&Config::target_accuracy,
@@ -359,7 +364,7 @@ std::vector<Field> failures_fields() {
                                   .value = "SECONDS",
                                   .help = "minimum time limit of a wait for another node; a worker "
                                           "that computes also gets 20 times its longest step",
-                                  .limits = positive,
+                                  .limits = seconds_above_zero,
                                   .resumable = true}),
       field(&Config::on_nan,
             {.name = "on-nan",

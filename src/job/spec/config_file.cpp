@@ -51,7 +51,7 @@ TrainConfig parse_config(std::string_view text, std::string_view source, const T
 }
 
 TrainConfig read_config(const std::filesystem::path& path, const TrainConfig& base) {
-  return parse_config(read_file(path), path.string(), base);
+  return parse_config(read_file(path, TomlTable::most_bytes), path.string(), base);
 }
 
 std::string to_toml(const TrainConfig& config) {

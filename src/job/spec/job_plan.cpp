@@ -8,11 +8,17 @@
 #include <numeric>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "base/version.hpp"
 #include "scheme/balance.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
+namespace {
+
+constexpr std::size_t letters_of_a_name = 60;
+
+}  // namespace
 
 JobPlan::JobPlan(TrainConfig config) : config_(std::move(config)) {
   if (config_.cluster.empty()) {
@@ -23,6 +29,25 @@ JobPlan::JobPlan(TrainConfig config) : config_(std::move(config)) {
     throw ConfigError(fmt::format("{} has {} devices, but --workers asks for {}",
                                   config_.cluster.string(), cluster_->devices.size(),
                                   config_.workers));
+  }
+  check_step_times();
+}
+
+/// A step of days is a slip of a unit: the clock would not hold a job of such steps.
+void JobPlan::check_step_times() const {
+  constexpr double longest = 86'400;
+  const std::vector<std::uint32_t> sizes = batch_sizes();
+  for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
+    const DeviceProfile& device = cluster_->devices[rank];
+    const double samples = sizes[rank];
+    const double seconds = samples / device.samples_per_second() * config_.time_scale;
+    if (!(seconds <= longest)) {
+      throw ConfigError(fmt::format(
+          "a batch of {} samples on {} of {} takes {:.3g} s, expected at most {} s; raise "
+          "samples_per_second, or lower --time-scale or --batch-size",
+          samples, excerpt(device.name, letters_of_a_name), config_.cluster.string(), seconds,
+          longest));
+    }
   }
 }
 

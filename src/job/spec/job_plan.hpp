@@ -23,7 +23,8 @@ namespace syncopate {
 class JobPlan {
  public:
   /// `config` is resolved, so it holds the number of workers.
-  /// Errors: ConfigError, when the cluster file cannot be read or has another number of devices.
+  /// Errors: ConfigError, when the cluster file cannot be read, has another number of devices, or a
+  ///         step of a device takes longer than a day at the time scale.
   explicit JobPlan(TrainConfig config);
 
   const TrainConfig& config() const { return config_; }
@@ -83,6 +84,7 @@ class JobPlan {
   std::string agreement(std::size_t parameters) const;
 
  private:
+  void check_step_times() const;
   std::vector<std::uint32_t> least_steps() const;
   std::vector<double> shares_of(std::uint64_t samples) const;
   std::vector<std::uint32_t> balanced_sizes() const;

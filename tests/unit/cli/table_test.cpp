@@ -28,7 +28,7 @@ TEST(FittedTest, FillsAndCuts) {
 }
 
 TEST(FittedTest, LetsNothingReachTheTerminalThatMovesItsCursor) {
-  EXPECT_EQ(fitted("a\x1b[2J\n\t", 8), "a?[2J?? ");
+  EXPECT_EQ(fitted("a\x1b[2J\n\t", 8), "a?[2J   ");
 }
 
 TEST(GroupedTest, PartsThousands) {

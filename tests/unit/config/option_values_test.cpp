@@ -56,12 +56,12 @@ TEST(OptionValues, BeginWithTheInitialOnes) {
 TEST(OptionValues, AreThoseGiven) {
   OptionValues values;
   give(values, flag, "true");
-  give(values, count, "4294967295");
+  give(values, count, "1000000000");
   give(values, share, "1");
   give(values, rate, "2.5");
   give(values, colour, "red");
   EXPECT_TRUE(values[flag]);
-  EXPECT_EQ(values[count], 4294967295U);
+  EXPECT_EQ(values[count], 1'000'000'000U);
   EXPECT_EQ(values[share], 1.0);
   EXPECT_EQ(values[rate], 2.5);
   EXPECT_EQ(values[colour], Colour::red);
@@ -83,15 +83,36 @@ TEST(OptionValues, AreAlikeHoweverTheyWereSet) {
 
 TEST(Option, RefusesWhatItCannotBe) {
   EXPECT_EQ(refusal(flag, "yes"), "expected true or false, found 'yes'");
-  EXPECT_EQ(refusal(count, "0"), "expected a whole number from 1 to 4294967295, found 0");
-  EXPECT_EQ(refusal(count, "1.5"), "expected a whole number from 1, found 1.5");
+  EXPECT_EQ(refusal(count, "0"), "expected a whole number from 1 to 1000000000, found 0");
+  EXPECT_EQ(refusal(count, "1.5"), "expected a whole number from 1 to 1000000000, found 1.5");
   EXPECT_EQ(refusal(count, "4294967296"),
-            "expected a whole number from 1 to 4294967295, found 4294967296");
+            "expected a whole number from 1 to 1000000000, found 4294967296");
   EXPECT_EQ(refusal(share, "0"), "expected a number above 0 to 1, found 0");
   EXPECT_EQ(refusal(share, "auto"), "expected a number above 0 to 1, found 'auto'");
-  EXPECT_EQ(refusal(rate, "-1"), "expected a number above 0, found -1");
+  EXPECT_EQ(refusal(rate, "-1"), "expected a number above 0 to 1000000000, found -1");
   EXPECT_EQ(refusal(colour, "bleu"),
             "expected one of red, blue, found 'bleu'; did you mean 'blue'?");
+}
+
+TEST(Option, RefusesTextThatNoFileHolds) {
+  const auto path = option_of<std::filesystem::path>("folder");
+  const auto name = option_of<std::string>("name");
+  EXPECT_EQ(refusal(path, "runs/\xff\x1b"),
+            "expected text in UTF-8, found other bytes: 'runs/?"
+            "?'");
+  EXPECT_EQ(refusal(name, "\xc3("), "expected text in UTF-8, found other bytes: '?('");
+  EXPECT_EQ(refusal(name, std::string_view("a\0b", 3)),
+            "expected text without the character NUL, found 'a?b'");
+  EXPECT_EQ(refusal(path, std::string(5000, '/')).substr(0, 57),
+            "expected a path of at most 3840 bytes, found 5000 bytes: ");
+  EXPECT_EQ(refusal(path, "a/" + std::string(256, 'b') + "/c").substr(0, 67),
+            "expected names of at most 255 bytes in a path, found one of 256 byt");
+  EXPECT_EQ(refusal(path, "runs/größer\n"), "no ConfigError");
+}
+
+TEST(Option, QuotesOnlyTheBeginningOfALongValue) {
+  EXPECT_EQ(refusal(share, std::string(5000, 'x')),
+            "expected a number above 0 to 1, found '" + std::string(80, 'x') + "…'");
 }
 
 TEST(Option, IsNamedInFilesWithoutHyphens) {

@@ -99,6 +99,20 @@ TEST_F(SmallDataset, RefusesImagesOfAnotherShape) {
                              HasSubstr("expected images of 28 × 28"), HasSubstr("found 32 × 32")));
 }
 
+/// Only the headers are there: a file that was unpacked first would be refused as truncated.
+TEST_F(SmallDataset, ComparesHeadersBeforeItUnpacksValues) {
+  test::write_gzip(folder_ / (std::string(train_images) + ".gz"),
+                   idx_bytes(images_magic, {4'000'000, 28, 28}, {}));
+  EXPECT_THAT(refusal(),
+              testing::AllOf(HasSubstr((folder_ / train_labels).string()),
+                             HasSubstr("expected 4000000 labels"), HasSubstr("found 3")));
+  test::write_gzip(folder_ / (std::string(train_images) + ".gz"),
+                   idx_bytes(images_magic, {5'500'000, 28, 28}, {}));
+  EXPECT_THAT(refusal(),
+              testing::AllOf(HasSubstr(train_images), HasSubstr("expected at most 4194304 images"),
+                             HasSubstr("found 5500000")));
+}
+
 TEST_F(SmallDataset, RefusesExchangedFiles) {
   test::write_plain(folder_ / test_images, labels_of({1, 2}));
   EXPECT_THAT(refusal(),

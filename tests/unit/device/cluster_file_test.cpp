@@ -135,12 +135,40 @@ TEST_F(ClusterFileTest, RefusesValuesOutOfRange) {
   EXPECT_THAT(device("samples_per_second = 0"), HasSubstr("samples_per_second: expected"));
   const std::string sound = "seconds_per_batch = 1\n";
   EXPECT_EQ(device(sound + "count = 0"),
-            "3:9: count: expected a whole number from 1 to 65536, found 0");
+            "3:9: count: expected a whole number from 1 to 1024, found 0");
   EXPECT_THAT(device(sound + "count = -3"), HasSubstr("found -3"));
   EXPECT_THAT(device(sound + "jitter = 1"), HasSubstr("jitter: expected a number from 0 to 0.99"));
   EXPECT_THAT(device(sound + "jitter = -0.1"), HasSubstr("found -0.1"));
   EXPECT_THAT(device(sound + "batch_size = 0"), HasSubstr("batch_size: expected a whole number"));
   EXPECT_THAT(refusal("batch_samples = 0\n"), HasSubstr("batch_samples: expected a whole number"));
+}
+
+TEST_F(ClusterFileTest, RefusesTimesThatNoDeviceTakes) {
+  const auto device = [&](const std::string& line) { return refusal("[[devices]]\n" + line); };
+  EXPECT_THAT(device("samples_per_second = 1e-3"),
+              HasSubstr("expected a number from 0.01 to 1e+09, found 0.001"));
+  EXPECT_EQ(refusal("batch_samples = 1000000\n[[devices]]\nsamples_per_second = 2\n"),
+            "2:1: expected 1e-06 to 86400 s for a batch of 1000000 samples, found 5e+05 s; change "
+            "samples_per_second = 2");
+  EXPECT_THAT(device("samples_per_second = 1e9"), HasSubstr("found 6.4e-08 s"));
+  EXPECT_THAT(device("seconds_per_batch = 1e300"), HasSubstr("found 1e+300"));
+  EXPECT_THAT(device("seconds_per_batch = 1\nbatch_size = 4294967295"),
+              HasSubstr("from 1 to 1048576, found 4294967295"));
+  const std::string sound = "[[devices]]\nseconds_per_batch = 1\n";
+  EXPECT_THAT(refusal(sound + "[pauses]\nevery = 1e-6\nlasting = 1e-7\n"),
+              HasSubstr("every: expected a number from 0.01 to 86400"));
+  EXPECT_THAT(refusal(sound + "[link]\nbandwidth = 1\n"), HasSubstr("from 1000 to 1e+15"));
+}
+
+TEST_F(ClusterFileTest, RefusesMoreDevicesThanAJobHasWorkers) {
+  const std::string many = "[[devices]]\nseconds_per_batch = 1\ncount = 1024\n";
+  EXPECT_EQ(read(many).devices.size(), 1024U);
+  EXPECT_EQ(refusal(many + "[[devices]]\nseconds_per_batch = 1\n"),
+            "4:1: expected at most 1024 devices in a cluster, found 1025 up to here");
+}
+
+TEST_F(ClusterFileTest, RefusesAFileThatIsTooLong) {
+  EXPECT_THROW(read_cluster_file("/dev/zero"), DataError);
 }
 
 TEST_F(ClusterFileTest, RefusesWrongTypes) {

@@ -69,6 +69,25 @@ TEST(Membership, InstallsTheViewWhenTheLastOneJoins) {
   EXPECT_EQ(view.workers().size(), 2U);
 }
 
+TEST(Membership, ShowsNoEscapeSequencesOfOthers) {
+  Membership membership = two_workers();
+  wire::Join join = worker(1);
+  join.set_host("\x1b[2Jhost\n");
+  join.set_device("gpu\x07");
+  membership.joined(NodeId{1}, join, start);
+  EXPECT_EQ(refusal_of(membership.joined(NodeId{2}, join, start)),
+            "worker 1 (pid 101 on ?[2Jhost ) cannot join: its slot is taken by pid 101 on "
+            "?[2Jhost ");
+  membership.joined(NodeId{3}, evaluator(), start);
+  const Decisions decisions = membership.joined(NodeId{4}, worker(0), start);
+  const View& view = std::get<InstallView>(decisions.at(0)).view;
+  EXPECT_EQ(view.members[1].host, "?[2Jhost ");
+  EXPECT_EQ(view.members[1].device, "gpu?");
+  wire::Abort abort = failure(wire::Abort::KIND_DATA);
+  abort.set_reason("broken\x1b]0;title\x07");
+  EXPECT_THAT(reason_of(membership.failed(NodeId{1}, abort)), HasSubstr("broken?]0;title?"));
+}
+
 TEST(Membership, RefusesATakenPlaceAndGathersOn) {
   Membership membership = two_workers();
   membership.joined(NodeId{1}, worker(1), start);

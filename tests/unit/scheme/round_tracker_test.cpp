@@ -31,6 +31,8 @@ TEST(BatchCut, MakesMiniBatchesOfOneSizeButTheLast) {
   EXPECT_EQ((BatchCut{.batch_size = 10, .mini_batches = 8}.count()), 5);
   EXPECT_EQ((BatchCut{.batch_size = 3, .mini_batches = 8}.size()), 1);
   EXPECT_EQ((BatchCut{.batch_size = 3, .mini_batches = 8}.count()), 3);
+  EXPECT_EQ((BatchCut{.batch_size = 64, .mini_batches = 4294967295}.size()), 1);
+  EXPECT_EQ((BatchCut{.batch_size = 64, .mini_batches = 4294967295}.count()), 64);
 }
 
 RoundTracker tracker_of(std::uint32_t mini_batches, Round done = {},

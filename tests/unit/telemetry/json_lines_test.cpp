@@ -34,6 +34,18 @@ TEST(JsonLines, CreatesAnewOrAppends) {
   EXPECT_EQ(read_file(path), "{\"round\":3}\n");
 }
 
+TEST(JsonLines, ReplacesBytesThatAreNotUtf8) {
+  const std::string path = path_of("bytes.jsonl");
+  JsonLines(path, JsonLines::Mode::create)
+      .write({{"host",
+               "a\xff"
+               "b"},
+              {"name", "\x1b[2J"}});
+  EXPECT_EQ(read_file(path),
+            "{\"host\":\"a\xef\xbf\xbd"
+            "b\",\"name\":\"\\u001b[2J\"}\n");
+}
+
 TEST(JsonLines, AFullDiskIsAnErrorThatNamesTheFile) {
   JsonLines lines("/dev/full", JsonLines::Mode::append);
   lines.write({{"round", 1}});

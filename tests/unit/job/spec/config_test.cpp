@@ -77,14 +77,16 @@ TEST(FieldTest, TakesTheEndsOfARangeAndNothingBeyond) {
   EXPECT_THAT(refusal_of("target-accuracy", "1.01"), HasSubstr("found 1.01"));
   EXPECT_THAT(refusal_of("momentum", "1"), HasSubstr("from 0 and below 1"));
   EXPECT_THAT(refusal_of("batch-size", "0"), HasSubstr("a whole number from 1"));
-  EXPECT_THAT(refusal_of("batch-size", "4294967296"), HasSubstr("to 4294967295"));
+  EXPECT_THAT(refusal_of("batch-size", "4294967296"), HasSubstr("to 1048576, found 4294967296"));
   EXPECT_THAT(refusal_of("seed", "-1"), HasSubstr("found -1"));
 }
 
 TEST(FieldTest, RefusesWhatIsNoNumber) {
-  EXPECT_EQ(refusal_of("batch-size", "many"), "expected a whole number from 1, found 'many'");
-  EXPECT_EQ(refusal_of("batch-size", "1.5"), "expected a whole number from 1, found 1.5");
-  EXPECT_EQ(refusal_of("epochs", "5x"), "expected a number above 0, found '5x'");
+  EXPECT_EQ(refusal_of("batch-size", "many"),
+            "expected a whole number from 1 to 1048576, found 'many'");
+  EXPECT_EQ(refusal_of("batch-size", "1.5"),
+            "expected a whole number from 1 to 1048576, found 1.5");
+  EXPECT_EQ(refusal_of("epochs", "5x"), "expected a number above 0 to 1000000, found '5x'");
   EXPECT_THAT(refusal_of("epochs", "inf"), HasSubstr("found 'inf'"));
   EXPECT_THAT(refusal_of("epochs", ""), HasSubstr("found ''"));
 }
@@ -125,7 +127,7 @@ TEST(ConfigFileTest, SaysWhereAndWhatIsWrong) {
             "job.toml:2:1: unknown key 'batch_sise'; did you mean 'batch_size'?");
   EXPECT_THAT(refusal_of("batch-size = 32\n"), HasSubstr("did you mean 'batch_size'?"));
   EXPECT_EQ(refusal_of("batch_size = 'x'\n"),
-            "job.toml:1:14: batch_size: expected a whole number from 1, found 'x'");
+            "job.toml:1:14: batch_size: expected a whole number from 1 to 1048576, found 'x'");
   EXPECT_THAT(refusal_of("batch_size = 0\n"), StartsWith("job.toml:1:14: batch_size: expected"));
   EXPECT_THAT(refusal_of("split_by_class = 1\n"), HasSubstr("expected true or false, found 1"));
   EXPECT_THAT(refusal_of("seed = [1]\n"), HasSubstr("expected a whole number"));
@@ -173,7 +175,7 @@ class RandomConfig {
     if (field.type == OptionType::whole32 || field.type == OptionType::whole64) {
       return static_cast<std::int64_t>(1 + random_.below(1000));
     }
-    return std::max(random_.uniform(), 1e-300) * most;
+    return std::max({random_.uniform() * most, field.limits.least, 1e-300});
   }
 
   /// A text with letters that need escapes.

@@ -1,0 +1,144 @@
+// Goal:   every numeric option of every command refuses numbers that are absurd, in one line that
+//         names the option.
+// Method: the options that the help text of each command lists with a number as value; whole
+//         command lines through `run_cli`.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/compare/comparison.hpp"
+#include "cli/handlers.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+struct EndedCommand {
+  int status;
+  std::string out, err;
+};
+
+EndedCommand run_words(std::vector<std::string> words) {
+  words.insert(words.begin(), "syncopate");
+  std::vector<char*> argv;
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const Handlers none{};  // a command line that is accepted ends in std::bad_function_call
+  const int status = run_cli(static_cast<int>(words.size()), argv.data(), none);
+  std::fflush(nullptr);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+/// The options of a command that the help text lists with a number as value.
+std::vector<std::string> numeric_options(const std::string& command) {
+  const std::regex option("^  --([a-z0-9-]+) (N|X|S|SECONDS|STEPS|EPOCHS|SAMPLES|PERIOD)( .*|)$");
+  std::istringstream lines(run_words({command, "--help"}).out);
+  std::vector<std::string> names;
+  std::smatch found;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, found, option)) {
+      names.push_back(found[1]);
+    }
+  }
+  return names;
+}
+
+/// The words that a command needs before any option.
+std::vector<std::string> beginning_of(const std::string& command, const std::string& option) {
+  const std::map<std::string, std::vector<std::string>> beginnings{
+      {"coordinator", {"coordinator", "--listen", "127.0.0.1:0"}},
+      {"worker", {"worker", "--join", "127.0.0.1:1"}},
+      {"server", {"server", "--join", "127.0.0.1:1"}},
+      {"compare", {"compare", "--schemes", "ssgd"}},
+      {"data", {"data", "--order"}}};
+  const std::map<std::string, std::string> benchmarks{
+      {"ranks", "allreduce"}, {"workers", "push-pull"}, {"servers", "push-pull"},
+      {"batch-size", "step"}, {"threads", "step"},      {"seconds", "latency"},
+      {"rounds", "latency"}};
+  if (command == "bench") {
+    return {command, benchmarks.at(option)};
+  }
+  const auto found = beginnings.find(command);
+  return found == beginnings.end() ? std::vector<std::string>{command} : found->second;
+}
+
+void expect_refused(const std::string& command, const std::string& option,
+                    const std::string& text) {
+  std::vector<std::string> words = beginning_of(command, option);
+  words.push_back(fmt::format("--{}={}", option, text));
+  SCOPED_TRACE(fmt::format("{} --{} {}", command, option, text));
+  const EndedCommand ran = run_words(words);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_THAT(ran.err, testing::StartsWith(fmt::format("syncopate: --{}: expected", option)));
+}
+
+TEST(NumericOptions, RefuseAbsurdNumbersInEveryCommand) {
+  std::size_t options = 0;
+  for (const char* command :
+       {"train", "coordinator", "worker", "server", "compare", "bench", "networks", "data"}) {
+    for (const std::string& option : numeric_options(command)) {
+      ++options;
+      for (const char* text : {"1e300", "-1", "nan"}) {
+        expect_refused(command, option, text);
+      }
+      const bool wide = option == "seed" || option == "learning-rate" || option == "global-lr" ||
+                        option == "server-learning-rate";
+      if (!wide) {
+        expect_refused(command, option, "4294967295");
+      }
+    }
+  }
+  EXPECT_GT(options, 100U) << "the help texts list them in another form";
+}
+
+TEST(Words, ThatNoFileHoldsAreRefused) {
+  const auto refusal = [](const std::vector<std::string>& words) {
+    const EndedCommand ran = run_words(words);
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_LT(ran.err.size(), 400U);
+    return ran.err;
+  };
+  const std::string deep(5000, 'a');
+  for (const std::string option : {"--run-dir", "--resume", "--config", "--cluster"}) {
+    EXPECT_THAT(refusal({"train", option, deep}),
+                testing::HasSubstr(option + ": expected a path of at most 3840 bytes"));
+    EXPECT_THAT(refusal({"train", option, "runs/\xff\x1b[2J"}),
+                testing::HasSubstr(option + ": expected text in UTF-8, found other bytes: "
+                                            "'runs/?"
+                                            "?[2J'"));
+  }
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--out", deep}),
+              testing::HasSubstr("--out: expected a path"));
+  EXPECT_THAT(refusal({"\x1b[2J\xff"}), testing::HasSubstr("unknown command '?[2J?'"));
+  EXPECT_THAT(refusal({"train", "--config", "/"}), testing::HasSubstr("cannot read /"));
+}
+
+TEST(Compare, RefusesSeedsBeyondTheLast) {
+  const EndedCommand ran =
+      run_words({"compare", "--schemes", "ssgd", "--seed", "9223372036854775807"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.err, testing::HasSubstr("--seeds: expected seeds up to 9223372036854775807"));
+}
+
+TEST(RunCli, LetsAWriteBeyondTheLimitFail) {
+  std::signal(SIGXFSZ, SIG_DFL);
+  run_words({"version"});
+  EXPECT_EQ(std::signal(SIGXFSZ, SIG_DFL), SIG_IGN);
+}
+
+}  // namespace
+}  // namespace syncopate::cli
