@@ -70,7 +70,10 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kArrived: return handle_arrival(from, message.arrived());
     case wire::ToCoordinator::kMissing:
       return membership_.missing(from, message.missing(), world_.now());
-    case wire::ToCoordinator::kAbort: return membership_.failed(from, message.abort());
+    case wire::ToCoordinator::kAbort:
+      return message.abort().kind() == wire::Abort::KIND_TIMED_OUT
+                 ? membership_.waited_in_vain(from, message.abort(), world_.now())
+                 : membership_.failed(from, message.abort());
     case wire::ToCoordinator::kEvaluation: observer_.evaluated(message.evaluation()); return {};
     case wire::ToCoordinator::kCheckpoint:
       observer_.checkpoint_written(message.checkpoint());
@@ -229,6 +232,9 @@ void Coordinator::act(const JobDone& /*done*/) {
 
 void Coordinator::stop_if_requested() {
   const auto reason = observer_.reason_to_stop();
+  if (reason && observer_.end_is_urgent()) {
+    carry_out(membership_.end_requested(world_.now()));
+  }
   if (!reason || stopping_ || !membership_.view()) {
     return;
   }

@@ -32,6 +32,8 @@ class JobObserver {
   virtual void dropped(const Member& member, const std::string& reason) = 0;
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
+  /// The user waits for the end: a job that does not come to it is ended.
+  virtual bool end_is_urgent() { return false; }
 };
 
 /// The event loop of node 0: it receives control messages, `Membership` decides, and it sends the

@@ -75,6 +75,10 @@ using Decisions = std::vector<Decision>;
 /// without one that does not reach a synchronization; but not without rank 0 if that leads the
 /// others.
 ///
+/// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
+/// wait for it. Once the user has requested the end, the job ends by itself, or else at once when
+/// nothing more goes on.
+///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
 ///             JobDone no further decision; every EndJob names the culprit if there is one.
 class Membership {
@@ -92,6 +96,10 @@ class Membership {
     Duration remind_every = std::chrono::seconds(10);  ///< between two ReportAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
     WaitPolicy::Options waits{};  ///< for workers
+    /// No worker waits for another, so that none would report one that hangs between its steps.
+    bool judges_idle_workers = false;
+    /// For how long nothing may happen after the user's request to end.
+    Duration end_patience = std::chrono::milliseconds(1500);
 
     /// Whether the job may go on without this worker.
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
@@ -113,10 +121,15 @@ class Membership {
   Decisions refused(const std::string& reason);
   /// The node has reported its failure, or sent a message that cannot be decoded.
   Decisions failed(NodeId node, const wire::Abort& abort);
+  /// A wait of the node ended at its deadline before it was judged. The node cannot know for whom it
+  /// waited: the loss of both is decided, and the message names the other.
+  Decisions waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now);
   /// The node's connection broke.
   Decisions lost(NodeId node, TimePoint now);
   Decisions left(NodeId node);
   Decisions time_passed(TimePoint now);
+  /// The user has requested the end of the job. It ends at once while it gathers.
+  Decisions end_requested(TimePoint now);
 
   /// Null until everyone has joined.
   const View* view() const { return view_ ? &*view_ : nullptr; }
@@ -129,8 +142,14 @@ class Membership {
   Decisions refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason);
   void install_view();
   Decisions gathering_passed(TimePoint now);
+  Decisions judge_hangs(TimePoint now);
+  Decisions judge_requested_end(TimePoint now);
+  std::string hang_of(NodeId node, TimePoint now) const;
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
+  std::vector<NodeId> servers_of(const wire::Missing& report) const;
+  std::vector<NodeId> nodes_of(Role role,
+                               const google::protobuf::RepeatedField<std::uint32_t>& ranks) const;
   Decisions go_on_or_end_without(const WaitPolicy::Verdict& verdict, const std::string& reason);
   std::string reason_of(NodeId reporter, const wire::Missing& report,
                         const std::vector<NodeId>& missing, TimePoint now) const;
@@ -144,6 +163,7 @@ class Membership {
   Decisions end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit = {});
 
   std::string last_sign_of(NodeId node, TimePoint now) const;
+  std::string signs_of(const std::vector<NodeId>& nodes, TimePoint now) const;
   std::string name_of(NodeId node) const;
 
   Options options_;
@@ -155,6 +175,14 @@ class Membership {
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released
+  std::optional<TimePoint> end_requested_;
+  /// The last reported wait that goes on.
+  struct OpenWait {
+    NodeId reporter;
+    wire::Missing report;
+    TimePoint when;
+  };
+  std::optional<OpenWait> open_wait_;
   bool ended_ = false;
 };
 

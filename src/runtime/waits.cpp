@@ -80,7 +80,8 @@ LongWait Waits::report_of(const Awaited& awaited, Duration waited) const {
           .operation = awaited.operation,
           .waited = waited,
           .usual = median(),
-          .limit = limit()};
+          .limit = limit(),
+          .servers = awaited.servers};
 }
 
 }  // namespace syncopate

@@ -70,6 +70,7 @@ class Waits {
     const char* operation = "";
     std::function<std::vector<Rank>()>
         missing;  ///< ranks of the job that are late; empty: no worker
+    std::vector<Rank> servers{};  ///< whose answers are late
   };
 
   /// Blocks until the wait is over. TimedOut: the given moment has passed; it may be called again.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -45,12 +46,13 @@ struct ServerOptions {
 };
 void run_server(World& world, MemberLink& link, const ServerOptions& options);
 
-/// The accuracy and mean loss of `replica` on the test set.
+/// The accuracy and mean loss of `replica` on the test set. Calls `progressed` after each batch.
 struct TestResult {
   double accuracy = 0;
   double loss = 0;
 };
-TestResult test(Replica& replica, const Dataset& dataset);
+TestResult test(
+    Replica& replica, const Dataset& dataset, const std::function<void()>& progressed = [] {});
 
 /// Recomputes the running statistics of `replica` (`Replica::recompute_statistics`) over training
 /// samples: ten batches of 500, or all if there are fewer. The seed decides which.

@@ -102,7 +102,8 @@ Membership::Options JobPlan::membership() const {
           .spares_workers = server_keeps_model() || workers_regroup(),
           .spares_first = server_keeps_model(),
           .spares_missing = workers_regroup(),
-          .waits = {.wait_limit = from_seconds(config_.wait_limit)}};
+          .waits = {.wait_limit = from_seconds(config_.wait_limit)},
+          .judges_idle_workers = sync_mode() == SyncMode::asynchronous};
 }
 
 SyncMode JobPlan::sync_mode() const {
