@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/mutex.hpp"
 #include "membership/membership.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/world.hpp"
@@ -45,12 +48,16 @@ class Coordinator {
     std::unique_ptr<ControlHandler> pacing = {};  ///< null: the workers are not paced
     /// The answer to a node that enquires what the job is; the coordinator adds the node's slot.
     wire::JobDescription description = {};
+    std::string name = "the coordinator";  ///< "the coordinator (pid 4711 on c3)"
+    /// Called when the task of `run` hangs, after all members have been told. From another task.
+    std::function<void(const std::string& reason)> hung = {};
   };
 
   Coordinator(World& world, JobObserver& observer, Options options);
 
   /// Serves until every member has left. When an error ends the job, sends it to every member and
-  /// throws it: ConfigError, PeerLost, TimedOut or Error.
+  /// throws it: ConfigError, PeerLost, TimedOut or Error. When the calling task itself hangs,
+  /// another one ends the job with an error that names the coordinator.
   void run();
 
  private:
@@ -76,6 +83,7 @@ class Coordinator {
   void act(const JobDone& done);
   void stop_if_requested();
   void stop_when_complete();
+  void end_hung_job(Duration still);
 
   void send(NodeId node, const wire::FromCoordinator& message);
   void send_to_all(const wire::FromCoordinator& message);
@@ -86,6 +94,11 @@ class Coordinator {
   std::unique_ptr<ControlHandler> pacing_;
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
   const wire::JobDescription description_;
+  const std::string name_;
+  const std::function<void(const std::string&)> hung_;
+  const Duration hang_limit_;
+  Mutex joined_mutex_;
+  std::vector<NodeId> joined_ GUARDED_BY(joined_mutex_);  ///< members, for the watching task
   bool stopping_ = false;
   bool complete_ = false;  ///< the samples of the job
   bool done_ = false;

@@ -216,13 +216,14 @@ Decisions Membership::refused(const std::string& reason) {
 Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now) {
   const auto awaited = abort.node() == 0 ? std::nullopt : std::optional(NodeId{abort.node()});
   const auto culprit = wait_policy_.blame(node, awaited, now);
-  if (ended_ || !is_present(node) || !culprit) {
+  const auto named = culprit ? culprit : awaited;
+  if (ended_ || !is_present(node) || !named) {
     return failed(node, abort);
   }
   const std::string story = fmt::format("{}: {}; it waited for {}", name_of(node), abort.reason(),
-                                        signs_of({*culprit}, now));
+                                        signs_of({*named}, now));
   Decisions decisions;
-  for (const NodeId lost : {*culprit, node}) {
+  for (const NodeId lost : {culprit.value_or(node), node}) {
     for (Decision& decision : go_on_or_end(abort.kind(), story, lost)) {
       decisions.push_back(std::move(decision));
     }
