@@ -220,5 +220,43 @@ TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
   EXPECT_EQ(run().exit_status, 0);
 }
 
+TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
+  recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
+  options_.answer = std::chrono::milliseconds(30);
+  options_.requested_grace = std::chrono::milliseconds(10);
+  add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
+    say(events_, "ready\n");
+    return wait_for_the_end();
+  });
+  add("worker 0", wait_for_the_end);
+  EXPECT_EQ(run().exit_status, exit_status::interrupted);
+  EXPECT_THAT(recorder_.notices,
+              Contains(HasSubstr("does not answer: the job ends without the rounds since its last "
+                                 "checkpoint")));
+}
+
+TEST_F(SupervisorTest, WaitsForACoordinatorThatAnswers) {
+  options_.answer = std::chrono::milliseconds(30);
+  options_.requested_grace = std::chrono::milliseconds(10);
+  int events = 0;
+  recorder_.on_event = [&] {
+    if (++events == 1) {
+      ::kill(::getpid(), SIGINT);
+    }
+  };
+  add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
+    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+    for (int i = 0; i < 200; ++i) {
+      say(events_, "status\n");
+      ::nanosleep(&pause, nullptr);
+    }
+    return 0;
+  });
+  EXPECT_EQ(run().exit_status, exit_status::interrupted);
+  EXPECT_EQ(events, 200);
+}
+
 }  // namespace
 }  // namespace syncopate
