@@ -48,7 +48,7 @@ class TimedOut : public Error {
 };
 
 /// A peer did not send, or did not take, a message before a deadline. Its number means nothing to a
-/// user: whoever knows the view names it.
+/// user: the coordinator names it.
 class PeerTimedOut : public TimedOut {
  public:
   PeerTimedOut(NodeId peer, const std::string& message) : TimedOut(message), peer_(peer) {}

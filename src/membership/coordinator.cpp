@@ -272,8 +272,8 @@ void Coordinator::stop_when_complete() {
   send_to_all(message);
 }
 
-/// Called while the task of `run` does nothing. A message that is posted needs no other task of this
-/// process to leave.
+/// Called while the task of `run` does nothing. A message that is posted needs no other task of
+/// this process to leave.
 void Coordinator::end_hung_job(Duration still) {
   const std::string reason =
       fmt::format("{} hangs: its main task has not gone on for {:.0f} s, though its process lives",

@@ -49,7 +49,7 @@ class Coordinator {
     /// The answer to a node that enquires what the job is; the coordinator adds the node's slot.
     wire::JobDescription description = {};
     std::string name = "the coordinator";  ///< "the coordinator (pid 4711 on c3)"
-    /// Called when the task of `run` hangs, after all members have been told. From another task.
+    /// Called from another task when that of `run` hangs, after the abort was sent to all members.
     std::function<void(const std::string& reason)> hung = {};
   };
 

@@ -121,8 +121,8 @@ class Membership {
   Decisions refused(const std::string& reason);
   /// The node has reported its failure, or sent a message that cannot be decoded.
   Decisions failed(NodeId node, const wire::Abort& abort);
-  /// A wait of the node ended at its deadline before it was judged. The node cannot know for whom it
-  /// waited: the loss of both is decided, and the message names the other.
+  /// A wait of the node ended at its deadline before it was judged. The node cannot know which
+  /// member it waited for: the loss of both is decided, and the message names the other.
   Decisions waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now);
   /// The node's connection broke.
   Decisions lost(NodeId node, TimePoint now);

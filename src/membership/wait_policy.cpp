@@ -149,8 +149,8 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
 }
 
-/// A wait for servers alone: a server that lives may wait for a worker that hangs, which is found by
-/// itself, so that it gets the limit once more.
+/// A wait for servers alone: a server that lives may wait for a worker that hangs, which is found
+/// by itself, so that it gets the limit once more.
 std::optional<WaitPolicy::Verdict> WaitPolicy::judge_servers(const Report& report, TimePoint now) {
   if (!report.awaited.empty() || report.servers.empty() || report.waited < report.limit) {
     return std::nullopt;

@@ -1,6 +1,6 @@
 // Goal:   a member whose main task hangs while its heartbeats come is named, under every scheme and
-//         in any phase, and no other member is; the job goes on without it where it may. A request to
-//         end is obeyed although a member hangs.
+//         in any phase, and no other member is; the job goes on without it where it may. A request
+//         to end is obeyed although a member hangs.
 // Method: whole jobs of logistic regression in the simulator, on a network so slow that
 //         synchronization is a good part of each step. The main task of one node stops for good at
 //         several moments of a step, while its other tasks go on.

@@ -14,8 +14,8 @@ namespace syncopate {
 /// a process has failed or the coordinator has ended, the others get a grace period to end by
 /// themselves. A process that may be lost does not count as failed unless it refused its input: the
 /// coordinator decides whether the job continues without it. A coordinator that does not answer the
-/// request hangs: all processes get a signal to end, and are killed after the grace period. Invariant: after `kill` there is no
-/// other action.
+/// request hangs: all processes get a signal to end, and are killed after the grace period.
+/// Invariant: after `kill` there is no other action.
 class JobEnd {
  public:
   enum class Action {

@@ -61,8 +61,8 @@ class Supervisor {
     Duration grace = std::chrono::seconds(10);  ///< see `JobEnd`
     /// The same once the user has requested the end.
     Duration requested_grace = std::chrono::milliseconds(400);
-    /// Within this time of a request the coordinator shows by an event that it goes on; zero: it need
-    /// not, as where it computes itself.
+    /// Within this time of a request the coordinator shows by an event that it goes on; zero: it
+    /// need not, as where it computes itself.
     Duration answer = std::chrono::milliseconds(1500);
   };
 

@@ -236,27 +236,5 @@ TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
                                  "checkpoint")));
 }
 
-TEST_F(SupervisorTest, WaitsForACoordinatorThatAnswers) {
-  options_.answer = std::chrono::milliseconds(30);
-  options_.requested_grace = std::chrono::milliseconds(10);
-  int events = 0;
-  recorder_.on_event = [&] {
-    if (++events == 1) {
-      ::kill(::getpid(), SIGINT);
-    }
-  };
-  add("coordinator", [this] {
-    ::signal(SIGTERM, SIG_IGN);
-    const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-    for (int i = 0; i < 200; ++i) {
-      say(events_, "status\n");
-      ::nanosleep(&pause, nullptr);
-    }
-    return 0;
-  });
-  EXPECT_EQ(run().exit_status, exit_status::interrupted);
-  EXPECT_EQ(events, 200);
-}
-
 }  // namespace
 }  // namespace syncopate
