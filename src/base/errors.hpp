@@ -64,8 +64,8 @@ struct LongWait {
       ranks;              ///< ranks of the job that have not come; empty: the wait is for no worker
   std::string operation;  ///< "allgather"
   Duration waited{};
-  Duration usual{};  ///< of such waits
-  Duration limit{};  ///< the least that one may take where no worker computes
+  Duration usual{};             ///< of such waits
+  Duration limit{};             ///< the least that one may take where no worker computes
   std::vector<Rank> servers{};  ///< servers of the job that have not answered
 };
 

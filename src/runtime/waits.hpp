@@ -69,7 +69,7 @@ class Waits {
   struct Awaited {
     const char* operation = "";
     std::function<std::vector<Rank>()>
-        missing;  ///< ranks of the job that are late; empty: no worker
+        missing;                  ///< ranks of the job that are late; empty: no worker
     std::vector<Rank> servers{};  ///< whose answers are late
   };
 
