@@ -88,6 +88,9 @@ bool StepWatch::stands_still(TimePoint now, Duration idle_limit) const {
 }
 
 bool StepWatch::stands_still_at_end(TimePoint now, Duration patience) const {
+  if (now - last_heard_ >= patience) {
+    return true;
+  }
   const bool known = computing_ ? expected_ > Duration::zero() : synchronizing_;
   if (!known) {
     return heard_time(now) >= (computing_ ? heard_.progressed : heard_.begun) + unknown_at_end;

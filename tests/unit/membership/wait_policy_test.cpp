@@ -325,6 +325,8 @@ TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
   beat(policy, slow, standing_by(), 0s, 2s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 1s), IsEmpty());
   EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(fast)) << "20 times 0.01 s";
+  beat(policy, fast, computing(0.5, 1), 2s, 4s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
 }
 
 TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {
