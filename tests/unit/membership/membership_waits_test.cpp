@@ -133,22 +133,22 @@ wire::Heartbeat standing_by() {
 
 TEST(MembershipWaits, FindsAHangThatNobodyReports) {
   Membership membership = sparing();
-  beat(membership, NodeId{1}, standing_by(), 61);
-  beat(membership, NodeId{2}, computing(), 61);
-  beat(membership, NodeId{3}, standing_by(), 61);
-  beat(membership, NodeId{4}, standing_by(), 61);
+  beat(membership, NodeId{1}, standing_by(), 60);
+  beat(membership, NodeId{2}, computing(), 60);
+  beat(membership, NodeId{3}, standing_by(), 60);
+  beat(membership, NodeId{4}, standing_by(), 60);
   EXPECT_TRUE(membership.time_passed(at(60.9)).empty());
   const Decisions decisions = membership.time_passed(at(61));
   ASSERT_EQ(decisions.size(), 1U);
   EXPECT_EQ(std::get<DropWorker>(decisions[0]).reason,
-            "worker 1 (pid 101 on host) hangs: last heard 0.0 s ago, in backward of step 812 for "
+            "worker 1 (pid 101 on host) hangs: last heard 1.0 s ago, in backward of step 812 for "
             "60.0 s (0.5 s expected at the most)");
 }
 
 TEST(MembershipWaits, EndsByTheNameOfAnEvaluatorThatHangs) {
   Membership membership = sparing();
   for (const NodeId node : {NodeId{1}, NodeId{2}, NodeId{3}}) {
-    beat(membership, node, standing_by(), 61);
+    beat(membership, node, standing_by(), 60);
   }
   wire::Heartbeat evaluating;
   evaluating.set_phase("evaluation");

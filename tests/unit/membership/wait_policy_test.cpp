@@ -264,7 +264,7 @@ void beat(WaitPolicy& policy, NodeId node, const wire::Heartbeat& heartbeat, Dur
 
 TEST(WaitPolicy, FindsAWorkerThatHangsWithoutAReport) {
   WaitPolicy policy = three_unequal();
-  beat(policy, other, computing(0.5, 1), 2s, 62s);
+  beat(policy, other, computing(0.5, 1), 2s, 61s);
   EXPECT_THAT(policy.hanging_alone({}, start + 61s + 999ms), IsEmpty());
   EXPECT_THAT(policy.hanging_alone({}, start + 62s), ElementsAre(other));
 }
@@ -281,8 +281,8 @@ TEST(WaitPolicy, TakesAProcessThatWasStoppedForNoHang) {
 
 TEST(WaitPolicy, FindsAnIdleWorkerOnlyWhereNobodyElseWaitsForIt) {
   WaitPolicy policy = three_workers();
-  beat(policy, fast, standing_by(), 0s, 90s);
-  beat(policy, other, {}, 0s, 90s);
+  beat(policy, fast, standing_by(), 0s, 89s);
+  beat(policy, other, {}, 0s, 89s);
   EXPECT_TRUE(policy.decide(report(slow, {}, 30s), start + 30s).more);
   EXPECT_TRUE(policy.decide(report(slow, {}, 59s), start + 89s).more) << "it reports its wait";
   EXPECT_THAT(policy.hanging_alone({}, start + 90s), IsEmpty());
@@ -295,7 +295,7 @@ TEST(WaitPolicy, FindsAServerThatHangs) {
   WaitPolicy policy = three_workers();
   policy.accessory_joined(server, start);
   beat(policy, server, standing_by(), 0s, 10s);
-  beat(policy, server, {}, 11s, 70s);
+  beat(policy, server, {}, 11s, 69s);
   EXPECT_THAT(policy.hanging_alone({}, start + 69s), IsEmpty());
   EXPECT_THAT(policy.hanging_alone({}, start + 70s), ElementsAre(server));
 }
@@ -320,10 +320,12 @@ TEST(WaitPolicy, BlamesAFailedWaitOnOneThatNeitherComputesNorWaits) {
 
 TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
   WaitPolicy policy = three_workers();
-  beat(policy, fast, computing(0.01), 0s, 2s);
-  beat(policy, other, computing(0.5), 0s, 2s);
-  beat(policy, slow, standing_by(), 0s, 2s);
+  beat(policy, fast, computing(0.01), 0s, 1s);
+  beat(policy, other, computing(0.5), 0s, 1s);
+  beat(policy, slow, standing_by(), 0s, 1s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 1s), IsEmpty());
+  beat(policy, fast, computing(0.01), 2s, 2s);
+  beat(policy, other, computing(0.5), 2s, 2s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(fast)) << "20 times 0.01 s";
   beat(policy, fast, computing(0.5, 1), 2s, 4s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
@@ -335,8 +337,9 @@ TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {
   WaitPolicy policy = three_unequal();
   beat(policy, fast, synchronizing, 1s, 9s);
   beat(policy, other, synchronizing, 1s, 9s);
+  beat(policy, slow, computing(500), 1s, 9s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 9s), IsEmpty());
-  beat(policy, slow, synchronizing, 9s, 10s);
+  beat(policy, slow, synchronizing, 9s, 9s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 10s), IsEmpty());
   for (const NodeId node : {fast, other, slow}) {
     beat(policy, node, synchronizing, 10s, 11s);
