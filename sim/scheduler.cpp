@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/errors.hpp"
 
@@ -46,6 +47,13 @@ void Scheduler::wake(Strand& strand) {
   if (strand.waiting_ != nullptr) {
     strand.woken_ = true;
     make_ready(strand);
+  }
+}
+
+void Scheduler::thaw(Strand& strand) {
+  strand.frozen_ = false;
+  if (std::exchange(strand.held_, false)) {
+    ready_.push_back(&strand);
   }
 }
 
@@ -133,6 +141,10 @@ void Scheduler::resume_next() {
                     strand.name_, to_seconds(now_.time_since_epoch())));
   }
   ready_.pop_front();
+  if (strand.frozen_) {
+    strand.held_ = true;
+    return;
+  }
   current_ = &strand;
   strand.fiber_.resume();
   current_ = nullptr;

@@ -50,6 +50,8 @@ class Strand {
   Fiber fiber_;
   const Waiting* waiting_ = nullptr;    ///< null unless blocked
   bool woken_ = false;                  ///< by `wake`, not by the deadline
+  bool frozen_ = false;                 ///< does not run although it may be ready
+  bool held_ = false;                   ///< became ready while it was frozen
   TimePoint since_{};                   ///< when it blocked
   TimePoint deadline_ = no_deadline;    ///< of the current block
   TimePoint next_timer_ = no_deadline;  ///< the earliest event that looks at the deadline
@@ -88,6 +90,11 @@ class Scheduler final : private EventTarget {
 
   /// Makes a strand ready if it is blocked, else does nothing.
   void wake(Strand& strand);
+
+  /// From now on the strand does not run, as a thread that its debugger has stopped.
+  void freeze(Strand& strand) { strand.frozen_ = true; }
+  /// Ends `freeze`.
+  void thaw(Strand& strand);
 
   /// The time of the next step: now, later, or never (`no_deadline`).
   TimePoint next_step() const;

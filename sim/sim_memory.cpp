@@ -96,7 +96,7 @@ void SimMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, TimeP
   while (!has_reached(word, value)) {
     check_(writer);
     if (node_.now() >= deadline) {
-      throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
+      throw PeerTimedOut(writer, "a word in shared memory did not come before its deadline");
     }
     await_change(writer, std::min(deadline, node_.now() + check_interval));
   }

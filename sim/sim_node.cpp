@@ -30,9 +30,19 @@ std::string Node::title() const {
 void Node::start(const std::string& task, std::function<void()> body) {
   const auto run = [this, body = std::move(body)] {
     body();
-    std::erase(strands_, &scheduler_.current());
+    Strand& self = scheduler_.current();
+    body_ = body_ == &self ? nullptr : body_;
+    std::erase(strands_, &self);
   };
+  const bool first = !std::exchange(started_, true);
   strands_.push_back(&scheduler_.start(fmt::format("{}, {},", title(), task), run));
+  body_ = first ? strands_.back() : body_;
+}
+
+void Node::hang() {
+  if (body_ != nullptr) {
+    scheduler_.freeze(*body_);
+  }
 }
 
 bool Node::block(const Waiting& waiting, TimePoint deadline) {
@@ -67,6 +77,7 @@ void Node::die() noexcept {
 
 void Node::wake_all() {
   for (Strand* const strand : strands_) {
+    scheduler_.thaw(*strand);
     scheduler_.wake(*strand);
   }
 }

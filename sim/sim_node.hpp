@@ -43,6 +43,9 @@ class Node {
   void die() noexcept;
   bool dead() const { return dead_; }
 
+  /// Stops the first task, the node's own body, until `cancel` or `die`. The others go on.
+  void hang();
+
  private:
   void wake_all();
 
@@ -51,7 +54,9 @@ class Node {
   Scheduler& scheduler_;
   std::exception_ptr ended_by_;
   bool dead_ = false;
+  bool started_ = false;
   std::vector<Strand*> strands_;
+  Strand* body_ = nullptr;  ///< the first task, while it lives
 };
 
 /// The end of an operation, which one task at a time may await.

@@ -51,7 +51,7 @@ class SimTransport::StartedSend final : public Transfer, private Waiting {
         fmt::format("{} gave up sending {} bytes to node {} under tag {} at its deadline",
                     transport_.node_.title(), buffer_.payload.size(), to_.value, tag_.value);
     transport_.cut(to_, what);
-    throw TimedOut(what);
+    throw PeerTimedOut(to_, "a message was not taken before its deadline");
   }
 
   SimTransport& transport_;
@@ -63,7 +63,7 @@ class SimTransport::StartedSend final : public Transfer, private Waiting {
 class SimTransport::StartedReceive final : public Transfer, private Waiting {
  public:
   StartedReceive(SimTransport& transport, Receive receive)
-      : transport_(transport), receive_(std::move(receive)), since_(transport.node_.now()) {
+      : transport_(transport), receive_(std::move(receive)) {
     transport_.inbox_.post(receive_);
   }
   ~StartedReceive() override {
@@ -76,8 +76,10 @@ class SimTransport::StartedReceive final : public Transfer, private Waiting {
 
   void wait(TimePoint deadline) override {
     if (!receive_.completion.await(transport_.node_, *this, deadline)) {
-      throw TimedOut(fmt::format("{} waited {:.6f} s in vain for {}", transport_.node_.title(),
-                                 to_seconds(transport_.node_.now() - since_), describe()));
+      if (receive_.from) {
+        throw PeerTimedOut(*receive_.from, "a message did not come before its deadline");
+      }
+      throw TimedOut("no message came before the deadline");
     }
     receive_.completion.check();
   }
@@ -93,7 +95,6 @@ class SimTransport::StartedReceive final : public Transfer, private Waiting {
 
   SimTransport& transport_;
   Receive receive_;
-  TimePoint since_;
 };
 
 SimTransport::SimTransport(Node& node, Network& network, const std::shared_ptr<SimHost>& host)

@@ -88,6 +88,10 @@ void Simulation::kill(NodeId node) {
   victim.transport.shut(fmt::format("lost {}, which died", victim.node.title()));
 }
 
+void Simulation::hang(NodeId node) {
+  member(node).node.hang();
+}
+
 void Simulation::cut_link(NodeId one, NodeId other) {
   trace_.note(now(), one, fmt::format("cut peer={}", other.value));
   network_.cut(one, other, fmt::format("lost node {}: the link is cut", one.value));

@@ -86,6 +86,9 @@ class Simulation final : private EventTarget {
   void kill(NodeId node);
   /// Breaks the connection of two nodes: both find the other lost.
   void cut_link(NodeId one, NodeId other);
+  /// Stops the main task of a node, while its other tasks go on: its heartbeats still come. It runs
+  /// again, to its end, once the node is cancelled or killed.
+  void hang(NodeId node);
   /// Changes the link between two nodes, both ways, for messages that are sent from now on.
   void set_link(NodeId one, NodeId other, const LinkProfile& link);
 

@@ -47,14 +47,26 @@ class TimedOut : public Error {
   using Error::Error;
 };
 
+/// A peer did not send, or did not take, a message before a deadline. Its number means nothing to a
+/// user: the coordinator names it.
+class PeerTimedOut : public TimedOut {
+ public:
+  PeerTimedOut(NodeId peer, const std::string& message) : TimedOut(message), peer_(peer) {}
+  NodeId peer() const { return peer_; }
+
+ private:
+  NodeId peer_;
+};
+
 /// A wait of a member for others, as it is reported.
 struct LongWait {
   std::vector<Rank>
       ranks;              ///< ranks of the job that have not come; empty: the wait is for no worker
   std::string operation;  ///< "allgather"
   Duration waited{};
-  Duration usual{};  ///< of such waits
-  Duration limit{};  ///< the least that one may take where no worker computes
+  Duration usual{};             ///< of such waits
+  Duration limit{};             ///< the least that one may take where no worker computes
+  std::vector<Rank> servers{};  ///< servers of the job that have not answered
 };
 
 /// A wait for other members took longer than its limit.

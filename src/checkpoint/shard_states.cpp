@@ -73,12 +73,12 @@ ShardState decode_state(std::span<const std::byte> bytes) {
   return state;
 }
 
-ModelSnapshot model_of_shards(Transport& transport, const std::vector<NodeId>& servers,
+ModelSnapshot model_of_shards(MemberLink& link, const std::vector<NodeId>& servers,
                               ShardState first) {
   ModelSnapshot model;
   append(model, std::move(first), 0);
   for (std::size_t shard = 1; shard < servers.size(); ++shard) {
-    const Message message = transport.receive(servers[shard], tags::server_state, no_deadline);
+    const Message message = link.receive_standing_by(servers[shard], tags::server_state);
     append(model, decode_state(message.payload), shard);
   }
   return model;

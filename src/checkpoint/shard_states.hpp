@@ -17,7 +17,7 @@ ShardState decode_state(std::span<const std::byte> bytes);
 
 /// The whole model of a parameter server. Its first shard calls this, after it has asked the others
 /// for their states. `servers`: all of them, by shard. Errors: those of the transport; DataError.
-ModelSnapshot model_of_shards(Transport& transport, const std::vector<NodeId>& servers,
+ModelSnapshot model_of_shards(MemberLink& link, const std::vector<NodeId>& servers,
                               ShardState first);
 
 }  // namespace syncopate

@@ -52,7 +52,7 @@ std::size_t max_waiting(const ModelLayout& layout) {
 
 void SnapshotSender::send(const SnapshotStamp& stamp, std::span<const float> params,
                           std::span<const float> buffers) {
-  transport_.receive(evaluator_, tags::snapshot_credit, no_deadline);
+  link_.receive_standing_by(evaluator_, tags::snapshot_credit);
   transport_.post(evaluator_, tags::snapshot, announcement(stamp));
   syncopate::send(transport_, evaluator_, tags::snapshot, std::as_bytes(params), no_deadline);
   syncopate::send(transport_, evaluator_, tags::snapshot, std::as_bytes(buffers), no_deadline);
@@ -62,13 +62,13 @@ void SnapshotSender::finish() {
   transport_.post(evaluator_, tags::snapshot, {});
 }
 
-SnapshotReceiver::SnapshotReceiver(Transport& transport, NodeId sender)
-    : transport_(transport), sender_(sender) {
+SnapshotReceiver::SnapshotReceiver(Transport& transport, MemberLink& link, NodeId sender)
+    : transport_(transport), link_(link), sender_(sender) {
   grant();
 }
 
 std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
-  const Message message = transport_.receive(sender_, tags::snapshot, no_deadline);
+  const Message message = link_.receive_standing_by(sender_, tags::snapshot);
   if (message.payload.empty()) {
     return std::nullopt;
   }
@@ -77,8 +77,7 @@ std::optional<SnapshotStamp> SnapshotReceiver::receive(Replica& replica) {
   }
   const SnapshotStamp stamp = unpack(message.payload);
   for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
-    receive_into(transport_, sender_, tags::snapshot, std::as_writable_bytes(replica.view(which)),
-                 no_deadline);
+    link_.receive_standing_by(sender_, tags::snapshot, std::as_writable_bytes(replica.view(which)));
     replica.store(which);
   }
   grant();
@@ -96,7 +95,7 @@ SnapshotWriter::SnapshotWriter(World& world, MemberLink& link, Options options)
       wanted_(world.make_event()),
       saved_(world.make_event()) {
   if (options_.evaluator) {
-    snapshots_.emplace(world.transport(), *options_.evaluator);
+    snapshots_.emplace(world.transport(), link, *options_.evaluator);
   }
   task_ = world.spawn("snapshots", [this] { run(); });
 }

@@ -34,8 +34,8 @@ struct SnapshotStamp {
 /// received. So at most one waits behind the one under test, however slow testing is.
 class SnapshotSender {
  public:
-  SnapshotSender(Transport& transport, NodeId evaluator)
-      : transport_(transport), evaluator_(evaluator) {}
+  SnapshotSender(Transport& transport, MemberLink& link, NodeId evaluator)
+      : transport_(transport), link_(link), evaluator_(evaluator) {}
 
   /// Blocks until the evaluator has sent a credit and the snapshot has been sent. The caller takes
   /// this time off the training clock. Errors: those of the transport.
@@ -46,13 +46,14 @@ class SnapshotSender {
 
  private:
   Transport& transport_;
+  MemberLink& link_;
   NodeId evaluator_;
 };
 
 /// Receives snapshots, in the evaluator.
 class SnapshotReceiver {
  public:
-  SnapshotReceiver(Transport& transport, NodeId sender);
+  SnapshotReceiver(Transport& transport, MemberLink& link, NodeId sender);
 
   /// Waits for the next snapshot and loads it into `replica`; empty at the end.
   /// Errors: ProtocolError, when it is of another size than the replica; those of the transport.
@@ -62,6 +63,7 @@ class SnapshotReceiver {
   void grant();
 
   Transport& transport_;
+  MemberLink& link_;
   NodeId sender_;
 };
 

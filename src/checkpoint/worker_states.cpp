@@ -105,12 +105,11 @@ std::pair<std::string, std::string> parts_of(const std::string& name) {
 /// How soon this notices that the coordinator has dropped a worker.
 constexpr Duration poll_every = std::chrono::milliseconds(100);
 
-[[noreturn]] void throw_missing(const Member& worker, Duration waited) {
-  throw RanksMissing(fmt::format("{} did not send its state for a checkpoint within {:.1f} s",
-                                 worker.to_string(), to_seconds(waited)),
-                     {.ranks = {worker.rank},
-                      .operation = "the states of workers, for a checkpoint",
-                      .waited = waited});
+LongWait wait_for(const Member& worker, Duration waited, Duration limit) {
+  return {.ranks = {worker.rank},
+          .operation = "the states of workers, for a checkpoint",
+          .waited = waited,
+          .limit = limit};
 }
 
 bool is_lost(const MemberLink& link, Rank worker) {
@@ -122,6 +121,7 @@ bool is_lost(const MemberLink& link, Rank worker) {
 States states_from(World& world, MemberLink& link, const Member& worker, Duration limit,
                    const std::function<void()>& on_loss) {
   const TimePoint begun = world.now();
+  TimePoint due = begun + limit / 2;
   while (!is_lost(link, worker.rank)) {
     on_loss();
     try {
@@ -129,8 +129,9 @@ States states_from(World& world, MemberLink& link, const Member& worker, Duratio
           world.transport().receive(worker.node, tags::worker_states, world.now() + poll_every);
       return in_checkpoint(worker.rank, decode_states(message.payload));
     } catch (const TimedOut&) {
-      if (world.now() - begun >= limit) {
-        throw_missing(worker, world.now() - begun);
+      link.check();
+      if (world.now() >= due) {
+        due = link.report_wait(wait_for(worker, world.now() - begun, limit)) + world.now();
       }
     } catch (const PeerLost&) {
       if (world.now() - begun >= limit) {

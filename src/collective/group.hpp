@@ -87,8 +87,9 @@ class Group {
 
   /// Knows how long the waits of this group have taken, and derives the limit of the next one.
   Waits& waits() { return waits_; }
-  /// The deadline of transfers that end by themselves, such as a send.
-  TimePoint deadline() const { return world_.now() + waits_.limit(); }
+  /// The deadline of transfers that end by themselves, such as a send. A send cannot be waited for
+  /// again, so the arbiter, which other members ask, gets time to find the culprit first.
+  TimePoint deadline() const { return world_.now() + (options_.arbiter ? 2 : 1) * waits_.limit(); }
 
   /// Scratch memory of at least `count` values, kept from call to call: first touches are slow.
   std::span<float> scratch(std::size_t count);

@@ -8,26 +8,37 @@
 
 #include "base/errors.hpp"
 #include "membership/acceptance.hpp"
+#include "membership/turn_watch.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr Duration closing_limit = std::chrono::seconds(2);
+/// The event loop turns ten times a second, but may write to a disk in between.
+constexpr Duration least_hang_limit = std::chrono::seconds(10);
+/// For the last messages of a coordinator that hangs to leave.
+constexpr Duration farewell = std::chrono::milliseconds(500);
 
 }  // namespace
 
 Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
     : world_(world),
       observer_(observer),
-      membership_(std::move(options.membership), world.now()),
+      membership_(options.membership, world.now()),
       pacing_(std::move(options.pacing)),
-      description_(std::move(options.description)) {}
+      description_(std::move(options.description)),
+      name_(std::move(options.name)),
+      hung_(std::move(options.hung)),
+      hang_limit_(std::max(options.membership.waits.wait_limit, least_hang_limit)) {}
 
 void Coordinator::run() {
+  TurnWatch watch(world_, {.limit = hang_limit_,
+                           .stands_still = [this](Duration still) { end_hung_job(still); }});
   // Silence is judged only when everything has been read: what a member has sent by then counts.
   bool may_have_more = false;
   while (!done_) {
+    watch.turned();
     may_have_more = handle_event(may_have_more ? world_.now() : end_of_pause());
     if (!may_have_more) {
       carry_out(membership_.time_passed(world_.now()));
@@ -119,7 +130,10 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kArrived: return handle_arrival(from, message.arrived());
     case wire::ToCoordinator::kMissing:
       return membership_.missing(from, message.missing(), world_.now());
-    case wire::ToCoordinator::kAbort: return membership_.failed(from, message.abort());
+    case wire::ToCoordinator::kAbort:
+      return message.abort().kind() == wire::Abort::KIND_TIMED_OUT
+                 ? membership_.waited_in_vain(from, message.abort(), world_.now())
+                 : membership_.failed(from, message.abort());
     case wire::ToCoordinator::kEvaluation: observer_.evaluated(message.evaluation()); return {};
     case wire::ToCoordinator::kCheckpoint:
       observer_.checkpoint_written(message.checkpoint());
@@ -199,6 +213,10 @@ Decisions Coordinator::handle_join(NodeId from, const wire::Join& join) {
   }
   const bool gathering = membership_.view() == nullptr;
   Decisions decisions = membership_.joined(from, join, world_.now());
+  {
+    const MutexLock lock(joined_mutex_);
+    joined_.push_back(from);
+  }
   if (gathering && membership_.view()) {
     if (const auto objection = observer_.objection(membership_.joins())) {
       return membership_.refused(*objection);
@@ -295,6 +313,9 @@ void Coordinator::act(const JobDone& /*done*/) {
 
 void Coordinator::stop_if_requested() {
   const auto reason = observer_.reason_to_stop();
+  if (reason && observer_.end_is_urgent()) {
+    carry_out(membership_.end_requested(world_.now()));
+  }
   if (!reason || stopping_ || !membership_.view()) {
     return;
   }
@@ -315,6 +336,28 @@ void Coordinator::stop_when_complete() {
   message.mutable_stop()->set_reason("every epoch is done");
   message.mutable_stop()->set_complete(true);
   send_to_all(message);
+}
+
+/// Called while the task of `run` does nothing. A message that is posted needs no other task of
+/// this process to leave.
+void Coordinator::end_hung_job(Duration still) {
+  const std::string reason =
+      fmt::format("{} hangs: its main task has not gone on for {:.0f} s, though its process lives",
+                  name_, to_seconds(still));
+  wire::FromCoordinator message;
+  message.mutable_abort()->set_kind(wire::Abort::KIND_TIMED_OUT);
+  message.mutable_abort()->set_reason(reason);
+  {
+    const MutexLock lock(joined_mutex_);
+    for (const NodeId node : joined_) {
+      send(node, message);
+    }
+  }
+  world_.sleep_for(farewell);
+  if (hung_) {
+    hung_(reason);
+  }
+  world_.cancel(std::make_exception_ptr(TimedOut(reason)));
 }
 
 void Coordinator::send(NodeId node, const wire::FromCoordinator& message) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "base/mutex.hpp"
 #include "membership/membership.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/world.hpp"
@@ -33,6 +36,8 @@ class JobObserver {
   virtual void dropped(const Member& member, const std::string& reason) = 0;
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
+  /// The user waits for the end: a job that does not come to it is ended.
+  virtual bool end_is_urgent() { return false; }
 };
 
 /// The event loop of node 0: it receives control messages, `Membership` decides, and it sends the
@@ -44,12 +49,16 @@ class Coordinator {
     std::unique_ptr<ControlHandler> pacing = {};  ///< null: the workers are not paced
     /// The answer to a node that enquires what the job is; the coordinator adds the node's slot.
     wire::JobDescription description = {};
+    std::string name = "the coordinator";  ///< "the coordinator (pid 4711 on c3)"
+    /// Called from another task when that of `run` hangs, after the abort was sent to all members.
+    std::function<void(const std::string& reason)> hung = {};
   };
 
   Coordinator(World& world, JobObserver& observer, Options options);
 
   /// Serves until every member has left. When an error ends the job, sends it to every member and
-  /// throws it: ConfigError, PeerLost, TimedOut or Error.
+  /// throws it: ConfigError, PeerLost, TimedOut or Error. When the calling task itself hangs,
+  /// another one ends the job with an error that names the coordinator.
   void run();
 
  private:
@@ -79,6 +88,7 @@ class Coordinator {
   void act(const JobDone& done);
   void stop_if_requested();
   void stop_when_complete();
+  void end_hung_job(Duration still);
 
   void send(NodeId node, const wire::FromCoordinator& message);
   void send_to_all(const wire::FromCoordinator& message);
@@ -90,6 +100,11 @@ class Coordinator {
   std::set<NodeId> warned_of_;         ///< nodes whose messages are dropped
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
   const wire::JobDescription description_;
+  const std::string name_;
+  const std::function<void(const std::string&)> hung_;
+  const Duration hang_limit_;
+  Mutex joined_mutex_;
+  std::vector<NodeId> joined_ GUARDED_BY(joined_mutex_);  ///< members, for the watching task
   bool stopping_ = false;
   bool complete_ = false;  ///< the samples of the job
   bool done_ = false;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr Duration abort_limit = std::chrono::seconds(3);
 constexpr Duration closing_limit = std::chrono::seconds(10);
+/// For how long a member counts as standing by after it has said so.
+constexpr Duration standing_by = 2 * MemberLink::stand_by_every;
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -27,6 +29,9 @@ wire::Missing to_wire(const LongWait& wait) {
   missing.set_waited_seconds(to_seconds(wait.waited));
   missing.set_usual_seconds(to_seconds(wait.usual));
   missing.set_limit_seconds(to_seconds(wait.limit));
+  for (const Rank server : wait.servers) {
+    missing.add_servers(server.value);
+  }
   return missing;
 }
 
@@ -193,7 +198,48 @@ void MemberLink::wait_until(const std::function<bool()>& ready) {
   };
   // Asked before the first wait: an earlier one may have taken the notification.
   while (!is_ready()) {
-    changed_->wait(no_deadline);
+    wait_standing_by(*changed_, no_deadline);
+  }
+}
+
+void MemberLink::stands_by() {
+  stood_by_ = world_.now();
+}
+
+/// False at the deadline.
+bool MemberLink::wait_standing_by(Event& event, TimePoint deadline) {
+  for (;;) {
+    stands_by();
+    const TimePoint until = std::min(deadline, world_.now() + stand_by_every);
+    if (event.wait(until)) {
+      return true;
+    }
+    if (until == deadline) {
+      return false;
+    }
+  }
+}
+
+Message MemberLink::receive_standing_by(NodeId from, Tag tag) {
+  for (;;) {
+    stands_by();
+    try {
+      return world_.transport().receive(from, tag, world_.now() + stand_by_every);
+    } catch (const TimedOut&) {
+      check();
+    }
+  }
+}
+
+void MemberLink::receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into) {
+  const auto receive = world_.transport().start_receive(from, tag, into);
+  for (;;) {
+    stands_by();
+    try {
+      return receive->wait(world_.now() + stand_by_every);
+    } catch (const TimedOut&) {
+      check();
+    }
   }
 }
 
@@ -264,7 +310,7 @@ bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
   // Asked before the first wait, and after the last: a notification may have been another's.
   const auto is_ready = [&] { return lost().size() > known || all_finished(); };
   while (!is_ready()) {
-    if (!changed_->wait(deadline)) {
+    if (!wait_standing_by(*changed_, deadline)) {
       return is_ready();
     }
   }
@@ -313,6 +359,9 @@ void MemberLink::send_heartbeats() {
       wire::ToCoordinator message;
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
+      const TimePoint stood_by = stood_by_;
+      message.mutable_heartbeat()->set_standing_by(stood_by != TimePoint::min() &&
+                                                   world_.now() - stood_by < standing_by);
       send(message);
       heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }

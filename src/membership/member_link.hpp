@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
 #include "runtime/world.hpp"
+#include "transport/transport.hpp"
 
 namespace syncopate {
 
@@ -60,6 +62,14 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void set_status_source(std::function<wire::Heartbeat()> source);
   /// The current step makes progress: the next heartbeat reports it. Thread: any.
   void progressed() { ++progress_; }
+  /// This member is free to act, and waits for another one in a way that is not reported, or for
+  /// work: the next heartbeats say so, for a moment. A wait calls it every `stand_by_every`.
+  /// Thread: any.
+  void stands_by();
+  static constexpr Duration stand_by_every = std::chrono::seconds(1);
+  /// Receives as the transport does, and stands by until the message comes. Thread: any.
+  Message receive_standing_by(NodeId from, Tag tag);
+  void receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into);
   /// The coordinator's reason to end training at the next synchronization; empty: there is none.
   std::optional<std::string> stop_reason() const;
   /// The coordinator ended training because the samples of the job are complete.
@@ -128,6 +138,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void end_job(const std::exception_ptr& why);
   std::uint64_t arrive(const wire::Arrived& arrived = {});
   void end_tasks();
+  bool wait_standing_by(Event& event, TimePoint deadline);
   /// Blocks until `ready`, which is called under the mutex.
   void wait_until(const std::function<bool()>& ready) EXCLUDES(mutex_);
 
@@ -136,6 +147,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   View view_;
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
+  std::atomic<TimePoint> stood_by_ = TimePoint::min();
 
   Mutex status_mutex_;  ///< held also while a status is pulled
   std::function<wire::Heartbeat()> status_source_ GUARDED_BY(status_mutex_);

@@ -63,6 +63,8 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   liveness_.joined(node, now);
   if (join.role() == wire::ROLE_WORKER) {
     wait_policy_.joined(node, now);
+  } else {
+    wait_policy_.accessory_joined(node, now);
   }
   if (!admission_.is_complete()) {
     return {};
@@ -107,6 +109,12 @@ void Membership::begin_turn(TimePoint now) {
   liveness_.forgive(absence, now);
   wait_policy_.forgive(absence, now);
   evaluation_wait_.forgive(absence, now);
+  if (end_requested_) {
+    *end_requested_ += absence;
+  }
+  if (open_wait_) {
+    open_wait_->when += absence;
+  }
 }
 
 void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
@@ -160,9 +168,11 @@ Decisions Membership::missing(NodeId reporter, const wire::Missing& report, Time
       wait_policy_.decide({.from = reporter,
                            .awaited = nodes_of(report),
                            .waited = from_seconds(report.waited_seconds()),
-                           .limit = from_seconds(report.limit_seconds())},
+                           .limit = from_seconds(report.limit_seconds()),
+                           .servers = servers_of(report)},
                           now);
   if (verdict.more) {
+    open_wait_ = {reporter, report, now};
     return {ExtendWait{reporter, report.wait(), *verdict.more}};
   }
   Decisions decisions =
@@ -174,9 +184,18 @@ Decisions Membership::missing(NodeId reporter, const wire::Missing& report, Time
 }
 
 std::vector<NodeId> Membership::nodes_of(const wire::Missing& report) const {
+  return nodes_of(Role::worker, report.ranks());
+}
+
+std::vector<NodeId> Membership::servers_of(const wire::Missing& report) const {
+  return nodes_of(Role::server, report.servers());
+}
+
+std::vector<NodeId> Membership::nodes_of(
+    Role role, const google::protobuf::RepeatedField<std::uint32_t>& ranks) const {
   std::vector<NodeId> nodes;
-  for (const auto rank : report.ranks()) {
-    if (const Member* member = view_ ? view_->find(Role::worker, Rank{rank}) : nullptr) {
+  for (const auto rank : ranks) {
+    if (const Member* member = view_ ? view_->find(role, Rank{rank}) : nullptr) {
       nodes.push_back(member->node);
     }
   }
@@ -185,13 +204,18 @@ std::vector<NodeId> Membership::nodes_of(const wire::Missing& report) const {
 
 std::string Membership::reason_of(NodeId reporter, const wire::Missing& report,
                                   const std::vector<NodeId>& missing, TimePoint now) const {
-  std::vector<std::string> signs;
-  for (const NodeId node : missing) {
-    signs.push_back(fmt::format("{}, {}", name_of(node), last_sign_of(node, now)));
-  }
   return fmt::format("step {}, {}: {} waited {:.1f} s (usually {:.3f} s){}{}", report.step(),
                      report.operation(), name_of(reporter), report.waited_seconds(),
-                     report.usual_seconds(), signs.empty() ? "" : " for ", fmt::join(signs, "; "));
+                     report.usual_seconds(), missing.empty() ? "" : " for ",
+                     signs_of(missing, now));
+}
+
+std::string Membership::signs_of(const std::vector<NodeId>& nodes, TimePoint now) const {
+  std::vector<std::string> signs;
+  for (const NodeId node : nodes) {
+    signs.push_back(fmt::format("{}, {}", name_of(node), last_sign_of(node, now)));
+  }
+  return fmt::format("{}", fmt::join(signs, "; "));
 }
 
 /// If workers do not synchronize with each other, a missing worker that does not hang may be
@@ -213,6 +237,24 @@ Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
 
 Decisions Membership::refused(const std::string& reason) {
   return end(wire::Abort::KIND_CONFIG, reason);
+}
+
+Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now) {
+  const auto awaited = abort.node() == 0 ? std::nullopt : std::optional(NodeId{abort.node()});
+  const auto culprit = wait_policy_.blame(node, awaited, now);
+  const auto named = culprit ? culprit : awaited;
+  if (ended_ || !is_present(node) || !named) {
+    return failed(node, abort);
+  }
+  const std::string story = fmt::format("{}: {}; it waited for {}", name_of(node), abort.reason(),
+                                        signs_of({*named}, now));
+  Decisions decisions;
+  for (const NodeId lost : {culprit.value_or(node), node}) {
+    for (Decision& decision : go_on_or_end(abort.kind(), story, lost)) {
+      decisions.push_back(std::move(decision));
+    }
+  }
+  return decisions;
 }
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
@@ -294,6 +336,9 @@ Decisions Membership::time_passed(TimePoint now) {
   for (Decision& decision : evaluation_passed(now)) {
     decisions.push_back(std::move(decision));
   }
+  for (Decision& decision : judge_hangs(now)) {
+    decisions.push_back(std::move(decision));
+  }
   for (const NodeId node : liveness_.silent(now)) {
     const std::string reason =
         fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
@@ -302,6 +347,68 @@ Decisions Membership::time_passed(TimePoint now) {
     }
   }
   return decisions;
+}
+
+Decisions Membership::judge_hangs(TimePoint now) {
+  if (ended_ || !view_) {
+    return {};
+  }
+  if (end_requested_) {
+    if (Decisions end = judge_requested_end(now); !end.empty()) {
+      return end;
+    }
+  }
+  Decisions decisions;
+  const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
+                              .starting = !training_};
+  for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
+    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)) {
+      decisions.push_back(std::move(decision));
+    }
+  }
+  return decisions;
+}
+
+/// Tells of a member that waits for it, if one does.
+std::string Membership::hang_of(NodeId node, TimePoint now) const {
+  const bool awaited = open_wait_ && open_wait_->reporter != node &&
+                       is_present(open_wait_->reporter) &&
+                       now - open_wait_->when <= options_.waits.wait_limit;
+  if (!awaited) {
+    return fmt::format("{} hangs: {}", name_of(node), last_sign_of(node, now));
+  }
+  wire::Missing report = open_wait_->report;
+  report.set_waited_seconds(report.waited_seconds() + to_seconds(now - open_wait_->when));
+  return reason_of(open_wait_->reporter, report, {node}, now);
+}
+
+Decisions Membership::end_requested(TimePoint now) {
+  if (ended_) {
+    return {};
+  }
+  if (!view_) {
+    return end(wire::Abort::KIND_FAILURE,
+               fmt::format("the job was ended while it waited for {}", admission_.absent()));
+  }
+  end_requested_ = end_requested_.value_or(now);
+  return {};
+}
+
+/// The job that does not come to its end is ended, with what it has trained since its last
+/// checkpoint.
+Decisions Membership::judge_requested_end(TimePoint now) {
+  if (now - *end_requested_ < options_.end_patience) {
+    return {};
+  }
+  const std::vector<NodeId> still = wait_policy_.preventing_end(options_.end_patience, now);
+  if (still.empty()) {
+    return {};
+  }
+  return end(wire::Abort::KIND_TIMED_OUT,
+             fmt::format("ended as requested, without the rounds since the last checkpoint, since "
+                         "nothing goes on: {}",
+                         signs_of(still, now)),
+             still.front());
 }
 
 Decisions Membership::gathering_passed(TimePoint now) {
@@ -374,11 +481,14 @@ Sender Membership::sender(NodeId node) const {
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
   const std::string sign = liveness_.last_sign(node, now);
   const StepWatch* const watch = wait_policy_.watch(node);
-  if (watch == nullptr || !watch->hangs(now)) {
+  if (watch == nullptr || watch->stands_by() || (!end_requested_ && watch->waited_for(now))) {
     return sign;
   }
-  return fmt::format("{} for {:.1f} s ({:.3g} s expected at the most)", sign,
-                     to_seconds(now - watch->begun()), to_seconds(watch->expected()));
+  const std::string since = fmt::format("{} for {:.1f} s", sign, to_seconds(now - watch->begun()));
+  return watch->is_computing() && watch->expected() > Duration::zero()
+             ? fmt::format("{} ({:.3g} s expected at the most)", since,
+                           to_seconds(watch->expected()))
+             : since;
 }
 
 std::string Membership::name_of(NodeId node) const {

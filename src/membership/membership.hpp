@@ -80,6 +80,10 @@ using Decisions = std::vector<Decision>;
 /// Every job goes on without its evaluator once all have joined. When every other member is gone,
 /// it waits for the last evaluations as long as the evaluator makes progress.
 ///
+/// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
+/// wait for it. Once the user has requested the end, the job ends by itself, or else at once when
+/// nothing more goes on.
+///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
 ///             JobDone no further decision; every EndJob names the culprit if there is one.
 class Membership {
@@ -97,6 +101,10 @@ class Membership {
     Duration remind_every = std::chrono::seconds(10);  ///< between two ReportAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
     WaitPolicy::Options waits{};  ///< for workers
+    /// No worker waits for another, so that none would report one that hangs between its steps.
+    bool judges_idle_workers = false;
+    /// For how long nothing may happen after the user's request to end.
+    Duration end_patience = std::chrono::milliseconds(1500);
 
     /// Whether the job may go on without this worker.
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
@@ -125,11 +133,16 @@ class Membership {
   Decisions refused(const std::string& reason);
   /// The node has reported its failure, or sent a message that cannot be decoded.
   Decisions failed(NodeId node, const wire::Abort& abort);
+  /// A wait of the node ended at its deadline before it was judged. The node cannot know which
+  /// member it waited for: the loss of both is decided, and the message names the other.
+  Decisions waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now);
   /// The node's connection broke.
   Decisions lost(NodeId node, TimePoint now);
   Decisions left(NodeId node);
   /// Judges silence. Every message that had come by `now` must have been handled.
   Decisions time_passed(TimePoint now);
+  /// The user has requested the end of the job. It ends at once while it gathers.
+  Decisions end_requested(TimePoint now);
 
   /// Null until everyone has joined.
   const View* view() const { return view_ ? &*view_ : nullptr; }
@@ -149,8 +162,14 @@ class Membership {
   /// The evaluator, if it is present and every other member is gone.
   const Member* lone_evaluator() const;
   Decisions evaluation_passed(TimePoint now);
+  Decisions judge_hangs(TimePoint now);
+  Decisions judge_requested_end(TimePoint now);
+  std::string hang_of(NodeId node, TimePoint now) const;
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
+  std::vector<NodeId> servers_of(const wire::Missing& report) const;
+  std::vector<NodeId> nodes_of(Role role,
+                               const google::protobuf::RepeatedField<std::uint32_t>& ranks) const;
   Decisions go_on_or_end_without(const WaitPolicy::Verdict& verdict, const std::string& reason);
   std::string reason_of(NodeId reporter, const wire::Missing& report,
                         const std::vector<NodeId>& missing, TimePoint now) const;
@@ -164,6 +183,7 @@ class Membership {
   Decisions end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit = {});
 
   std::string last_sign_of(NodeId node, TimePoint now) const;
+  std::string signs_of(const std::vector<NodeId>& nodes, TimePoint now) const;
 
   Options options_;
   TimePoint started_;
@@ -176,6 +196,14 @@ class Membership {
   std::map<std::uint64_t, std::set<NodeId>> barriers_;
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released
+  std::optional<TimePoint> end_requested_;
+  /// The last reported wait that goes on.
+  struct OpenWait {
+    NodeId reporter;
+    wire::Missing report;
+    TimePoint when;
+  };
+  std::optional<OpenWait> open_wait_;
   bool ended_ = false;
 };
 

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "telemetry/member_status.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr Duration least_extension = std::chrono::milliseconds(50);
+/// After the user's request to end, for what has no usual duration: a first step, or a checkpoint.
+constexpr Duration unknown_at_end = std::chrono::seconds(10);
 
 /// Limits the value from a worker's heartbeat to what sums of `Duration` can hold.
 Duration bounded(double seconds) {
@@ -15,23 +20,43 @@ Duration bounded(double seconds) {
                                 : Duration::zero();
 }
 
+/// The usual duration of a synchronization, by the metrics of the member; 0: not known.
+Duration usual_synchronization_in(const wire::Heartbeat& heartbeat) {
+  const MetricValues metrics = metrics_in(heartbeat);
+  const double seconds = metrics[Metric::communicate_seconds] + metrics[Metric::wait_seconds];
+  return metrics[Metric::rounds] > 0 ? bounded(seconds / metrics[Metric::rounds])
+                                     : Duration::zero();
+}
+
 }  // namespace
 
 StepWatch::StepWatch(const Options& options, TimePoint now)
-    : options_(options), begun_(now), progressed_(now) {
+    : options_(options),
+      begun_(now),
+      progressed_(now),
+      heard_{now, now},
+      last_heard_(now),
+      heard_until_(now) {
   options_.wait_limit = std::max(options_.wait_limit, options_.heartbeat);
 }
 
 void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
+  heard_until_ = heard_time(now);
+  last_heard_ = now;
   const bool begins = heartbeat.computing() && (!computing_ || heartbeat.step() != step_);
   const bool ends = computing_ && !heartbeat.computing();
-  if (begins || ends) {
+  standing_by_ = heartbeat.standing_by() && !heartbeat.computing();
+  if (begins || ends || standing_by_) {
     begun_ = now;
+    heard_.begun = heard_until_;
   }
   if (begins || heartbeat.progress() != progress_) {
     progressed_ = now;
+    heard_.progressed = heard_until_;
   }
   computing_ = heartbeat.computing();
+  synchronizing_ = heartbeat.phase() == phase_synchronization;
+  usual_synchronization_ = usual_synchronization_in(heartbeat);
   step_ = heartbeat.step();
   progress_ = heartbeat.progress();
   expected_ = bounded(heartbeat.expected_seconds());
@@ -40,54 +65,117 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
 void StepWatch::forgive(Duration absence, TimePoint now) {
   begun_ = std::min(begun_ + absence, now);
   progressed_ = std::min(progressed_ + absence, now);
+  last_heard_ = std::min(last_heard_ + absence, now);
 }
 
 TimePoint StepWatch::due() const {
+  return due({begun_, progressed_});
+}
+
+TimePoint StepWatch::due(const Moments& moments) const {
   if (!computing_) {
-    return begun_ + options_.wait_limit;
+    return moments.begun + options_.wait_limit;
   }
   if (expected_ == Duration::zero()) {
-    return progressed_ + std::max(options_.wait_limit, options_.unknown_step);
+    return moments.progressed + std::max(options_.wait_limit, options_.unknown_step);
   }
   const Duration likely = from_seconds(options_.factor * to_seconds(expected_));
-  return std::max(begun_ + std::max(options_.wait_limit, likely),
-                  progressed_ + options_.wait_limit);
+  return std::max(moments.begun + std::max(options_.wait_limit, likely),
+                  moments.progressed + options_.wait_limit);
 }
+
+/// A pause between heartbeats counts for as long as one may take.
+TimePoint StepWatch::heard_time(TimePoint now) const {
+  return heard_until_ + std::clamp(now - last_heard_, Duration::zero(), options_.heartbeat);
+}
+
+bool StepWatch::stands_still(TimePoint now, Duration idle_limit) const {
+  return heard_time(now) >= (computing_ ? due(heard_) : heard_.begun + idle_limit);
+}
+
+bool StepWatch::stands_still_at_end(TimePoint now, Duration patience) const {
+  if (now - last_heard_ >= patience) {
+    return true;
+  }
+  const bool known = computing_ ? expected_ > Duration::zero() : synchronizing_;
+  if (!known) {
+    return heard_time(now) >= (computing_ ? heard_.progressed : heard_.begun) + unknown_at_end;
+  }
+  const Duration usual = computing_ ? expected_ : usual_synchronization_;
+  const Duration limit = std::max(patience, from_seconds(options_.factor * to_seconds(usual)));
+  return heard_time(now) >= heard_.begun + limit &&
+         (!computing_ || heard_time(now) >= heard_.progressed + patience);
+}
+
 void WaitPolicy::joined(NodeId worker, TimePoint now) {
   workers_.emplace(worker, Worker{StepWatch(options_, now), now});
 }
 
-void WaitPolicy::on_heartbeat(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now) {
-  const auto found = workers_.find(worker);
-  if (found != workers_.end()) {
-    found->second.watch.on_heartbeat(heartbeat, now);
+void WaitPolicy::accessory_joined(NodeId node, TimePoint now) {
+  accessories_.emplace(node, Worker{StepWatch(options_, now), now});
+}
+
+WaitPolicy::Worker* WaitPolicy::find(NodeId node) {
+  return const_cast<Worker*>(std::as_const(*this).find(node));
+}
+
+const WaitPolicy::Worker* WaitPolicy::find(NodeId node) const {
+  for (const Members* const members : {&workers_, &accessories_}) {
+    if (const auto found = members->find(node); found != members->end()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+void WaitPolicy::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
+  if (Worker* const member = find(node)) {
+    member->watch.on_heartbeat(heartbeat, now);
   }
 }
 
 void WaitPolicy::forgive(Duration absence, TimePoint now) {
-  for (auto& [node, worker] : workers_) {
-    worker.watch.forgive(absence, now);
-    worker.waits_until += absence;
+  for (Members* const members : {&workers_, &accessories_}) {
+    for (auto& [node, member] : *members) {
+      member.watch.forgive(absence, now);
+      member.waits_until += absence;
+    }
   }
 }
 
-void WaitPolicy::gone(NodeId worker) {
-  workers_.erase(worker);
+void WaitPolicy::gone(NodeId node) {
+  workers_.erase(node);
+  accessories_.erase(node);
 }
 
 WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   if (auto missing = hanging(now); !missing.empty()) {
     return {.missing = std::move(missing), .hang = true};
   }
+  if (auto verdict = judge_servers(report, now)) {
+    return *verdict;
+  }
   const bool over = report.waited >= report.limit;
   if (auto missing = idle_of(report.awaited, now); over && !missing.empty()) {
-    return {.missing = std::move(missing)};
+    // A server is blocked by a worker that has begun to push: the others are better off without it.
+    return {.missing = std::move(missing), .hang = accessories_.contains(report.from)};
   }
   const auto due = report.awaited.empty() ? std::nullopt : next_due(report.from, now);
   if (due) {
     return extend(report.from, *due - now, now);
   }
   return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
+}
+
+/// A wait for servers alone: a server that lives may wait for a worker that hangs, which is found
+/// by itself, so that it gets the limit once more.
+std::optional<WaitPolicy::Verdict> WaitPolicy::judge_servers(const Report& report, TimePoint now) {
+  if (!report.awaited.empty() || report.servers.empty() || report.waited < report.limit) {
+    return std::nullopt;
+  }
+  const Duration longest = report.limit + options_.wait_limit;
+  return report.waited < longest ? extend(report.from, longest - report.waited, now)
+                                 : Verdict{.missing = report.servers};
 }
 
 /// A wait for workers that are all gone ends by itself, once the group or the server knows.
@@ -107,9 +195,72 @@ WaitPolicy::Verdict WaitPolicy::give_up(const Report& report, TimePoint now) {
   return {.missing = idle.empty() ? std::move(awaited) : std::move(idle)};
 }
 
-const StepWatch* WaitPolicy::watch(NodeId worker) const {
-  const auto found = workers_.find(worker);
-  return found == workers_.end() ? nullptr : &found->second.watch;
+const StepWatch* WaitPolicy::watch(NodeId node) const {
+  const Worker* const member = find(node);
+  return member == nullptr ? nullptr : &member->watch;
+}
+
+/// Half of a limit more for a worker that neither computes nor stands by: until then it reports a
+/// wait, or the server that it waits for is found to hang.
+std::vector<NodeId> WaitPolicy::hanging_alone(const Idle& idle, TimePoint now) const {
+  const Duration idle_limit = std::max(options_.wait_limit, options_.heartbeat);
+  const Duration starting = idle.starting ? options_.unknown_step : Duration::zero();
+  std::vector<NodeId> nodes;
+  const auto add = [&](const Members& members, Duration limit, bool also_idle) {
+    for (const auto& [node, member] : members) {
+      if ((also_idle || member.watch.is_computing()) && member.waits_until <= now &&
+          member.watch.stands_still(now, std::max(limit, starting))) {
+        nodes.push_back(node);
+      }
+    }
+  };
+  add(accessories_, idle_limit, true);
+  add(workers_, idle_limit + idle_limit / 2, idle.workers || idle.starting);
+  return nodes;
+}
+
+std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now) const {
+  std::vector<NodeId> hanging, idle;
+  bool may_come = false;
+  for (const Members* const members : {&accessories_, &workers_}) {
+    for (const auto& [node, member] : *members) {
+      const StepWatch& watch = member.watch;
+      const bool serves = members == &accessories_ && !watch.is_computing();
+      const bool still =
+          serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
+      if (still && watch.is_computing()) {
+        hanging.push_back(node);
+      } else if (still) {
+        idle.push_back(node);
+      } else {
+        may_come |= watch.is_computing() || (members == &workers_ && !watch.stands_by());
+      }
+    }
+  }
+  if (!hanging.empty()) {
+    return hanging;
+  }
+  return may_come ? std::vector<NodeId>{} : idle;
+}
+
+std::optional<NodeId> WaitPolicy::blame(NodeId reporter, std::optional<NodeId> awaited,
+                                        TimePoint now) const {
+  const auto does_nothing = [&](NodeId node) {
+    const Worker* const member = find(node);
+    return member != nullptr && node != reporter && member->waits_until <= now &&
+           !member->watch.waited_for(now);
+  };
+  std::vector<NodeId> hung = hanging_alone({.workers = true}, now);
+  std::erase(hung, reporter);
+  if (!hung.empty()) {
+    return hung.front();
+  }
+  if (awaited && does_nothing(*awaited)) {
+    return awaited;
+  }
+  const auto other =
+      std::ranges::find_if(workers_, [&](const auto& entry) { return does_nothing(entry.first); });
+  return other == workers_.end() ? std::nullopt : std::optional(other->first);
 }
 
 std::vector<NodeId> WaitPolicy::hanging(TimePoint now) const {
@@ -148,8 +299,8 @@ std::optional<TimePoint> WaitPolicy::next_due(NodeId reporter, TimePoint now) co
 WaitPolicy::Verdict WaitPolicy::extend(NodeId reporter, Duration wanted, TimePoint now) {
   const Duration longest = std::max(options_.wait_limit / 2, least_extension);
   const Duration more = std::clamp(wanted, least_extension, longest);
-  if (const auto found = workers_.find(reporter); found != workers_.end()) {
-    found->second.waits_until = now + more + options_.heartbeat;
+  if (Worker* const member = find(reporter)) {
+    member->waits_until = now + more + options_.heartbeat;
   }
   return {.more = more};
 }

@@ -24,6 +24,10 @@ namespace syncopate {
 /// writes a checkpoint: the others wait until wait_limit after its last step. A worker that
 /// computes after `due` hangs.
 ///
+/// A member that nobody waits for is judged by the time in which its heartbeats come
+/// (`stands_still`): a process that was stopped is silent, which is not a hang. While it computes,
+/// the limit is that above; otherwise it is a given one since it was last seen to stand by.
+///
 /// Order:  heartbeats in the order of their arrival.
 /// Thread: one.
 class StepWatch {
@@ -47,18 +51,41 @@ class StepWatch {
   bool waited_for(TimePoint now) const { return now < due(); }
   /// The worker computes, but longer than is likely.
   bool hangs(TimePoint now) const { return computing_ && !waited_for(now); }
+  /// It is heard, but has done nothing for too long: it computes after `due`, or has neither
+  /// computed nor stood by for `idle_limit`. Time without heartbeats does not count.
+  bool stands_still(TimePoint now, Duration idle_limit) const;
+  /// The same after the user's request to end, or it is silent for `patience`: limits follow from what is usual for this member,
+  /// without the limit of a wait, and `patience` is given to each.
+  bool stands_still_at_end(TimePoint now, Duration patience) const;
+  bool is_computing() const { return computing_; }
+  bool stands_by() const { return standing_by_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
   TimePoint begun() const { return begun_; }
 
  private:
+  /// When the current step, or the pause after the last one, began, and its last progress.
+  struct Moments {
+    TimePoint begun;
+    TimePoint progressed;
+  };
+
+  TimePoint due(const Moments& moments) const;
+  TimePoint heard_time(TimePoint now) const;
+
   Options options_;
   bool computing_ = false;
+  bool standing_by_ = false;
+  bool synchronizing_ = false;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
   Duration expected_{};
+  Duration usual_synchronization_{};
   TimePoint begun_;  ///< the current step, or the pause after the last one
   TimePoint progressed_;
+  Moments heard_;          ///< the same, on a clock that stops where no heartbeat comes
+  TimePoint last_heard_;   ///< by the coordinator's clock
+  TimePoint heard_until_;  ///< by the clock that stops
 };
 
 /// Decides about the long waits that workers report: a wait continues, or some workers are missing.
@@ -74,6 +101,9 @@ class StepWatch {
 /// 4. Otherwise every worker is missing that reports no wait itself; if there is none, those that
 ///    the reporter waits for. If a server waits for no worker, none is missing.
 ///
+/// A member that hangs is found without a report, too (`hanging_alone`). A server is waited for as
+/// long as it does not hang, and for another wait_limit if it lives and does not answer.
+///
 /// Liveness: every wait ends or is decided: wait_limit after the last worker has stopped computing
 ///           at the latest, or when one hangs.
 /// Thread:   one.
@@ -85,34 +115,60 @@ class WaitPolicy {
     NodeId from;
     std::vector<NodeId> awaited{};  ///< workers; empty: the reporter waits for a server alone
     Duration waited{};
-    Duration limit{};  ///< of the wait, if no worker computes
+    Duration limit{};               ///< of the wait, if no worker computes
+    std::vector<NodeId> servers{};  ///< whose answers the reporter waits for
   };
 
   struct Verdict {
     std::optional<Duration> more{};  ///< the wait continues; report it again after this
-    std::vector<NodeId> missing{};   ///< workers, if the wait does not continue
+    std::vector<NodeId> missing{};   ///< workers or a server, if the wait does not continue
     bool hang = false;               ///< the missing workers hang in their steps
   };
 
   explicit WaitPolicy(const Options& options) : options_(options) {}
 
   void joined(NodeId worker, TimePoint now);
-  void on_heartbeat(NodeId worker, const wire::Heartbeat& heartbeat, TimePoint now);
-  /// As `StepWatch::forgive`, for all workers.
+  /// A server or the evaluator has joined.
+  void accessory_joined(NodeId node, TimePoint now);
+  void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
+  /// As `StepWatch::forgive`, for all members.
   void forgive(Duration absence, TimePoint now);
-  /// The worker has left, or was dropped: the others wait for it no more.
-  void gone(NodeId worker);
+  /// The member has left, or was dropped: the others wait for it no more.
+  void gone(NodeId node);
 
   Verdict decide(const Report& report, TimePoint now);
 
-  /// Null for a node that is no worker, or is gone.
-  const StepWatch* watch(NodeId worker) const;
+  /// When a member that neither computes nor stands by is found to hang.
+  struct Idle {
+    bool workers =
+        false;  ///< also workers that are in no step, since no other worker waits for them
+    bool starting = false;  ///< members start up, which may take long
+  };
+  /// The members that hang, whether or not another one waits for them: servers and the evaluator
+  /// first, since workers may wait for these.
+  std::vector<NodeId> hanging_alone(const Idle& idle, TimePoint now) const;
+  /// The members that prevent the end that the user has requested: those that hang, or else the
+  /// workers that do not go on, where no member computes any more. Empty while the end may still
+  /// come. `patience`: as long as a member may do nothing at least.
+  std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
+  /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
+  /// that hangs, else the awaited one unless it waits or computes in time, else the first worker
+  /// that does neither.
+  std::optional<NodeId> blame(NodeId reporter, std::optional<NodeId> awaited, TimePoint now) const;
+
+  /// Null for a node that is no member, or is gone.
+  const StepWatch* watch(NodeId node) const;
 
  private:
   struct Worker {
     StepWatch watch;
     TimePoint waits_until;  ///< by then it reports its wait again
   };
+  using Members = std::map<NodeId, Worker>;
+
+  Worker* find(NodeId node);
+  const Worker* find(NodeId node) const;
+  std::optional<Verdict> judge_servers(const Report& report, TimePoint now);
 
   std::vector<NodeId> hanging(TimePoint now) const;
   std::vector<NodeId> idle_of(const std::vector<NodeId>& nodes, TimePoint now) const;
@@ -121,7 +177,8 @@ class WaitPolicy {
   Verdict extend(NodeId reporter, Duration wanted, TimePoint now);
 
   Options options_;
-  std::map<NodeId, Worker> workers_;
+  Members workers_;
+  Members accessories_;  ///< servers and the evaluator
 };
 
 }  // namespace syncopate

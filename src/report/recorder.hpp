@@ -49,6 +49,7 @@ class Recorder : public JobObserver, public PaceObserver {
   void pace_decided(const Pace& pace, Duration moment) override;
   void stepped(Rank worker, const StepReport& report) override;
   std::optional<std::string> reason_to_stop() override;
+  bool end_is_urgent() override { return options_.interrupted(); }
 
   /// Writes `summary.json`, or reports why it cannot, and emits `finished`. Called after the last
   /// member has left.

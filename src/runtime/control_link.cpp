@@ -31,6 +31,9 @@ wire::Abort to_abort(const std::exception& error) {
     abort.set_kind(wire::Abort::KIND_NOT_FINITE);
   } else if (dynamic_cast<const TimedOut*>(&error)) {
     abort.set_kind(wire::Abort::KIND_TIMED_OUT);
+    if (const auto* silent = dynamic_cast<const PeerTimedOut*>(&error)) {
+      abort.set_node(silent->peer().value);
+    }
   } else if (const auto* loss = dynamic_cast<const PeerLost*>(&error)) {
     abort.set_kind(wire::Abort::KIND_PEER_LOST);
     abort.set_node(loss->peer().value);

@@ -56,10 +56,14 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
   const TimePoint begun = clock.now();
   TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
   for (;;) {
+    const TimePoint until = poll ? std::min(due, clock.now() + poll_every) : due;
     try {
-      attempt(poll ? std::min(due, clock.now() + poll_every) : due);
+      attempt(until);
       return;
     } catch (const TimedOut&) {
+      if (clock.now() < until) {
+        throw;  // the job has ended by an error of this kind
+      }
       if (poll) {
         poll();
       }
@@ -80,7 +84,8 @@ LongWait Waits::report_of(const Awaited& awaited, Duration waited) const {
           .operation = awaited.operation,
           .waited = waited,
           .usual = median(),
-          .limit = limit()};
+          .limit = limit(),
+          .servers = awaited.servers};
 }
 
 }  // namespace syncopate

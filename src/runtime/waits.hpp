@@ -69,7 +69,8 @@ class Waits {
   struct Awaited {
     const char* operation = "";
     std::function<std::vector<Rank>()>
-        missing;  ///< ranks of the job that are late; empty: no worker
+        missing;                  ///< ranks of the job that are late; empty: no worker
+    std::vector<Rank> servers{};  ///< whose answers are late
   };
 
   /// Blocks until the wait is over. TimedOut: the given moment has passed; it may be called again.

@@ -40,6 +40,8 @@ ParameterServer::ParameterServer(World& world, ShardStore& store, Consistency& c
     connections_.emplace_back(world_, store_.slot(Rank{rank}),
                               WorkerConnection::Options{.worker = options_.workers[rank],
                                                         .wait_limit = options_.wait_limit,
+                                                        .rank = Rank{rank},
+                                                        .arbiter = options_.arbiter,
                                                         .codec = codec_.get(),
                                                         .keeps_answers = store_.keeps_answers()});
   }

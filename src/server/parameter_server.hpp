@@ -28,6 +28,7 @@ class ParameterServer {
     std::vector<NodeId> servers;                     ///< by shard, this one included
     Duration wait_limit = std::chrono::seconds(60);  ///< for values that a request has announced
     Compression compression{};                       ///< the same as the workers'
+    WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at the limit
   };
 
   /// A worker whose message this server cannot accept, and goes on without.

@@ -45,7 +45,7 @@ Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
     send(options_.servers[shard], {.kind = Request::Kind::start});
   }
   await_answers();
-  finish(pulled);
+  await_values(pulled, all_shards());
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
     receive_buffers(shard, part_of(buffers, shard));
     if (feedback_) {
@@ -73,7 +73,7 @@ ServerClient::Result ServerClient::work(const Work& work) {
     await_answers();
   }
   finish(pushed);
-  finish(pulled);
+  await_values(pulled, all_shards());
   take_pulled(work.pull, requests);
   return {
       .reply = last_, .owed = owed, .communicated = world_.now() - begun - held_, .waited = held_};
@@ -186,8 +186,10 @@ void ServerClient::send_buffers(std::span<const float> buffers, NodeId node, Tra
 }
 
 void ServerClient::receive_buffers(std::size_t shard, std::span<float> into) {
-  receive_into(world_.transport(), options_.servers[shard], tags::server_buffers,
-               std::as_writable_bytes(into), deadline());
+  Transfers buffers;
+  buffers.push_back(world_.transport().start_receive(options_.servers[shard], tags::server_buffers,
+                                                     std::as_writable_bytes(into)));
+  await_values(buffers, {Rank{static_cast<std::uint32_t>(shard)}});
 }
 
 std::optional<Reply> ServerClient::await_owed() {
@@ -237,18 +239,43 @@ Message ServerClient::next_reply(NodeId shard, const std::vector<Rank>& blamed) 
              [&](TimePoint until) {
                reply = world_.transport().receive(shard, tags::server_reply, until);
              },
-             {.operation = "the answer of a parameter server", .missing = [&] { return blamed; }});
+             {.operation = "the answer of a parameter server",
+              .missing = [&] { return blamed; },
+              .servers = {rank_of(shard)}});
   return reply;
 }
 
-void ServerClient::finish(const Transfers& transfers) {
-  for (const auto& transfer : transfers) {
+void ServerClient::finish(const Transfers& sent) {
+  for (const auto& transfer : sent) {
     transfer->wait(deadline());
   }
 }
 
+void ServerClient::await_values(const Transfers& pulled, const std::vector<Rank>& shards) {
+  for (const auto& transfer : pulled) {
+    waits_.run(world_, [&](TimePoint until) { transfer->wait(until); },
+               {.operation = "the values of a parameter server",
+                .missing = [] { return std::vector<Rank>{}; },
+                .servers = shards});
+  }
+}
+
+Rank ServerClient::rank_of(NodeId shard) const {
+  const auto found = std::find(options_.servers.begin(), options_.servers.end(), shard);
+  return Rank{static_cast<std::uint32_t>(found - options_.servers.begin())};
+}
+
+std::vector<Rank> ServerClient::all_shards() const {
+  std::vector<Rank> shards;
+  for (const NodeId node : options_.servers) {
+    shards.push_back(rank_of(node));
+  }
+  return shards;
+}
+
+/// A send cannot be waited for again, so the coordinator gets time to find the culprit first.
 TimePoint ServerClient::deadline() const {
-  return world_.now() + waits_.limit();
+  return world_.now() + 2 * waits_.limit();
 }
 
 }  // namespace syncopate

@@ -90,8 +90,11 @@ class ServerClient {
   void await_answers();
   Reply await_answer(NodeId shard);
   Message next_reply(NodeId shard, const std::vector<Rank>& blamed);
-  void finish(const Transfers& transfers);
-  TimePoint deadline() const;
+  void finish(const Transfers& sent);
+  void await_values(const Transfers& pulled, const std::vector<Rank>& shards);
+  Rank rank_of(NodeId shard) const;
+  std::vector<Rank> all_shards() const;
+  TimePoint deadline() const;  ///< of a send
 
   World& world_;
   Options options_;

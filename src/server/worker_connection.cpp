@@ -55,7 +55,7 @@ bool WorkerConnection::reaches_memory() const {
 
 void WorkerConnection::receive_push(const Request& request) {
   if (!request.push_offset) {
-    arriving_->wait(world_.now() + options_.wait_limit);
+    await(*arriving_);
     if (options_.codec) {
       decode_frame(*options_.codec, frame_, slot_.own_in);
     }
@@ -65,18 +65,28 @@ void WorkerConnection::receive_push(const Request& request) {
 
 std::vector<float> WorkerConnection::receive_model() {
   std::vector<float> params(slot_.own_in.size());
-  receive_into(world_.transport(), options_.worker, tags::server_values,
-               std::as_writable_bytes(std::span(params)), world_.now() + options_.wait_limit);
+  receive(tags::server_values, params);
   receive_buffers();
   return params;
 }
 
 void WorkerConnection::receive_buffers() {
   if (!slot_.buffers.empty()) {
-    receive_into(world_.transport(), options_.worker, tags::server_buffers,
-                 std::as_writable_bytes(std::span(slot_.buffers)),
-                 world_.now() + options_.wait_limit);
+    receive(tags::server_buffers, slot_.buffers);
   }
+}
+
+void WorkerConnection::receive(Tag tag, std::span<float> into) {
+  const auto values =
+      world_.transport().start_receive(options_.worker, tag, std::as_writable_bytes(into));
+  await(*values);
+}
+
+void WorkerConnection::await(Transfer& values) {
+  Waits({.limit = options_.wait_limit, .arbiter = options_.arbiter})
+      .run(world_, [&](TimePoint until) { values.wait(until); },
+           {.operation = "values that a worker has announced",
+            .missing = [this] { return std::vector{options_.rank}; }});
 }
 
 void WorkerConnection::answer(const Reply& reply) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/waits.hpp"
 #include "runtime/world.hpp"
 #include "server/last_sent_copy.hpp"
 #include "server/messages.hpp"
@@ -22,9 +23,11 @@ class WorkerConnection {
  public:
   struct Options {
     NodeId worker;
-    Duration wait_limit{};       ///< for values that a request has announced
-    Codec* codec = nullptr;      ///< null: values travel uncompressed
-    bool keeps_answers = false;  ///< `slot.out` keeps what the worker receives
+    Duration wait_limit{};           ///< for values that a request has announced
+    Rank rank{};                     ///< of the worker
+    WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at the limit
+    Codec* codec = nullptr;          ///< null: values travel uncompressed
+    bool keeps_answers = false;      ///< `slot.out` keeps what the worker receives
   };
 
   /// `world`, `slot` and the codec outlive this.
@@ -60,6 +63,8 @@ class WorkerConnection {
   std::span<float> memory_at(std::uint64_t offset) const;
   void return_memory();
   void receive_buffers();
+  void receive(Tag tag, std::span<float> into);
+  void await(Transfer& values);
   void send_values(std::span<const std::byte> values);
 
   World& world_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/mutex.hpp"
@@ -10,6 +11,9 @@
 #include "wire/control.pb.h"
 
 namespace syncopate {
+
+/// The phase in which a worker exchanges its step with others.
+inline constexpr std::string_view phase_synchronization = "synchronization";
 
 /// What a worker or a server reports of itself.
 struct MemberStatus {

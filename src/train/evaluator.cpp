@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "checkpoint/snapshot.hpp"
+#include "telemetry/member_status.hpp"
 #include "train/member_roles.hpp"
 
 namespace syncopate {
@@ -24,25 +25,67 @@ wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& res
   return evaluation;
 }
 
+/// What the evaluator reports of itself in its heartbeats, while this lives: whether it tests, and
+/// how long that takes at most by the tests before.
+class TestReport {
+ public:
+  explicit TestReport(MemberLink& link) : link_(link) {
+    enter("idleness");
+    link_.set_status_source([this] { return status_.message(); });
+  }
+  ~TestReport() { link_.set_status_source({}); }
+  TestReport(const TestReport&) = delete;
+  TestReport& operator=(const TestReport&) = delete;
+
+  void begin() {
+    status_.update([](MemberStatus& status) {
+      status.phase = "evaluation";
+      status.computing = true;
+    });
+  }
+  void progressed() { link_.progressed(); }
+  void end(Duration took) {
+    longest_ = std::max(longest_, took);
+    status_.update([this](MemberStatus& status) {
+      status.computing = false;
+      status.expected = longest_;
+      status.metrics.add(Metric::steps);
+    });
+    enter("idleness");
+  }
+
+ private:
+  void enter(const char* phase) {
+    status_.update([&](MemberStatus& status) { status.phase = phase; });
+  }
+
+  MemberLink& link_;
+  StatusBoard status_;
+  Duration longest_{};
+};
+
 void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
                         const EvaluatorOptions& options) {
   const Role keeper = options.plan.server_keeps_model() ? Role::server : Role::worker;
   const Member& sender = *link.view().find(keeper, Rank{0});
   const TrainConfig& config = options.plan.config();
-  SnapshotReceiver snapshots(world.transport(), sender.node);
+  TestReport report(link);
+  SnapshotReceiver snapshots(world.transport(), link, sender.node);
   while (const auto stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
+    report.begin();
     if (config.batch_norm == BatchNormStatistics::recomputed) {
       recompute_statistics(replica, options.dataset, config.seed);
-      link.progressed();
+      report.progressed();
     }
     wire::Evaluation evaluation =
-        evaluation_of(*stamp, test(replica, options.dataset, [&link] { link.progressed(); }));
+        evaluation_of(*stamp, test(replica, options.dataset, [&report] { report.progressed(); }));
     if (!replica.layout(ReplicaVector::buffers).empty()) {
       evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
     evaluation.set_evaluation_seconds(to_seconds(world.now() - start));
     link.report(evaluation);
+    report.end(world.now() - start);
   }
 }
 

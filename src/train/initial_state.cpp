@@ -25,8 +25,13 @@ void share(Group& group, Replica& replica, ReplicaVector which) {
 std::string bytes_of(Group& group, const TrainConfig& config,
                      const std::filesystem::path& checkpoint) {
   if (group.rank() != Rank{0}) {
-    const Message message =
-        group.transport().receive(group.node(Rank{0}), tags::worker_states, group.deadline());
+    Message message;
+    group.await(
+        [&](TimePoint until) {
+          message = group.transport().receive(group.node(Rank{0}), tags::worker_states, until);
+        },
+        {.operation = "the checkpoint",
+         .missing = [&] { return std::vector{group.rank_in_job(Rank{0})}; }});
     return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
   }
   std::string bytes = read_file(checkpoint);

@@ -92,7 +92,8 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
               {.workers = link.view().nodes(Role::worker),
                .servers = servers_,
                .wait_limit = from_seconds(config_.wait_limit),
-               .compression = config_.compress}),
+               .compression = config_.compress,
+               .arbiter = &link}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
       checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
   if (first() && options.plan.server_keeps_model()) {
@@ -117,6 +118,7 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
 void ServerRole::run() {
   while (!server_.all_gone() || awaits_first_shard()) {
     link_.check();  // a server outlives lost peers, but not the job
+    link_.stands_by();
     const ParameterServer::ShardRequests asked = server_.serve(world_.now() + tick);
     if (asked.state) {
       send_state();
@@ -255,7 +257,7 @@ void ServerRole::save(bool evaluate, bool checkpoint) {
                     .evaluate = evaluate,
                     .checkpoint = checkpoint,
                     .model = [this, first = store_.state()]() mutable {
-                      return model_of_shards(world_.transport(), servers_, std::move(first));
+                      return model_of_shards(link_, servers_, std::move(first));
                     }});
   const Duration pause = world_.now() - begun;
   paused_ += pause;

@@ -191,7 +191,7 @@ Trainer::Pass Trainer::compute() {
 
 /// Counts the step, and returns what this worker requests after it.
 StepRequests Trainer::requests_after(std::uint32_t samples) {
-  report_.enter("synchronization");
+  report_.enter(phase_synchronization);
   ++progress_.step;
   ++pending_.steps;
   pending_.samples += samples;

@@ -1,6 +1,7 @@
 #include "job/host/coordinate.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "job/launch/environment.hpp"
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "runtime/real_world.hpp"
@@ -65,15 +67,26 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
   std::optional<InProcessMembers> running;  // after the members that it uses
   int status = exit_status::success;
   try {
-    run_coordinator(world, site,
-                    {.membership = membership_of(site, options.gather_limit, options.by_hand),
-                     .description = site.description(),
-                     .emit = emit,
-                     .interrupted = end_requested,
-                     .before_gathering = [&] {
-                       members = options.in_process();
-                       running.emplace(world, options.endpoint, members);
-                     }});
+    run_coordinator(
+        world, site,
+        {.membership = membership_of(site, options.gather_limit, options.by_hand),
+         .description = site.description(),
+         .emit = emit,
+         .interrupted = end_requested,
+         .before_gathering =
+             [&] {
+               members = options.in_process();
+               running.emplace(world, options.endpoint, members);
+             },
+         .name = fmt::format("the coordinator (pid {} on {})", process_id(), host_name()),
+         .hung =
+             [&](const std::string& reason) {
+               emit({{"event", "failed"},
+                     {"kind", wire::Abort::Kind_Name(wire::Abort::KIND_TIMED_OUT)},
+                     {"error", reason}});
+               events.finish();
+               ::_exit(exit_status::failure);  // a thread that hangs never would
+             }});
   } catch (const std::exception& error) {
     status = status_of(error);
   }

@@ -26,6 +26,14 @@ JobEnd::Action JobEnd::output_closed() {
   return Action::ask;
 }
 
+JobEnd::Action JobEnd::no_answer() {
+  if (killed_ || grace_started_ || !is_running(0)) {
+    return Action::none;
+  }
+  grace_started_ = gave_up_ = true;
+  return Action::give_up;
+}
+
 JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   running_[process] = false;
   const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;

@@ -81,7 +81,10 @@ Supervisor::Result Supervisor::run() {
   for (Child& child : options_.children) {
     child.alone.clear();
   }
-  add_lines(std::move(options_.events), [this](auto line) { watcher_.event(line); });
+  add_lines(std::move(options_.events), [this](auto line) {
+    ++events_;
+    watcher_.event(line);
+  });
   refresh_.repeat(watcher_.refresh_period());
   while (!end_.all_ended()) {
     wait_for_something();
@@ -141,7 +144,8 @@ void Supervisor::add_lines(Descriptor from, std::function<void(std::string_view)
 void Supervisor::wait_for_something() {
   std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0},
                               {grace_.descriptor(), POLLIN, 0},
-                              {refresh_.descriptor(), POLLIN, 0}};
+                              {refresh_.descriptor(), POLLIN, 0},
+                              {answer_.descriptor(), POLLIN, 0}};
   const std::size_t own = waiting.size();
   for (const Source& source : sources_) {
     waiting.push_back({source.descriptor, POLLIN, 0});
@@ -167,16 +171,19 @@ void Supervisor::wait_for_something() {
     refresh_.acknowledge();
     watcher_.refresh();
   }
+  if (waiting[3].revents != 0) {
+    answer_.acknowledge();
+    check_answer();
+  }
   if (watcher_.output_closed()) {
     close_output();
   }
 }
 
 void Supervisor::close_output() {
-  const JobEnd::Action action = end_.output_closed();
-  if (action == JobEnd::Action::ask) {
+  if (end_.output_closed() == JobEnd::Action::ask) {
     watcher_.notice("nobody reads the output any more: finishing the round");
-    signal_running(0, SIGTERM);
+    request_end();
   }
 }
 
@@ -217,13 +224,51 @@ void Supervisor::act(JobEnd::Action action) {
   switch (action) {
     case JobEnd::Action::none:
     case JobEnd::Action::report_loss: break;  // `ended` has printed it
-    case JobEnd::Action::ask:
-      watcher_.notice("finishing the round; Ctrl-C again ends at once");
-      signal_running(0, SIGTERM);
-      break;
-    case JobEnd::Action::start_grace: grace_.start(options_.grace); break;
+    case JobEnd::Action::ask: ask(); break;
+    case JobEnd::Action::start_grace: grace_.start(grace()); break;
     case JobEnd::Action::kill: kill_all(); break;
+    case JobEnd::Action::give_up: give_up(); break;
   }
+}
+
+void Supervisor::ask() {
+  watcher_.notice("finishing the round; Ctrl-C again ends at once");
+  request_end();
+}
+
+void Supervisor::request_end() {
+  signal_running(0, SIGTERM);
+  if (options_.answer > Duration::zero()) {
+    answer_.start(options_.answer / 3);
+  }
+}
+
+/// Events that were on their way at the request are no answer, so that the first third of the time
+/// does not count.
+void Supervisor::check_answer() {
+  if (!events_asked_) {
+    events_asked_ = events_;
+    answer_.start(options_.answer - options_.answer / 3);
+  } else if (events_ == *events_asked_) {
+    act(end_.no_answer());
+  }
+}
+
+void Supervisor::give_up() {
+  watcher_.notice(
+      fmt::format("the coordinator (process {}) does not answer: the job ends without the rounds "
+                  "since its last "
+                  "checkpoint",
+                  pids_.front()));
+  for (std::size_t index = 0; index < pids_.size(); ++index) {
+    signal_running(index, SIGTERM);
+  }
+  grace_.start(grace());
+}
+
+Duration Supervisor::grace() const {
+  return end_.was_interrupted() ? std::min(options_.grace, options_.requested_grace)
+                                : options_.grace;
 }
 
 void Supervisor::kill_all() {

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,6 +62,11 @@ class Supervisor {
     std::vector<Child> children;                ///< the coordinator first
     Descriptor events;                          ///< the pipe of the coordinator's events
     Duration grace = std::chrono::seconds(10);  ///< see `JobEnd`
+    /// The same once the user has requested the end.
+    Duration requested_grace = std::chrono::milliseconds(400);
+    /// Within this time of a request the coordinator shows by an event that it goes on; zero: it
+    /// need not, as where it computes itself.
+    Duration answer = std::chrono::milliseconds(1500);
   };
 
   struct Result {
@@ -90,6 +96,11 @@ class Supervisor {
   void reap();
   void ended(std::size_t index, int wait_status);
   void act(JobEnd::Action action);
+  void ask();
+  void request_end();
+  void give_up();
+  void check_answer();
+  Duration grace() const;
   void kill_all();
   void signal_running(std::size_t index, int signal);
   std::string describe(const JobEnd::Failure& failure) const;
@@ -99,6 +110,9 @@ class Supervisor {
   JobEnd end_;
   SignalInbox signals_;
   Timer grace_;
+  Timer answer_;
+  std::uint64_t events_ = 0;                   ///< lines so far
+  std::optional<std::uint64_t> events_asked_;  ///< soon after the request to end
   Timer refresh_;
   std::vector<pid_t> pids_;
   std::vector<Source> sources_;

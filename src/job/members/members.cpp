@@ -161,7 +161,9 @@ void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetu
         {.membership = setup.membership,
          .pacing = make_pacer_service(world, recorder,
                                       site.plan().pacing(checkpoint ? round_of(*checkpoint) : 0)),
-         .description = setup.description});
+         .description = setup.description,
+         .name = setup.name,
+         .hung = setup.hung});
     coordinator.run();
     recorder.finish();
   } catch (const std::exception& error) {

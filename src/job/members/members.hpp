@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "data/dataset.hpp"
@@ -90,9 +91,11 @@ struct CoordinatorSetup {
   Membership::Options membership;
   wire::JobDescription description = {};  ///< for nodes that enquire
   const Clock* watch = nullptr;           ///< times the status reports; null: the world's own clock
-  std::function<void(const Recorder::Json&)> emit;  ///< called with each event
-  std::function<bool()> interrupted;                ///< true once the user has requested the end
-  std::function<void()> before_gathering = [] {};   ///< its errors end the job
+  std::function<void(const Recorder::Json&)> emit;    ///< called with each event
+  std::function<bool()> interrupted;                  ///< true once the user has requested the end
+  std::function<void()> before_gathering = [] {};     ///< its errors end the job
+  std::string name = "the coordinator";               ///< for the error of one that hangs
+  std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
 };
 
 /// The role of node 0: coordinates the job to its end and records it in the site's folder. Errors:

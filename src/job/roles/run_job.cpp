@@ -74,10 +74,13 @@ int train_job(const JobRequest& wanted, const OpenView& open_view) {
   TrainingJob job(request.config, checkpoint_of(request));
   job.share_memory();
   Pipe events = make_pipe();
-  return run_claimed(claim,
-                     {.children = processes_of(job, std::move(events.write), request.gather_limit),
-                      .events = std::move(events.read)},
-                     open_view);
+  Supervisor::Options processes{
+      .children = processes_of(job, std::move(events.write), request.gather_limit),
+      .events = std::move(events.read)};
+  if (request.config.virtual_time) {
+    processes.answer = Duration::zero();  // its process computes between two events
+  }
+  return run_claimed(claim, std::move(processes), open_view);
 }
 
 int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {

@@ -24,11 +24,11 @@ std::exception_ptr wrong_size(NodeId from, Tag tag, std::size_t expected, std::s
                   expected, from.value, tag.value, found)));
 }
 
-TimedOut timed_out(const Waiter& waiter) {
-  const std::string sender =
-      waiter.from ? fmt::format("node {}", waiter.from->value) : std::string("any node");
-  return TimedOut(fmt::format("no message from {} under tag {} came before the deadline", sender,
-                              waiter.tag.value));
+[[noreturn]] void throw_timed_out(const Waiter& waiter) {
+  if (waiter.from) {
+    throw PeerTimedOut(*waiter.from, "a message did not come before its deadline");
+  }
+  throw TimedOut("no message came before the deadline");
 }
 
 /// The memory of a message may be this many times as large as what has come of it. So a sender that
@@ -116,7 +116,7 @@ Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline
   line_up(waiter);
   if (!wait_for_release(*waiter, lock, deadline)) {
     finish(*waiter);
-    throw timed_out(*waiter);
+    throw_timed_out(*waiter);
   }
   if (waiter->error) {
     std::rethrow_exception(waiter->error);
@@ -127,7 +127,7 @@ Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline
 void Mailbox::await(Waiter& waiter, TimePoint deadline) {
   MutexLock lock(mutex_);
   if (!wait_for_release(waiter, lock, deadline)) {
-    throw timed_out(waiter);
+    throw_timed_out(waiter);
   }
   if (waiter.error) {
     std::rethrow_exception(waiter.error);

@@ -56,9 +56,7 @@ class Sending final : public Transfer {
     if (!node_.await_handle(*handle_, deadline)) {
       const auto lock = node_.engine_.acquire_lock();
       node_.peers_.find(to_).lose("a send to it timed out, which cut the stream");
-      throw TimedOut(
-          fmt::format("node {} did not take a message before the deadline; the stream to it is cut",
-                      to_.value));
+      throw PeerTimedOut(to_, "a message was not taken before its deadline");
     }
     if (handle_->error) {
       std::rethrow_exception(handle_->error);

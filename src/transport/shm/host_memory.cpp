@@ -193,7 +193,7 @@ void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, Time
       return;
     }
     if (left <= Duration::zero()) {
-      throw TimedOut(fmt::format("node {} did not come before the deadline", writer.value));
+      throw PeerTimedOut(writer, "a word in shared memory did not come before its deadline");
     }
   }
 }

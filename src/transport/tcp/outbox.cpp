@@ -214,8 +214,7 @@ void Outbox::await(SendHandle& handle, TimePoint deadline) {
         to_,
         fmt::format("node {} is lost: a send to it timed out, which cut the stream", to_.value))));
     engine_.cut();
-    throw TimedOut(fmt::format(
-        "node {} did not take a message before the deadline; the stream to it is cut", to_.value));
+    throw PeerTimedOut(to_, "a message was not taken before its deadline");
   }
   if (handle.error) {
     std::rethrow_exception(handle.error);

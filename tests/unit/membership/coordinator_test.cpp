@@ -28,6 +28,7 @@ class Notes : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, absences;
   std::function<void()> on_evaluation = [] {};
+  bool interrupted = false;
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
@@ -38,7 +39,10 @@ class Notes : public JobObserver {
   void checkpoint_written(const wire::Checkpoint&) override {}
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
-  std::optional<std::string> reason_to_stop() override { return {}; }
+  std::optional<std::string> reason_to_stop() override {
+    return interrupted ? std::optional<std::string>("interrupted") : std::nullopt;
+  }
+  bool end_is_urgent() override { return interrupted; }
 };
 
 wire::Join join_of_worker(std::uint32_t index) {
@@ -202,6 +206,41 @@ TEST_F(CoordinatorTest, TellsWhomItIsWaitingFor) {
   });
   simulation_.run();
   EXPECT_THAT(notes_.absences, ElementsAre("worker 0", "worker 0"));
+}
+
+TEST_F(CoordinatorTest, EndsAsRequestedWhileItGathers) {
+  coordinate({.workers = 2, .evaluators = 0});
+  std::string reason;
+  add([&](World& world) {
+    MemberLink link(world, {.join = join_of_worker(0)});
+    try {
+      link.join();
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+  });
+  simulation_.at(TimePoint(std::chrono::seconds(3)), [&] { notes_.interrupted = true; });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_EQ(reason, "the job was ended while it waited for worker 1");
+  EXPECT_LT(simulation_.now(), TimePoint(std::chrono::seconds(5)));
+}
+
+TEST_F(CoordinatorTest, ThatHangsIsNamedToItsMembers) {
+  coordinate({.workers = 1, .evaluators = 0});
+  std::string reason;
+  add_worker(0, [&](World& world, MemberLink&) {
+    try {
+      world.sleep_for(std::chrono::hours(1));
+    } catch (const TimedOut& error) {
+      reason = error.what();
+    }
+  });
+  simulation_.at(TimePoint(std::chrono::seconds(3)), [&] { simulation_.hang(coordinator_node); });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_EQ(reason,
+            "the coordinator hangs: its main task has not gone on for 60 s, though its process "
+            "lives");
+  EXPECT_LT(simulation_.now(), TimePoint(std::chrono::seconds(67)));
 }
 
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatDied) {

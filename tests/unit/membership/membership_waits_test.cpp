@@ -42,7 +42,7 @@ TEST(MembershipWaits, AReportOfMissingRanksEndsTheJobWithTheWholeStory) {
   membership.on_heartbeat(NodeId{1}, heartbeat, at(59));
   EXPECT_EQ(reason_of(membership.missing(NodeId{3}, missing_at_a_synchronization({1}), at(60.2))),
             "step 813, allgather: worker 0 (pid 100 on host) waited 60.0 s (usually 0.400 s) for "
-            "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812");
+            "worker 1 (pid 101 on host), last heard 1.2 s ago, in backward of step 812 for 60.2 s");
 }
 
 TEST(MembershipWaits, AWorkerThatHangsEndsTheJobWithTheWholeStory) {
@@ -116,6 +116,92 @@ TEST(MembershipWaits, EndsWhereAServerDoesNotAnswer) {
   const std::string reason =
       reason_of(membership.missing(NodeId{1}, missing_at_a_synchronization({}), at(61)));
   EXPECT_THAT(reason, testing::EndsWith("waited 60.0 s (usually 0.400 s)"));
+}
+
+/// Heartbeats of each second up to `until`.
+void beat(Membership& membership, NodeId node, const wire::Heartbeat& heartbeat, int until) {
+  for (int second = 1; second <= until; ++second) {
+    membership.on_heartbeat(node, heartbeat, at(second));
+  }
+}
+
+wire::Heartbeat standing_by() {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_standing_by(true);
+  return heartbeat;
+}
+
+TEST(MembershipWaits, FindsAHangThatNobodyReports) {
+  Membership membership = sparing();
+  beat(membership, NodeId{1}, standing_by(), 60);
+  beat(membership, NodeId{2}, computing(), 60);
+  beat(membership, NodeId{3}, standing_by(), 60);
+  beat(membership, NodeId{4}, standing_by(), 60);
+  EXPECT_TRUE(membership.time_passed(at(60.9)).empty());
+  const Decisions decisions = membership.time_passed(at(61));
+  ASSERT_EQ(decisions.size(), 1U);
+  EXPECT_EQ(std::get<DropWorker>(decisions[0]).reason,
+            "worker 1 (pid 101 on host) hangs: last heard 1.0 s ago, in backward of step 812 for "
+            "60.0 s (0.5 s expected at the most)");
+}
+
+TEST(MembershipWaits, EndsByTheNameOfAnEvaluatorThatHangs) {
+  Membership membership = sparing();
+  for (const NodeId node : {NodeId{1}, NodeId{2}, NodeId{3}}) {
+    beat(membership, node, standing_by(), 60);
+  }
+  wire::Heartbeat evaluating;
+  evaluating.set_phase("evaluation");
+  beat(membership, NodeId{4}, evaluating, 60);
+  EXPECT_EQ(reason_of(membership.time_passed(at(60))),
+            "the evaluator (pid 100 on host) hangs: last heard 0.0 s ago, in evaluation of step 0 "
+            "for 60.0 s");
+}
+
+TEST(MembershipWaits, NamesTheServerThatDoesNotAnswer) {
+  Membership membership({.workers = 1, .servers = 1, .evaluators = 0}, start);
+  wire::Join join = worker(0);
+  membership.joined(NodeId{1}, join, start);
+  join.set_role(wire::ROLE_SERVER);
+  membership.joined(NodeId{2}, join, start);
+  wire::Missing report = missing_at_a_synchronization({});
+  report.add_servers(0);
+  report.set_waited_seconds(120);
+  EXPECT_THAT(reason_of(membership.missing(NodeId{1}, report, at(120))),
+              HasSubstr(" for server 0 (pid 100 on host), last heard 120.0 s ago"));
+}
+
+TEST(MembershipWaits, NamesTheMemberOfAWaitThatEndedAtItsDeadline) {
+  Membership membership = gathered();
+  wire::Abort abort;
+  abort.set_kind(wire::Abort::KIND_TIMED_OUT);
+  abort.set_reason("a message was not taken before its deadline");
+  abort.set_node(1);
+  EXPECT_EQ(
+      reason_of(membership.waited_in_vain(NodeId{3}, abort, at(61))),
+      "worker 0 (pid 100 on host): a message was not taken before its deadline; it waited for "
+      "worker 1 (pid 101 on host), last heard 61.0 s ago, in start-up of step 0 for 61.0 s");
+}
+
+TEST(MembershipWaits, ARequestEndsAJobThatGathers) {
+  Membership membership = two_workers();
+  membership.joined(NodeId{1}, worker(1), start);
+  EXPECT_EQ(reason_of(membership.end_requested(at(1))),
+            "the job was ended while it waited for worker 0, the evaluator");
+}
+
+TEST(MembershipWaits, ARequestEndsAJobInWhichNothingGoesOn) {
+  Membership membership = sparing();
+  beat(membership, NodeId{1}, standing_by(), 3);
+  beat(membership, NodeId{2}, computing(), 3);
+  beat(membership, NodeId{3}, standing_by(), 3);
+  beat(membership, NodeId{4}, standing_by(), 3);
+  membership.end_requested(at(3));
+  EXPECT_TRUE(membership.time_passed(at(4.4)).empty()) << "it may end by itself";
+  beat(membership, NodeId{2}, computing(), 12);
+  EXPECT_THAT(reason_of(membership.time_passed(at(12))),
+              HasSubstr("nothing goes on: worker 1 (pid 101 on host), last heard 0.0 s ago, in "
+                        "backward of step 812 for 11.0 s"));
 }
 
 }  // namespace

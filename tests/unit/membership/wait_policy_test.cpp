@@ -246,5 +246,106 @@ TEST(WaitPolicy, ForgetsThoseThatAreGone) {
   EXPECT_EQ(policy.watch(slow), nullptr);
 }
 
+constexpr NodeId server{4};
+
+wire::Heartbeat standing_by() {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_standing_by(true);
+  return heartbeat;
+}
+
+/// A heartbeat each second of `from` to `to`.
+void beat(WaitPolicy& policy, NodeId node, const wire::Heartbeat& heartbeat, Duration from,
+          Duration to) {
+  for (Duration when = from; when <= to; when += 1s) {
+    policy.on_heartbeat(node, heartbeat, start + when);
+  }
+}
+
+TEST(WaitPolicy, FindsAWorkerThatHangsWithoutAReport) {
+  WaitPolicy policy = three_unequal();
+  beat(policy, other, computing(0.5, 1), 2s, 61s);
+  EXPECT_THAT(policy.hanging_alone({}, start + 61s + 999ms), IsEmpty());
+  EXPECT_THAT(policy.hanging_alone({}, start + 62s), ElementsAre(other));
+}
+
+TEST(WaitPolicy, TakesAProcessThatWasStoppedForNoHang) {
+  WaitPolicy policy = three_unequal();
+  policy.on_heartbeat(other, computing(0.5, 1), start + 2s);
+  EXPECT_THAT(policy.hanging_alone({}, start + 1h), IsEmpty());
+  beat(policy, other, computing(0.5, 1), 3600s, 3650s);
+  EXPECT_THAT(policy.hanging_alone({}, start + 3650s), IsEmpty());
+  beat(policy, other, computing(0.5, 1), 3651s, 3660s);
+  EXPECT_THAT(policy.hanging_alone({}, start + 3660s), ElementsAre(other));
+}
+
+TEST(WaitPolicy, FindsAnIdleWorkerOnlyWhereNobodyElseWaitsForIt) {
+  WaitPolicy policy = three_workers();
+  beat(policy, fast, standing_by(), 0s, 89s);
+  beat(policy, other, {}, 0s, 89s);
+  EXPECT_TRUE(policy.decide(report(slow, {}, 30s), start + 30s).more);
+  EXPECT_TRUE(policy.decide(report(slow, {}, 59s), start + 89s).more) << "it reports its wait";
+  EXPECT_THAT(policy.hanging_alone({}, start + 90s), IsEmpty());
+  EXPECT_THAT(policy.hanging_alone({.workers = true}, start + 89s), IsEmpty());
+  EXPECT_THAT(policy.hanging_alone({.workers = true}, start + 90s), ElementsAre(other));
+  EXPECT_THAT(policy.hanging_alone({.workers = true, .starting = true}, start + 90s), IsEmpty());
+}
+
+TEST(WaitPolicy, FindsAServerThatHangs) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  beat(policy, server, standing_by(), 0s, 10s);
+  beat(policy, server, {}, 11s, 69s);
+  EXPECT_THAT(policy.hanging_alone({}, start + 69s), IsEmpty());
+  EXPECT_THAT(policy.hanging_alone({}, start + 70s), ElementsAre(server));
+}
+
+TEST(WaitPolicy, NamesAServerThatLivesAndDoesNotAnswer) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  WaitPolicy::Report for_server = report(fast, {}, 60s);
+  for_server.servers = {server};
+  EXPECT_EQ(policy.decide(for_server, start + 60s).more, 30s);
+  for_server.waited = 120s;
+  EXPECT_THAT(policy.decide(for_server, start + 120s).missing, ElementsAre(server));
+}
+
+TEST(WaitPolicy, BlamesAFailedWaitOnOneThatNeitherComputesNorWaits) {
+  WaitPolicy policy = three_unequal();
+  EXPECT_EQ(policy.blame(fast, slow, start + 61s), other) << "the slow one computes in time";
+  EXPECT_EQ(policy.blame(fast, other, start + 61s), other);
+  EXPECT_TRUE(policy.decide(report(other, {slow}, 59s), start + 60s).more);
+  EXPECT_EQ(policy.blame(fast, slow, start + 61s), std::nullopt);
+}
+
+TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
+  WaitPolicy policy = three_workers();
+  beat(policy, fast, computing(0.01), 0s, 1s);
+  beat(policy, other, computing(0.5), 0s, 1s);
+  beat(policy, slow, standing_by(), 0s, 1s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 1s), IsEmpty());
+  beat(policy, fast, computing(0.01), 2s, 2s);
+  beat(policy, other, computing(0.5), 2s, 2s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(fast)) << "20 times 0.01 s";
+  beat(policy, fast, computing(0.5, 1), 2s, 4s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
+}
+
+TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {
+  wire::Heartbeat synchronizing;
+  synchronizing.set_phase("synchronization");
+  WaitPolicy policy = three_unequal();
+  beat(policy, fast, synchronizing, 1s, 9s);
+  beat(policy, other, synchronizing, 1s, 9s);
+  beat(policy, slow, computing(500), 1s, 9s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 9s), IsEmpty());
+  beat(policy, slow, synchronizing, 9s, 9s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 10s), IsEmpty());
+  for (const NodeId node : {fast, other, slow}) {
+    beat(policy, node, synchronizing, 10s, 11s);
+  }
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 11s), ElementsAre(fast, other, slow));
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -152,5 +152,23 @@ TEST(DescribeEndTest, NamesTheSignalOrTheStatus) {
   EXPECT_EQ(describe_end(exited(3)), "ended with exit status 3");
 }
 
+TEST(JobEndTest, GivesUpACoordinatorThatDoesNotAnswer) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.interrupted(), Action::ask);
+  EXPECT_TRUE(end.was_interrupted());
+  EXPECT_EQ(end.no_answer(), Action::give_up);
+  EXPECT_EQ(end.ended(1, killed_by(SIGTERM)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  end.ended(0, killed_by(SIGKILL));
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
+TEST(JobEndTest, NeedsNoAnswerOfACoordinatorThatHasEnded) {
+  JobEnd end(all_needed(2));
+  end.interrupted();
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.no_answer(), Action::none);
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -220,5 +220,21 @@ TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
   EXPECT_EQ(run().exit_status, 0);
 }
 
+TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
+  recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
+  options_.answer = std::chrono::milliseconds(30);
+  options_.requested_grace = std::chrono::milliseconds(10);
+  add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
+    say(events_, "ready\n");
+    return wait_for_the_end();
+  });
+  add("worker 0", wait_for_the_end);
+  EXPECT_EQ(run().exit_status, exit_status::interrupted);
+  EXPECT_THAT(recorder_.notices,
+              Contains(HasSubstr("does not answer: the job ends without the rounds since its last "
+                                 "checkpoint")));
+}
+
 }  // namespace
 }  // namespace syncopate
