@@ -80,7 +80,7 @@ class Recorder : public JobObserver, public PaceObserver {
   std::optional<PacerState> pace_;   ///< of a job whose workers are paced
   std::optional<PaceLog> pace_log_;  ///< of such a job, from the first step or decision on
   TimePoint next_status_{};
-  std::optional<LostModel> lost_model_;     ///< since the last checkpoint
+  std::optional<LostModel> lost_model_;  ///< since the last checkpoint
   bool warned_of_checkpoints_ = false;
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked to stop, if it did
 };

@@ -1,8 +1,8 @@
 #pragma once
 
-
 #include <filesystem>
 #include <optional>
+
 #include "job/launch/job_request.hpp"
 #include "job/launch/run_lock.hpp"
 
