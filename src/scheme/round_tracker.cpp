@@ -111,13 +111,18 @@ Round unpack(const Message& message) {
   return Round{ByteReader(message.payload).take<std::uint64_t>()};
 }
 
-std::optional<Message> next(Transport& transport, TimePoint deadline) {
+/// Errors: the error that ended the job, which may be of either kind that is caught here.
+std::optional<Message> next(World& world, TimePoint deadline) {
   try {
-    return transport.receive(std::nullopt, tags::round_ends, deadline);
+    return world.transport().receive(std::nullopt, tags::round_ends, deadline);
   } catch (const TimedOut&) {
+    if (world.now() < deadline) {
+      throw;
+    }
     return std::nullopt;  // no signal has arrived
   } catch (const PeerLost&) {
-    return std::nullopt;  // the next collective with that peer reports the failure
+    world.sleep_until(world.now());  // throws once the job has ended
+    return std::nullopt;             // the next collective with that peer reports the failure
   }
 }
 
@@ -136,14 +141,14 @@ Round RoundSignals::poll() {
   if (group_.size() == 1) {
     return latest;
   }
-  while (const auto message = next(group_.transport(), group_.world().now())) {
+  while (const auto message = next(group_.world(), group_.world().now())) {
     latest = std::max(latest, unpack(*message));
   }
   return latest;
 }
 
 Round RoundSignals::wait(TimePoint deadline) {
-  const auto first = next(group_.transport(), deadline);
+  const auto first = next(group_.world(), deadline);
   return first ? std::max(unpack(*first), poll()) : Round{};
 }
 
