@@ -123,7 +123,8 @@ bool is_member(const Group& group, NodeId node) {
 
 }  // namespace
 
-/// Drops signals of nodes that are not workers of the job.
+/// Drops signals of nodes that are not workers of the job. Errors: the error that ended the job,
+/// which may be of either kind that is caught here.
 std::optional<Message> RoundSignals::next(TimePoint deadline) {
   try {
     for (;;) {
@@ -138,8 +139,12 @@ std::optional<Message> RoundSignals::next(TimePoint deadline) {
       }
     }
   } catch (const TimedOut&) {
+    if (group_.world().now() < deadline) {
+      throw;
+    }
     return std::nullopt;  // no signal has arrived
   } catch (const PeerLost&) {
+    group_.world().sleep_until(group_.world().now());  // throws once the job has ended
     return std::nullopt;  // the next collective with that peer reports the failure
   }
 }

@@ -1,8 +1,12 @@
 #include "tests/support/toy_job.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/file.hpp"
 #include "checkpoint/checkpoint.hpp"
@@ -17,10 +21,25 @@ namespace {
 /// A name for what `LogisticReplica` trains, which no configuration file can ask for.
 constexpr NetworkSpec toy_network{.name = "toy"};
 
+/// The folders of a process's tests, removed at its end.
+struct Made {
+  ~Made() {
+    for (const fs::path& folder : folders) {
+      std::error_code ignored;  // what another user has put there stays
+      fs::remove_all(folder, ignored);
+    }
+  }
+  std::vector<fs::path> folders;
+};
+
 }  // namespace
 
 fs::path fresh_folder(const std::string& name) {
-  const fs::path folder = fs::path(testing::TempDir()) / ("syncopate-job-" + name);
+  // Not that of the same test in another process of this host.
+  const fs::path folder =
+      fs::path(testing::TempDir()) / fmt::format("syncopate-job-{}-{}", name, ::getpid());
+  static Made made;
+  made.folders.push_back(folder);
   fs::remove_all(folder);
   return folder;
 }
