@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -139,7 +140,9 @@ void Allreduce::prepare(std::size_t values) {
   }
   const std::size_t bytes = values * sizeof(float);
   measure(bytes);
-  describe(bytes, [&] { return plan().describe_compressed(bytes); });
+  if (is_longest(bytes)) {
+    describe(bytes, plan().describe_compressed(bytes));
+  }
 }
 
 void Allreduce::run(std::span<float> values, float factor) {
@@ -169,7 +172,9 @@ Algorithm Allreduce::pick(std::size_t values) {
     measure(bytes);
   }
   const Algorithm picked = plan().algorithm(bytes);
-  describe(bytes, [&] { return plan().describe(picked, bytes); });
+  if (is_longest(bytes)) {
+    describe(bytes, plan().describe(picked, bytes));
+  }
   return picked;
 }
 
@@ -202,15 +207,15 @@ void Allreduce::measure(std::size_t bytes) {
   }
 }
 
-void Allreduce::describe(std::size_t bytes, const std::function<std::string()>& text) {
-  if (bytes <= described_bytes_ && described_in_ == group_.generation()) {
-    return;
-  }
+bool Allreduce::is_longest(std::size_t bytes) const {
+  return bytes > described_bytes_ || described_in_ != group_.generation();
+}
+
+void Allreduce::describe(std::size_t bytes, std::string text) {
   described_bytes_ = bytes;
   described_in_ = group_.generation();
-  std::string described = text();
   const MutexLock lock(mutex_);
-  description_ = std::move(described);
+  description_ = std::move(text);
 }
 
 std::string Allreduce::description() const {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -90,7 +89,9 @@ class Allreduce {
   void run(std::span<float> values, float factor);
   void share_memory();
   void measure(std::size_t bytes);
-  void describe(std::size_t bytes, const std::function<std::string()>& text);
+  /// No vector of this generation was longer, so that `describe` has something new to say.
+  bool is_longest(std::size_t bytes) const;
+  void describe(std::size_t bytes, std::string text);
 
   Group& group_;
   AllreducePlan::Options plan_options_;

@@ -43,11 +43,11 @@ std::string description(std::string_view name, std::uint32_t ranks, std::size_t 
 }  // namespace
 
 AllreducePlan::AllreducePlan(const Options& options, Hosts hosts)
-    : options_(options), hosts_(std::move(hosts)) {}
+    : options_(options), hosts_(std::move(hosts)), on_one_host_(host_leaders(hosts_).size() == 1) {}
 
 bool AllreducePlan::wants_shared_memory() const {
   return options_.algorithm == Algorithm::shm ||
-         (options_.algorithm == Algorithm::automatic && on_one_host());
+         (options_.algorithm == Algorithm::automatic && on_one_host_);
 }
 
 bool AllreducePlan::wants_links() const {
@@ -107,7 +107,7 @@ Algorithm AllreducePlan::algorithm_among_leaders(std::size_t bytes) {
 }
 
 bool AllreducePlan::compresses() const {
-  return options_.compression && size() > 1 && !(options_.compress_remote && on_one_host());
+  return options_.compression && size() > 1 && !(options_.compress_remote && on_one_host_);
 }
 
 bool AllreducePlan::compresses_among_leaders() const {
@@ -131,7 +131,7 @@ AllreduceCost AllreducePlan::cost(std::size_t bytes) {
 
 AllreduceCost AllreducePlan::compressed_cost(std::size_t bytes) const {
   const Links& links = links_.value();
-  const Link& link = on_one_host() ? links.within : links.between;
+  const Link& link = on_one_host_ ? links.within : links.between;
   const auto codec = make_codec(options_.compression);
   const double smaller =
       static_cast<double>(frame_bytes(*codec, bytes / sizeof(float))) / static_cast<double>(bytes);
@@ -160,7 +160,7 @@ std::string AllreducePlan::links_in_words() const {
     return fmt::format("links of {} on a host, {} between hosts", in_words(links.within),
                        in_words(links.between));
   }
-  return "links of " + in_words(on_one_host() ? links.within : links.between);
+  return "links of " + in_words(on_one_host_ ? links.within : links.between);
 }
 
 }  // namespace syncopate

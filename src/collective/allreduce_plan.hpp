@@ -74,12 +74,12 @@ class AllreducePlan {
   using Cache = std::map<std::size_t, Algorithm>;  // by bytes: an evaluation takes time
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
-  bool on_one_host() const { return host_leaders(hosts_).size() == 1; }
   AllreduceCost compressed_cost(std::size_t bytes) const;
   std::string links_in_words() const;
 
   Options options_;
   Hosts hosts_;
+  bool on_one_host_;
   bool shares_memory_ = false;
   std::optional<Links> links_;
   std::size_t links_probe_bytes_ = 0;
