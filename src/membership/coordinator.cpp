@@ -66,6 +66,9 @@ bool Coordinator::handle_event(TimePoint until) {
     membership_.begin_turn(world_.now());
     decisions = decode_and_handle(message);
   } catch (const TimedOut&) {
+    if (world_.now() < until) {
+      throw;  // the error that ended this node, which may be of this class, too
+    }
     membership_.begin_turn(world_.now());
     return false;
   } catch (const PeerLost& loss) {

@@ -117,6 +117,7 @@ TEST(Recorder, AModelThatIsFiniteAgainIsNotLost) {
   Recording recording;
   recording.recorder.checkpoint_written(kept_at(8, 12));
   wire::Checkpoint written;
+  written.set_path((recording.folder.checkpoints() / "b").string());
   written.set_round(16);
   recording.recorder.checkpoint_written(written);
   EXPECT_EQ(recording.events.back().at("event"), "checkpoint");
