@@ -51,8 +51,8 @@ class StepWatch {
   /// It is heard, but has done nothing for too long: it computes after `due`, or has neither
   /// computed nor stood by for `idle_limit`. Time without heartbeats does not count.
   bool stands_still(TimePoint now, Duration idle_limit) const;
-  /// The same after the user's request to end, or it is silent for `patience`: limits follow from what is usual for this member,
-  /// without the limit of a wait, and `patience` is given to each.
+  /// The same after the user's request to end, or it is silent for `patience`: limits follow from
+  /// what is usual for this member, without the limit of a wait, and `patience` is given to each.
   bool stands_still_at_end(TimePoint now, Duration patience) const;
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
