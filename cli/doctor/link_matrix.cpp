@@ -89,14 +89,14 @@ void mirror(Rows& rows) {
   }
 }
 
-/// A link, of the lower rank to the higher.
-struct Link {
+/// The two ranks of a link.
+struct LinkEnds {
   std::size_t low;
   std::size_t high;
 };
 
-std::vector<Link> links_of(const LinkMatrix& matrix, bool within_a_host) {
-  std::vector<Link> links;
+std::vector<LinkEnds> links_of(const LinkMatrix& matrix, bool within_a_host) {
+  std::vector<LinkEnds> links;
   for (std::size_t low = 0; low < matrix.hosts.size(); ++low) {
     for (std::size_t high = low + 1; high < matrix.hosts.size(); ++high) {
       if ((matrix.hosts[low] == matrix.hosts[high]) == within_a_host) {
@@ -107,20 +107,20 @@ std::vector<Link> links_of(const LinkMatrix& matrix, bool within_a_host) {
   return links;
 }
 
-double median_over(const std::vector<Link>& links, const Rows& rows) {
+double median_over(const std::vector<LinkEnds>& links, const Rows& rows) {
   std::vector<double> values;
-  for (const Link& link : links) {
+  for (const LinkEnds& link : links) {
     values.push_back(rows[link.low][link.high]);
   }
   return median_of(std::move(values));
 }
 
 /// Those several times slower than the median of their kind.
-std::vector<Link> slow_links(const LinkMatrix& matrix, bool within_a_host) {
-  const std::vector<Link> links = links_of(matrix, within_a_host);
+std::vector<LinkEnds> slow_links(const LinkMatrix& matrix, bool within_a_host) {
+  const std::vector<LinkEnds> links = links_of(matrix, within_a_host);
   const double usual = median_over(links, matrix.bytes_per_second);
-  std::vector<Link> slow;
-  for (const Link& link : links) {
+  std::vector<LinkEnds> slow;
+  for (const LinkEnds& link : links) {
     if (matrix.bytes_per_second[link.low][link.high] * several_times < usual) {
       slow.push_back(link);
     }
@@ -129,7 +129,7 @@ std::vector<Link> slow_links(const LinkMatrix& matrix, bool within_a_host) {
 }
 
 void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings) {
-  const std::vector<Link> links = links_of(matrix, within_a_host);
+  const std::vector<LinkEnds> links = links_of(matrix, within_a_host);
   if (links.empty()) {
     return;
   }
@@ -139,7 +139,7 @@ void judge_kind(const LinkMatrix& matrix, bool within_a_host, Findings& findings
       {.subject = subject,
        .text = fmt::format("{}, median {:.1f} µs and {:.2f} GB/s", links.size(),
                            median_over(links, matrix.latency_seconds) * 1e6, usual / 1e9)});
-  for (const Link& link : slow_links(matrix, within_a_host)) {
+  for (const LinkEnds& link : slow_links(matrix, within_a_host)) {
     findings.push_back(
         {.subject = subject,
          .ok = false,
@@ -158,7 +158,7 @@ class LinkMeter {
   }
 
   /// A collective of the group.
-  void measure(const std::vector<Link>& links) {
+  void measure(const std::vector<LinkEnds>& links) {
     const std::size_t self = all_.rank().value;
     for (const auto [low, high] : links) {
       barrier(all_);
