@@ -203,17 +203,21 @@ def hang_one_job(options, number):
 
 
 def judge_hang(job, scheme, where, culprit, begun):
+    """A thread that is not needed for some time hangs from the moment on at which the job no longer trains."""
     limit = (SILENCE_LIMIT if must_be_silent(where) else 1.5 * WAIT_LIMIT) + SLACK
-    while time.monotonic() - begun < limit:
+    rounds, still_since = job.rounds, begun
+    while time.monotonic() < still_since + limit:
         verdict = verdict_of(job)
         if verdict:
             when, text = verdict
-            named = CULPRIT.findall(text)
-            right = named == [(culprit[0], str(culprit[1]))]
-            return Outcome(scheme, where, "named" if right else "WRONG: named", when - begun, text)
+            right = CULPRIT.findall(text) == [(culprit[0], str(culprit[1]))]
+            return Outcome(scheme, where, "named" if right else "WRONG: named", when - still_since, text)
         job.wait_until(lambda: job.failure or job.losses, 0.1)
-        time.sleep(0.01)
-    return judge_request(job, scheme, where)
+        if job.rounds != rounds and not where.endswith("main"):
+            rounds, still_since = job.rounds, time.monotonic()
+        if time.monotonic() > begun + limit and time.monotonic() < still_since + 1:
+            return judge_request(job, scheme, where)
+    return Outcome(scheme, where, "WRONG: not noticed", limit, last_of(job))
 
 
 def must_be_silent(where):
@@ -233,18 +237,14 @@ def verdict_of(job):
 
 
 def judge_request(job, scheme, where):
-    """Nobody was missed: then the job has to train on, and to end when it is asked to."""
-    trains = job.wait_for_rounds(3, 5)
+    """The job trains on; so it has to end when it is asked to."""
     asked = time.monotonic()
     job.process.send_signal(signal.SIGINT)
     try:
         job.process.wait(OBEYED_WITHIN)
     except subprocess.TimeoutExpired:
         return Outcome(scheme, where, "WRONG: does not end", OBEYED_WITHIN, last_of(job))
-    took = time.monotonic() - asked
-    if not trains:
-        return Outcome(scheme, where, "WRONG: not noticed", took, last_of(job))
-    return Outcome(scheme, where, "harmless", took, last_of(job))
+    return Outcome(scheme, where, "harmless", time.monotonic() - asked, last_of(job))
 
 
 # Tables

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include "telemetry/member_status.hpp"
@@ -240,14 +242,31 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
       } else if (still) {
         idle.push_back(node);
       } else {
-        may_come |= watch.is_computing() || (members == &workers_ && !watch.stands_by());
+        may_come |= watch.is_computing() || !watch.stands_by();
       }
     }
   }
   if (!hanging.empty()) {
     return hanging;
   }
-  return may_come ? std::vector<NodeId>{} : idle;
+  return may_come ? std::vector<NodeId>{} : culprits_of(idle);
+}
+
+/// Those of several members without progress for which the others wait.
+std::vector<NodeId> WaitPolicy::culprits_of(const std::vector<NodeId>& idle) const {
+  std::vector<NodeId> culprits;
+  std::ranges::copy_if(idle, std::back_inserter(culprits),
+                       [this](NodeId node) { return accessories_.contains(node); });
+  if (!culprits.empty()) {
+    return culprits;
+  }
+  std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
+  for (const NodeId node : idle) {
+    earliest = std::min(earliest, find(node)->watch.step());
+  }
+  std::ranges::copy_if(idle, std::back_inserter(culprits),
+                       [&](NodeId node) { return find(node)->watch.step() == earliest; });
+  return culprits;
 }
 
 std::optional<NodeId> WaitPolicy::blame(NodeId reporter, std::optional<NodeId> awaited,

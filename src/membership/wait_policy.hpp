@@ -63,6 +63,7 @@ class StepWatch {
   bool ignores_end() const { return rounds_then_ && rounds_ > *rounds_then_ + rounds_to_end; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
+  std::uint64_t step() const { return step_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
   TimePoint begun() const { return begun_; }
@@ -159,7 +160,8 @@ class WaitPolicy {
   /// Every member should have heard of the user's request to end by now.
   void end_expected();
   /// The members that prevent the end that the user has requested: those that hang, or train on as if
-  /// nothing were, or else the workers that do not go on, where no member computes any more. Empty while the end may still
+  /// nothing were; or else those that do not go on, where no member computes any more: servers, for
+  /// which workers wait, or the workers of the earliest step. Empty while the end may still
   /// come. `patience`: as long as a member may do nothing at least.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
   /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
@@ -183,6 +185,7 @@ class WaitPolicy {
 
   std::vector<NodeId> hanging(TimePoint now) const;
   std::vector<NodeId> idle_of(const std::vector<NodeId>& nodes, TimePoint now) const;
+  std::vector<NodeId> culprits_of(const std::vector<NodeId>& idle) const;
   Verdict give_up(const Report& report, TimePoint now);
   std::optional<TimePoint> next_due(NodeId reporter, TimePoint now) const;
   Verdict extend(NodeId reporter, Duration wanted, TimePoint now);

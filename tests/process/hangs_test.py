@@ -70,7 +70,7 @@ class Hangs(jobs.JobTest):
         for name, job in running.items():
             with self.subTest(name):
                 status, errors = job.finish()
-                self.assertEqual(status, 1, errors)
+                self.assertEqual(status, 130, errors)
                 self.assertIn("ended as requested, without the rounds since the last checkpoint", errors.splitlines()[-1])
                 self.assert_named("worker 1", job.worker_pids()[1], errors.splitlines()[-1])
 

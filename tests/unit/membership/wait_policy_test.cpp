@@ -333,6 +333,29 @@ TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
   EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
 }
 
+TEST(WaitPolicy, NamesTheServerOrTheEarliestStepAmongMembersWithoutProgressAtTheEnd) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  const auto waiting = [](std::uint64_t step) {
+    wire::Heartbeat heartbeat;
+    heartbeat.set_phase("synchronization");
+    heartbeat.set_step(step);
+    return heartbeat;
+  };
+  beat(policy, fast, waiting(8), 1s, 4s);
+  beat(policy, other, waiting(7), 1s, 4s);
+  beat(policy, slow, waiting(8), 1s, 4s);
+  beat(policy, server, standing_by(), 1s, 4s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other));
+  beat(policy, server, {}, 4s, 5s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 5s), IsEmpty()) << "it may serve";
+  for (const NodeId node : {fast, other, slow}) {
+    beat(policy, node, waiting(8), 5s, 6s);
+  }
+  beat(policy, server, {}, 5s, 6s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 6s), ElementsAre(server));
+}
+
 TEST(WaitPolicy, FindsAWorkerThatTrainsOnAfterTheRequestToEnd) {
   WaitPolicy policy = three_workers();
   const auto rounds = [&](NodeId node, double done, std::uint64_t step, Duration when) {
