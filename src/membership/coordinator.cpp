@@ -49,6 +49,7 @@ void Coordinator::run() {
       pacing_->tick();
     }
     stop_if_requested();
+    ping_if_due();
   }
   world_.transport().close(world_.now() + closing_limit);
 }
@@ -315,6 +316,14 @@ void Coordinator::act(const EndJob& end) {
 
 void Coordinator::act(const JobDone& /*done*/) {
   done_ = true;
+}
+
+void Coordinator::ping_if_due() {
+  if (const auto number = membership_.next_ping(world_.now())) {
+    wire::FromCoordinator message;
+    message.mutable_ping()->set_number(*number);
+    send_to_all(message);
+  }
 }
 
 void Coordinator::stop_if_requested() {

@@ -86,6 +86,7 @@ class Coordinator {
   void act(const ExtendWait& extension);
   [[noreturn]] void act(const EndJob& end);
   void act(const JobDone& done);
+  void ping_if_due();
   void stop_if_requested();
   void stop_when_complete();
   void end_hung_job(Duration still);

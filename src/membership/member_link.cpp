@@ -359,6 +359,7 @@ void MemberLink::send_heartbeats() {
       wire::ToCoordinator message;
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
+      message.mutable_heartbeat()->set_pings(pings_);
       const TimePoint stood_by = stood_by_;
       message.mutable_heartbeat()->set_standing_by(stood_by != TimePoint::min() &&
                                                    world_.now() - stood_by < standing_by);
@@ -401,6 +402,10 @@ void MemberLink::end_job(const std::exception_ptr& why) {
 }
 
 void MemberLink::handle(const wire::FromCoordinator& message) {
+  if (message.has_ping()) {
+    pings_ = message.ping().number();
+    return;
+  }
   {
     const MutexLock lock(mutex_);
     state_.apply(message);

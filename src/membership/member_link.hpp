@@ -148,6 +148,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<TimePoint> stood_by_ = TimePoint::min();
+  std::atomic<std::uint64_t> pings_ = 0;  ///< the number of the last one that has come
 
   Mutex status_mutex_;  ///< held also while a status is pulled
   std::function<wire::Heartbeat()> status_source_ GUARDED_BY(status_mutex_);

@@ -17,6 +17,7 @@ void MemberState::apply(const wire::FromCoordinator& message) {
       break;
     case wire::FromCoordinator::kDropped: on_drop(message.dropped()); break;
     case wire::FromCoordinator::kAbort: ended_ = to_error(message.abort()); break;
+    case wire::FromCoordinator::kPing:
     case wire::FromCoordinator::kMoreTime:
     case wire::FromCoordinator::kPace: break;
     case wire::FromCoordinator::kJob:

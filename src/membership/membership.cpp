@@ -349,6 +349,15 @@ Decisions Membership::time_passed(TimePoint now) {
   return decisions;
 }
 
+std::optional<std::uint64_t> Membership::next_ping(TimePoint now) {
+  if (ended_ || !view_ || now < next_ping_) {
+    return std::nullopt;
+  }
+  next_ping_ = now + options_.ping_every;
+  wait_policy_.pinged(++pings_, now);
+  return pings_;
+}
+
 Decisions Membership::judge_hangs(TimePoint now) {
   if (ended_ || !view_) {
     return {};
@@ -390,7 +399,10 @@ Decisions Membership::end_requested(TimePoint now) {
     return end(wire::Abort::KIND_FAILURE,
                fmt::format("the job was ended while it waited for {}", admission_.absent()));
   }
-  end_requested_ = end_requested_.value_or(now);
+  if (!end_requested_) {
+    end_requested_ = now;
+    next_ping_ = now;
+  }
   return {};
 }
 
@@ -482,8 +494,12 @@ Sender Membership::sender(NodeId node) const {
 }
 
 std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
-  const std::string sign = liveness_.last_sign(node, now);
   const StepWatch* const watch = wait_policy_.watch(node);
+  std::string sign = liveness_.last_sign(node, now);
+  if (watch != nullptr && watch->is_deaf(now)) {
+    return fmt::format("{}, without taking a message for {:.1f} s", sign,
+                       to_seconds(watch->deaf_for(now)));
+  }
   if (watch == nullptr || watch->stands_by() || (!end_requested_ && watch->waited_for(now))) {
     return sign;
   }

@@ -81,7 +81,7 @@ using Decisions = std::vector<Decision>;
 /// it waits for the last evaluations as long as the evaluator makes progress.
 ///
 /// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
-/// wait for it. Once the user has requested the end, the job ends by itself, or else at once when
+/// wait for it; so does one that takes no messages. Once the user has requested the end, the job ends by itself, or else at once when
 /// nothing more goes on.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
@@ -103,6 +103,7 @@ class Membership {
     WaitPolicy::Options waits{};  ///< for workers
     /// No worker waits for another, so that none would report one that hangs between its steps.
     bool judges_idle_workers = false;
+    Duration ping_every = std::chrono::milliseconds(500);
     /// For how long nothing may happen after the user's request to end.
     Duration end_patience = std::chrono::milliseconds(1500);
 
@@ -141,6 +142,8 @@ class Membership {
   Decisions left(NodeId node);
   /// Judges silence. Every message that had come by `now` must have been handled.
   Decisions time_passed(TimePoint now);
+  /// The number of the ping that is due, which every member shows in its heartbeats once it has come.
+  std::optional<std::uint64_t> next_ping(TimePoint now);
   /// The user has requested the end of the job. It ends at once while it gathers.
   Decisions end_requested(TimePoint now);
 
@@ -197,6 +200,8 @@ class Membership {
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released
   std::optional<TimePoint> end_requested_;
+  std::uint64_t pings_ = 0;
+  TimePoint next_ping_{};
   bool end_expected_ = false;  ///< the patience after the request has passed
   /// The last reported wait that goes on.
   struct OpenWait {

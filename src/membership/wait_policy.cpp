@@ -60,9 +60,25 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   const MetricValues metrics = metrics_in(heartbeat);
   usual_synchronization_ = usual_synchronization_in(metrics);
   rounds_ = metrics[Metric::rounds];
+  if (heartbeat.pings() != pings_) {
+    pings_ = heartbeat.pings();
+    unheard_since_ = heard_until_;
+  }
   step_ = heartbeat.step();
   progress_ = heartbeat.progress();
   expected_ = bounded(heartbeat.expected_seconds());
+}
+
+void StepWatch::pinged(std::uint64_t number, TimePoint now) {
+  if (pings_ == pinged_) {
+    unheard_since_ = heard_time(now);
+  }
+  pinged_ = number;
+}
+
+Duration StepWatch::deaf_for(TimePoint now) const {
+  const bool is_up_to_date = pings_ == 0 || pings_ == pinged_;
+  return is_up_to_date ? Duration::zero() : heard_time(now) - unheard_since_;
 }
 
 void StepWatch::forgive(Duration absence, TimePoint now) {
@@ -134,6 +150,14 @@ const WaitPolicy::Worker* WaitPolicy::find(NodeId node) const {
 void WaitPolicy::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
   if (Worker* const member = find(node)) {
     member->watch.on_heartbeat(heartbeat, now);
+  }
+}
+
+void WaitPolicy::pinged(std::uint64_t number, TimePoint now) {
+  for (Members* const members : {&workers_, &accessories_}) {
+    for (auto& [node, member] : *members) {
+      member.watch.pinged(number, now);
+    }
   }
 }
 
@@ -211,8 +235,9 @@ std::vector<NodeId> WaitPolicy::hanging_alone(const Idle& idle, TimePoint now) c
   std::vector<NodeId> nodes;
   const auto add = [&](const Members& members, Duration limit, bool also_idle) {
     for (const auto& [node, member] : members) {
-      if ((also_idle || member.watch.is_computing()) && member.waits_until <= now &&
-          member.watch.stands_still(now, std::max(limit, starting))) {
+      const bool still = (also_idle || member.watch.is_computing()) && member.waits_until <= now &&
+                         member.watch.stands_still(now, std::max(limit, starting));
+      if (still || member.watch.deaf_for(now) >= idle_limit) {
         nodes.push_back(node);
       }
     }
@@ -237,7 +262,8 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
       const bool serves = members == &accessories_ && !watch.is_computing();
       const bool still =
           serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
-      if ((still && watch.is_computing()) || (members == &workers_ && watch.ignores_end())) {
+      const bool ignores = members == &workers_ && watch.ignores_end();
+      if ((still && watch.is_computing()) || ignores || watch.deaf_for(now) >= patience) {
         hanging.push_back(node);
       } else if (still) {
         idle.push_back(node);
@@ -290,9 +316,10 @@ std::optional<NodeId> WaitPolicy::blame(NodeId reporter, std::optional<NodeId> a
 }
 
 std::vector<NodeId> WaitPolicy::hanging(TimePoint now) const {
+  const Duration deafness = std::max(options_.wait_limit, options_.heartbeat) / 2;
   std::vector<NodeId> nodes;
   for (const auto& [node, worker] : workers_) {
-    if (worker.watch.hangs(now)) {
+    if (worker.watch.hangs(now) || worker.watch.deaf_for(now) >= deafness) {
       nodes.push_back(node);
     }
   }

@@ -24,6 +24,9 @@ namespace syncopate {
 /// writes a checkpoint: the others wait until wait_limit after its last step. A worker that
 /// computes after `due` hangs.
 ///
+/// A member takes no messages, or is deaf, while its heartbeats come without the number of the
+/// coordinator's last ping.
+///
 /// A member that nobody waits for is judged by the time in which its heartbeats come
 /// (`stands_still`): a process that was stopped is silent, which is not a hang. While it computes,
 /// the limit is that above; otherwise it is a given one since it was last seen to stand by.
@@ -44,6 +47,9 @@ class StepWatch {
 
   void on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now);
 
+  /// The coordinator has sent the ping of this number.
+  void pinged(std::uint64_t number, TimePoint now);
+
   /// The coordinator was absent for this long, and has not heard of progress in that time.
   void forgive(Duration absence, TimePoint now);
 
@@ -61,6 +67,10 @@ class StepWatch {
   void end_expected() { rounds_then_ = rounds_; }
   /// It has trained on for so many rounds since then that it has not heard of the request.
   bool ignores_end() const { return rounds_then_ && rounds_ > *rounds_then_ + rounds_to_end; }
+  /// For how long heartbeats have come without the number of a ping that was sent before. A member
+  /// that has shown none at all starts up.
+  Duration deaf_for(TimePoint now) const;
+  bool is_deaf(TimePoint now) const { return deaf_for(now) >= deafness; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
   std::uint64_t step() const { return step_; }
@@ -78,6 +88,9 @@ class StepWatch {
   /// A worker takes one or two rounds to its end, or a few where rounds overlap.
   static constexpr double rounds_to_end = 10;
 
+  /// A ping and the heartbeat after it take a part of this, also on a busy machine.
+  static constexpr Duration deafness = std::chrono::milliseconds(1500);
+
   TimePoint due(const Moments& moments) const;
   TimePoint heard_time(TimePoint now) const;
 
@@ -93,16 +106,19 @@ class StepWatch {
   std::optional<double> rounds_then_;  ///< when the end was expected
   TimePoint begun_;                    ///< the current step, or the pause after the last one
   TimePoint progressed_;
-  Moments heard_;          ///< the same, on a clock that stops where no heartbeat comes
-  TimePoint last_heard_;   ///< by the coordinator's clock
-  TimePoint heard_until_;  ///< by the clock that stops
+  std::uint64_t pinged_ = 0;  ///< by the coordinator
+  std::uint64_t pings_ = 0;   ///< that have come
+  TimePoint unheard_since_;   ///< by the clock that stops
+  Moments heard_;             ///< the same, on a clock that stops where no heartbeat comes
+  TimePoint last_heard_;      ///< by the coordinator's clock
+  TimePoint heard_until_;     ///< by the clock that stops
 };
 
 /// Decides about the long waits that workers report: a wait continues, or some workers are missing.
 /// A pure state machine of the coordinator, beside `Membership`.
 ///
 /// In this order:
-/// 1. A worker that hangs (`StepWatch`) is missing, whichever worker the reporter waits for.
+/// 1. A worker that hangs or is deaf (`StepWatch`) is missing, whichever one the reporter waits for.
 /// 2. A wait has taken its own limit: a worker is missing if the reporter waits for it, it is past
 ///    its due time, and it reports no wait itself.
 /// 3. Another worker is not past its due time: the wait continues. The reporter may wait for that
@@ -141,6 +157,8 @@ class WaitPolicy {
   /// A server or the evaluator has joined.
   void accessory_joined(NodeId node, TimePoint now);
   void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
+  /// As `StepWatch::pinged`, for all members.
+  void pinged(std::uint64_t number, TimePoint now);
   /// As `StepWatch::forgive`, for all members.
   void forgive(Duration absence, TimePoint now);
   /// The member has left, or was dropped: the others wait for it no more.

@@ -333,6 +333,59 @@ TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
   EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
 }
 
+TEST(StepWatch, FindsAMemberThatTakesNoMessages) {
+  StepWatch watch(minute, start);
+  const auto beat_until = [&](std::uint64_t pings, Duration from, Duration until) {
+    wire::Heartbeat status = heartbeat({.computing = false});
+    status.set_pings(pings);
+    for (Duration at = from; at <= until; at += 200ms) {
+      watch.on_heartbeat(status, start + at);
+    }
+  };
+  watch.pinged(1, start);
+  beat_until(0, 0s, 10s);
+  EXPECT_EQ(watch.deaf_for(start + 10s), 0s) << "it starts up";
+  beat_until(1, 10s, 12s);
+  watch.pinged(2, start + 12s);
+  beat_until(1, 12s, 13s);
+  EXPECT_EQ(watch.deaf_for(start + 13s), 1s);
+  EXPECT_FALSE(watch.is_deaf(start + 13s));
+  watch.pinged(3, start + 13s);
+  beat_until(1, 13s, 15s);
+  EXPECT_EQ(watch.deaf_for(start + 15s), 3s);
+  EXPECT_TRUE(watch.is_deaf(start + 15s));
+  EXPECT_EQ(watch.deaf_for(start + 60s), 4s) << "silence is not deafness";
+  beat_until(2, 60s, 60s);
+  EXPECT_EQ(watch.deaf_for(start + 60s), 0s) << "it is late";
+  beat_until(3, 61s, 61s);
+  EXPECT_EQ(watch.deaf_for(start + 90s), 0s);
+}
+
+TEST(WaitPolicy, NamesAMemberThatTakesNoMessages) {
+  WaitPolicy policy = three_unequal();
+  policy.accessory_joined(server, start);
+  const auto hear = [&](NodeId node, std::uint64_t pings, Duration when) {
+    wire::Heartbeat status = standing_by();
+    status.set_pings(pings);
+    policy.on_heartbeat(node, status, start + when);
+  };
+  for (int second = 0; second <= 60; ++second) {
+    const auto number = static_cast<std::uint64_t>(second + 1);
+    for (const NodeId node : {fast, slow}) {
+      hear(node, number, second * 1s);
+    }
+    hear(other, std::min<std::uint64_t>(number, 21), second * 1s);  // from 21 s on
+    hear(server, std::min<std::uint64_t>(number, 31), second * 1s);
+    policy.pinged(number + 1, start + second * 1s);
+    if (second == 23) {
+      EXPECT_THAT(policy.preventing_end(1500ms, start + 23s), ElementsAre(other));
+    }
+  }
+  EXPECT_THAT(policy.decide(report(fast, {slow}, 40s), start + 60s).missing, ElementsAre(other));
+  EXPECT_THAT(policy.hanging_alone({}, start + 60s), IsEmpty());
+  EXPECT_THAT(policy.hanging_alone({}, start + 61s), IsEmpty());
+}
+
 TEST(WaitPolicy, NamesTheServerOrTheEarliestStepAmongMembersWithoutProgressAtTheEnd) {
   WaitPolicy policy = three_workers();
   policy.accessory_joined(server, start);
