@@ -19,6 +19,20 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
+/// The decisions, made because these nodes hang: each of them learns it.
+Decisions blaming(const std::vector<NodeId>& hung, Decisions decisions) {
+  for (Decision& decision : decisions) {
+    if (auto* const end = std::get_if<EndJob>(&decision)) {
+      for (const NodeId node : hung) {
+        end->abort.add_hung(node.value);
+      }
+    } else if (auto* const drop = std::get_if<DropWorker>(&decision)) {
+      drop->hangs = std::ranges::find(hung, drop->member.node) != hung.end();
+    }
+  }
+  return decisions;
+}
+
 /// Failures of the model, which every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
   return kind == wire::Abort::KIND_NOT_FINITE;
@@ -224,7 +238,8 @@ Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
                                            const std::string& reason) {
   const std::vector<NodeId>& missing = verdict.missing;
   if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
-    return end(wire::Abort::KIND_TIMED_OUT, reason, missing.empty() ? NodeId{} : missing.back());
+    return blaming(missing, end(wire::Abort::KIND_TIMED_OUT, reason,
+                                missing.empty() ? NodeId{} : missing.back()));
   }
   Decisions decisions;
   for (const NodeId culprit : missing) {
@@ -232,7 +247,7 @@ Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
       decisions.push_back(std::move(decision));
     }
   }
-  return decisions;
+  return blaming(missing, std::move(decisions));
 }
 
 Decisions Membership::refused(const std::string& reason) {
@@ -254,7 +269,7 @@ Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, Time
       decisions.push_back(std::move(decision));
     }
   }
-  return decisions;
+  return culprit ? blaming({*culprit}, std::move(decisions)) : decisions;
 }
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
@@ -342,7 +357,8 @@ Decisions Membership::time_passed(TimePoint now) {
   for (const NodeId node : liveness_.silent(now)) {
     const std::string reason =
         fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
+    for (Decision& decision :
+         blaming({node}, go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node))) {
       decisions.push_back(std::move(decision));
     }
   }
@@ -362,7 +378,8 @@ Decisions Membership::judge_hangs(TimePoint now) {
   const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
                               .starting = !training_};
   for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)) {
+    for (Decision& decision :
+         blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node))) {
       decisions.push_back(std::move(decision));
     }
   }
@@ -404,11 +421,12 @@ Decisions Membership::judge_requested_end(TimePoint now) {
   if (still.empty()) {
     return {};
   }
-  return end(wire::Abort::KIND_TIMED_OUT,
-             fmt::format("ended as requested, without the rounds since the last checkpoint, since "
-                         "nothing goes on: {}",
-                         signs_of(still, now)),
-             still.front());
+  return blaming(
+      still, end(wire::Abort::KIND_TIMED_OUT,
+                 fmt::format("ended as requested, without the rounds since the last checkpoint, "
+                             "since nothing goes on: {}",
+                             signs_of(still, now)),
+                 still.front()));
 }
 
 Decisions Membership::gathering_passed(TimePoint now) {
@@ -445,10 +463,11 @@ Decisions Membership::evaluation_passed(TimePoint now) {
     return {};
   }
   const NodeId node = evaluator->node;
-  return drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker left; "
-                                "{}",
-                                name_of(node), to_seconds(evaluation_wait_.limit()),
-                                last_sign_of(node, now)));
+  return blaming(
+      {node}, drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker "
+                                     "left; {}",
+                                     name_of(node), to_seconds(evaluation_wait_.limit()),
+                                     last_sign_of(node, now))));
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {

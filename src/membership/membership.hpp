@@ -46,6 +46,7 @@ struct ReleaseBarrier {
 struct DropWorker {
   Member member;
   std::string reason;
+  bool hangs = false;  ///< the member lives, as far as is known, but does not go on
 };
 /// The reported wait of this node continues; the node reports it again after `more`.
 struct ExtendWait {
@@ -85,7 +86,8 @@ using Decisions = std::vector<Decision>;
 /// nothing more goes on.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
-///             JobDone no further decision; every EndJob names the culprit if there is one.
+///             JobDone no further decision; every EndJob names the culprit if there is one, and
+///             `hung` in its abort every member that is said to hang.
 class Membership {
  public:
   struct Options {

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +29,7 @@ namespace syncopate {
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
-  int inside = 0;
+  int entries = 0;
   int stage = 0;
 };
 
@@ -35,10 +38,9 @@ struct Gate {
 /// A name that the program exports as it stands here.
 extern "C" [[gnu::noinline]] void syncopate_test_waits_here(syncopate::Gate& gate, int stage) {
   std::unique_lock lock(gate.mutex);
-  ++gate.inside;
+  ++gate.entries;
   gate.changed.notify_all();
   gate.changed.wait(lock, [&] { return gate.stage > stage; });
-  --gate.inside;
 }
 
 namespace syncopate {
@@ -86,10 +88,10 @@ class ThreadStacksTest : public testing::Test {
     });
   }
 
-  /// Until `count` threads wait in the function, whose stacks then have it.
-  void await_inside(int count) {
+  /// Until threads have entered the function `count` times; while they wait, it is on their stacks.
+  void await_entries(int count) {
     std::unique_lock lock(gate_.mutex);
-    gate_.changed.wait(lock, [&] { return gate_.inside == count; });
+    gate_.changed.wait(lock, [&] { return gate_.entries == count; });
   }
 
   /// Lets threads go on that wait for a stage below.
@@ -110,7 +112,7 @@ testing::Matcher<std::vector<std::string>> waits_here() {
 
 TEST_F(ThreadStacksTest, ShowsWhereAThreadWaits) {
   start("waiter", [this] { syncopate_test_waits_here(gate_, 0); });
-  await_inside(1);
+  await_entries(1);
   const auto stacks = stacks_of("waiter", 10s);
   ASSERT_THAT(stacks, SizeIs(1));
   EXPECT_TRUE(stacks[0].answered);
@@ -124,7 +126,7 @@ TEST_F(ThreadStacksTest, ShowsManyThreadsAndNotTheOneThatAsks) {
   for (int thread = 0; thread < count; ++thread) {
     start("many", [this] { syncopate_test_waits_here(gate_, 0); });
   }
-  await_inside(count);
+  await_entries(count);
   for (int time = 0; time < 20; ++time) {
     const auto stacks = stacks_of("many", 10s);
     ASSERT_THAT(stacks, SizeIs(count));
@@ -142,10 +144,10 @@ TEST_F(ThreadStacksTest, NamesTheFirstThreadMain) {
     const auto stacks = thread_stacks(10s);
     const std::lock_guard lock(gate_.mutex);
     seen = stacks;
-    gate_.inside = 1;
+    gate_.entries = 1;
     gate_.changed.notify_all();
   });
-  await_inside(1);
+  await_entries(1);
   ASSERT_THAT(seen, testing::Not(IsEmpty()));
   EXPECT_EQ(seen.front().name, "main");
   EXPECT_EQ(seen.front().id, ::getpid());
@@ -162,7 +164,7 @@ TEST_F(ThreadStacksTest, ReportsAThreadThatDoesNotAnswer) {
     syncopate_test_waits_here(gate_, 1);
   });
   start("waiter", [this] { syncopate_test_waits_here(gate_, 1); });
-  await_inside(2);
+  await_entries(2);
   const auto stacks = thread_stacks(50ms);
   EXPECT_THAT(stacks, Contains(AllOf(
                           Field(&ThreadStack::name, "deaf"), Field(&ThreadStack::answered, false),
@@ -171,10 +173,70 @@ TEST_F(ThreadStacksTest, ReportsAThreadThatDoesNotAnswer) {
                                      Field(&ThreadStack::answered, true),
                                      Field(&ThreadStack::frames, waits_here()))));
   open(1);
-  await_inside(2);  // it has taken the late signal, which must not disturb
+  await_entries(3);  // it has taken the late signal, which must not disturb
   EXPECT_THAT(stacks_of("deaf", 10s),
               ElementsAre(AllOf(Field(&ThreadStack::answered, true),
                                 Field(&ThreadStack::frames, waits_here()))));
+}
+
+/// Holds a thread of the process as a debugger does, until the end of its scope.
+class Debugger {
+ public:
+  explicit Debugger(int thread) {
+    EXPECT_EQ(::pipe(holds_), 0);
+    EXPECT_EQ(::pipe(release_), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      hold(thread);
+    }
+    ::prctl(PR_SET_PTRACER, child_, 0, 0, 0);  // where a child may not debug its parent
+    char done = 0;
+    EXPECT_EQ(::write(release_[1], &done, 1), 1);
+    EXPECT_EQ(::read(holds_[0], &done, 1), 1);
+    EXPECT_EQ(done, 1) << "no thread can be held on this machine";
+  }
+
+  ~Debugger() {
+    const char done = 0;
+    EXPECT_EQ(::write(release_[1], &done, 1), 1);
+    ::waitpid(child_, nullptr, 0);
+    for (const int descriptor : {holds_[0], holds_[1], release_[0], release_[1]}) {
+      ::close(descriptor);
+    }
+  }
+
+  Debugger(const Debugger&) = delete;
+  Debugger& operator=(const Debugger&) = delete;
+
+ private:
+  /// In the child, whose end releases the thread.
+  [[noreturn]] void hold(int thread) const {
+    char done = 0;
+    bool well = ::read(release_[0], &done, 1) == 1;
+    well = well && ::ptrace(PTRACE_SEIZE, thread, 0, 0) == 0 &&
+           ::ptrace(PTRACE_INTERRUPT, thread, 0, 0) == 0 &&
+           ::waitpid(thread, nullptr, __WALL) == thread;
+    done = well ? 1 : 0;
+    well = ::write(holds_[1], &done, 1) == 1 && ::read(release_[0], &done, 1) == 1;
+    ::_exit(well ? 0 : 1);
+  }
+
+  int holds_[2] = {-1, -1};
+  int release_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+TEST_F(ThreadStacksTest, ShowsWhereADebuggerHoldsAThread) {
+  start("held", [this] { syncopate_test_waits_here(gate_, 0); });
+  await_entries(1);
+  const auto before = stacks_of("held", 10s);
+  ASSERT_THAT(before, SizeIs(1));
+  const Debugger debugger(before[0].id);
+  const auto held = stacks_of("held", 10s);
+  ASSERT_THAT(held, SizeIs(1));
+  EXPECT_EQ(held[0].state, 't');
+  EXPECT_FALSE(held[0].answered);
+  EXPECT_THAT(held[0].frames, ElementsAre(HasSubstr("libc"))) << "which has called the system";
 }
 
 TEST(ThreadStacks, NeedPreparation) {
