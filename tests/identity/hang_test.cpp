@@ -115,7 +115,6 @@ TEST(Hang, OfTheEvaluatorIsNamed) {
     const std::string reason = reason_of(job, evaluator_of(config), TimePoint(20300ms));
     EXPECT_THAT(reason, AnyOf(StartsWith("the evaluator (pid 0 on sim) hangs: last heard"),
                               HasSubstr(" for the evaluator (pid 0 on sim), last heard")));
-    EXPECT_THAT(job.blamed(), ElementsAre(evaluator_of(config)));
     EXPECT_LT(job.simulation().now(), TimePoint(20300ms + 10s));
   }
 }
@@ -133,6 +132,14 @@ TEST(Hang, OfTheCoordinatorIsNamedByAllMembers) {
     EXPECT_THAT(job.blamed(), IsEmpty()) << "it is not theirs";
     EXPECT_LT(job.simulation().now(), TimePoint(20300ms + 14s));
   }
+}
+
+TEST(Hang, OfTheEvaluatorIsToldToItAlone) {
+  const TrainConfig config = config_of("ssgd");
+  SimulatedJob job = job_of(config);
+  job.simulation().at(TimePoint(20300ms), [&] { job.simulation().hang(evaluator_of(config)); });
+  EXPECT_THROW(job.run(), sim::NodeFailed);
+  EXPECT_THAT(job.blamed(), ElementsAre(evaluator_of(config)));
 }
 
 TEST(Hang, DoesNotKeepAJobFromEndingAsRequested) {
