@@ -135,9 +135,23 @@ std::optional<ThreadStack> look_at(int thread) {
   };
 }
 
-/// A thread that a debugger has stopped answers only when it goes on.
+bool blocks_signal(int thread) {
+  constexpr std::string_view key = "SigBlk:\t";
+  const std::string status = content(folder_of(thread) / "status");
+  const std::size_t found = status.find(key);
+  std::uint64_t blocked = 0;
+  if (found != std::string::npos) {
+    const char* const digits = status.data() + found + key.size();
+    std::from_chars(digits, status.data() + status.size(), blocked, 16);
+  }
+  return ((blocked >> (static_cast<unsigned>(stack_signal()) - 1)) & 1U) != 0;
+}
+
+/// A thread that a debugger has stopped answers only when it goes on. Some libraries have a thread
+/// that takes no signals.
 bool can_answer(const ThreadStack& thread) {
-  return std::string_view("tTZX").find(thread.state) == std::string_view::npos;
+  return std::string_view("tTZX").find(thread.state) == std::string_view::npos &&
+         !blocks_signal(thread.id);
 }
 
 /// Null where every slot is taken, or where the thread has ended.
@@ -211,11 +225,9 @@ Asked ask(const std::vector<ThreadStack>& threads) {
 
 /// Until all have answered, or until the deadline.
 void await(const Asked& asked, Duration limit) {
-  timespec until{};
-  ::clock_gettime(CLOCK_MONOTONIC, &until);
-  const auto moment = std::chrono::seconds(until.tv_sec) + Duration(until.tv_nsec) + limit;
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(moment);
-  until = {.tv_sec = seconds.count(), .tv_nsec = (moment - seconds).count()};
+  const Duration end = std::chrono::steady_clock::now().time_since_epoch() + limit;
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(end);
+  const timespec until{.tv_sec = seconds.count(), .tv_nsec = (end - seconds).count()};
   const auto is_missing = [](const auto& entry) {
     return stage_of(entry.second->key) != Stage::done;
   };

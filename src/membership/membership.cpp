@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "membership/blame.hpp"
 
 namespace syncopate {
 namespace {
@@ -17,20 +18,6 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   abort.set_reason(reason);
   abort.set_node(culprit.value);
   return abort;
-}
-
-/// The decisions, made because these nodes hang: each of them learns it.
-Decisions blaming(const std::vector<NodeId>& hung, Decisions decisions) {
-  for (Decision& decision : decisions) {
-    if (auto* const end = std::get_if<EndJob>(&decision)) {
-      for (const NodeId node : hung) {
-        end->abort.add_hung(node.value);
-      }
-    } else if (auto* const drop = std::get_if<DropWorker>(&decision)) {
-      drop->hangs = std::ranges::find(hung, drop->member.node) != hung.end();
-    }
-  }
-  return decisions;
 }
 
 /// Failures of the model, which every other worker has, too.
@@ -243,9 +230,7 @@ Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
   }
   Decisions decisions;
   for (const NodeId culprit : missing) {
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit));
   }
   return blaming(missing, std::move(decisions));
 }
@@ -265,9 +250,7 @@ Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, Time
                                         signs_of({*named}, now));
   Decisions decisions;
   for (const NodeId lost : {culprit.value_or(node), node}) {
-    for (Decision& decision : go_on_or_end(abort.kind(), story, lost)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, go_on_or_end(abort.kind(), story, lost));
   }
   return culprit ? blaming({*culprit}, std::move(decisions)) : decisions;
 }
@@ -357,10 +340,7 @@ Decisions Membership::time_passed(TimePoint now) {
   for (const NodeId node : liveness_.silent(now)) {
     const std::string reason =
         fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
-    for (Decision& decision :
-         blaming({node}, go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node))) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, blaming({node}, go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)));
   }
   return decisions;
 }
@@ -378,10 +358,8 @@ Decisions Membership::judge_hangs(TimePoint now) {
   const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
                               .starting = !training_};
   for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
-    for (Decision& decision :
-         blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node))) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions,
+           blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)));
   }
   return decisions;
 }

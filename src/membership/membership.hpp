@@ -54,7 +54,7 @@ struct ExtendWait {
   std::uint64_t wait = 0;
   Duration more{};
 };
-/// The job ends by an error.
+/// The job ends by an error. Its abort also names every member that hangs.
 struct EndJob {
   wire::Abort abort;
 };
@@ -86,8 +86,7 @@ using Decisions = std::vector<Decision>;
 /// nothing more goes on.
 ///
 /// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
-///             JobDone no further decision; every EndJob names the culprit if there is one, and
-///             `hung` in its abort every member that is said to hang.
+///             JobDone no further decision; every EndJob names the culprit if there is one.
 class Membership {
  public:
   struct Options {

@@ -6,7 +6,6 @@
 
 #include "membership/coordinator.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +23,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::StartsWith;
 
 class Notes : public JobObserver {
  public:
@@ -243,47 +241,6 @@ TEST_F(CoordinatorTest, ThatHangsIsNamedToItsMembers) {
             "the coordinator hangs: its main task has not gone on for 60 s, though its process "
             "lives");
   EXPECT_LT(simulation_.now(), TimePoint(std::chrono::seconds(67)));
-}
-
-TEST_F(CoordinatorTest, AMemberThatHangsLearnsItBeforeItsNodeIsCancelled) {
-  for (const bool spares : {true, false}) {
-    SCOPED_TRACE(spares);
-    sim::Simulation simulation{{.seed = 1}};
-    std::vector<std::string> events;
-    simulation.add_node("coordinator", [&](World& world) {
-      Coordinator(world, notes_,
-                  {.membership = {.workers = 2, .evaluators = 0, .spares_workers = spares}})
-          .run();
-    });
-    for (const std::uint32_t index : {0, 1}) {
-      simulation.add_node("worker", [&, index](World& world) {
-        world.transport().introduce(coordinator_node, sim::address_of(coordinator_node));
-        MemberLink link(
-            world, {.join = join_of_worker(index), .blamed = [&, index](const std::string& reason) {
-                      events.push_back(fmt::format("{} blamed: {}", index, reason));
-                    }});
-        link.join();
-        wire::Heartbeat heartbeat;
-        heartbeat.set_computing(index == 1);
-        heartbeat.set_expected_seconds(0.5);
-        link.set_status_source([heartbeat] { return heartbeat; });
-        link.barrier();
-        const auto task = world.spawn("task", [&] {
-          try {
-            world.sleep_for(std::chrono::hours(1));
-          } catch (const Error&) {
-            events.push_back(fmt::format("{} cancelled", index));
-          }
-        });
-        link.receive_standing_by(NodeId{2 - index}, Tag{100});
-      });
-    }
-    EXPECT_THROW(simulation.run(), sim::NodeFailed);
-    std::erase(events, "0 cancelled");
-    EXPECT_THAT(events, ElementsAre(StartsWith("1 blamed: "), "1 cancelled"));
-    EXPECT_THAT(events.front(),
-                HasSubstr("worker 1 (pid 1 on sim) hangs: last heard 0.0 s ago, in start-up"));
-  }
 }
 
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatDied) {
