@@ -3,7 +3,7 @@
 #include <execinfo.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <semaphore.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -60,7 +59,6 @@ constexpr Stage stage_of(std::uint64_t key) {
 
 // A signal handler has no other way to its data.
 std::array<Slot, most_threads> slots;
-sem_t an_answer;
 std::atomic<bool> prepared = false;
 
 int stack_signal() {
@@ -83,7 +81,6 @@ void answer(int /*signal*/) {
       slot.count = ::backtrace(slot.frames.data(), most_frames);
       slot.below = __builtin_return_address(0);
       slot.key = key_of(self, Stage::done);
-      ::sem_post(&an_answer);
       break;
     }
   }
@@ -202,8 +199,6 @@ void free_slots() {
       slot.key.compare_exchange_strong(key, key_of(0, Stage::free));
     }
   }
-  while (::sem_trywait(&an_answer) == 0) {
-  }
 }
 
 using Asked = std::map<int, Slot*>;
@@ -223,18 +218,15 @@ Asked ask(const std::vector<ThreadStack>& threads) {
   return asked;
 }
 
-/// Until all have answered, or until the deadline.
+/// Until all have answered, or until the limit.
 void await(const Asked& asked, Duration limit) {
-  const Duration end = std::chrono::steady_clock::now().time_since_epoch() + limit;
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(end);
-  const timespec until{.tv_sec = seconds.count(), .tv_nsec = (end - seconds).count()};
+  constexpr auto glance = std::chrono::milliseconds(1);
   const auto is_missing = [](const auto& entry) {
     return stage_of(entry.second->key) != Stage::done;
   };
-  while (std::ranges::any_of(asked, is_missing)) {
-    if (::sem_clockwait(&an_answer, CLOCK_MONOTONIC, &until) != 0 && errno != EINTR) {
-      return;
-    }
+  for (Duration waited{}; waited < limit && std::ranges::any_of(asked, is_missing);
+       waited += glance) {
+    ::poll(nullptr, 0, static_cast<int>(glance.count()));
   }
 }
 
@@ -272,7 +264,6 @@ std::string describe(const ThreadStack& stack) {
 void prepare_thread_stacks() {
   std::array<void*, 2> none{};
   ::backtrace(none.data(), static_cast<int>(none.size()));  // the first call loads a library
-  ::sem_init(&an_answer, 0, 0);
   struct sigaction action {};
   action.sa_handler = answer;
   action.sa_flags = SA_RESTART;

@@ -70,6 +70,12 @@ class SlowDevices(JobTest):
         self.assertRegex(result.stderr.splitlines()[-1],
                          r"waited .* for worker [01] \(pid .*\), last heard [\d.]+ s ago, in backward of step \d+ for "
                          r"[1-7]\.\d s \(0\.\d+ s expected at the most\)$")
+        culprit, pid = re.search(r"for (worker [01]) \(pid (\d+)", result.stderr.splitlines()[-1]).groups()
+        log = [line for line in result.stderr.splitlines() if line.startswith(f"[{culprit}]")]
+        self.assertIn("this process is said to hang: ", log[0])
+        self.assertRegex(log[1], rf"thread {pid} \(main\), sleeps")
+        self.assertTrue(any("syncopate::" in line for line in log[2:]), log)
+        self.assertEqual(result.stderr.count("is said to hang"), 1, "no innocent")
 
 
 if __name__ == "__main__":
