@@ -1,3 +1,4 @@
+#include "base/thread_stacks.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/compute/compute.hpp"
 #include "cli/handlers.hpp"
@@ -42,5 +43,6 @@ int main(int argc, char** argv) {
       .doctor = cli::doctor_here,
       .networks = networks,
       .usual_learning_rate = usual_learning_rate};
+  prepare_thread_stacks();
   return cli::run_cli(argc, argv, handlers);
 }

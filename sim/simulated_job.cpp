@@ -91,7 +91,9 @@ void SimulatedJob::run_member(World& world, const MemberRole& role, Rank index) 
   const auto runner = role.make(*this, index);
   const bool is_worker = role.role == Role::worker;
   try {
-    runner->run(world);
+    runner->run(world, [this, self = world.transport().self()](const std::string&) {
+      blamed_.push_back(self);
+    });
   } catch (const Error& error) {
     if (is_worker) {
       errors_[index.value] = error.what();

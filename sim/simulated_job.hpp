@@ -61,6 +61,8 @@ class SimulatedJob : private MemberSite {
   const std::vector<std::vector<float>>& buffers() const { return buffers_; }
   /// The error of each worker, by rank; empty where it ended well.
   const std::vector<std::string>& errors() const { return errors_; }
+  /// The members that are said to hang, as they have learnt it, in this order.
+  const std::vector<NodeId>& blamed() const { return blamed_; }
   /// The error that ended the job, also reported as an event; null where it ended well.
   const std::exception_ptr& failure() const { return failure_; }
   const Json& summary() const { return summary_; }
@@ -100,6 +102,7 @@ class SimulatedJob : private MemberSite {
   std::vector<std::vector<float>> params_;
   std::vector<std::vector<float>> buffers_;
   std::vector<std::string> errors_;
+  std::vector<NodeId> blamed_;
   std::exception_ptr failure_;
   std::vector<Json> events_;
   Json summary_;

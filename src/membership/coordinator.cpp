@@ -293,6 +293,9 @@ void Coordinator::act(const DropWorker& drop) {
   to_worker.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
   to_worker.mutable_abort()->set_node(drop.member.node.value);
   to_worker.mutable_abort()->set_reason("the job goes on without " + drop.reason);
+  if (drop.hangs) {
+    to_worker.mutable_abort()->add_hung(drop.member.node.value);
+  }
   send(drop.member.node, to_worker);
   end_pacing_of(drop.member);
   observer_.dropped(drop.member, drop.reason);

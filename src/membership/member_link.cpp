@@ -401,10 +401,18 @@ void MemberLink::end_job(const std::exception_ptr& why) {
   world_.cancel(why);
 }
 
+bool MemberLink::is_blamed_by(const wire::FromCoordinator& message) const {
+  const auto& hung = message.abort().hung();
+  return std::find(hung.begin(), hung.end(), world_.transport().self().value) != hung.end();
+}
+
 void MemberLink::handle(const wire::FromCoordinator& message) {
   if (message.has_ping()) {
     pings_ = message.ping().number();
     return;
+  }
+  if (options_.blamed && is_blamed_by(message)) {
+    options_.blamed(message.abort().reason());
   }
   {
     const MutexLock lock(mutex_);

@@ -44,6 +44,9 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   struct Options {
     wire::Join join;  ///< its address is filled in
     Duration heartbeat_every = std::chrono::milliseconds(200);
+    /// Called by the receive loop when the coordinator says that this member hangs, before its node
+    /// is cancelled: its tasks still stand where they hang.
+    std::function<void(const std::string& reason)> blamed = {};
   };
 
   MemberLink(World& world, Options options);
@@ -131,6 +134,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void send_heartbeats();
   void receive();
   void handle(const wire::FromCoordinator& message);
+  bool is_blamed_by(const wire::FromCoordinator& message) const;
   void give_up(const wire::Dropped& member);
   void dispatch(const wire::FromCoordinator& message) const REQUIRES(mutex_);
   bool is_answered(const WaitReport& report) const;

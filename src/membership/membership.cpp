@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "membership/blame.hpp"
 
 namespace syncopate {
 namespace {
@@ -224,15 +225,14 @@ Decisions Membership::go_on_or_end_without(const WaitPolicy::Verdict& verdict,
                                            const std::string& reason) {
   const std::vector<NodeId>& missing = verdict.missing;
   if (!(options_.spares_missing || verdict.hang) || !may_drop(missing)) {
-    return end(wire::Abort::KIND_TIMED_OUT, reason, missing.empty() ? NodeId{} : missing.back());
+    return blaming(missing, end(wire::Abort::KIND_TIMED_OUT, reason,
+                                missing.empty() ? NodeId{} : missing.back()));
   }
   Decisions decisions;
   for (const NodeId culprit : missing) {
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, culprit));
   }
-  return decisions;
+  return blaming(missing, std::move(decisions));
 }
 
 Decisions Membership::refused(const std::string& reason) {
@@ -250,11 +250,9 @@ Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, Time
                                         signs_of({*named}, now));
   Decisions decisions;
   for (const NodeId lost : {culprit.value_or(node), node}) {
-    for (Decision& decision : go_on_or_end(abort.kind(), story, lost)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, go_on_or_end(abort.kind(), story, lost));
   }
-  return decisions;
+  return culprit ? blaming({*culprit}, std::move(decisions)) : decisions;
 }
 
 Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
@@ -342,9 +340,7 @@ Decisions Membership::time_passed(TimePoint now) {
   for (const NodeId node : liveness_.silent(now)) {
     const std::string reason =
         fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions, blaming({node}, go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)));
   }
   return decisions;
 }
@@ -371,9 +367,8 @@ Decisions Membership::judge_hangs(TimePoint now) {
   const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
                               .starting = !training_};
   for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
-    for (Decision& decision : go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)) {
-      decisions.push_back(std::move(decision));
-    }
+    append(decisions,
+           blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)));
   }
   return decisions;
 }
@@ -419,11 +414,12 @@ Decisions Membership::judge_requested_end(TimePoint now) {
   if (still.empty()) {
     return {};
   }
-  return end(wire::Abort::KIND_TIMED_OUT,
-             fmt::format("ended as requested, without the rounds since the last checkpoint, since "
-                         "it does not come to its end: {}",
-                         signs_of(still, now)),
-             still.front());
+  return blaming(
+      still, end(wire::Abort::KIND_TIMED_OUT,
+                 fmt::format("ended as requested, without the rounds since the last checkpoint, "
+                             "since it does not come to its end: {}",
+                             signs_of(still, now)),
+                 still.front()));
 }
 
 Decisions Membership::gathering_passed(TimePoint now) {
@@ -460,10 +456,11 @@ Decisions Membership::evaluation_passed(TimePoint now) {
     return {};
   }
   const NodeId node = evaluator->node;
-  return drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker left; "
-                                "{}",
-                                name_of(node), to_seconds(evaluation_wait_.limit()),
-                                last_sign_of(node, now)));
+  return blaming(
+      {node}, drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker "
+                                     "left; {}",
+                                     name_of(node), to_seconds(evaluation_wait_.limit()),
+                                     last_sign_of(node, now))));
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {

@@ -46,6 +46,7 @@ struct ReleaseBarrier {
 struct DropWorker {
   Member member;
   std::string reason;
+  bool hangs = false;  ///< the member lives, as far as is known, but does not go on
 };
 /// The reported wait of this node continues; the node reports it again after `more`.
 struct ExtendWait {
@@ -53,7 +54,7 @@ struct ExtendWait {
   std::uint64_t wait = 0;
   Duration more{};
 };
-/// The job ends by an error.
+/// The job ends by an error. Its abort also names every member that hangs.
 struct EndJob {
   wire::Abort abort;
 };

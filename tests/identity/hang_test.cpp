@@ -20,7 +20,10 @@ namespace syncopate {
 namespace {
 
 using testing::AnyOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
@@ -88,6 +91,7 @@ TEST(Hang, OfAWorkerIsNamedUnderEveryScheme) {
       EXPECT_THAT(reason, AnyOf(MatchesRegex("worker 1 .pid 0 on sim. hangs: last heard .*"),
                                 MatchesRegex(".* for worker 1 .pid 0 on sim., last heard [^;]*")));
       EXPECT_THAT(reason, Not(HasSubstr("node ")));
+      EXPECT_THAT(job.blamed(), ElementsAre(SimulatedJob::node_of_worker(hanging)));
       if (job.failure()) {  // 20 times its step of a second, which may have begun just before
         EXPECT_LT(job.simulation().now(), TimePoint(when + 24s));
       }
@@ -104,6 +108,7 @@ TEST(Hang, OfAServerIsNamed) {
     const std::string reason = reason_of(job, job.node_of_server(Rank{0}), TimePoint(20300ms));
     EXPECT_THAT(reason, AnyOf(StartsWith("server 0 (pid 0 on sim) hangs: last heard"),
                               HasSubstr(" for server 0 (pid 0 on sim), last heard")));
+    EXPECT_THAT(job.blamed(), ElementsAre(job.node_of_server(Rank{0})));
     EXPECT_LT(job.simulation().now(), TimePoint(20300ms + 10s));
   }
 }
@@ -130,8 +135,17 @@ TEST(Hang, OfTheCoordinatorIsNamedByAllMembers) {
                 "the coordinator hangs: its main task has not gone on for 10 s, though its process "
                 "lives");
     }
+    EXPECT_THAT(job.blamed(), IsEmpty()) << "it is not theirs";
     EXPECT_LT(job.simulation().now(), TimePoint(20300ms + 14s));
   }
+}
+
+TEST(Hang, OfTheEvaluatorIsToldToItAlone) {
+  const TrainConfig config = config_of("ssgd");
+  SimulatedJob job = job_of(config);
+  job.simulation().at(TimePoint(20300ms), [&] { job.simulation().hang(evaluator_of(config)); });
+  EXPECT_THROW(job.run(), sim::NodeFailed);
+  EXPECT_THAT(job.blamed(), ElementsAre(evaluator_of(config)));
 }
 
 TEST(Hang, DoesNotKeepAJobFromEndingAsRequested) {
@@ -149,6 +163,7 @@ TEST(Hang, DoesNotKeepAJobFromEndingAsRequested) {
     EXPECT_THAT(reason, StartsWith("ended as requested, without the rounds since the last "
                                    "checkpoint, since it does not come to its end: "));
     EXPECT_THAT(reason, HasSubstr("worker 1 (pid 0 on sim), last heard"));
+    EXPECT_THAT(job.blamed(), Contains(SimulatedJob::node_of_worker(hanging)));
     EXPECT_LT(job.simulation().now(), TimePoint(7s));
   }
 }
@@ -166,6 +181,7 @@ TEST(Hang, IsNotSuspectedOfMembersThatRightlyWait) {
     SimulatedJob job = job_of(config);
     job.run();
     EXPECT_EQ(job.failure(), nullptr);
+    EXPECT_THAT(job.blamed(), IsEmpty());
     for (const auto& worker : job.summary().at("workers")) {
       EXPECT_TRUE(worker.at("dropped_because").is_null());
     }

@@ -2,6 +2,7 @@
 that hangs ends the job, with its name.
 Method: real processes with a wait limit of 1 s, a device of 3 s for a mini-batch beside one of 0.05 s, and a device
 that stands still for a while."""
+import re
 import unittest
 
 from jobs import JobTest
@@ -70,6 +71,10 @@ class SlowDevices(JobTest):
         self.assertRegex(result.stderr.splitlines()[-1],
                          r"waited .* for worker [01] \(pid .*\), last heard [\d.]+ s ago, in backward of step \d+ for "
                          r"[1-7]\.\d s \(0\.\d+ s expected at the most\)$")
+        culprit, pid = re.search(r"for (worker [01]) \(pid (\d+)", result.stderr.splitlines()[-1]).groups()
+        self.assertEqual(re.findall(r"\[(.*)\] this process is said to hang: ", result.stderr), [culprit])
+        self.assertRegex(result.stderr, rf"\[{culprit}\] thread {pid} \(main\), sleeps.*:\n"
+                                        rf"(\[{culprit}\]     .*\n)*\[{culprit}\]     syncopate::")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/thread_stacks.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
@@ -85,6 +86,7 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
                      {"kind", wire::Abort::Kind_Name(wire::Abort::KIND_TIMED_OUT)},
                      {"error", reason}});
                events.finish();
+               report_hang(reason);
                ::_exit(exit_status::failure);  // a thread that hangs never would
              }});
   } catch (const std::exception& error) {
@@ -129,11 +131,15 @@ std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
       {.token = endpoint.token, .coordinator = endpoint.address, .session = endpoint.session});
 }
 
+void report_hang(const std::string& reason) {
+  log_thread_stacks(fmt::format("this process is said to hang: {}; its threads:", reason));
+}
+
 int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member) {
   try {
     RealWorld world(connect(endpoint));
     try {
-      member.run(world);
+      member.run(world, report_hang);
     } catch (const std::exception& error) {
       log::debug("{}", error.what());  // the coordinator reports it
       return status_of(error);

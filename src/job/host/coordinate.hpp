@@ -28,6 +28,10 @@ std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int liste
 /// The transport of another node.
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint);
 
+/// Logs why this process is said to hang, and the stacks of its threads, in a program that has
+/// called `prepare_thread_stacks`.
+void report_hang(const std::string& reason);
+
 /// Joins the job and does the work of the role. Returns the exit status. Logs an error only where
 /// the member could not join: otherwise the coordinator reports it.
 int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member);

@@ -7,6 +7,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
+#include "job/host/coordinate.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/run_claim.hpp"
 #include "job/spec/config_file.hpp"
@@ -108,6 +109,10 @@ void JoinedMember::prepare(const MakeSite& make_site) {
   log::info("{} joins the job at {}: {}", name_of(request_.role, index), request_.address,
             site_->agreement());
   log::info("files of {} go to {}", name_of(request_.role, index), site_->folder().root().string());
+}
+
+void JoinedMember::run() {
+  member_->run(world_, report_hang);
 }
 
 }  // namespace syncopate

@@ -31,7 +31,7 @@ class JoinedMember {
 
   /// Joins, does the work of the role, and leaves. Call it after `prepare`. Errors: the error that
   /// ended the job.
-  void run() { member_->run(world_); }
+  void run();
 
   RoleRunner& member() { return *member_; }
   World& world() { return world_; }

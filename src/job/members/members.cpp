@@ -127,8 +127,8 @@ wire::Join join_message(Role role, Rank index) {
   return join;
 }
 
-void RoleRunner::run(World& world) {
-  MemberLink link(world, {.join = join_});
+void RoleRunner::run(World& world, std::function<void(const std::string& reason)> blamed) {
+  MemberLink link(world, {.join = join_, .blamed = std::move(blamed)});
   run_role(world, link);
 }
 

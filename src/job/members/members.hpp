@@ -60,8 +60,8 @@ class RoleRunner {
   virtual ~RoleRunner() = default;
 
   /// Joins at the coordinator, to which the transport is connected, does the work of the role, and
-  /// leaves. Errors: the error that ended the job.
-  void run(World& world);
+  /// leaves. `blamed`: as that of `MemberLink::Options`. Errors: the error that ended the job.
+  void run(World& world, std::function<void(const std::string& reason)> blamed = {});
 
   /// Null for a role that keeps no replica.
   virtual Replica* replica() { return nullptr; }

@@ -11,7 +11,9 @@
 namespace syncopate {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 wire::Missing missing_at_a_synchronization(const std::vector<std::uint32_t>& ranks) {
   wire::Missing report;
@@ -183,6 +185,58 @@ TEST(MembershipWaits, NamesTheMemberOfAWaitThatEndedAtItsDeadline) {
       reason_of(membership.waited_in_vain(NodeId{3}, abort, at(61))),
       "worker 0 (pid 100 on host): a message was not taken before its deadline; it waited for "
       "worker 1 (pid 101 on host), last heard 61.0 s ago, in start-up of step 0 for 61.0 s");
+}
+
+/// The members that these decisions say to hang.
+std::vector<std::uint32_t> hung_by(const Decisions& decisions) {
+  std::vector<std::uint32_t> nodes;
+  for (const Decision& decision : decisions) {
+    if (const auto* const end = std::get_if<EndJob>(&decision)) {
+      nodes.insert(nodes.end(), end->abort.hung().begin(), end->abort.hung().end());
+    } else if (const auto* const drop = std::get_if<DropWorker>(&decision); drop && drop->hangs) {
+      nodes.push_back(drop->member.node.value);
+    }
+  }
+  return nodes;
+}
+
+TEST(MembershipWaits, TellsMembersThatHangThatTheyDo) {
+  for (const auto& options : {all_spared, Membership::Options{.workers = 3}}) {
+    Membership membership = sparing(options);
+    for (const std::uint32_t other : {1, 3, 4}) {
+      beat(membership, NodeId{other}, standing_by(), 60);
+    }
+    beat(membership, NodeId{2}, computing(), 60);
+    EXPECT_THAT(hung_by(membership.time_passed(at(61))), ElementsAre(2));
+  }
+  for (const auto& options : {all_but_first, Membership::Options{.workers = 3}}) {
+    Membership membership = sparing(options);
+    const wire::Missing report = missing_at_a_synchronization({1, 2});
+    EXPECT_THAT(hung_by(membership.missing(NodeId{1}, report, at(61))), ElementsAre(2, 3));
+  }
+  Membership silent = sparing();
+  for (const std::uint32_t other : {1, 3, 4}) {
+    beat(silent, NodeId{other}, standing_by(), 61);
+  }
+  EXPECT_THAT(hung_by(silent.time_passed(at(61))), ElementsAre(2)) << "its heartbeats may hang";
+}
+
+TEST(MembershipWaits, TellsNobodyElseThatItHangs) {
+  wire::Abort mistake;
+  mistake.set_kind(wire::Abort::KIND_DATA);
+  mistake.set_reason("it cannot be handled");
+  wire::Abort in_vain;
+  in_vain.set_kind(wire::Abort::KIND_TIMED_OUT);
+  in_vain.set_reason("a message was not taken before its deadline");
+  in_vain.set_node(2);
+  for (const auto& options : {all_spared, Membership::Options{.workers = 3}}) {
+    EXPECT_THAT(hung_by(sparing(options).failed(NodeId{2}, mistake)), IsEmpty());
+    EXPECT_THAT(hung_by(sparing(options).failed(NodeId{4}, mistake)), IsEmpty());
+    EXPECT_THAT(hung_by(sparing(options).lost(NodeId{2}, at(1))), IsEmpty());
+    EXPECT_THAT(hung_by(sparing(options).waited_in_vain(NodeId{1}, in_vain, at(1))), IsEmpty());
+    EXPECT_THAT(hung_by(sparing(options).waited_in_vain(NodeId{1}, in_vain, at(61))),
+                ElementsAre(2));
+  }
 }
 
 TEST(MembershipWaits, ARequestEndsAJobThatGathers) {
