@@ -97,7 +97,7 @@ class Accessories(JobTest):
         job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "1000", "--target-accuracy", "1")
         address = job.address()
         worker = self.join("worker", address)
-        with raw_node.RawNode(address) as outsider:
+        with raw_node.RawNode(address, self.key_file().read_text()) as outsider:
             self.assertEqual(outsider.say_hello()[0], raw_node.WELCOME)
             job.wait_for("started")
             for _ in range(3):

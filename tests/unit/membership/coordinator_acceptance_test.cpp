@@ -262,9 +262,12 @@ TEST_F(CoordinatorAcceptance, EndsAndTellsAnEvaluatorThatWaitsForSnapshotsThatNo
   coordinate({.workers = 1, .evaluators = 1});
   std::string reason;
   add_worker(0, [](World& world, MemberLink&) { world.sleep_for(std::chrono::seconds(5)); });
-  add(evaluator_that([&](World& world, MemberLink&) {
+  add(evaluator_that([&](World& world, MemberLink& link) {
     try {
-      world.sleep_for(std::chrono::hours(9));
+      for (;;) {
+        link.stands_by();
+        world.sleep_for(MemberLink::stand_by_every);
+      }
     } catch (const PeerLost& error) {
       reason = error.what();
       throw;

@@ -27,7 +27,7 @@ using testing::IsEmpty;
 class Notes : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, absences;
-  std::function<void()> on_evaluation = [] {};
+  std::function<void()> on_checkpoint = [] {};
   bool interrupted = false;
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
@@ -35,8 +35,8 @@ class Notes : public JobObserver {
   void awaiting(const std::string& absent) override { absences.push_back(absent); }
   void view_installed(const View&) override {}
   void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
-  void evaluated(const wire::Evaluation&) override { on_evaluation(); }
-  void checkpoint_written(const wire::Checkpoint&) override {}
+  void evaluated(const wire::Evaluation&) override {}
+  void checkpoint_written(const wire::Checkpoint&) override { on_checkpoint(); }
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
   std::optional<std::string> reason_to_stop() override {
@@ -288,12 +288,12 @@ TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
 }
 
 TEST_F(CoordinatorTest, HoldsItsOwnAbsencesAgainstNobody) {
-  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
+  notes_.on_checkpoint = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
   coordinate({.workers = 3, .evaluators = 0, .spares_workers = true});
   add_worker(0, [](World& world, MemberLink& link) {
     for (int evaluation = 0; evaluation < 3; ++evaluation) {
       world.sleep_for(std::chrono::seconds(15));
-      link.report(wire::Evaluation());
+      link.report(wire::Checkpoint());
     }
     world.sleep_for(std::chrono::minutes(3));
   });
@@ -305,11 +305,11 @@ TEST_F(CoordinatorTest, HoldsItsOwnAbsencesAgainstNobody) {
 }
 
 TEST_F(CoordinatorTest, MissesAWorkerThatFellSilentInItsAbsence) {
-  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
+  notes_.on_checkpoint = [this] { coordinator_->sleep_for(std::chrono::seconds(40)); };
   coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
   TimePoint when{};
   add_worker(0, [&](World& world, MemberLink& link) {
-    link.report(wire::Evaluation());
+    link.report(wire::Checkpoint());
     EXPECT_TRUE(link.await_more(0, no_deadline));
     when = world.now();
   });
@@ -331,13 +331,13 @@ LongWait wait_for_worker_1(Duration waited) {
 }
 
 TEST_F(CoordinatorTest, AnswersOnItsReturnAWaitThatWasReportedInItsAbsence) {
-  notes_.on_evaluation = [this] { coordinator_->sleep_for(std::chrono::minutes(60)); };
+  notes_.on_checkpoint = [this] { coordinator_->sleep_for(std::chrono::seconds(50)); };
   coordinate({.workers = 2, .evaluators = 0});
   add_worker(0, [](World& world, MemberLink& link) {
-    link.report(wire::Evaluation());
+    link.report(wire::Checkpoint());
     world.sleep_for(std::chrono::seconds(1));
     EXPECT_GT(link.report_wait(wait_for_worker_1(std::chrono::seconds(40))), Duration::zero());
-    EXPECT_GT(world.now(), TimePoint(std::chrono::minutes(60)));
+    EXPECT_GT(world.now(), TimePoint(std::chrono::seconds(50)));
   });
   add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::minutes(61)); });
   simulation_.run();

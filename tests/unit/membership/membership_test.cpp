@@ -396,7 +396,7 @@ TEST(Membership, WaitsForTheLastEvaluationsWhileTheEvaluatorMakesProgress) {
   const Decisions decisions = beat(2, 420);
   EXPECT_EQ(drop_of(decisions),
             "the evaluator (pid 100 on host) has made no progress for 60 s after the last worker "
-            "left; last heard 0.0 s ago, in start-up of step 0");
+            "left; last heard 0.0 s ago, in start-up of step 0 for 420.0 s");
   ASSERT_EQ(decisions.size(), 2U);
   EXPECT_TRUE(std::holds_alternative<JobDone>(decisions[1]));
 }
