@@ -248,6 +248,7 @@ TEST_F(CoordinatorAcceptance, IntroducesANewEvaluatorToTheOthersAndTakesItsResul
         world.transport().post(worker, Tag{100}, std::vector<std::byte>(3));
       }
       link.report(evaluation(0.5));
+      world.sleep_for(std::chrono::seconds(3));
     }));
   });
   simulation_.run();
