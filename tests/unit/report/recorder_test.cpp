@@ -205,7 +205,10 @@ TEST(Recorder, CountsTheEvaluatorsRestartsAndSaysWhetherTheLastOneStayed) {
     job.recorder().finish();
     return job.events.back().at("summary");
   };
-  Member evaluator{.role = Role::evaluator, .host = "c3", .pid = 8};
+  Member evaluator;
+  evaluator.role = Role::evaluator;
+  evaluator.host = "c3";
+  evaluator.pid = 8;
   job.recorder().dropped(evaluator, "it died");
   job.recorder().replaced(evaluator);
   EXPECT_EQ(job.notes().back(), "the evaluator runs again (pid 8 on c3)");
