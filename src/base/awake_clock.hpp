@@ -11,9 +11,10 @@ namespace syncopate {
 /// no silence grows in the meantime.
 ///
 /// No system call reports a suspension (SIGSTOP, the cgroup freezer, a stopped virtual machine). So
-/// a task of the process beats at short intervals. When no beat comes for longer than `tolerance`,
-/// the process did not run: the clock stops at that moment, and goes on at the next beat. Without
-/// beats it follows its source.
+/// a task of the process beats at short intervals; so does who reads the clock in time, in case that
+/// this task alone is stopped. When no beat comes for longer than `tolerance`, the process did not
+/// run: the clock stops at that moment, and goes on at the next beat of the task. Without beats it
+/// follows its source.
 ///
 /// Invariant: it never runs faster than its source, and never backwards.
 /// Thread:    any may read; one beats at a time.
@@ -24,7 +25,7 @@ class AwakeClock {
 
   AwakeClock(Source source, Duration tolerance) : source_(source), tolerance_(tolerance) {}
 
-  Duration now() const;
+  Duration now();
   void beat();
   /// No more beats come from now on.
   void end_beats();
@@ -32,6 +33,7 @@ class AwakeClock {
  private:
   static constexpr Duration::rep never = Duration::max().count();
 
+  void beat_of_reader(Duration::rep source, Duration::rep stands_still);
   void account_for_absence(Duration::rep source);
 
   const Source source_;

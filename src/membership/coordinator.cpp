@@ -15,6 +15,8 @@ namespace syncopate {
 namespace {
 
 constexpr Duration closing_limit = std::chrono::seconds(2);
+/// The same for a user who waits: shorter than what a supervisor then waits for its processes.
+constexpr Duration urgent_closing_limit = std::chrono::milliseconds(250);
 /// The event loop turns ten times a second, but may write to a disk in between.
 constexpr Duration least_hang_limit = std::chrono::seconds(10);
 /// For the last messages of a coordinator that hangs to leave.
@@ -306,7 +308,8 @@ void Coordinator::act(const EndJob& end) {
   wire::FromCoordinator message;
   *message.mutable_abort() = end.abort;
   send_to_all(message);
-  world_.transport().close(world_.now() + closing_limit);
+  world_.transport().close(world_.now() +
+                           (observer_.end_is_urgent() ? urgent_closing_limit : closing_limit));
   std::rethrow_exception(to_error(end.abort));
 }
 

@@ -66,7 +66,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// work: the next heartbeats say so, for a moment. A wait calls it every `stand_by_every`.
   /// Thread: any.
   void stands_by();
-  static constexpr Duration stand_by_every = std::chrono::seconds(1);
+  static constexpr Duration stand_by_every = std::chrono::milliseconds(250);
   /// Receives as the transport does, and stands by until the message comes. Thread: any.
   Message receive_standing_by(NodeId from, Tag tag);
   void receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into);

@@ -396,13 +396,16 @@ Decisions Membership::judge_requested_end(TimePoint now) {
   if (now - *end_requested_ < options_.end_patience) {
     return {};
   }
+  if (!std::exchange(end_expected_, true)) {
+    wait_policy_.end_expected();
+  }
   const std::vector<NodeId> still = wait_policy_.preventing_end(options_.end_patience, now);
   if (still.empty()) {
     return {};
   }
   return end(wire::Abort::KIND_TIMED_OUT,
              fmt::format("ended as requested, without the rounds since the last checkpoint, since "
-                         "nothing goes on: {}",
+                         "it does not come to its end: {}",
                          signs_of(still, now)),
              still.front());
 }

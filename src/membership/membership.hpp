@@ -207,6 +207,7 @@ class Membership {
   std::optional<View> view_;
   bool training_ = false;  ///< a barrier was released
   std::optional<TimePoint> end_requested_;
+  bool end_expected_ = false;  ///< the patience after the request has passed
   /// The last reported wait that goes on.
   struct OpenWait {
     NodeId reporter;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include "telemetry/member_status.hpp"
@@ -21,8 +23,7 @@ Duration bounded(double seconds) {
 }
 
 /// The usual duration of a synchronization, by the metrics of the member; 0: not known.
-Duration usual_synchronization_in(const wire::Heartbeat& heartbeat) {
-  const MetricValues metrics = metrics_in(heartbeat);
+Duration usual_synchronization_in(const MetricValues& metrics) {
   const double seconds = metrics[Metric::communicate_seconds] + metrics[Metric::wait_seconds];
   return metrics[Metric::rounds] > 0 ? bounded(seconds / metrics[Metric::rounds])
                                      : Duration::zero();
@@ -56,7 +57,9 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   }
   computing_ = heartbeat.computing();
   synchronizing_ = heartbeat.phase() == phase_synchronization;
-  usual_synchronization_ = usual_synchronization_in(heartbeat);
+  const MetricValues metrics = metrics_in(heartbeat);
+  usual_synchronization_ = usual_synchronization_in(metrics);
+  rounds_ = metrics[Metric::rounds];
   step_ = heartbeat.step();
   progress_ = heartbeat.progress();
   expected_ = bounded(heartbeat.expected_seconds());
@@ -219,6 +222,12 @@ std::vector<NodeId> WaitPolicy::hanging_alone(const Idle& idle, TimePoint now) c
   return nodes;
 }
 
+void WaitPolicy::end_expected() {
+  for (auto& [node, worker] : workers_) {
+    worker.watch.end_expected();
+  }
+}
+
 std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now) const {
   std::vector<NodeId> hanging, idle;
   bool may_come = false;
@@ -228,19 +237,36 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
       const bool serves = members == &accessories_ && !watch.is_computing();
       const bool still =
           serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
-      if (still && watch.is_computing()) {
+      if ((still && watch.is_computing()) || (members == &workers_ && watch.ignores_end())) {
         hanging.push_back(node);
       } else if (still) {
         idle.push_back(node);
       } else {
-        may_come |= watch.is_computing() || (members == &workers_ && !watch.stands_by());
+        may_come |= watch.is_computing() || !watch.stands_by();
       }
     }
   }
   if (!hanging.empty()) {
     return hanging;
   }
-  return may_come ? std::vector<NodeId>{} : idle;
+  return may_come ? std::vector<NodeId>{} : culprits_of(idle);
+}
+
+/// Those of several members without progress for which the others wait.
+std::vector<NodeId> WaitPolicy::culprits_of(const std::vector<NodeId>& idle) const {
+  std::vector<NodeId> culprits;
+  std::ranges::copy_if(idle, std::back_inserter(culprits),
+                       [this](NodeId node) { return accessories_.contains(node); });
+  if (!culprits.empty()) {
+    return culprits;
+  }
+  std::uint64_t earliest = std::numeric_limits<std::uint64_t>::max();
+  for (const NodeId node : idle) {
+    earliest = std::min(earliest, find(node)->watch.step());
+  }
+  std::ranges::copy_if(idle, std::back_inserter(culprits),
+                       [&](NodeId node) { return find(node)->watch.step() == earliest; });
+  return culprits;
 }
 
 std::optional<NodeId> WaitPolicy::blame(NodeId reporter, std::optional<NodeId> awaited,

@@ -57,8 +57,13 @@ class StepWatch {
   /// The same after the user's request to end, or it is silent for `patience`: limits follow from
   /// what is usual for this member, without the limit of a wait, and `patience` is given to each.
   bool stands_still_at_end(TimePoint now, Duration patience) const;
+  /// It should have heard of the user's request to end by now.
+  void end_expected() { rounds_then_ = rounds_; }
+  /// It has trained on for so many rounds since then that it has not heard of the request.
+  bool ignores_end() const { return rounds_then_ && rounds_ > *rounds_then_ + rounds_to_end; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
+  std::uint64_t step() const { return step_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
   TimePoint begun() const { return begun_; }
@@ -69,6 +74,9 @@ class StepWatch {
     TimePoint begun;
     TimePoint progressed;
   };
+
+  /// A worker takes one or two rounds to its end, or a few where rounds overlap.
+  static constexpr double rounds_to_end = 10;
 
   TimePoint due(const Moments& moments) const;
   TimePoint heard_time(TimePoint now) const;
@@ -81,7 +89,9 @@ class StepWatch {
   std::uint64_t progress_ = 0;
   Duration expected_{};
   Duration usual_synchronization_{};
-  TimePoint begun_;  ///< the current step, or the pause after the last one
+  double rounds_ = 0;
+  std::optional<double> rounds_then_;  ///< when the end was expected
+  TimePoint begun_;                    ///< the current step, or the pause after the last one
   TimePoint progressed_;
   Moments heard_;          ///< the same, on a clock that stops where no heartbeat comes
   TimePoint last_heard_;   ///< by the coordinator's clock
@@ -147,8 +157,11 @@ class WaitPolicy {
   /// The members that hang, whether or not another one waits for them: servers and the evaluator
   /// first, since workers may wait for these.
   std::vector<NodeId> hanging_alone(const Idle& idle, TimePoint now) const;
-  /// The members that prevent the end that the user has requested: those that hang, or else the
-  /// workers that do not go on, where no member computes any more. Empty while the end may still
+  /// Every member should have heard of the user's request to end by now.
+  void end_expected();
+  /// The members that prevent the end that the user has requested: those that hang, or train on as if
+  /// nothing were; or else those that do not go on, where no member computes any more: servers, for
+  /// which workers wait, or the workers of the earliest step. Empty while the end may still
   /// come. `patience`: as long as a member may do nothing at least.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
   /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
@@ -172,6 +185,7 @@ class WaitPolicy {
 
   std::vector<NodeId> hanging(TimePoint now) const;
   std::vector<NodeId> idle_of(const std::vector<NodeId>& nodes, TimePoint now) const;
+  std::vector<NodeId> culprits_of(const std::vector<NodeId>& idle) const;
   Verdict give_up(const Report& report, TimePoint now);
   std::optional<TimePoint> next_due(NodeId reporter, TimePoint now) const;
   Verdict extend(NodeId reporter, Duration wanted, TimePoint now);

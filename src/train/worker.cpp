@@ -287,9 +287,9 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
     if (options.rank == Rank{0} && !replica.layout(ReplicaVector::buffers).empty()) {
       warn_of_small_batches(options.plan);
     }
-    link.restart(setup.pacer());
     const auto scheme = setup.make_scheme();
     scheme->load_worker_states(setup.states());
+    link.restart(setup.pacer());
     Trainer trainer(
         world, link, replica, *scheme,
         {.config = options.plan.config(),

@@ -59,8 +59,9 @@ class JobTest(unittest.TestCase):
     def key_file(self, name="job.key", key="the key of the jobs of this test"):
         """A file that only its owner may read."""
         path = self.folder / name
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-            file.write(key)
+        if not path.exists():  # else a process may be about to read it
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+                file.write(key)
         return path
 
     def with_secret(self, options):

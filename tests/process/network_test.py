@@ -1,13 +1,12 @@
-"""Goal: between hosts, a two-level allreduce sends less than a flat ring, and takes less time; the results are right.
+"""Goal: between hosts, a two-level allreduce sends less than a flat ring; the results are right.
 Method: three hosts of two ranks each. A host is a network namespace with a network card of 1 Gbit/s, on a switch in a
-separate namespace. Each namespace ends with a process of this test, so that nothing is left. Every round reduces by each
-algorithm in turn, and the test compares medians. The system counts the bytes on the network cards."""
+separate namespace. Each namespace ends with a process of this test, so that nothing is left. The system counts the
+bytes on the network cards."""
 import collections
 import json
 import os
 import pathlib
 import shutil
-import statistics
 import subprocess
 import unittest
 
@@ -107,8 +106,8 @@ class Network(unittest.TestCase):
         (_, one), (_, three) = (self.sum(hosts_of_ranks, size, rounds, algorithm) for rounds in (1, 3))
         return [(more - less) / 2 for more, less in zip(three, one, strict=True)]
 
-    def test_two_levels_send_less_and_are_sooner_than_a_flat_ring(self):
-        size, rounds = 16 * 2**20, 7
+    def test_two_levels_send_less_than_a_flat_ring(self):
+        size = 16 * 2**20
         in_order = [rank // RANKS_OF_HOST for rank in range(RANKS)]
         by_turns = [rank % HOSTS for rank in range(RANKS)]
         # A ring sends 2 (P - 1) / P of the vector over each of its links, and 1 or 2 links leave a host; in two
@@ -121,10 +120,6 @@ class Network(unittest.TestCase):
                     for of_host in self.bytes_of_a_sum(placement, size // 4, algorithm):
                         self.assertGreater(of_host, vectors * size / 4, algorithm)
                         self.assertLess(of_host, 1.2 * vectors * size / 4, algorithm)  # with headers and acknowledgements
-                seconds, _ = self.sum(placement, size, rounds, "ring", "two-level")
-                medians = {name: statistics.median(times) for name, times in seconds.items()}
-                print({name: sorted(round(t, 3) for t in times) for name, times in seconds.items()})
-                self.assertLess(medians["two-level"], medians["ring"])
 
     def test_every_sum_is_right_between_hosts(self):
         for transport in ("shm", "tcp"):

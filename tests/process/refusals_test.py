@@ -131,7 +131,7 @@ class Refusals(JobTest):
         done = self.train(*SMALL, *overflow)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(read_safetensors(self.checkpoints()[-1])[0]["server.0.loss"], "9000000000000000000")
-        done = self.resume("--learning-rate", "0.01", "--max-steps", "6")
+        done = self.resume("--max-steps", "6")
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_file_beyond_the_limit_ends_the_job_in_a_line(self):

@@ -51,6 +51,9 @@ struct LineSource {
   LineSplitter lines;
 };
 
+/// A coordinator that ends takes up to 2 s to close its connections.
+constexpr Duration longest_pause_of_events = std::chrono::milliseconds(2500);
+
 std::vector<bool> losses_allowed(const std::vector<Child>& children) {
   std::vector<bool> allowed;
   for (const Child& child : children) {
@@ -304,21 +307,20 @@ void Supervisor::request_end() {
 }
 
 /// Events that were on their way at the request are no answer, so that the first third of the time
-/// does not count.
+/// does not count. From then on the coordinator has to show events until it ends.
 void Supervisor::check_answer() {
-  if (!events_asked_) {
-    events_asked_ = events_;
-    answer_.start(options_.answer - options_.answer / 3);
-  } else if (events_ == *events_asked_) {
+  if (events_asked_ == events_) {
     act(end_.no_answer());
+  } else if (end_.is_running(0)) {
+    answer_.start(events_asked_ ? longest_pause_of_events : options_.answer - options_.answer / 3);
+    events_asked_ = events_;
   }
 }
 
 void Supervisor::give_up() {
   watcher_.notice(
-      fmt::format("the coordinator (process {}) does not answer: the job ends without the rounds "
-                  "since its last "
-                  "checkpoint",
+      fmt::format("the coordinator (process {}) does not answer: the job ends with what its last "
+                  "checkpoint has",
                   pids_.front()));
   for (std::size_t index = 0; index < pids_.size(); ++index) {
     signal_running(index, SIGTERM);

@@ -5,6 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
 namespace syncopate {
 namespace {
 
@@ -53,6 +58,40 @@ TEST_F(AwakeClockTest, StandsStillWithoutABeatAndGoesOnWithTheNext) {
   EXPECT_EQ(clock_.now(), 1h + 1s);
   source += 700ms;
   EXPECT_EQ(clock_.now(), 1h + 1700ms);
+}
+
+TEST_F(AwakeClockTest, GoesOnWhileItIsReadThoughTheTaskThatBeatsIsStopped) {
+  clock_.beat();
+  for (int reading = 1; reading <= 100; ++reading) {
+    source += 900ms;
+    ASSERT_EQ(clock_.now(), 1h + reading * 900ms);
+  }
+  source += 1h;
+  EXPECT_EQ(clock_.now(), 1h + 91s) << "stopped with all its threads";
+  EXPECT_EQ(clock_.now(), 1h + 91s) << "until the task beats";
+  clock_.beat();
+  source += 500ms;
+  EXPECT_EQ(clock_.now(), 1h + 91500ms);
+}
+
+TEST_F(AwakeClockTest, NeverRunsBackwardsUnderManyReaders) {
+  static const auto started = std::chrono::steady_clock::now();
+  AwakeClock clock([] { return Duration(50 * (std::chrono::steady_clock::now() - started)); }, 1ms);
+  std::atomic<bool> done = false;
+  std::vector<std::jthread> readers;
+  for (int reader = 0; reader < 3; ++reader) {
+    readers.emplace_back([&] {
+      for (Duration last{}; !done;) {
+        const Duration now = clock.now();
+        ASSERT_GE(now, last);
+        last = now;
+      }
+    });
+  }
+  for (int beat = 0; beat < 20'000; ++beat) {
+    clock.beat();
+  }
+  done = true;
 }
 
 TEST_F(AwakeClockTest, ForgetsNoneOfSeveralSuspensions) {

@@ -12,6 +12,8 @@
 
 #include <limits>
 
+#include "telemetry/member_status.hpp"
+
 namespace syncopate {
 namespace {
 
@@ -329,6 +331,47 @@ TEST(WaitPolicy, KnowsWhatPreventsTheRequestedEnd) {
   EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(fast)) << "20 times 0.01 s";
   beat(policy, fast, computing(0.5, 1), 2s, 4s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other)) << "it is silent";
+}
+
+TEST(WaitPolicy, NamesTheServerOrTheEarliestStepAmongMembersWithoutProgressAtTheEnd) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  const auto waiting = [](std::uint64_t step) {
+    wire::Heartbeat heartbeat;
+    heartbeat.set_phase("synchronization");
+    heartbeat.set_step(step);
+    return heartbeat;
+  };
+  beat(policy, fast, waiting(8), 1s, 4s);
+  beat(policy, other, waiting(7), 1s, 4s);
+  beat(policy, slow, waiting(8), 1s, 4s);
+  beat(policy, server, standing_by(), 1s, 4s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 4s), ElementsAre(other));
+  beat(policy, server, {}, 4s, 5s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 5s), IsEmpty()) << "it may serve";
+  for (const NodeId node : {fast, other, slow}) {
+    beat(policy, node, waiting(8), 5s, 6s);
+  }
+  beat(policy, server, {}, 5s, 6s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 6s), ElementsAre(server));
+}
+
+TEST(WaitPolicy, FindsAWorkerThatTrainsOnAfterTheRequestToEnd) {
+  WaitPolicy policy = three_workers();
+  const auto rounds = [&](NodeId node, double done, std::uint64_t step, Duration when) {
+    MemberStatus status{.computing = true, .expected = 10ms};
+    status.metrics = MetricValues(all_metrics());
+    status.metrics.set(Metric::rounds, done);
+    wire::Heartbeat heartbeat = to_wire(status);
+    heartbeat.set_step(step);
+    policy.on_heartbeat(node, heartbeat, start + when);
+  };
+  rounds(fast, 100, 1, 1s);
+  rounds(slow, 100, 1, 1s);
+  policy.end_expected();
+  rounds(fast, 110, 2, 2s);
+  rounds(slow, 111, 2, 2s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(slow));
 }
 
 TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {

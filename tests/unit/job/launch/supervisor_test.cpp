@@ -309,8 +309,7 @@ TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
   add("worker 0", wait_for_the_end);
   EXPECT_EQ(run().exit_status, exit_status::interrupted);
   EXPECT_THAT(recorder_.notices,
-              Contains(HasSubstr("does not answer: the job ends without the rounds since its last "
-                                 "checkpoint")));
+              Contains(HasSubstr("does not answer: the job ends with what its last checkpoint has")));
 }
 
 }  // namespace

@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+"""Injects faults into running jobs and writes bench/results/SUITE.md: which of them were survived or told rightly.
+
+suites:
+  pauses   random sets of a job's processes are suspended for a random time; the job must go on
+  hangs    one thread of one process is stopped for good; the culprit must be named, or else the job goes on and
+           ends when it is asked to
+"""
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import measuring
+
+sys.path.append(str(measuring.ROOT / "tests/process"))
+import threads  # noqa: E402  (stops single threads)
+
+SCHEMES = ["ssgd", "nbssgd", "asgd", "hogwild", "downpour", "ssp", "backup", "easgd", "local-sgd", "esync"]
+WAIT_LIMIT = 5  # seconds, of the jobs that hang
+SILENCE_LIMIT = 10  # and that of the coordinator's own hang
+SLACK = 2
+OBEYED_WITHIN = 3  # an end that is asked for: 2 s, and the time that the processes take to end
+LONG = 120  # seconds after which a harness gives a job up
+# As the messages say it: "NAME (pid N on HOST) hangs", "... for NAME (pid N on HOST), last heard".
+CULPRIT = re.compile(
+    r"(worker \d+|server \d+|the evaluator|the coordinator) \(pid (\d+) on [^)]*\)(?: hangs|, last heard| no longer answers| died)"
+)
+
+
+class Job:
+    """A running job, whose events are read all the time."""
+
+    def __init__(self, program, folder, options):
+        command = [program, "train", "--json", "--run-dir", folder / "run", "--network", "mlp", "--data", "synthetic",
+                   "--epochs", "100000", *options]  # fmt: skip
+        self.process = subprocess.Popen(
+            [str(word) for word in command], stdout=subprocess.PIPE, stderr=(folder / "stderr").open("wb")
+        )
+        self.folder = folder
+        self.rounds = 0
+        self.statuses = 0
+        self.workers = []
+        self.losses = []  # (when, note)
+        self.failure = ""
+        self.changed = threading.Condition()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            event = json.loads(line)
+            kind = event.get("event")  # the summary, which comes last, has none
+            with self.changed:
+                if kind == "status":
+                    self.rounds = event["round"]
+                    self.statuses += 1
+                elif kind == "started":
+                    self.workers = [worker["pid"] for worker in event["workers"]]
+                elif kind == "note" and "the job goes on without" in event["text"]:
+                    self.losses.append((time.monotonic(), event["text"]))
+                elif kind == "failed":
+                    self.failure = event["error"]
+                self.changed.notify_all()
+
+    def wait_until(self, condition, limit):
+        with self.changed:
+            return self.changed.wait_for(lambda: condition() or self.process.poll() is not None, limit)
+
+    def wait_for_rounds(self, more, limit=LONG):
+        aim = self.rounds + more
+        return self.wait_until(lambda: self.rounds >= aim, limit) and self.rounds >= aim
+
+    def children(self):
+        path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in path.read_text(encoding="ascii").split()]
+
+    def roles(self):
+        """{pid: name} of all processes but the supervisor."""
+        children = self.children()
+        names = {children[0]: "the coordinator", children[-1]: "the evaluator"}
+        names.update({pid: f"worker {rank}" for rank, pid in enumerate(self.workers)})
+        servers = [pid for pid in children if pid not in names]
+        names.update({pid: f"server {index}" for index, pid in enumerate(servers)})
+        return names
+
+    def errors(self):
+        return (self.folder / "stderr").read_text(encoding="utf-8", errors="replace")
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+@dataclasses.dataclass
+class Outcome:
+    scheme: str
+    where: str
+    verdict: str
+    seconds: float = 0.0
+    text: str = ""
+
+    def is_bad(self):
+        return self.verdict.startswith("WRONG")
+
+
+def options_of(scheme, seed):
+    """The scheme's usual job; some in the other way that it knows to keep its model."""
+    options = ["--scheme", scheme, "--seed", str(seed), "--workers", "3"]
+    if scheme in ("ssgd", "nbssgd", "esync", "local-sgd") and seed % 3 == 0:
+        options += ["--aggregate", "server"]
+    return options
+
+
+# Pauses
+
+
+def suspend_some(job, rng):
+    """Suspends a random set of the job's processes, and returns them by name."""
+    names = {job.process.pid: "the supervisor", **job.roles()}
+    chosen = rng.sample(sorted(names), rng.randint(1, len(names)))
+    for pid in chosen:
+        os.kill(pid, signal.SIGSTOP)
+    return {pid: names[pid] for pid in chosen}
+
+
+def pause_one_job(options, number):
+    """A job that is suspended time and again, and then ended."""
+    rng = random.Random(options.seed * 1000 + number)
+    scheme = SCHEMES[number % len(SCHEMES)]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-pauses-"))
+    job = Job(options.program, folder, [*options_of(scheme, number), "--eval-every", "50", "--time-scale", "1"])
+    outcomes = []
+    try:
+        alive = job.wait_for_rounds(5)
+        for _ in range(options.faults // options.jobs):
+            if not alive:
+                break
+            suspended = suspend_some(job, rng)
+            pause = rng.uniform(1, 60)
+            time.sleep(pause)
+            for pid in suspended:
+                os.kill(pid, signal.SIGCONT)
+            alive = job.wait_for_rounds(3) and not job.losses
+            where = "all" if len(suspended) == len(job.roles()) + 1 else ", ".join(sorted(suspended.values()))
+            outcomes.append(Outcome(scheme, where, "went on" if alive else "WRONG: did not go on", pause, last_of(job)))
+            options.say(outcomes[-1])
+        if alive:
+            job.process.send_signal(signal.SIGINT)
+            job.process.wait(LONG)
+            if job.process.returncode != 130:
+                outcomes.append(Outcome(scheme, "the end", "WRONG: exit status", job.process.returncode, last_of(job)))
+                options.say(outcomes[-1])
+    finally:
+        job.end()
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcomes
+
+
+def last_of(job):
+    lines = job.errors().strip().splitlines()
+    return job.failure or (lines[-1] if lines else "")
+
+
+# Hangs
+
+
+def hang_one_job(options, number):
+    rng = random.Random(options.seed * 1000 + number)
+    scheme = SCHEMES[number % len(SCHEMES)]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-hangs-"))
+    job = Job(options.program, folder, [*options_of(scheme, number // len(SCHEMES)), "--wait-limit", WAIT_LIMIT])
+    try:
+        if not job.wait_for_rounds(rng.randint(3, 200)):
+            return [Outcome(scheme, "start", "WRONG: did not start", 0, last_of(job))]
+        names = job.roles()
+        role = rng.choice(sorted({name.split(" ")[0] if name[0] != "t" else name for name in names.values()}))
+        pid = rng.choice([pid for pid, name in names.items() if name.startswith(role)])
+        tasks = threads.threads_of(pid)
+        thread = rng.choice(sorted(tasks))
+        where = f"{names[pid]}, {'main' if thread == pid else tasks[thread]}"
+        time.sleep(rng.uniform(0, 0.5))  # a random phase
+        begun = time.monotonic()
+        threads.stop_thread(thread)
+        outcome = judge_hang(job, scheme, where, (names[pid], pid), begun)
+        options.say(outcome)
+        return [outcome]
+    finally:
+        job.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge_hang(job, scheme, where, culprit, begun):
+    """A thread that is not needed for some time hangs from the moment on at which the job no longer trains."""
+    limit = (SILENCE_LIMIT if must_be_silent(where) else 1.5 * WAIT_LIMIT) + SLACK
+    rounds, still_since = job.rounds, begun
+    while time.monotonic() < still_since + limit:
+        verdict = verdict_of(job)
+        if verdict:
+            when, text = verdict
+            right = CULPRIT.findall(text) == [(culprit[0], str(culprit[1]))]
+            return Outcome(scheme, where, "named" if right else "WRONG: named", when - still_since, text)
+        job.wait_until(lambda: job.failure or job.losses, 0.1)
+        if job.rounds != rounds and not where.endswith("main"):
+            rounds, still_since = job.rounds, time.monotonic()
+        if time.monotonic() > begun + limit and time.monotonic() < still_since + 1:
+            return judge_request(job, scheme, where)
+    return Outcome(scheme, where, "WRONG: not noticed", limit, last_of(job))
+
+
+def must_be_silent(where):
+    """Whether the hang is found by silence, or is the coordinator's own."""
+    return where.startswith("the coordinator") or where.endswith(("tcp", "heartbeat", "clock"))
+
+
+def verdict_of(job):
+    """When, and for which reason, the job ended or went on without a member."""
+    if job.losses:
+        return job.losses[0]
+    if job.failure:
+        return time.monotonic(), job.failure
+    if job.process.poll() is not None:
+        return time.monotonic(), last_of(job)
+    return None
+
+
+def judge_request(job, scheme, where):
+    """The job trains on; so it has to end when it is asked to."""
+    asked = time.monotonic()
+    job.process.send_signal(signal.SIGINT)
+    try:
+        job.process.wait(OBEYED_WITHIN)
+    except subprocess.TimeoutExpired:
+        return Outcome(scheme, where, "WRONG: does not end", OBEYED_WITHIN, last_of(job))
+    return Outcome(scheme, where, "harmless", time.monotonic() - asked, last_of(job))
+
+
+# Tables
+
+
+def page_of_pauses(outcomes):
+    bad = [outcome for outcome in outcomes if outcome.is_bad()]
+    seconds = sorted(outcome.seconds for outcome in outcomes)
+    rows = []
+    for scheme in SCHEMES:
+        own = [outcome for outcome in outcomes if outcome.scheme == scheme]
+        rows.append([f"`{scheme}`", str(len(own)), str(sum(outcome.is_bad() for outcome in own))])
+    rows.append(["all", str(len(outcomes)), str(len(bad))])
+    yield f"{len(outcomes)} pauses of {seconds[0]:.0f} to {seconds[-1]:.0f} s, {sum(seconds):.0f} s in all.\n"
+    yield measuring.table(["scheme", "pauses", "false deaths"], rows)
+    yield from faults_in(bad)
+
+
+def page_of_hangs(outcomes):
+    groups = collections.defaultdict(list)
+    for outcome in outcomes:
+        groups[re.sub(r" \d+", "", outcome.where)].append(outcome)
+    rows = []
+    for where, own in [*sorted(groups.items()), ("all", outcomes)]:
+        named = [outcome.seconds for outcome in own if outcome.verdict == "named"]
+        rows.append([where, str(len(own)), str(len(named)), measuring.with_spread(named) if named else "",
+                     str(sum(outcome.verdict == "harmless" for outcome in own)),
+                     str(sum(outcome.is_bad() for outcome in own))])  # fmt: skip
+    yield (
+        f"`--wait-limit {WAIT_LIMIT}`; the limit is {1.5 * WAIT_LIMIT:g} s, of silence and of the coordinator {SILENCE_LIMIT} s, and "
+        f"{SLACK} s more. Harmless: the job trains on, and ends within {OBEYED_WITHIN} s of Ctrl-C.\n"
+    )
+    yield measuring.table(["role, thread", "hangs", "named", "after s", "harmless", "wrong"], rows)
+    yield from faults_in([outcome for outcome in outcomes if outcome.is_bad()])
+
+
+def faults_in(bad):
+    if bad:
+        yield "\nWrong:\n"
+    for outcome in bad:
+        yield f"- `{outcome.scheme}`, {outcome.where}: {outcome.verdict[7:]} after {outcome.seconds:.1f} s: {outcome.text}"
+
+
+SUITES = {
+    "pauses": (pause_one_job, page_of_pauses, "Random pauses of random sets of processes"),
+    "hangs": (hang_one_job, page_of_hangs, "Hangs of one thread of one process"),
+}
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="+", metavar="SUITE", choices=SUITES)
+    parser.add_argument("--build", type=pathlib.Path, default=measuring.ROOT / "build/release",
+                        help="the build to test [build/release]")  # fmt: skip
+    parser.add_argument("--faults", type=int, default=200, help="how many [200]")
+    parser.add_argument("--jobs", type=int, default=4, help="jobs at the same time [4]")
+    parser.add_argument("--seed", type=int, default=1, help="of the random choices [1]")
+    parser.add_argument("--results", type=pathlib.Path, default=measuring.ROOT / "bench/results",
+                        help="where the tables go [bench/results]")  # fmt: skip
+    options = parser.parse_args(arguments)
+    options.program = options.build / "bin/syncopate"
+    return options
+
+
+def main(arguments):
+    options = parse(arguments)
+    for name in options.suites:
+        run, page, title = SUITES[name]
+        count = options.jobs if name == "pauses" else options.faults
+        options.say = lambda outcome: print(f"  {outcome.scheme}, {outcome.where}: {outcome.verdict} "
+                                            f"({outcome.seconds:.1f} s)  {outcome.text}", flush=True)  # fmt: skip
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            outcomes = [outcome for part in pool.map(lambda number: run(options, number), range(count)) for outcome in part]
+        command = f"bench/resilience.py --faults {options.faults} --jobs {options.jobs} --seed {options.seed} {name}"
+        target = options.results / f"{name}.md"
+        target.write_text("\n".join([measuring.heading(title, command), *page(outcomes)]) + "\n", encoding="utf-8")
+        print(f"written to {target}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
