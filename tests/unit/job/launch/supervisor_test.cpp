@@ -8,9 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -243,6 +245,53 @@ TEST_F(SupervisorTest, EndsAProcessThatWasStartedAgainWithItsCoordinator) {
   options_.children[1].may_be_lost = true;
   options_.children[1].restarts = 3;
   EXPECT_EQ(run().exit_status, 0);
+}
+
+/// While this lives, this process can open no more descriptors.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const Descriptor first_free(::dup(STDIN_FILENO));
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(first_free.get());
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(SupervisorTest, GoesOnWithoutAProcessThatCannotBeStartedAgain) {
+  Pipe dies = make_pipe();
+  Pipe noticed = make_pipe();
+  ::fcntl(dies.read.get(), F_SETFL, 0);
+  ::fcntl(noticed.read.get(), F_SETFL, 0);
+  options_.restart_delays = {std::chrono::milliseconds(1)};
+  std::optional<NoMoreDescriptors> scarce;
+  recorder_.on_event = [&] {
+    scarce.emplace();
+    say(dies.write.get(), "1");
+  };
+  recorder_.on_notice = [&] { say(noticed.write.get(), "1"); };
+  add("coordinator", [&] {
+    say(events_, "ready\n");
+    char byte = 0;
+    const auto read = [&] { return ::read(noticed.read.get(), &byte, 1); };
+    return read() == 1 && read() == 1 ? 0 : 1;
+  });
+  add("evaluator", [&] {
+    char byte = 0;
+    return ::read(dies.read.get(), &byte, 1) == 1 ? ::kill(::getpid(), SIGKILL) : 1;
+  });
+  options_.children[1].may_be_lost = true;
+  options_.children[1].restarts = 3;
+  EXPECT_EQ(run().exit_status, 0);
+  EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr("it is started again (1 of 3)"),
+                                             HasSubstr("evaluator: cannot ")));
 }
 
 TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
