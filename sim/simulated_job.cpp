@@ -41,11 +41,15 @@ void SimulatedJob::add_nodes() {
   const Membership::Options membership = plan_.membership();
   for (const MemberRole& role : member_roles()) {
     for (std::uint32_t index = 0; index < role.count(membership); ++index) {
-      simulation_.add_node(std::string(role.name), [this, &role, index](World& world) {
-        run_member(world, role, Rank{index});
-      });
+      add_member(role, Rank{index});
     }
   }
+}
+
+NodeId SimulatedJob::add_member(const MemberRole& role, Rank index) {
+  return simulation_.add_node(std::string(role.name), [this, &role, index](World& world) {
+    run_member(world, role, index);
+  });
 }
 
 void SimulatedJob::share_memory() {

@@ -52,6 +52,10 @@ class SimulatedJob : private MemberSite {
     return NodeId{options_.config.workers + 1 + shard.value};
   }
 
+  /// Another evaluator wants to join: the one that was lost has been started again. Called by an
+  /// action of the simulation.
+  NodeId restart_evaluator() { return add_member(member_role(Role::evaluator), Rank{0}); }
+
   /// Runs the job to its end.
   /// Errors: NodeFailed, of the first node that failed, even where the job went on without it.
   void run();
@@ -85,6 +89,7 @@ class SimulatedJob : private MemberSite {
   wire::Join introduction(Role role, Rank index, Replica& replica) const override;
 
   void add_nodes();
+  NodeId add_member(const MemberRole& role, Rank index);
   void share_memory();
   void coordinate(World& world);
   void run_member(World& world, const MemberRole& role, Rank index);

@@ -89,18 +89,19 @@ void SnapshotReceiver::grant() {
 }
 
 SnapshotWriter::SnapshotWriter(World& world, MemberLink& link, Options options)
-    : link_(link),
+    : transport_(world.transport()),
+      link_(link),
       options_(std::move(options)),
       max_waiting_(max_waiting(options_.layout)),
       wanted_(world.make_event()),
       saved_(world.make_event()) {
-  if (options_.evaluator) {
-    snapshots_.emplace(world.transport(), link, *options_.evaluator);
-  }
+  link_.on(wire::FromCoordinator::kReplaced,
+           [this](const wire::FromCoordinator&) { wanted_->notify(); });
   task_ = world.spawn("snapshots", [this] { run(); });
 }
 
 SnapshotWriter::~SnapshotWriter() {
+  link_.on(wire::FromCoordinator::kReplaced, {});
   {
     const MutexLock lock(mutex_);
     ending_ = true;
@@ -120,9 +121,16 @@ void SnapshotWriter::save(Job job) {
 
 void SnapshotWriter::finish() {
   wait_while(&SnapshotWriter::is_busy);
-  if (snapshots_) {
-    snapshots_->finish();
+  const MutexLock lock(mutex_);
+  if (const auto receiver = evaluator()) {
+    SnapshotSender(transport_, link_, *receiver).finish();
   }
+}
+
+/// The evaluator to which snapshots can be sent.
+std::optional<NodeId> SnapshotWriter::evaluator() const {
+  const auto present = link_.evaluator();
+  return present == lost_ ? std::nullopt : present;
 }
 
 void SnapshotWriter::wait_while(bool (SnapshotWriter::*condition)() const) {
@@ -174,19 +182,34 @@ std::optional<SnapshotWriter::Job> SnapshotWriter::next() {
         working_ = true;
         return job;
       }
+      if (untested_ && evaluator()) {
+        working_ = true;
+        return std::exchange(untested_, std::nullopt);
+      }
     }
     wanted_->wait(no_deadline);
   }
 }
 
 void SnapshotWriter::carry_out(const Job& job) {
-  const ModelSnapshot model = job.model();
-  if (job.evaluate && snapshots_) {
-    send_for_test(job, model);
-  }
+  ModelSnapshot model = job.model();
+  const bool tested = !job.evaluate || send_for_test(job, model);
   if (job.checkpoint) {
     write(job, model);
   }
+  if (!tested) {
+    keep_for_test(job, std::move(model));
+  }
+}
+
+void SnapshotWriter::keep_for_test(const Job& job, ModelSnapshot model) {
+  model.states.clear();  // no test reads them
+  Job kept{.stamp = job.stamp,
+           .progress = job.progress,
+           .evaluate = true,
+           .model = [model = std::move(model)]() mutable { return std::move(model); }};
+  const MutexLock lock(mutex_);
+  untested_ = std::move(kept);
 }
 
 /// A model that is lost never takes the place of one from which training can go on.
@@ -200,16 +223,28 @@ void SnapshotWriter::skip(std::uint64_t round) {
   link_.report(kept);
 }
 
-/// The coordinator reports the loss of the evaluator; checkpoints do not depend on it.
-void SnapshotWriter::send_for_test(const Job& job, const ModelSnapshot& model) {
+/// Returns false where there is no evaluator, or it is lost meanwhile. The coordinator reports the
+/// loss; checkpoints do not depend on it.
+bool SnapshotWriter::send_for_test(const Job& job, const ModelSnapshot& model) {
+  const auto receiver = [this] {
+    const MutexLock lock(mutex_);
+    untested_.reset();  // an older one
+    return evaluator();
+  }();
+  if (!receiver) {
+    return false;
+  }
   try {
-    snapshots_->send(job.stamp, model.params, model.buffers);
+    SnapshotSender(transport_, link_, *receiver).send(job.stamp, model.params, model.buffers);
+    return true;
   } catch (const PeerLost& loss) {
-    if (loss.peer() != *options_.evaluator) {
+    if (loss.peer() != *receiver) {
       throw;
     }
-    snapshots_.reset();
   }
+  const MutexLock lock(mutex_);
+  lost_ = receiver;
+  return false;
 }
 
 void SnapshotWriter::write(const Job& job, const ModelSnapshot& model) {

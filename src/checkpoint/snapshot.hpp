@@ -76,14 +76,15 @@ struct ModelSnapshot {
 
 /// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
 /// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model
-/// whose parameters are not finite is reported, and not written. Once the evaluator is lost, it
-/// writes checkpoints only.
+/// whose parameters are not finite is reported, and not written.
+///
+/// While the job has no evaluator, or after it was lost in the middle of a snapshot, the newest
+/// model to be tested waits for the next evaluator. Earlier ones are not tested.
 ///
 /// Threads: one task calls; the background task is its own.
 class SnapshotWriter {
  public:
   struct Options {
-    std::optional<NodeId> evaluator;
     ModelLayout layout;
     RunFolder folder;
     std::string network;
@@ -106,7 +107,8 @@ class SnapshotWriter {
 
   /// Blocks while too many models wait in memory. Errors: the error that ended the task.
   void save(Job job);
-  /// Waits until all are done, and announces the end to the evaluator. Errors: as `save`.
+  /// Waits until all are done, and announces the end to the evaluator if there is one. Errors: as
+  /// `save`.
   void finish();
 
  private:
@@ -114,25 +116,31 @@ class SnapshotWriter {
   void work();
   std::optional<Job> next();
   void carry_out(const Job& job);
-  void send_for_test(const Job& job, const ModelSnapshot& model);
+  bool send_for_test(const Job& job, const ModelSnapshot& model);
+  void keep_for_test(const Job& job, ModelSnapshot model);
   void write(const Job& job, const ModelSnapshot& model);
   void skip(std::uint64_t round);
   void wait_while(bool (SnapshotWriter::*condition)() const);
   bool is_full() const REQUIRES(mutex_) { return waiting_.size() >= max_waiting_; }
-  bool is_busy() const REQUIRES(mutex_) { return !waiting_.empty() || working_; }
+  bool is_busy() const REQUIRES(mutex_) {
+    return !waiting_.empty() || working_ || (untested_ && evaluator());
+  }
+  std::optional<NodeId> evaluator() const REQUIRES(mutex_);
 
+  Transport& transport_;
   MemberLink& link_;
   Options options_;
   std::size_t max_waiting_;
-  std::optional<SnapshotSender> snapshots_;  ///< empty without an evaluator, or once it is lost
 
   Mutex mutex_;
   std::deque<Job> waiting_ GUARDED_BY(mutex_);
+  std::optional<Job> untested_ GUARDED_BY(mutex_);  ///< waits for an evaluator
+  std::optional<NodeId> lost_ GUARDED_BY(mutex_);   ///< an evaluator, perhaps not yet dropped
   bool working_ GUARDED_BY(mutex_) = false;
   bool ending_ GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ GUARDED_BY(mutex_);
 
-  std::unique_ptr<Event> wanted_;  ///< a model waits, or the end has come
+  std::unique_ptr<Event> wanted_;  ///< a model or an evaluator waits, or the end has come
   std::unique_ptr<Event> saved_;
   std::unique_ptr<Task> task_;
 };

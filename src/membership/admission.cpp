@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/printable.hpp"
-#include "runtime/job_view.hpp"
 
 namespace syncopate {
 namespace {
@@ -36,11 +35,25 @@ JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint
 }
 
 constexpr const char* too_late = "the job has already started";
+constexpr const char* training_ends = "training has ended, or is about to";
 
 }  // namespace
 
 std::string slot_name(wire::Role role, std::uint32_t index) {
   return name_of(role_from_wire(role), Rank{index});
+}
+
+Member member_of(NodeId node, const wire::Join& join) {
+  return {
+      .node = node,
+      .role = role_from_wire(join.role()),
+      .rank = Rank{join.index()},
+      .host = printable(join.host()),
+      .pid = join.pid(),
+      .address = join.address(),
+      .device = printable(join.device()),
+      .machine = join.machine(),
+  };
 }
 
 std::string JobSlots::SlotRequest::describe() const {
@@ -136,8 +149,8 @@ Admission::Answer Admission::enquired(NodeId node, const wire::Enquire& enquiry)
   }
   const auto index = enquiry.has_index() ? std::optional(enquiry.index()) : std::nullopt;
   const JobSlots::SlotRequest request = request_of(enquiry, index);
-  const auto objection =
-      closed_ ? std::optional<std::string>(too_late) : slots_.objection_to(node, request);
+  auto objection = objection_to_time(node, request.role);
+  objection = objection ? objection : slots_.objection_to(node, request);
   if (objection) {
     return {.refusal = cannot_join(request, *objection)};
   }
@@ -156,8 +169,8 @@ Admission::Answer Admission::joined(NodeId node, const wire::Join& join) {
 }
 
 std::optional<std::string> Admission::objection_to(NodeId node, const wire::Join& join) const {
-  if (closed_) {
-    return too_late;
+  if (auto objection = objection_to_time(node, join.role())) {
+    return objection;
   }
   if (joins_.contains(node)) {
     return "it has joined before";
@@ -175,6 +188,17 @@ std::optional<std::string> Admission::objection_to(NodeId node, const wire::Join
     }
   }
   return std::nullopt;
+}
+
+/// After the start, a slot is free only where its member was lost.
+std::optional<std::string> Admission::objection_to_time(NodeId node, wire::Role role) const {
+  if (!closed_) {
+    return std::nullopt;
+  }
+  if (!slots_.has_room_for(node, role)) {
+    return too_late;
+  }
+  return ended_ ? std::optional<std::string>(training_ends) : std::nullopt;
 }
 
 void Admission::refuse(NodeId node) {

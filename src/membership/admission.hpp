@@ -8,12 +8,16 @@
 #include <utility>
 
 #include "base/ids.hpp"
+#include "runtime/job_view.hpp"
 #include "wire/control.pb.h"
 
 namespace syncopate {
 
 /// "worker 2", "server 0", "the evaluator". Errors: ProtocolError, for an unknown role.
 std::string slot_name(wire::Role role, std::uint32_t index);
+
+/// The member that a node becomes by its join. Errors: as `slot_name`.
+Member member_of(NodeId node, const wire::Join& join);
 
 /// The slots of a job, a number of each role, and the nodes that hold them: a pure state machine.
 ///
@@ -55,6 +59,10 @@ class JobSlots {
   bool all_filled() const;
   /// The slots whose nodes have not joined: "worker 1, the evaluator".
   std::string absent() const;
+  /// Whether the node holds a slot of the role, or may have one.
+  bool has_room_for(NodeId node, wire::Role role) const {
+    return next_free(node, role) < slots_of(role);
+  }
 
  private:
   struct Holder {
@@ -74,7 +82,8 @@ class JobSlots {
 /// Decides which nodes join a job, and in which slots: a pure state machine.
 ///
 /// A node may enquire before it joins, and the admission then keeps a slot for it. The joins of all
-/// nodes must bring the same agreement. No node joins once the job has started.
+/// nodes must bring the same agreement. Once the job has started, a node joins only in the slot of
+/// a member that was lost, until training ends.
 class Admission {
  public:
   struct Options {
@@ -102,6 +111,10 @@ class Admission {
   void lost(NodeId node);
   /// The job starts.
   void close() { closed_ = true; }
+  /// The job has lost the member: another node may take its slot.
+  void vacate(NodeId node) { slots_.give_back(node); }
+  /// Training ends: no slot is taken any more.
+  void end() { ended_ = true; }
 
   /// Every slot has a node that has joined.
   bool is_complete() const { return slots_.all_filled(); }
@@ -114,12 +127,14 @@ class Admission {
 
  private:
   std::optional<std::string> objection_to(NodeId node, const wire::Join& join) const;
+  std::optional<std::string> objection_to_time(NodeId node, wire::Role role) const;
 
   std::string agreement_;
   JobSlots slots_;
   std::map<NodeId, wire::Join> joins_;
   std::set<NodeId> refused_;
   bool closed_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace syncopate

@@ -329,6 +329,20 @@ void Coordinator::ping_if_due() {
   }
 }
 
+void Coordinator::act(const ReplaceEvaluator& replacement) {
+  wire::FromCoordinator to_others;
+  *to_others.mutable_replaced() = to_wire(replacement.member);
+  for (const Member& member : replacement.view.members) {
+    if (member.node != replacement.member.node && membership_.is_present(member.node)) {
+      send(member.node, to_others);
+    }
+  }
+  wire::FromCoordinator to_evaluator;
+  *to_evaluator.mutable_view() = to_wire(replacement.view);
+  send(replacement.member.node, to_evaluator);
+  observer_.replaced(replacement.member);
+}
+
 void Coordinator::stop_if_requested() {
   const auto reason = observer_.reason_to_stop();
   if (reason && observer_.end_is_urgent()) {

@@ -34,6 +34,8 @@ class JobObserver {
   virtual void left(const Member& member, const wire::Leave& leave) = 0;
   /// The job goes on without the member, which sends no more events.
   virtual void dropped(const Member& member, const std::string& reason) = 0;
+  /// A new evaluator has taken the place of the one that was dropped.
+  virtual void replaced(const Member& /*evaluator*/) {}
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
   /// The user waits for the end: a job that does not come to it is ended.
@@ -87,6 +89,7 @@ class Coordinator {
   [[noreturn]] void act(const EndJob& end);
   void act(const JobDone& done);
   void ping_if_due();
+  void act(const ReplaceEvaluator& replacement);
   void stop_if_requested();
   void stop_when_complete();
   void end_hung_job(Duration still);

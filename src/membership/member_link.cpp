@@ -85,9 +85,7 @@ const View& MemberLink::join() {
     view_ = *state_.view();
   }
   for (const Member& member : view_.members) {
-    if (member.node != world_.transport().self()) {
-      world_.transport().introduce(member.node, member.address);
-    }
+    introduce(member);
   }
   const MutexLock lock(mutex_);
   introduced_ = true;
@@ -97,7 +95,16 @@ const View& MemberLink::join() {
   if (const auto& evaluator = state_.dropped_evaluator()) {
     give_up(*evaluator);
   }
+  for (const Member& evaluator : state_.evaluators()) {
+    introduce(evaluator);
+  }
   return view_;
+}
+
+void MemberLink::introduce(const Member& member) {
+  if (member.node != world_.transport().self()) {
+    world_.transport().introduce(member.node, member.address);
+  }
 }
 
 /// The member may hang in the middle of a message; a task that waits for the rest of it must not.
@@ -156,6 +163,20 @@ void MemberLink::check() const {
 std::vector<wire::Dropped> MemberLink::take_dropped() {
   const MutexLock lock(mutex_);
   return state_.take_dropped();
+}
+
+std::optional<NodeId> MemberLink::evaluator() const {
+  const MutexLock lock(mutex_);
+  return state_.evaluator();
+}
+
+std::uint64_t MemberLink::bytes_to_evaluators() const {
+  const MutexLock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const Member& evaluator : state_.evaluators()) {
+    bytes += world_.transport().traffic_to(evaluator.node).bytes_sent;
+  }
+  return bytes;
 }
 
 void MemberLink::barrier() {
@@ -425,6 +446,12 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
         if (introduced_) {
           give_up(message.dropped());
         }
+        break;
+      case wire::FromCoordinator::kReplaced:
+        if (introduced_) {
+          introduce(state_.evaluators().back());
+        }
+        dispatch(message);
         break;
       default: break;
     }

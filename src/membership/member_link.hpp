@@ -91,6 +91,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// The workers that the coordinator has dropped since the last call. The view keeps them; to the
   /// transport they are lost. Thread: any.
   std::vector<wire::Dropped> take_dropped();
+  /// The evaluator, which may change; empty where the job has none, or goes on without it. A
+  /// handler of `FromCoordinator::kReplaced` learns of a new one. Thread: any.
+  std::optional<NodeId> evaluator() const;
+  /// Bytes that this node has sent to all evaluators so far. Thread: any.
+  std::uint64_t bytes_to_evaluators() const;
 
   /// Blocks until every remaining worker has called it as many times as this node.
   void barrier();
@@ -136,6 +141,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void handle(const wire::FromCoordinator& message);
   bool is_blamed_by(const wire::FromCoordinator& message) const;
   void give_up(const wire::Dropped& member);
+  void introduce(const Member& member);
   void dispatch(const wire::FromCoordinator& message) const REQUIRES(mutex_);
   bool is_answered(const WaitReport& report) const;
   void extend(const wire::MoreTime& answer) REQUIRES(mutex_);

@@ -8,7 +8,11 @@ namespace syncopate {
 
 void MemberState::apply(const wire::FromCoordinator& message) {
   switch (message.body_case()) {
-    case wire::FromCoordinator::kView: view_ = from_wire(message.view()); break;
+    case wire::FromCoordinator::kView:
+      view_ = from_wire(message.view());
+      evaluators_ = view_->of(Role::evaluator);
+      break;
+    case wire::FromCoordinator::kReplaced: on_replacement(message.replaced()); break;
     case wire::FromCoordinator::kReleased: on_release(message.released()); break;
     case wire::FromCoordinator::kSpeedShare: speed_share_ = message.speed_share().share(); break;
     case wire::FromCoordinator::kStop:
@@ -41,6 +45,16 @@ void MemberState::on_drop(const wire::Dropped& dropped) {
   } else {
     dropped_.push_back(dropped);
   }
+}
+
+void MemberState::on_replacement(const wire::Member& replacement) {
+  evaluators_.push_back(from_wire(replacement));
+  dropped_evaluator_.reset();
+}
+
+std::optional<NodeId> MemberState::evaluator() const {
+  return evaluators_.empty() || dropped_evaluator_ ? std::nullopt
+                                                   : std::optional(evaluators_.back().node);
 }
 
 std::vector<Rank> MemberState::lost() const {

@@ -36,6 +36,10 @@ class MemberState {
   std::vector<wire::Dropped> take_dropped();
   /// The job goes on without its evaluator; empty while it has one.
   const std::optional<wire::Dropped>& dropped_evaluator() const { return dropped_evaluator_; }
+  /// The evaluators of the job so far: that of the view, then those that came in its place.
+  const std::vector<Member>& evaluators() const { return evaluators_; }
+  /// The evaluator; empty where the job has none, or goes on without it.
+  std::optional<NodeId> evaluator() const;
 
   /// The last barrier that was released.
   std::uint64_t released() const { return released_; }
@@ -49,6 +53,7 @@ class MemberState {
  private:
   void on_release(const wire::Released& released);
   void on_drop(const wire::Dropped& dropped);
+  void on_replacement(const wire::Member& replacement);
 
   std::optional<View> view_;
   std::optional<std::string> stop_reason_;
@@ -57,6 +62,7 @@ class MemberState {
   std::vector<wire::Dropped> dropped_;
   std::size_t taken_ = 0;  ///< of the dropped ones, by `take_dropped`
   std::optional<wire::Dropped> dropped_evaluator_;
+  std::vector<Member> evaluators_;
   std::uint64_t released_ = 0;
   wire::PacerMemory pacer_;
   std::exception_ptr ended_;

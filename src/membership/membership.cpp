@@ -67,6 +67,9 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   } else {
     wait_policy_.accessory_joined(node, now);
   }
+  if (view_) {
+    return replace_evaluator(node, join);
+  }
   if (!admission_.is_complete()) {
     return {};
   }
@@ -82,16 +85,7 @@ Decisions Membership::refuse(NodeId node, wire::Abort::Kind kind, const std::str
 void Membership::install_view() {
   View view{.number = 1, .members = {}};
   for (const auto& [node, join] : joins()) {
-    view.members.push_back({
-        .node = node,
-        .role = role_from_wire(join.role()),
-        .rank = Rank{join.index()},
-        .host = printable(join.host()),
-        .pid = join.pid(),
-        .address = join.address(),
-        .device = printable(join.device()),
-        .machine = join.machine(),
-    });
+    view.members.push_back(member_of(node, join));
   }
   std::sort(view.members.begin(), view.members.end(), [](const Member& a, const Member& b) {
     return std::pair(a.role, a.rank) < std::pair(b.role, b.rank);
@@ -321,6 +315,7 @@ Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
   if (!view_) {
     return {};
   }
+  update_slots(*view_->find(node), standing);
   Decisions decisions = release_complete();
   ended_ = !liveness_.any_present();
   if (ended_) {
@@ -398,6 +393,7 @@ Decisions Membership::end_requested(TimePoint now) {
     end_requested_ = now;
     next_ping_ = now;
   }
+  admission_.end();
   return {};
 }
 

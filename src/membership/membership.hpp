@@ -42,6 +42,11 @@ struct InstallView {
 struct ReleaseBarrier {
   std::uint64_t barrier = 0;
 };
+/// A new evaluator takes the place of the one that the job goes on without: this is the view now.
+struct ReplaceEvaluator {
+  View view;
+  Member member;
+};
 /// The job goes on without this worker, or without the evaluator.
 struct DropWorker {
   Member member;
@@ -62,7 +67,7 @@ struct EndJob {
 struct JobDone {};
 
 using Decision = std::variant<AnswerEnquiry, RefuseJoin, ReportAbsent, InstallView, ReleaseBarrier,
-                              DropWorker, ExtendWait, EndJob, JobDone>;
+                              DropWorker, ExtendWait, EndJob, JobDone, ReplaceEvaluator>;
 using Decisions = std::vector<Decision>;
 
 /// The members of a job, and whether they are alive: a pure state machine.
@@ -78,15 +83,17 @@ using Decisions = std::vector<Decision>;
 /// that hangs, and, where workers synchronize with each other, without one that does not reach a
 /// synchronization; but not without rank 0 if that leads the others.
 ///
-/// Every job goes on without its evaluator once all have joined. When every other member is gone,
-/// it waits for the last evaluations as long as the evaluator makes progress.
+/// Every job goes on without its evaluator once all have joined, and takes another one in its place
+/// until the member that sends snapshots has left, or the user has requested the end. When every
+/// other member is gone, it waits for the last evaluations as long as the evaluator makes progress.
 ///
 /// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
 /// wait for it; so does one that takes no messages. Once the user has requested the end, the job ends by itself, or else at once when
 /// nothing more goes on.
 ///
-/// Invariants: at most one view; a node is refused once, and a worker dropped once; after EndJob or
-///             JobDone no further decision; every EndJob names the culprit if there is one.
+/// Invariants: one view, of which only the evaluator is replaced; a node is refused once, and a
+///             worker dropped once; after EndJob or JobDone no further decision; every EndJob names
+///             the culprit if there is one.
 class Membership {
  public:
   struct Options {
@@ -94,8 +101,9 @@ class Membership {
     std::uint32_t servers = 0;
     std::uint32_t evaluators = 1;
     bool spares_workers = false;
-    bool spares_first = true;     ///< rank 0, too, if workers are spared
-    bool spares_missing = false;  ///< the job goes on without workers missing from a wait
+    bool spares_first = true;            ///< rank 0, too, if workers are spared
+    bool spares_missing = false;         ///< the job goes on without workers missing from a wait
+    Role snapshots_from = Role::worker;  ///< rank 0 of this role sends them to the evaluator
     /// All members must bring the same text; empty: the text of the first that joins.
     std::string agreement = {};
     Duration gathering = std::chrono::seconds(60);     ///< from the start until all have joined
@@ -162,6 +170,8 @@ class Membership {
  private:
   Decisions refuse(NodeId node, wire::Abort::Kind kind, const std::string& reason);
   void install_view();
+  Decisions replace_evaluator(NodeId node, const wire::Join& join);
+  void update_slots(const Member& gone, Liveness::Standing standing);
   Decisions gathering_passed(TimePoint now);
   /// The evaluator, if it is present and every other member is gone.
   const Member* lone_evaluator() const;

@@ -247,12 +247,19 @@ void Recorder::left(const Member& member, const wire::Leave& leave) {
 void Recorder::dropped(const Member& member, const std::string& reason) {
   if (member.role == Role::evaluator) {
     members_.evaluator_dropped_because = reason;
-    warn(reason + "; the job goes on without it, and without further evaluations");
+    warn(reason + "; the job goes on without it, and without evaluations");
     return;
   }
   members_.workers[member.rank];  // the summary lists it even if it has reported nothing
   members_.dropped[member.rank] = reason;
   warn(reason + "; the job goes on without it");
+}
+
+void Recorder::replaced(const Member& evaluator) {
+  members_.evaluator_dropped_because.reset();
+  ++members_.evaluator_restarts;
+  warn(fmt::format("{} runs again (pid {} on {})", name_of(evaluator.role, evaluator.rank),
+                   evaluator.pid, evaluator.host));
 }
 
 std::optional<std::string> Recorder::reason_to_stop() {

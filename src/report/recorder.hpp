@@ -45,6 +45,7 @@ class Recorder : public JobObserver, public PaceObserver {
   void checkpoint_written(const wire::Checkpoint& checkpoint) override;
   void left(const Member& member, const wire::Leave& leave) override;
   void dropped(const Member& member, const std::string& reason) override;
+  void replaced(const Member& evaluator) override;
   void paced(const PacerState& state) override;
   void pace_decided(const Pace& pace, Duration moment) override;
   void stepped(Rank worker, const StepReport& report) override;

@@ -155,6 +155,7 @@ Json make_summary(const RunResult& result) {
   const auto& evaluator_dropped = result.members.evaluator_dropped_because;
   summary["evaluator_dropped_because"] =
       evaluator_dropped ? Json(*evaluator_dropped) : Json(nullptr);
+  summary["evaluator_restarts"] = result.members.evaluator_restarts;
   summary["evaluations"] = evaluations_of(scoreboard);
   return summary;
 }

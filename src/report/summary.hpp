@@ -31,6 +31,7 @@ struct MemberStatuses {
   std::map<Rank, wire::Heartbeat> servers;
   std::map<Rank, std::string> dropped;  ///< workers, and why the job went on without them
   std::optional<std::string> evaluator_dropped_because{};
+  std::uint64_t evaluator_restarts = 0;
 };
 
 /// The result of a run.

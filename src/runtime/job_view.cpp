@@ -94,19 +94,37 @@ std::string View::describe(NodeId node) const {
   return member ? member->to_string() : fmt::format("node {}", node.value);
 }
 
+wire::Member to_wire(const Member& member) {
+  wire::Member out;
+  out.set_node(member.node.value);
+  out.set_role(to_wire(member.role));
+  out.set_rank(member.rank.value);
+  out.set_host(member.host);
+  out.set_pid(member.pid);
+  out.set_address(member.address);
+  out.set_device(member.device);
+  out.set_machine(member.machine);
+  return out;
+}
+
+Member from_wire(const wire::Member& member) {
+  return {
+      .node = NodeId{member.node()},
+      .role = role_from_wire(member.role()),
+      .rank = Rank{member.rank()},
+      .host = member.host(),
+      .pid = member.pid(),
+      .address = member.address(),
+      .device = member.device(),
+      .machine = member.machine(),
+  };
+}
+
 wire::View to_wire(const View& view) {
   wire::View message;
   message.set_number(view.number);
   for (const Member& member : view.members) {
-    auto& out = *message.add_members();
-    out.set_node(member.node.value);
-    out.set_role(to_wire(member.role));
-    out.set_rank(member.rank.value);
-    out.set_host(member.host);
-    out.set_pid(member.pid);
-    out.set_address(member.address);
-    out.set_device(member.device);
-    out.set_machine(member.machine);
+    *message.add_members() = to_wire(member);
   }
   return message;
 }
@@ -114,16 +132,7 @@ wire::View to_wire(const View& view) {
 View from_wire(const wire::View& message) {
   View view{.number = message.number(), .members = {}};
   for (const auto& member : message.members()) {
-    view.members.push_back({
-        .node = NodeId{member.node()},
-        .role = role_from_wire(member.role()),
-        .rank = Rank{member.rank()},
-        .host = member.host(),
-        .pid = member.pid(),
-        .address = member.address(),
-        .device = member.device(),
-        .machine = member.machine(),
-    });
+    view.members.push_back(from_wire(member));
   }
   return view;
 }

@@ -74,6 +74,9 @@ class FailureListener {
 
 /// Errors: ProtocolError, for a role that this build does not know.
 Role role_from_wire(wire::Role role);
+wire::Member to_wire(const Member& member);
+/// Errors: as `role_from_wire`.
+Member from_wire(const wire::Member& member);
 wire::View to_wire(const View& view);
 View from_wire(const wire::View& view);
 

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/random.hpp"
 #include "checkpoint/snapshot.hpp"
 #include "telemetry/member_status.hpp"
@@ -13,6 +15,8 @@ namespace {
 
 constexpr std::size_t test_batch = 500;
 constexpr std::size_t statistics_batches = 10;
+/// For the coordinator to end the job because of a member that is lost.
+constexpr Duration verdict_limit = std::chrono::seconds(3);
 
 wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& result) {
   wire::Evaluation evaluation;
@@ -64,6 +68,21 @@ class TestReport {
   Duration longest_{};
 };
 
+/// As `SnapshotReceiver::receive`. Where this evaluator has come in the place of another, and the
+/// sender has left without noticing it, that is the end, too.
+std::optional<SnapshotStamp> first_snapshot(World& world, const MemberLink& link,
+                                            SnapshotReceiver& snapshots, Replica& replica) {
+  try {
+    return snapshots.receive(replica);
+  } catch (const PeerLost&) {
+    if (link.view().number == 1) {
+      throw;
+    }
+  }
+  world.sleep_for(verdict_limit);  // throws the error that ends the job, if the sender was lost
+  return std::nullopt;
+}
+
 void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
                         const EvaluatorOptions& options) {
   const Role keeper = options.plan.server_keeps_model() ? Role::server : Role::worker;
@@ -71,7 +90,8 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
   const TrainConfig& config = options.plan.config();
   TestReport report(link);
   SnapshotReceiver snapshots(world.transport(), link, sender.node);
-  while (const auto stamp = snapshots.receive(replica)) {
+  for (auto stamp = first_snapshot(world, link, snapshots, replica); stamp;
+       stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
     report.begin();
     if (config.batch_norm == BatchNormStatistics::recomputed) {

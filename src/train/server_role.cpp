@@ -64,7 +64,6 @@ class ServerRole {
   ShardStore store_;
   std::unique_ptr<Consistency> consistency_;
   ParameterServer server_;
-  std::optional<NodeId> evaluator_;  ///< receives snapshots from the first shard
   std::optional<SnapshotWriter> snapshots_;
   PeriodicTrigger evaluations_;
   PeriodicTrigger checkpoints_;
@@ -97,11 +96,8 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
       checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
   if (first() && options.plan.server_keeps_model()) {
-    const Member* evaluator = link.view().find(Role::evaluator, Rank{0});
-    evaluator_ = evaluator ? std::optional(evaluator->node) : std::nullopt;
     snapshots_.emplace(world, link,
-                       SnapshotWriter::Options{.evaluator = evaluator_,
-                                               .layout = options.layout,
+                       SnapshotWriter::Options{.layout = options.layout,
                                                .folder = options.folder,
                                                .network = std::string(config_.network->name)});
   }
@@ -292,7 +288,7 @@ void ServerRole::report_status(std::string_view phase) {
   update_loss();
   const TrainingProgress now = progress();
   const Transport& transport = world_.transport();
-  const std::uint64_t snapshots = evaluator_ ? transport.traffic_to(*evaluator_).bytes_sent : 0;
+  const std::uint64_t snapshots = link_.bytes_to_evaluators();
   const Traffic traffic = transport.traffic();
   status_.update([&](MemberStatus& status) {
     status.phase = phase;

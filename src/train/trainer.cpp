@@ -69,10 +69,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                       .start = options_.feed.position_after(Step{first_position_.batch})}),
       batches_(loader_, empty_batches(*policy_), first_position_),
       report_(world, link,
-              {.rank = options_.rank,
-               .folder = options_.folder,
-               .evaluator = options_.evaluator,
-               .start = options_.start}),
+              {.rank = options_.rank, .folder = options_.folder, .start = options_.start}),
       times_(world, {.batch_size = options_.batch_size,
                      .emulated = options_.pacer.has_value(),
                      .known_throughput = options_.stand_alone_throughput}),
@@ -89,8 +86,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
   if (options_.leads) {
     snapshots_.emplace(
         world, link,
-        SnapshotWriter::Options{.evaluator = options_.evaluator,
-                                .layout = layout_of(replica),
+        SnapshotWriter::Options{.layout = layout_of(replica),
                                 .folder = options_.folder,
                                 .network = std::string(options_.config.network->name)});
   }

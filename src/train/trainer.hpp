@@ -52,7 +52,6 @@ class Trainer {
     bool own_optimizers = false;         ///< each worker's optimizer has a state of its own
     bool leads = false;                  ///< has the model tested and saved for all
     bool gathers_at_the_end = false;     ///< the model is complete when every worker has ended
-    std::optional<NodeId> evaluator;     ///< receives snapshots
     /// Samples per second of the device by itself, known before training; 0: unknown.
     double stand_alone_throughput = 0;
   };

@@ -25,11 +25,6 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .hosts = link.view().hosts(Role::worker)});
 }
 
-std::optional<NodeId> evaluator_of(const View& view) {
-  const Member* evaluator = view.find(Role::evaluator, Rank{0});
-  return evaluator ? std::optional(evaluator->node) : std::nullopt;
-}
-
 /// Moves the values that a replica exchanges into memory that the host's other nodes can read.
 void share_memory(Replica& replica, SharedMemory* memory) {
   if (memory == nullptr) {
@@ -285,7 +280,7 @@ void cut_log(const std::filesystem::path& path, std::uint64_t round) {
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   PacerLink pacer(link);
-  const View& view = link.join();
+  link.join();
   try {
     WorkerSetup setup(world, link, pacer, replica, options);
     cut_log(options.folder.worker_log(options.rank), setup.progress().round);
@@ -312,7 +307,6 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = uses_shared_model(options.plan.config()),
-         .evaluator = evaluator_of(view),
          .stand_alone_throughput = setup.stand_alone_throughput()});
     trainer.run();
     wire::Leave leave;

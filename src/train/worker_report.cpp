@@ -115,8 +115,7 @@ void WorkerReport::read_traffic() {
   status_.update([this](MemberStatus& status) {
     const Transport& transport = world_.transport();
     // Snapshots are a part of all bytes: read in this order, they are never more than these.
-    const std::uint64_t snapshots =
-        options_.evaluator ? transport.traffic_to(*options_.evaluator).bytes_sent : 0;
+    const std::uint64_t snapshots = link_.bytes_to_evaluators();
     const Traffic traffic = transport.traffic();
     status.metrics.set(Metric::evaluation_bytes, snapshots);
     status.metrics.set(Metric::bytes_sent, traffic.bytes_sent);

@@ -24,7 +24,6 @@ class WorkerReport {
   struct Options {
     Rank rank;
     RunFolder folder;
-    std::optional<NodeId> evaluator;
     TrainingProgress start;  ///< zero, or the progress of the checkpoint
   };
 

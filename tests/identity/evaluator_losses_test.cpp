@@ -1,10 +1,16 @@
 // Goal:   a job goes on without its evaluator, whenever that dies: training ends as it would, in
-//         lockstep with the same bits, and the last checkpoint is of the last round.
+//         lockstep with the same bits, and the last checkpoint is of the last round. An evaluator
+//         that comes in its place goes on with the tests, up to the last one.
 // Method: whole jobs of logistic regression in the simulator, whose evaluators are killed at random
-//         moments.
+//         moments; another one joins later, or not.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
 
 #include "base/random.hpp"
 #include "checkpoint/checkpoint.hpp"
@@ -72,6 +78,129 @@ TEST(EvaluatorLosses, EndNoOtherJob) {
     expect_trained(job, config);
     EXPECT_THAT(job.summary().at("evaluator_dropped_because").get<std::string>(),
                 HasSubstr("the evaluator (pid 0 on sim) died"));
+  }
+}
+
+TimePoint at(double seconds) {
+  return TimePoint(from_seconds(seconds));
+}
+
+void restart_evaluator_at(SimulatedJob& job, TimePoint when, NodeId dying, Duration pause) {
+  job.simulation().at(when, [&job, dying] { job.simulation().kill(dying); });
+  job.simulation().at(when + pause, [&job] { job.restart_evaluator(); });
+}
+
+/// The rounds of the evaluations, in their order.
+std::vector<std::uint64_t> rounds_tested(const SimulatedJob& job) {
+  std::vector<std::uint64_t> rounds;
+  for (const auto& evaluation : job.summary().at("evaluations")) {
+    rounds.push_back(evaluation.at("round").get<std::uint64_t>());
+  }
+  return rounds;
+}
+
+void expect_tested_to_the_end(const SimulatedJob& job, unsigned restarts) {
+  const auto& summary = job.summary();
+  EXPECT_TRUE(summary.at("evaluator_dropped_because").is_null());
+  EXPECT_EQ(summary.at("evaluator_restarts"), restarts);
+  const auto rounds = rounds_tested(job);
+  ASSERT_FALSE(rounds.empty());
+  EXPECT_TRUE(std::is_sorted(rounds.begin(), rounds.end()));
+  EXPECT_EQ(rounds.back(), summary.at("rounds").get<std::uint64_t>());
+}
+
+TEST(EvaluatorRestarts, LeaveTheBitsOfSsgdAsTheyWereAndTestItsLastRound) {
+  const TrainConfig config = watched_config("ssgd");
+  SimulatedJob whole = toy_job(config);
+  whole.run();
+  EXPECT_EQ(whole.summary().at("evaluator_restarts"), 0);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    const TrainConfig again = watched_config("ssgd");
+    SimulatedJob job = toy_job(again);
+    restart_evaluator_at(job, at(0.5 + 15 * Random(seed).uniform()),
+                         evaluator_of(job, again, false), std::chrono::seconds(2));
+    job.run();
+    expect_trained(job, again);
+    expect_tested_to_the_end(job, 1);
+    EXPECT_EQ(job.params(), whole.params());
+    EXPECT_EQ(job.summary().at("accuracy"), whole.summary().at("accuracy"));
+  }
+}
+
+TEST(EvaluatorRestarts, TestTheNewestModelThatNobodyHasTested) {
+  TrainConfig config = watched_config("ssgd");
+  config.eval_every = {Every::Unit::steps, 1};
+  SimulatedJob job = toy_job(config);
+  restart_evaluator_at(job, at(3.5), evaluator_of(job, config, false),
+                       std::chrono::milliseconds(4200));
+  job.run();
+  expect_tested_to_the_end(job, 1);
+  const auto rounds = rounds_tested(job);
+  ASSERT_GE(rounds.size(), 6U);
+  EXPECT_EQ((std::vector(rounds.begin(), rounds.begin() + 5)),
+            (std::vector<std::uint64_t>{1, 2, 3, 7, 8}));
+}
+
+TEST(EvaluatorRestarts, GoOnUnderEveryScheme) {
+  for (const std::string scheme : {"local-sgd", "esync", "nbssgd", "asgd", "backup", "downpour"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = watched_config(scheme);
+    const bool served = scheme == "asgd" || scheme == "backup" || scheme == "downpour";
+    if (scheme == "downpour") {
+      set(config, "server-learning-rate", 0.01);
+    }
+    SimulatedJob job = toy_job(config);
+    const NodeId first = evaluator_of(job, config, served);
+    restart_evaluator_at(job, at(5.2), first, std::chrono::milliseconds(600));
+    restart_evaluator_at(job, at(9.2), NodeId{first.value + 1}, std::chrono::milliseconds(600));
+    job.run();
+    expect_trained(job, config);
+    expect_tested_to_the_end(job, 2);
+  }
+}
+
+TEST(EvaluatorRestarts, NoticeTheTargetAccuracy) {
+  TrainConfig config = watched_config("ssgd");
+  config.epochs = 500;
+  config.target_accuracy = 0.6;
+  SimulatedJob job = toy_job(config);
+  restart_evaluator_at(job, at(2), evaluator_of(job, config, false), std::chrono::seconds(1));
+  job.run();
+  EXPECT_EQ(job.summary().at("ended_because"), "the target accuracy is reached");
+}
+
+/// An evaluator that comes while the job ends tests the last model, or is not needed. Nobody waits
+/// for it in vain.
+TEST(EvaluatorRestarts, HoldUpNoEnd) {
+  for (const std::string scheme : {"ssgd", "asgd"}) {
+    const bool served = scheme == "asgd";
+    SimulatedJob whole = toy_job(watched_config(scheme));
+    whole.run();
+    const TimePoint end = whole.simulation().now();
+    std::size_t restarts = 0;
+    constexpr int moments = 24;
+    for (int moment = 0; moment < moments; ++moment) {
+      SCOPED_TRACE(scheme + ", moment " + std::to_string(moment));
+      const TrainConfig config = watched_config(scheme);
+      SimulatedJob job = toy_job(config);
+      const NodeId first = evaluator_of(job, config, served);
+      const double before_the_end = std::exp(-12.0 * moment / moments);
+      restart_evaluator_at(job, end - std::chrono::seconds(2), first,
+                           std::chrono::seconds(2) - from_seconds(before_the_end));
+      try {
+        job.run();
+      } catch (const sim::NodeFailed& failure) {
+        EXPECT_EQ(failure.node(), NodeId{first.value + 1}) << failure.what();
+      }
+      expect_trained(job, config);
+      EXPECT_LT(job.simulation().now(), end + std::chrono::seconds(5));
+      const bool came = job.summary().at("evaluator_restarts") == 1;
+      EXPECT_EQ(job.summary().at("evaluator_dropped_because").is_null(), came);
+      restarts += came ? 1 : 0;
+    }
+    EXPECT_GT(restarts, 0U);
+    EXPECT_LT(restarts, std::size_t{moments}) << "some come too late";
   }
 }
 

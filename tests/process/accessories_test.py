@@ -1,5 +1,5 @@
-"""Goal: what serves training does not end it: the evaluator may die, logs may be unwritable, outsiders may forge
-messages; the job goes on, says so, and writes its checkpoints.
+"""Goal: what serves training does not end it: the evaluator may die, and is started again a few times; logs may be
+unwritable, outsiders may forge messages; the job goes on, says so, and writes its checkpoints.
 Method: the test kills the evaluator of a real job, points logs at /dev/full, and lets a raw node send what it may not."""
 import os
 import signal
@@ -26,21 +26,57 @@ class Accessories(JobTest):
         last = self.checkpoints()[-1].stem
         self.assertEqual(int(last.removeprefix("round-")), self.summary()["rounds"])
 
-    def test_a_killed_evaluator_leaves_the_others_training(self):
-        job = self.start(*SMALL, "--epochs", "100000", "--max-time", "4", "--eval-every", "1epoch")
-        job.wait_for("evaluation")
-        children, evaluator = job.children(), self.evaluator_of(job)
+    def kill_evaluator(self, job, evaluator):
         os.kill(evaluator, signal.SIGKILL)
         note = job.wait_for_note(f"the evaluator (pid {evaluator} on")
         self.assertIn("the job goes on without it", note)
+
+    def wait_for_restart(self, job):
+        """The new evaluator, once it has tested a model."""
+        note = job.wait_for_note("the evaluator runs again (pid ")
+        job.wait_for("evaluation")
+        return int(note.split("(pid ")[1].split()[0])
+
+    def test_a_killed_evaluator_is_started_again(self):
+        job = self.start(*SMALL, "--epochs", "100000", "--max-time", "8", "--eval-every", "1epoch")
+        job.wait_for("evaluation")
+        evaluator = self.evaluator_of(job)
+        self.kill_evaluator(job, evaluator)
+        again = self.wait_for_restart(job)
+        self.assertEqual(self.evaluator_of(job), again)
+        children = job.children()
         status, errors = job.finish()
         self.assertEqual(status, 0, errors)
+        self.assertIn(f"evaluator (process {evaluator}) was killed by signal 9 (Killed); it is started again (1 of 3)",
+                      errors)
         summary = self.summary()
-        self.assertIn("died; last heard", summary["evaluator_dropped_because"])
+        self.assertEqual(summary["evaluator_restarts"], 1)
+        self.assertIsNone(summary["evaluator_dropped_because"])
         self.assertEqual(summary["ended_because"], "the limit of time is reached")
-        self.assertGreater(len(summary["evaluations"]), 0)
+        self.assertEqual(summary["evaluations"][-1]["round"], summary["rounds"])
         self.assert_last_round_saved()
         wait_until_gone(children)
+
+    def test_an_evaluator_that_dies_again_and_again_leaves_the_others_training(self):
+        job = self.start(*SMALL, "--epochs", "100000", "--eval-every", "1epoch")
+        job.wait_for("evaluation")
+        evaluator = self.evaluator_of(job)
+        for _ in range(3):
+            self.kill_evaluator(job, evaluator)
+            evaluator = self.wait_for_restart(job)
+        self.kill_evaluator(job, evaluator)
+        status = job.wait_for("status")
+        job.wait_for_round(status["round"] + 100)
+        job.process.send_signal(signal.SIGINT)
+        status, errors = job.finish()
+        self.assertEqual(status, 130, errors)
+        self.assertEqual(errors.count("it is started again"), 3, errors)
+        summary = self.summary()
+        self.assertEqual(summary["evaluator_restarts"], 3)
+        self.assertIn(f"the evaluator (pid {evaluator} on", summary["evaluator_dropped_because"])
+        self.assertIn("died; last heard", summary["evaluator_dropped_because"])
+        self.assertGreater(len(summary["evaluations"]), 3)
+        self.assert_last_round_saved()
 
     def test_logs_that_cannot_be_written_end_no_training(self):
         run = self.folder / "run"

@@ -37,8 +37,8 @@ JobEnd::Action JobEnd::no_answer() {
 JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   running_[process] = false;
   const bool refused = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_status::refused;
-  if (may_be_lost_[process] && wait_status != 0 && !refused) {
-    return grace_started_ || killed_ ? Action::none : Action::report_loss;
+  if (may_be_lost_[process] && wait_status != 0 && (!refused || restarted_[process] > 0)) {
+    return lost(process, refused);
   }
   if (wait_status != 0 && !first_failure_) {
     first_failure_ = Failure{process, wait_status};
@@ -50,6 +50,23 @@ JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   }
   grace_started_ = true;
   return Action::start_grace;
+}
+
+/// The coordinator has reported a refusal.
+JobEnd::Action JobEnd::lost(std::size_t process, bool refused) {
+  if (grace_started_ || killed_ || refused) {
+    return Action::none;
+  }
+  if (is_ending() || restarted_[process] == restarts_[process]) {
+    return Action::report_loss;
+  }
+  ++restarted_[process];
+  return Action::restart;
+}
+
+bool JobEnd::start_again(std::size_t process) {
+  running_[process] = !is_ending();
+  return running_[process];
 }
 
 JobEnd::Action JobEnd::grace_passed() {

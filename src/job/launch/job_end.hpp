@@ -13,7 +13,9 @@ namespace syncopate {
 /// The first end request of the user goes to the coordinator, the second kills the processes. After
 /// a process has failed or the coordinator has ended, the others get a grace period to end by
 /// themselves. A process that may be lost does not count as failed unless it refused its input: the
-/// coordinator decides whether the job continues without it. A coordinator that does not answer the
+/// coordinator decides whether the job continues without it. Some of these are started again, a
+/// limited number of times, while the job goes on. One that the coordinator then refuses is needed
+/// no more. A coordinator that does not answer the
 /// request hangs: all processes get a signal to end, and are killed after the grace period.
 /// Invariant: after `kill` there is no other action.
 class JobEnd {
@@ -25,6 +27,7 @@ class JobEnd {
     report_loss,  ///< print that the process is lost
     kill,         ///< kill all running processes
     give_up,      ///< signal all running processes to end, and start the grace period
+    restart,      ///< call `start_again` after a delay, and start the process if it says so
   };
 
   struct Failure {
@@ -32,9 +35,15 @@ class JobEnd {
     int wait_status = 0;
   };
 
-  /// `may_be_lost`: for each process, true where the job can continue without it.
-  explicit JobEnd(std::vector<bool> may_be_lost)
-      : may_be_lost_(std::move(may_be_lost)), running_(may_be_lost_.size(), true) {}
+  /// `may_be_lost`: for each process, true where the job can continue without it. `restarts`: how
+  /// often each of these is started again; empty: never.
+  explicit JobEnd(std::vector<bool> may_be_lost, std::vector<unsigned> restarts = {})
+      : may_be_lost_(std::move(may_be_lost)),
+        restarts_(std::move(restarts)),
+        restarted_(may_be_lost_.size(), 0),
+        running_(may_be_lost_.size(), true) {
+    restarts_.resize(may_be_lost_.size(), 0);
+  }
 
   Action interrupted();
   /// Nobody reads the output of the job any more: a request for the end, which kills nothing.
@@ -45,6 +54,12 @@ class JobEnd {
   /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
+  /// The delay after `restart` has passed. True: the process runs again. False: the job ends.
+  bool start_again(std::size_t process);
+  /// It could not be started after all.
+  void not_started(std::size_t process) { running_[process] = false; }
+  /// How often the process was to be started again so far.
+  unsigned restarted(std::size_t process) const { return restarted_[process]; }
 
   bool is_running(std::size_t process) const { return running_[process]; }
   bool all_ended() const;
@@ -58,8 +73,12 @@ class JobEnd {
 
  private:
   Action kill();
+  Action lost(std::size_t process, bool refused);
+  bool is_ending() const { return interrupted_ || output_closed_ || grace_started_ || killed_; }
 
   std::vector<bool> may_be_lost_;
+  std::vector<unsigned> restarts_;   ///< allowed
+  std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;
   std::optional<Failure> first_failure_;
   bool interrupted_ = false;

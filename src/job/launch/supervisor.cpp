@@ -62,6 +62,14 @@ std::vector<bool> losses_allowed(const std::vector<Child>& children) {
   return allowed;
 }
 
+std::vector<unsigned> restarts_of(const std::vector<Child>& children) {
+  std::vector<unsigned> restarts;
+  for (const Child& child : children) {
+    restarts.push_back(child.restarts);
+  }
+  return restarts;
+}
+
 /// Redirects standard input to /dev/null, standard output and error to `output`.
 void redirect(int output) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -74,10 +82,11 @@ void redirect(int output) {
 }  // namespace
 
 Supervisor::Supervisor(Options options, Watcher& watcher)
-    : options_(std::move(options)), watcher_(watcher), end_(losses_allowed(options_.children)) {}
+    : options_(std::move(options)),
+      watcher_(watcher),
+      end_(losses_allowed(options_.children), restarts_of(options_.children)) {}
 
 Supervisor::Result Supervisor::run() {
-  std::fflush(nullptr);  // else every child would print the pending output again
   for (std::size_t index = 0; index < options_.children.size(); ++index) {
     start(index);
   }
@@ -100,6 +109,7 @@ Supervisor::Result Supervisor::run() {
 }
 
 void Supervisor::start(std::size_t index) {
+  std::fflush(nullptr);  // else the child would print the pending output again
   Pipe output = make_pipe();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -109,7 +119,8 @@ void Supervisor::start(std::size_t index) {
   if (pid == 0) {
     become_child(index, parent, std::move(output));
   }
-  pids_.push_back(pid);
+  pids_.resize(std::max(pids_.size(), index + 1));
+  pids_[index] = pid;
   add_lines(std::move(output.read),
             [this, index](auto line) { watcher_.output(options_.children[index].name, line); });
 }
@@ -148,7 +159,8 @@ void Supervisor::wait_for_something() {
   std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0},
                               {grace_.descriptor(), POLLIN, 0},
                               {refresh_.descriptor(), POLLIN, 0},
-                              {answer_.descriptor(), POLLIN, 0}};
+                              {answer_.descriptor(), POLLIN, 0},
+                              {restart_.descriptor(), POLLIN, 0}};
   const std::size_t own = waiting.size();
   for (const Source& source : sources_) {
     waiting.push_back({source.descriptor, POLLIN, 0});
@@ -177,6 +189,10 @@ void Supervisor::wait_for_something() {
   if (waiting[3].revents != 0) {
     answer_.acknowledge();
     check_answer();
+  }
+  if (waiting[4].revents != 0) {
+    restart_.acknowledge();
+    restart_lost();
   }
   if (watcher_.output_closed()) {
     close_output();
@@ -213,20 +229,64 @@ void Supervisor::reap() {
 
 void Supervisor::ended(std::size_t index, int wait_status) {
   const bool killed_by_us = end_.killed();
+  const bool was_killed_late = end_.restarted(index) > 0 && !end_.is_running(0);
   const JobEnd::Action action = end_.ended(index, wait_status);
   // A process that ended by itself has reported the reason to the coordinator; a killed one has
   // not.
-  const bool unreported = WIFSIGNALED(wait_status) && !killed_by_us;
-  if (unreported || action == JobEnd::Action::report_loss) {
+  const bool unreported = WIFSIGNALED(wait_status) && !killed_by_us && !was_killed_late;
+  if (action == JobEnd::Action::restart) {
+    restart_after_delay({index, wait_status});
+  } else if (unreported || action == JobEnd::Action::report_loss) {
     watcher_.notice(describe({index, wait_status}));
   }
   act(action);
+  if (index == 0) {
+    kill_restarted();
+  }
+}
+
+void Supervisor::restart_after_delay(const JobEnd::Failure& loss) {
+  const std::vector<Duration>& delays = options_.restart_delays;
+  lost_.push_back(loss);
+  restart_.start(delays[std::min<std::size_t>(end_.restarted(loss.process), delays.size()) - 1]);
+}
+
+void Supervisor::restart_lost() {
+  for (const JobEnd::Failure& loss : std::exchange(lost_, {})) {
+    const std::size_t index = loss.process;
+    if (end_.start_again(index)) {
+      watcher_.notice(fmt::format("{}; it is started again ({} of {})", describe(loss),
+                                  end_.restarted(index), options_.children[index].restarts));
+      try_to_start(index);
+    }
+  }
+}
+
+/// The job goes on without a process that the system has no room for.
+void Supervisor::try_to_start(std::size_t index) {
+  try {
+    start(index);
+  } catch (const Error& error) {
+    end_.not_started(index);
+    watcher_.notice(fmt::format("{}: {}", options_.children[index].name, error.what()));
+  }
+}
+
+/// Without a coordinator, a process that was started again may still wait for it, which would hold
+/// up the end of the job.
+void Supervisor::kill_restarted() {
+  for (std::size_t index = 0; index < pids_.size(); ++index) {
+    if (end_.restarted(index) > 0) {
+      signal_running(index, SIGKILL);
+    }
+  }
 }
 
 void Supervisor::act(JobEnd::Action action) {
   switch (action) {
     case JobEnd::Action::none:
-    case JobEnd::Action::report_loss: break;  // `ended` has printed it
+    case JobEnd::Action::report_loss:
+    case JobEnd::Action::restart: break;  // `ended` has printed it, or does so
     case JobEnd::Action::ask: ask(); break;
     case JobEnd::Action::start_grace: grace_.start(grace()); break;
     case JobEnd::Action::kill: kill_all(); break;

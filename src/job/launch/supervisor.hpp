@@ -47,9 +47,12 @@ struct Child {
   std::function<int()> body;           ///< the main function; returns the exit status
   std::vector<Descriptor> alone = {};  ///< descriptors that only this process keeps open
   bool may_be_lost = false;            ///< its end is reported, but the job does not fail
+  /// How often it is started again, if it may be lost: without the descriptors `alone`.
+  unsigned restarts = 0;
 };
 
-/// Forks the processes of a job, watches them, and ends with the last of them.
+/// Forks the processes of a job, watches them, and ends with the last of them. A process that was
+/// lost and has `restarts` left is forked again after a delay, which grows.
 ///
 /// Children run without `exec`, so they share the loaded libraries and data of this process. The
 /// kernel kills them when this process dies. Each has its own process group, so that a terminal's
@@ -67,6 +70,10 @@ class Supervisor {
     /// Within this time of a request the coordinator shows by an event that it goes on; zero: it
     /// need not, as where it computes itself.
     Duration answer = std::chrono::milliseconds(1500);
+    /// Before a lost process is started again for the first time, the second time, and so on; the
+    /// last one counts for all others.
+    std::vector<Duration> restart_delays{std::chrono::milliseconds(500), std::chrono::seconds(2),
+                                         std::chrono::seconds(5)};
   };
 
   struct Result {
@@ -88,6 +95,9 @@ class Supervisor {
   };
 
   void start(std::size_t index);
+  void restart_after_delay(const JobEnd::Failure& loss);
+  void restart_lost();
+  void try_to_start(std::size_t index);
   [[noreturn]] void become_child(std::size_t index, pid_t parent, Pipe output);
   void add_lines(Descriptor from, std::function<void(std::string_view)> sink);
   void wait_for_something();
@@ -102,6 +112,7 @@ class Supervisor {
   void check_answer();
   Duration grace() const;
   void kill_all();
+  void kill_restarted();
   void signal_running(std::size_t index, int signal);
   std::string describe(const JobEnd::Failure& failure) const;
 
@@ -111,6 +122,8 @@ class Supervisor {
   SignalInbox signals_;
   Timer grace_;
   Timer answer_;
+  Timer restart_;
+  std::vector<JobEnd::Failure> lost_;          ///< processes that are started again
   std::uint64_t events_ = 0;                   ///< lines so far
   std::optional<std::uint64_t> events_asked_;  ///< soon after the request to end
   Timer refresh_;

@@ -14,6 +14,8 @@
 namespace syncopate {
 namespace {
 
+constexpr unsigned evaluator_restarts = 3;
+
 bool left_something(const TrainConfig& config, int status) {
   return status != exit_status::refused ||
          std::filesystem::exists(RunFolder(config.run_dir).worker_log(Rank{0}));
@@ -32,6 +34,7 @@ Child process_of(const TrainingJob& job, const CoordinatorEndpoint& endpoint,
               }};
   child.may_be_lost = role.role == Role::evaluator ||
                       (role.role == Role::worker && job.plan().membership().spares(index));
+  child.restarts = role.role == Role::evaluator ? evaluator_restarts : 0;
   return child;
 }
 

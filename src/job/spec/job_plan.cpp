@@ -130,6 +130,7 @@ Membership::Options JobPlan::membership() const {
                               .spares_workers = server_keeps_model() || workers_regroup(),
                               .spares_first = server_keeps_model(),
                               .spares_missing = workers_regroup(),
+                              .snapshots_from = server_keeps_model() ? Role::server : Role::worker,
                               .waits = {.wait_limit = wait_limit},
                               .judges_idle_workers = sync_mode() == SyncMode::asynchronous};
   options.silence.floor = std::max(options.silence.floor, wait_limit);

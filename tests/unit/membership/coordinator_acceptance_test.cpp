@@ -27,6 +27,7 @@ class Seen : public JobObserver {
  public:
   std::vector<std::string> refusals, drops, checkpoints;
   std::vector<double> accuracies;
+  std::vector<NodeId> restarts;
 
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
@@ -41,6 +42,7 @@ class Seen : public JobObserver {
   }
   void left(const Member&, const wire::Leave&) override {}
   void dropped(const Member&, const std::string& reason) override { drops.push_back(reason); }
+  void replaced(const Member& evaluator) override { restarts.push_back(evaluator.node); }
   std::optional<std::string> reason_to_stop() override { return {}; }
 };
 
@@ -217,6 +219,44 @@ TEST_F(CoordinatorAcceptance, GoesOnWithoutItsEvaluatorWhichIsNoWorkerToTheOther
   EXPECT_THROW(simulation_.run(), sim::NodeFailed) << "of the evaluator, which gets the news later";
   EXPECT_THAT(lost, ElementsAre(NodeId{3}, NodeId{3}));
   EXPECT_THAT(seen_.drops, ElementsAre(HasSubstr("the evaluator (pid 0 on sim) no longer")));
+}
+
+TEST_F(CoordinatorAcceptance, IntroducesANewEvaluatorToTheOthersAndTakesItsResults) {
+  coordinate({.workers = 2, .evaluators = 1});
+  std::vector<std::optional<NodeId>> known;
+  std::uint64_t bytes = 0;
+  const auto train = [&](World& world, MemberLink& link) {
+    world.transport().post(NodeId{3}, Tag{100}, std::vector<std::byte>(1000));
+    bytes = link.bytes_to_evaluators();
+    for (const int seconds : {2, 2}) {
+      world.sleep_for(std::chrono::seconds(seconds));
+      known.push_back(link.evaluator());
+    }
+    EXPECT_EQ(world.transport().receive(NodeId{4}, Tag{100}, no_deadline).payload.size(), 3U);
+    world.transport().post(NodeId{4}, Tag{100}, std::vector<std::byte>(500));
+    EXPECT_EQ(link.bytes_to_evaluators(), bytes + 500 + sim::header_bytes);
+    world.sleep_for(std::chrono::seconds(1));
+  };
+  add_worker(0, train);
+  add_worker(1, train);
+  add(evaluator_that([](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(9)); }));
+  simulation_.at(TimePoint(std::chrono::seconds(1)), [&] { simulation_.kill(NodeId{3}); });
+  simulation_.at(TimePoint(std::chrono::seconds(3)), [&] {
+    add(evaluator_that([](World& world, MemberLink& link) {
+      EXPECT_EQ(link.view().number, 2U);
+      for (const NodeId worker : link.view().nodes(Role::worker)) {
+        world.transport().post(worker, Tag{100}, std::vector<std::byte>(3));
+      }
+      link.report(evaluation(0.5));
+      world.sleep_for(std::chrono::seconds(3));
+    }));
+  });
+  simulation_.run();
+  EXPECT_THAT(known, ElementsAre(std::nullopt, std::nullopt, NodeId{4}, NodeId{4}));
+  EXPECT_THAT(seen_.restarts, ElementsAre(NodeId{4}));
+  EXPECT_THAT(seen_.drops, ElementsAre(HasSubstr("the evaluator (pid 0 on sim) died")));
+  EXPECT_THAT(seen_.accuracies, ElementsAre(0.5));
+  EXPECT_THAT(seen_.refusals, IsEmpty());
 }
 
 TEST_F(CoordinatorAcceptance, EndsAndTellsAnEvaluatorThatWaitsForSnapshotsThatNobodySends) {

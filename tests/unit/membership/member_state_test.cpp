@@ -64,6 +64,33 @@ TEST(MemberState, ALostEvaluatorIsNoLostWorker) {
   EXPECT_EQ(state.dropped_evaluator()->node(), 5U);
 }
 
+TEST(MemberState, KnowsTheEvaluatorThatCameInThePlaceOfALostOne) {
+  MemberState state;
+  EXPECT_FALSE(state.evaluator());
+  wire::FromCoordinator view;
+  wire::Member& first = *view.mutable_view()->add_members();
+  first.set_node(5);
+  first.set_role(wire::ROLE_EVALUATOR);
+  state.apply(view);
+  EXPECT_EQ(state.evaluator(), NodeId{5});
+  wire::FromCoordinator loss = dropped(0);
+  loss.mutable_dropped()->set_node(5);
+  loss.mutable_dropped()->set_role(wire::ROLE_EVALUATOR);
+  state.apply(loss);
+  EXPECT_FALSE(state.evaluator());
+  wire::FromCoordinator replacement;
+  *replacement.mutable_replaced() = first;
+  replacement.mutable_replaced()->set_node(7);
+  replacement.mutable_replaced()->set_address("there");
+  state.apply(replacement);
+  EXPECT_EQ(state.evaluator(), NodeId{7});
+  EXPECT_FALSE(state.dropped_evaluator());
+  ASSERT_EQ(state.evaluators().size(), 2U);
+  EXPECT_EQ(state.evaluators()[0].node, NodeId{5});
+  EXPECT_EQ(state.evaluators()[1].address, "there");
+  EXPECT_EQ(state.view()->nodes(Role::evaluator), std::vector{NodeId{5}});
+}
+
 TEST(MemberState, StaysCompleteOnceItIs) {
   MemberState state;
   state.apply(stop(true));

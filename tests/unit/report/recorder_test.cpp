@@ -190,12 +190,33 @@ TEST(Recorder, SaysInANoteAndInTheSummaryThatTheEvaluatorIsGone) {
   evaluator.role = Role::evaluator;
   job.recorder().dropped(evaluator, "the evaluator (pid 7 on c3) died");
   job.recorder().finish();
-  EXPECT_EQ(job.notes().at(0),
-            "the evaluator (pid 7 on c3) died; the job goes on without it, and without further "
-            "evaluations");
+  EXPECT_EQ(
+      job.notes().at(0),
+      "the evaluator (pid 7 on c3) died; the job goes on without it, and without evaluations");
   const Json summary = job.events.back().at("summary");
   EXPECT_EQ(summary.at("evaluator_dropped_because"), "the evaluator (pid 7 on c3) died");
+  EXPECT_EQ(summary.at("evaluator_restarts"), 0);
   EXPECT_TRUE(summary.at("workers").at(0).at("dropped_because").is_null()) << "it is no worker";
+}
+
+TEST(Recorder, CountsTheEvaluatorsRestartsAndSaysWhetherTheLastOneStayed) {
+  RecordedJob job("/nowhere/run");
+  const auto summary = [&] {
+    job.recorder().finish();
+    return job.events.back().at("summary");
+  };
+  Member evaluator;
+  evaluator.role = Role::evaluator;
+  evaluator.host = "c3";
+  evaluator.pid = 8;
+  job.recorder().dropped(evaluator, "it died");
+  job.recorder().replaced(evaluator);
+  EXPECT_EQ(job.notes().back(), "the evaluator runs again (pid 8 on c3)");
+  EXPECT_TRUE(summary().at("evaluator_dropped_because").is_null());
+  EXPECT_EQ(summary().at("evaluator_restarts"), 1);
+  job.recorder().dropped(evaluator, "it died again");
+  EXPECT_EQ(summary().at("evaluator_dropped_because"), "it died again");
+  EXPECT_EQ(summary().at("evaluator_restarts"), 1);
 }
 
 TEST(Recorder, NamesOnceTheFolderOfCheckpointsThatItDoesNotOwn) {

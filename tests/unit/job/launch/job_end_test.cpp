@@ -147,6 +147,62 @@ TEST(JobEndTest, IsRefusedByAProcessThatMayBeLost) {
   EXPECT_EQ(end.exit_status(), exit_status::refused);
 }
 
+TEST(JobEndTest, StartsALostProcessAgainAFewTimes) {
+  JobEnd end({false, true, true}, {0, 2, 0});
+  for (unsigned restart = 1; restart <= 2; ++restart) {
+    EXPECT_EQ(end.ended(1, restart == 1 ? killed_by(SIGKILL) : exited(1)), Action::restart);
+    EXPECT_EQ(end.restarted(1), restart);
+    EXPECT_FALSE(end.is_running(1));
+    EXPECT_FALSE(end.all_ended());
+    EXPECT_TRUE(end.start_again(1));
+    EXPECT_TRUE(end.is_running(1));
+  }
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::report_loss) << "no restart is left";
+  EXPECT_EQ(end.ended(2, killed_by(SIGKILL)), Action::report_loss) << "it has none";
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, StartsNothingAgainWhereTheJobEnds) {
+  JobEnd interrupted({false, true}, {0, 3});
+  interrupted.interrupted();
+  EXPECT_EQ(interrupted.ended(1, killed_by(SIGKILL)), Action::report_loss);
+  JobEnd closed({false, true}, {0, 3});
+  closed.output_closed();
+  EXPECT_EQ(closed.ended(1, killed_by(SIGKILL)), Action::report_loss);
+  JobEnd failed({false, true, false}, {0, 3, 0});
+  failed.ended(2, exited(1));
+  EXPECT_EQ(failed.ended(1, exited(1)), Action::none);
+  JobEnd done({false, true}, {0, 3});
+  EXPECT_EQ(done.ended(1, exited(0)), Action::none) << "it has done its work";
+}
+
+TEST(JobEndTest, AJobThatEndsWaitsForNoDelayedStart) {
+  JobEnd end({false, true}, {0, 3});
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::restart);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_TRUE(end.all_ended());
+  EXPECT_FALSE(end.start_again(1));
+  EXPECT_TRUE(end.all_ended());
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, AProcessThatIsNeededNoMoreMayBeRefused) {
+  JobEnd end({false, true}, {0, 3});
+  EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::restart);
+  EXPECT_TRUE(end.start_again(1));
+  EXPECT_EQ(end.ended(1, exited(2)), Action::none);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, IsRefusedByAProcessAtItsFirstStart) {
+  JobEnd end({false, true}, {0, 3});
+  EXPECT_EQ(end.ended(1, exited(2)), Action::start_grace);
+  end.ended(0, exited(1));
+  EXPECT_EQ(end.exit_status(), exit_status::refused);
+}
+
 TEST(DescribeEndTest, NamesTheSignalOrTheStatus) {
   EXPECT_EQ(describe_end(killed_by(SIGKILL)), "was killed by signal 9 (Killed)");
   EXPECT_EQ(describe_end(exited(3)), "ended with exit status 3");

@@ -7,9 +7,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +26,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 class Recorder : public Watcher {
@@ -166,6 +170,128 @@ TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
   EXPECT_EQ(result.failure, "");
   EXPECT_THAT(recorder_.notices, UnorderedElementsAre(HasSubstr("was killed by signal 9"),
                                                       HasSubstr("ended with exit status 1")));
+}
+
+TEST_F(SupervisorTest, StartsALostProcessAgainUntilItStays) {
+  Pipe starts = make_pipe();
+  Pipe stays = make_pipe();
+  ::fcntl(stays.read.get(), F_SETFL, 0);
+  options_.restart_delays = {std::chrono::milliseconds(1)};
+  add("coordinator", [&] {
+    char byte = 0;
+    return ::read(stays.read.get(), &byte, 1) == 1 ? 0 : 1;
+  });
+  add("evaluator", [&] {
+    say(starts.write.get(), "1");
+    int count = 0;  // the starts so far
+    ::ioctl(starts.read.get(), FIONREAD, &count);
+    std::printf("start %d\n", count);
+    std::fflush(stdout);
+    if (count < 3) {
+      return ::kill(::getpid(), SIGKILL);
+    }
+    say(stays.write.get(), "1");
+    return 0;
+  });
+  options_.children[1].may_be_lost = true;
+  options_.children[1].restarts = 3;
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.lines,
+              ElementsAre("evaluator: start 1", "evaluator: start 2", "evaluator: start 3"));
+  EXPECT_THAT(recorder_.notices,
+              ElementsAre(testing::AllOf(HasSubstr("evaluator (process "),
+                                         HasSubstr("was killed by signal 9 (Killed); it is started "
+                                                   "again (1 of 3)")),
+                          HasSubstr("it is started again (2 of 3)")));
+}
+
+TEST_F(SupervisorTest, HoldsUpNoEndForAProcessThatIsToBeStartedAgain) {
+  Pipe dead = make_pipe();
+  ::fcntl(dead.read.get(), F_SETFL, 0);
+  options_.restart_delays = {std::chrono::hours(1)};
+  add("coordinator", [&] {
+    char byte = 0;
+    return ::read(dead.read.get(), &byte, 1) == 0 ? 0 : 1;  // once the evaluator has ended
+  });
+  add("evaluator", [] { return ::kill(::getpid(), SIGKILL); });
+  options_.children[1].may_be_lost = true;
+  options_.children[1].restarts = 3;
+  options_.children[1].alone.push_back(std::move(dead.write));
+  EXPECT_EQ(run().exit_status, 0);
+  EXPECT_THAT(recorder_.notices, Not(Contains(HasSubstr("started again"))));
+}
+
+TEST_F(SupervisorTest, EndsAProcessThatWasStartedAgainWithItsCoordinator) {
+  Pipe starts = make_pipe();
+  Pipe stays = make_pipe();
+  ::fcntl(stays.read.get(), F_SETFL, 0);
+  options_.restart_delays = {std::chrono::milliseconds(1)};
+  options_.grace = std::chrono::hours(1);
+  add("coordinator", [&] {
+    char byte = 0;
+    return ::read(stays.read.get(), &byte, 1) == 1 ? 0 : 1;
+  });
+  add("evaluator", [&] {
+    char byte = 0;
+    if (::read(starts.read.get(), &byte, 1) == 1) {
+      return ::kill(::getpid(), SIGKILL);
+    }
+    say(stays.write.get(), "1");
+    return wait_for_the_end();
+  });
+  say(starts.write.get(), "1");
+  options_.children[1].may_be_lost = true;
+  options_.children[1].restarts = 3;
+  EXPECT_EQ(run().exit_status, 0);
+}
+
+/// While this lives, this process can open no more descriptors.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const Descriptor first_free(::dup(STDIN_FILENO));
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(first_free.get());
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(SupervisorTest, GoesOnWithoutAProcessThatCannotBeStartedAgain) {
+  Pipe dies = make_pipe();
+  Pipe noticed = make_pipe();
+  ::fcntl(dies.read.get(), F_SETFL, 0);
+  ::fcntl(noticed.read.get(), F_SETFL, 0);
+  options_.restart_delays = {std::chrono::milliseconds(1)};
+  std::optional<NoMoreDescriptors> scarce;
+  recorder_.on_event = [&] {
+    scarce.emplace();
+    say(dies.write.get(), "1");
+  };
+  recorder_.on_notice = [&] { say(noticed.write.get(), "1"); };
+  add("coordinator", [&] {
+    say(events_, "ready\n");
+    char byte = 0;
+    const auto read = [&] { return ::read(noticed.read.get(), &byte, 1); };
+    return read() == 1 && read() == 1 ? 0 : 1;
+  });
+  add("evaluator", [&] {
+    char byte = 0;
+    return ::read(dies.read.get(), &byte, 1) == 1 ? ::kill(::getpid(), SIGKILL) : 1;
+  });
+  options_.children[1].may_be_lost = true;
+  options_.children[1].restarts = 3;
+  EXPECT_EQ(run().exit_status, 0);
+  EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr("it is started again (1 of 3)"),
+                                             HasSubstr("evaluator: cannot ")));
 }
 
 TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
