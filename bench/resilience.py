@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Injects faults into running jobs and writes bench/results/SUITE.md: which of them were survived or told rightly.
+"""Injects faults into running jobs and writes bench/results/SUITE.md: which of them were survived or rightly reported.
 
 suites:
   pauses   random sets of a job's processes are suspended for a random time; the job must go on

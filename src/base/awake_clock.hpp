@@ -11,7 +11,7 @@ namespace syncopate {
 /// no silence grows in the meantime.
 ///
 /// No system call reports a suspension (SIGSTOP, the cgroup freezer, a stopped virtual machine). So
-/// a task of the process beats at short intervals; so does who reads the clock in time, in case that
+/// a task of the process beats at short intervals. So does a reader that comes in time, in case
 /// this task alone is stopped. When no beat comes for longer than `tolerance`, the process did not
 /// run: the clock stops at that moment, and goes on at the next beat of the task. Without beats it
 /// follows its source.

@@ -88,8 +88,8 @@ using Decisions = std::vector<Decision>;
 /// other member is gone, it waits for the last evaluations as long as the evaluator makes progress.
 ///
 /// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
-/// wait for it; so does one that takes no messages. Once the user has requested the end, the job ends by itself, or else at once when
-/// nothing more goes on.
+/// wait for it; so does one that takes no messages. Once the user has requested the end, the job
+/// ends by itself, or else at once when nothing more goes on.
 ///
 /// Invariants: one view, of which only the evaluator is replaced; a node is refused once, and a
 ///             worker dropped once; after EndJob or JobDone no further decision; every EndJob names
@@ -151,7 +151,7 @@ class Membership {
   Decisions left(NodeId node);
   /// Judges silence. Every message that had come by `now` must have been handled.
   Decisions time_passed(TimePoint now);
-  /// The number of the ping that is due, which every member shows in its heartbeats once it has come.
+  /// The number of the ping that is due. Every member shows it in its heartbeats once it has come.
   std::optional<std::uint64_t> next_ping(TimePoint now);
   /// The user has requested the end of the job. It ends at once while it gathers.
   Decisions end_requested(TimePoint now);

@@ -65,7 +65,7 @@ class StepWatch {
   bool stands_still_at_end(TimePoint now, Duration patience) const;
   /// It should have heard of the user's request to end by now.
   void end_expected() { rounds_then_ = rounds_; }
-  /// It has trained on for so many rounds since then that it has not heard of the request.
+  /// It has trained on for more rounds since then than one that has heard of the request.
   bool ignores_end() const { return rounds_then_ && rounds_ > *rounds_then_ + rounds_to_end; }
   /// For how long heartbeats have come without the number of a ping that was sent before. A member
   /// that has shown none at all starts up.
@@ -118,7 +118,7 @@ class StepWatch {
 /// A pure state machine of the coordinator, beside `Membership`.
 ///
 /// In this order:
-/// 1. A worker that hangs or is deaf (`StepWatch`) is missing, whichever one the reporter waits for.
+/// 1. A worker that hangs or is deaf (`StepWatch`) is missing, whichever one is waited for.
 /// 2. A wait has taken its own limit: a worker is missing if the reporter waits for it, it is past
 ///    its due time, and it reports no wait itself.
 /// 3. Another worker is not past its due time: the wait continues. The reporter may wait for that
@@ -177,10 +177,10 @@ class WaitPolicy {
   std::vector<NodeId> hanging_alone(const Idle& idle, TimePoint now) const;
   /// Every member should have heard of the user's request to end by now.
   void end_expected();
-  /// The members that prevent the end that the user has requested: those that hang, or train on as if
-  /// nothing were; or else those that do not go on, where no member computes any more: servers, for
-  /// which workers wait, or the workers of the earliest step. Empty while the end may still
-  /// come. `patience`: as long as a member may do nothing at least.
+  /// The members that prevent the end that the user has requested: those that hang, are deaf, or
+  /// train on; or else those that do not go on, where no member computes any more: servers, for
+  /// which workers wait, or the workers of the earliest step. Empty while the end may still come.
+  /// `patience`: as long as a member may do nothing at least.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
   /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
   /// that hangs, else the awaited one unless it waits or computes in time, else the first worker

@@ -132,4 +132,11 @@ Event parse_event(std::string_view line) {
   }
 }
 
+std::optional<bool> end_in(std::string_view line) {
+  if (line.starts_with(R"({"event":"finished",)")) {
+    return true;
+  }
+  return line.starts_with(R"({"event":"failed",)") ? std::optional(false) : std::nullopt;
+}
+
 }  // namespace syncopate::events

@@ -31,7 +31,7 @@
 /// accuracy is a share of the test set. `batch_norm` says with which statistics of BatchNorm a
 /// model was evaluated, and is null for a network without. A number that is not finite, such as the
 /// loss of a training that diverged, is null. `summary` is what `summary.json` holds. `finished` or
-/// `failed` is the last.
+/// `failed` is the last (`end_in`).
 namespace syncopate::events {
 
 struct Started {
@@ -111,5 +111,9 @@ using Event = std::variant<Started, Status, EvaluationResult, Checkpoint, Note, 
 /// Reads one line, and ignores unknown fields.
 /// Errors: ProtocolError, which quotes the line, if it is no event.
 Event parse_event(std::string_view line);
+
+/// Whether the job of which this line is the last event has ended well; empty for any other line.
+/// Looks at the first field only, which `Recorder` writes first.
+std::optional<bool> end_in(std::string_view line);
 
 }  // namespace syncopate::events

@@ -30,10 +30,10 @@ wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& res
 }
 
 /// What the evaluator reports of itself in its heartbeats, while this lives: whether it tests, and
-/// how long that takes at most by the tests before.
+/// how long that takes at most, by the tests before and by the batches of this one.
 class TestReport {
  public:
-  explicit TestReport(MemberLink& link) : link_(link) {
+  TestReport(const Clock& clock, MemberLink& link) : clock_(clock), link_(link) {
     enter("idleness");
     link_.set_status_source([this] { return status_.message(); });
   }
@@ -41,13 +41,23 @@ class TestReport {
   TestReport(const TestReport&) = delete;
   TestReport& operator=(const TestReport&) = delete;
 
-  void begin() {
+  /// A test in `parts` parts.
+  void begin(std::size_t parts) {
+    begun_ = clock_.now();
+    parts_ = parts;
+    done_ = 0;
     status_.update([](MemberStatus& status) {
       status.phase = "evaluation";
       status.computing = true;
     });
   }
-  void progressed() { link_.progressed(); }
+  /// Another part is done.
+  void progressed() {
+    const double share = static_cast<double>(++done_) / static_cast<double>(parts_);
+    const Duration likely = from_seconds(to_seconds(clock_.now() - begun_) / share);
+    status_.update([&](MemberStatus& status) { status.expected = std::max(longest_, likely); });
+    link_.progressed();
+  }
   void end(Duration took) {
     longest_ = std::max(longest_, took);
     status_.update([this](MemberStatus& status) {
@@ -63,9 +73,13 @@ class TestReport {
     status_.update([&](MemberStatus& status) { status.phase = phase; });
   }
 
+  const Clock& clock_;
   MemberLink& link_;
   StatusBoard status_;
   Duration longest_{};
+  TimePoint begun_{};
+  std::size_t parts_ = 1;
+  std::size_t done_ = 0;
 };
 
 /// As `SnapshotReceiver::receive`. Where this evaluator has come in the place of another, and the
@@ -88,13 +102,15 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
   const Role keeper = options.plan.server_keeps_model() ? Role::server : Role::worker;
   const Member& sender = *link.view().find(keeper, Rank{0});
   const TrainConfig& config = options.plan.config();
-  TestReport report(link);
+  TestReport report(world, link);
+  const bool recomputes = config.batch_norm == BatchNormStatistics::recomputed;
+  const std::size_t batches = (options.dataset.test.samples() + test_batch - 1) / test_batch;
   SnapshotReceiver snapshots(world.transport(), link, sender.node);
   for (auto stamp = first_snapshot(world, link, snapshots, replica); stamp;
        stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
-    report.begin();
-    if (config.batch_norm == BatchNormStatistics::recomputed) {
+    report.begin(batches + (recomputes ? 1 : 0));
+    if (recomputes) {
       recompute_statistics(replica, options.dataset, config.seed);
       report.progressed();
     }

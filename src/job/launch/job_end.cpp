@@ -40,7 +40,8 @@ JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
   if (may_be_lost_[process] && wait_status != 0 && (!refused || restarted_[process] > 0)) {
     return lost(process, refused);
   }
-  if (wait_status != 0 && !first_failure_) {
+  const bool counts = wait_status != 0 && !(succeeded_ && killed_);
+  if (counts && !first_failure_) {
     first_failure_ = Failure{process, wait_status};
   }
   refused_ = refused_ || refused;
@@ -71,6 +72,15 @@ bool JobEnd::start_again(std::size_t process) {
 
 JobEnd::Action JobEnd::grace_passed() {
   return kill();
+}
+
+JobEnd::Action JobEnd::reported_end(bool success) {
+  succeeded_ = success;
+  if (grace_started_ || killed_) {
+    return Action::none;
+  }
+  grace_started_ = true;
+  return Action::start_grace;
 }
 
 bool JobEnd::all_ended() const {

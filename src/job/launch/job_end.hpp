@@ -54,6 +54,9 @@ class JobEnd {
   /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
+  /// The coordinator has sent its last event, so that it ends soon. If the job is a success, it
+  /// stays one though a process then has to be killed.
+  Action reported_end(bool success);
   /// The delay after `restart` has passed. True: the process runs again. False: the job ends.
   bool start_again(std::size_t process);
   /// It could not be started after all.
@@ -63,6 +66,8 @@ class JobEnd {
 
   bool is_running(std::size_t process) const { return running_[process]; }
   bool all_ended() const;
+  /// The coordinator has reported that the job has ended well.
+  bool succeeded() const { return succeeded_; }
   /// True once the supervisor has killed the processes.
   bool killed() const { return killed_ || gave_up_; }
   const std::optional<Failure>& first_failure() const { return first_failure_; }
@@ -84,6 +89,7 @@ class JobEnd {
   bool interrupted_ = false;
   bool output_closed_ = false;
   bool refused_ = false;
+  bool succeeded_ = false;
   bool grace_started_ = false;
   bool killed_ = false;
   bool gave_up_ = false;  ///< the coordinator did not answer

@@ -20,6 +20,7 @@
 #include "base/log.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/exit_status.hpp"
+#include "report/events.hpp"
 
 namespace syncopate {
 namespace {
@@ -93,10 +94,7 @@ Supervisor::Result Supervisor::run() {
   for (Child& child : options_.children) {
     child.alone.clear();
   }
-  add_lines(std::move(options_.events), [this](auto line) {
-    ++events_;
-    watcher_.event(line);
-  });
+  add_lines(std::move(options_.events), [this](auto line) { on_event(line); });
   refresh_.repeat(watcher_.refresh_period());
   while (!end_.all_ended()) {
     wait_for_something();
@@ -180,6 +178,7 @@ void Supervisor::wait_for_something() {
   }
   if (waiting[1].revents != 0) {
     grace_.acknowledge();
+    report_unended();
     act(end_.grace_passed());
   }
   if (waiting[2].revents != 0) {
@@ -196,6 +195,24 @@ void Supervisor::wait_for_something() {
   }
   if (watcher_.output_closed()) {
     close_output();
+  }
+}
+
+void Supervisor::on_event(std::string_view line) {
+  ++events_;
+  watcher_.event(line);
+  if (const auto success = events::end_in(line)) {
+    act(end_.reported_end(*success));
+  }
+}
+
+/// The grace period of a job that is a success has passed.
+void Supervisor::report_unended() {
+  for (std::size_t index = 0; index < pids_.size() && end_.succeeded(); ++index) {
+    if (end_.is_running(index)) {
+      watcher_.notice(fmt::format("{} (process {}) does not end; it is killed",
+                                  options_.children[index].name, pids_[index]));
+    }
   }
 }
 

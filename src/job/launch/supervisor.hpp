@@ -110,6 +110,8 @@ class Supervisor {
   void request_end();
   void give_up();
   void check_answer();
+  void on_event(std::string_view line);
+  void report_unended();
   Duration grace() const;
   void kill_all();
   void kill_restarted();

@@ -75,8 +75,9 @@ TEST_F(AwakeClockTest, GoesOnWhileItIsReadThoughTheTaskThatBeatsIsStopped) {
 }
 
 TEST_F(AwakeClockTest, NeverRunsBackwardsUnderManyReaders) {
-  static const auto started = std::chrono::steady_clock::now();
-  AwakeClock clock([] { return Duration(50 * (std::chrono::steady_clock::now() - started)); }, 1ms);
+  static std::atomic<Duration::rep> passed = 0;
+  constexpr Duration between_readings = 20us;
+  AwakeClock clock([] { return Duration(passed += Duration(between_readings).count()); }, 1ms);
   std::atomic<bool> done = false;
   std::vector<std::jthread> readers;
   for (int reader = 0; reader < 3; ++reader) {

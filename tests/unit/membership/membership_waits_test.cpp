@@ -255,9 +255,10 @@ TEST(MembershipWaits, ARequestEndsAJobInWhichNothingGoesOn) {
   membership.end_requested(at(3));
   EXPECT_TRUE(membership.time_passed(at(4.4)).empty()) << "it may end by itself";
   beat(membership, NodeId{2}, computing(), 12);
-  EXPECT_THAT(reason_of(membership.time_passed(at(12))),
-              HasSubstr("it does not come to its end: worker 1 (pid 101 on host), last heard 0.0 s ago, in "
-                        "backward of step 812 for 11.0 s"));
+  EXPECT_THAT(
+      reason_of(membership.time_passed(at(12))),
+      HasSubstr("it does not come to its end: worker 1 (pid 101 on host), last heard 0.0 s ago, in "
+                "backward of step 812 for 11.0 s"));
 }
 
 }  // namespace

@@ -364,7 +364,7 @@ TEST(StepWatch, FindsAMemberThatTakesNoMessages) {
 TEST(WaitPolicy, NamesAMemberThatTakesNoMessages) {
   WaitPolicy policy = three_unequal();
   policy.accessory_joined(server, start);
-  const auto hear = [&](NodeId node, std::uint64_t pings, Duration when) {
+  const auto show = [&](NodeId node, std::uint64_t pings, Duration when) {
     wire::Heartbeat status = standing_by();
     status.set_pings(pings);
     policy.on_heartbeat(node, status, start + when);
@@ -372,10 +372,10 @@ TEST(WaitPolicy, NamesAMemberThatTakesNoMessages) {
   for (int second = 0; second <= 60; ++second) {
     const auto number = static_cast<std::uint64_t>(second + 1);
     for (const NodeId node : {fast, slow}) {
-      hear(node, number, second * 1s);
+      show(node, number, second * 1s);
     }
-    hear(other, std::min<std::uint64_t>(number, 21), second * 1s);  // from 21 s on
-    hear(server, std::min<std::uint64_t>(number, 31), second * 1s);
+    show(other, std::min<std::uint64_t>(number, 21), second * 1s);  // from 21 s on
+    show(server, std::min<std::uint64_t>(number, 31), second * 1s);
     policy.pinged(number + 1, start + second * 1s);
     if (second == 23) {
       EXPECT_THAT(policy.preventing_end(1500ms, start + 23s), ElementsAre(other));

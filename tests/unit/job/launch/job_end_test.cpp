@@ -219,6 +219,26 @@ TEST(JobEndTest, GivesUpACoordinatorThatDoesNotAnswer) {
   EXPECT_EQ(end.exit_status(), exit_status::interrupted);
 }
 
+TEST(JobEndTest, ASuccessStaysOneThoughAProcessHasToBeKilled) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.reported_end(true), Action::start_grace);
+  EXPECT_EQ(end.ended(1, exited(0)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  EXPECT_EQ(end.ended(0, killed_by(SIGKILL)), Action::none);
+  EXPECT_TRUE(end.all_ended());
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+  EXPECT_FALSE(end.first_failure());
+}
+
+TEST(JobEndTest, AFailureStaysOneWhenTheCoordinatorHasToBeKilled) {
+  JobEnd end(all_needed(1));
+  EXPECT_EQ(end.reported_end(false), Action::start_grace);
+  EXPECT_EQ(end.reported_end(false), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+  end.ended(0, killed_by(SIGKILL));
+  EXPECT_EQ(end.exit_status(), exit_status::failure);
+}
+
 TEST(JobEndTest, NeedsNoAnswerOfACoordinatorThatHasEnded) {
   JobEnd end(all_needed(2));
   end.interrupted();

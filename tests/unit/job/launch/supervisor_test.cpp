@@ -252,9 +252,11 @@ class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const Descriptor first_free(::dup(STDIN_FILENO));
+    do {
+      taken_.emplace_back(::dup(STDIN_FILENO));
+    } while (taken_.back().get() < enough_to_poll);
     rlimit now = before_;
-    now.rlim_cur = static_cast<rlim_t>(first_free.get());
+    now.rlim_cur = static_cast<rlim_t>(taken_.back().get()) + 1;
     ::setrlimit(RLIMIT_NOFILE, &now);
   }
   ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
@@ -262,7 +264,11 @@ class NoMoreDescriptors {
   NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
 
  private:
+  /// `poll` takes no more descriptors than the limit.
+  static constexpr int enough_to_poll = 64;
+
   rlimit before_{};
+  std::vector<Descriptor> taken_;  ///< all numbers below the limit
 };
 
 TEST_F(SupervisorTest, GoesOnWithoutAProcessThatCannotBeStartedAgain) {
@@ -346,6 +352,18 @@ TEST_F(SupervisorTest, GivesProcessesGroupsOfTheirOwnAndDefaultSignals) {
   EXPECT_EQ(run().exit_status, 0);
 }
 
+TEST_F(SupervisorTest, KillsACoordinatorThatDoesNotEndAfterItsLastEvent) {
+  options_.grace = std::chrono::milliseconds(10);
+  add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
+    say(events_, R"({"event":"finished","reason":"every epoch is done"})"
+                 "\n");
+    return wait_for_the_end();
+  });
+  EXPECT_EQ(run().exit_status, exit_status::success);
+  EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr(" does not end; it is killed")));
+}
+
 TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
   recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
   options_.answer = std::chrono::milliseconds(30);
@@ -357,8 +375,9 @@ TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
   });
   add("worker 0", wait_for_the_end);
   EXPECT_EQ(run().exit_status, exit_status::interrupted);
-  EXPECT_THAT(recorder_.notices,
-              Contains(HasSubstr("does not answer: the job ends with what its last checkpoint has")));
+  EXPECT_THAT(
+      recorder_.notices,
+      Contains(HasSubstr("does not answer: the job ends with what its last checkpoint has")));
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+// The membership's judgement of members whose heartbeats come but which do not go on.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "membership/blame.hpp"
+#include "membership/membership.hpp"
+
+namespace syncopate {
+
+std::optional<std::uint64_t> Membership::next_ping(TimePoint now) {
+  if (ended_ || !view_ || now < next_ping_) {
+    return std::nullopt;
+  }
+  next_ping_ = now + options_.ping_every;
+  wait_policy_.pinged(++pings_, now);
+  return pings_;
+}
+
+Decisions Membership::judge_hangs(TimePoint now) {
+  if (ended_ || !view_) {
+    return {};
+  }
+  if (end_requested_) {
+    if (Decisions end = judge_requested_end(now); !end.empty()) {
+      return end;
+    }
+  }
+  Decisions decisions;
+  const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
+                              .starting = !training_};
+  for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
+    append(decisions,
+           blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)));
+  }
+  return decisions;
+}
+
+/// Tells of a member that waits for it, if one does.
+std::string Membership::hang_of(NodeId node, TimePoint now) const {
+  const bool awaited = open_wait_ && open_wait_->reporter != node &&
+                       is_present(open_wait_->reporter) &&
+                       now - open_wait_->when <= options_.waits.wait_limit;
+  if (!awaited) {
+    return fmt::format("{} hangs: {}", name_of(node), last_sign_of(node, now));
+  }
+  wire::Missing report = open_wait_->report;
+  report.set_waited_seconds(report.waited_seconds() + to_seconds(now - open_wait_->when));
+  return reason_of(open_wait_->reporter, report, {node}, now);
+}
+
+Decisions Membership::end_requested(TimePoint now) {
+  if (ended_) {
+    return {};
+  }
+  if (!view_) {
+    return end(wire::Abort::KIND_FAILURE,
+               fmt::format("the job was ended while it waited for {}", admission_.absent()));
+  }
+  if (!end_requested_) {
+    end_requested_ = now;
+    next_ping_ = now;
+  }
+  admission_.end();
+  return {};
+}
+
+/// The job that does not come to its end is ended, with what it has trained since its last
+/// checkpoint.
+Decisions Membership::judge_requested_end(TimePoint now) {
+  if (now - *end_requested_ < options_.end_patience) {
+    return {};
+  }
+  if (!std::exchange(end_expected_, true)) {
+    wait_policy_.end_expected();
+  }
+  const std::vector<NodeId> still = wait_policy_.preventing_end(options_.end_patience, now);
+  if (still.empty()) {
+    return {};
+  }
+  return blaming(
+      still, end(wire::Abort::KIND_TIMED_OUT,
+                 fmt::format("ended as requested, without the rounds since the last checkpoint, "
+                             "since it does not come to its end: {}",
+                             signs_of(still, now)),
+                 still.front()));
+}
+
+std::string Membership::last_sign_of(NodeId node, TimePoint now) const {
+  const StepWatch* const watch = wait_policy_.watch(node);
+  std::string sign = liveness_.last_sign(node, now);
+  if (watch != nullptr && watch->is_deaf(now)) {
+    return fmt::format("{}, without taking a message for {:.1f} s", sign,
+                       to_seconds(watch->deaf_for(now)));
+  }
+  if (watch == nullptr || watch->stands_by() || (!end_requested_ && watch->waited_for(now))) {
+    return sign;
+  }
+  const std::string since = fmt::format("{} for {:.1f} s", sign, to_seconds(now - watch->begun()));
+  return watch->is_computing() && watch->expected() > Duration::zero()
+             ? fmt::format("{} ({:.3g} s expected at the most)", since,
+                           to_seconds(watch->expected()))
+             : since;
+}
+
+}  // namespace syncopate
