@@ -187,17 +187,18 @@ std::optional<SnapshotWriter::Job> SnapshotWriter::next() {
         return std::exchange(untested_, std::nullopt);
       }
     }
+    saved_->notify();  // also where an evaluator has come and gone again
     wanted_->wait(no_deadline);
   }
 }
 
 void SnapshotWriter::carry_out(const Job& job) {
   ModelSnapshot model = job.model();
-  const bool tested = !job.evaluate || send_for_test(job, model);
+  const bool sent = !job.evaluate || send_for_test(job, model);
   if (job.checkpoint) {
     write(job, model);
   }
-  if (!tested) {
+  if (!sent) {
     keep_for_test(job, std::move(model));
   }
 }
