@@ -76,8 +76,7 @@ TEST_F(AwakeClockTest, GoesOnWhileItIsReadThoughTheTaskThatBeatsIsStopped) {
 
 TEST_F(AwakeClockTest, NeverRunsBackwardsUnderManyReaders) {
   static std::atomic<Duration::rep> passed = 0;
-  constexpr Duration between_readings = 20us;
-  AwakeClock clock([] { return Duration(passed += Duration(between_readings).count()); }, 1ms);
+  AwakeClock clock([] { return Duration(passed += 20'000); }, 1ms);  // 20 us a reading
   std::atomic<bool> done = false;
   std::vector<std::jthread> readers;
   for (int reader = 0; reader < 3; ++reader) {
