@@ -94,7 +94,7 @@ class Accessories(JobTest):
         self.assert_last_round_saved()
 
     def test_an_outsider_reaches_no_target_and_ends_no_job(self):
-        job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "1000", "--target-accuracy", "1")
+        job = self.coordinate(*SMALL, "--workers", "1", "--epochs", "100", "--max-steps", "1000", "--target-accuracy", "1")
         address = job.address()
         worker = self.join("worker", address)
         with raw_node.RawNode(address, self.key_file().read_text()) as outsider:
