@@ -13,8 +13,8 @@ namespace {
 
 constexpr Duration abort_limit = std::chrono::seconds(3);
 constexpr Duration closing_limit = std::chrono::seconds(10);
-/// For how long a member counts as standing by after it has said so.
-constexpr Duration standing_by = 2 * MemberLink::stand_by_every;
+/// For how long a member counts as standing by, or as waiting, after it has said so.
+constexpr Duration recent = 2 * std::max(MemberLink::stand_by_every, Waits::alive_every);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
   transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
@@ -374,6 +374,14 @@ void MemberLink::end_tasks() {
   receive_loop_.reset();
 }
 
+bool MemberLink::is_recent(TimePoint sign) const {
+  return sign != TimePoint::min() && world_.now() - sign < recent;
+}
+
+void MemberLink::waits() {
+  waited_ = world_.now();
+}
+
 void MemberLink::send_heartbeats() {
   try {
     for (;;) {
@@ -381,9 +389,8 @@ void MemberLink::send_heartbeats() {
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
       message.mutable_heartbeat()->set_pings(pings_);
-      const TimePoint stood_by = stood_by_;
-      message.mutable_heartbeat()->set_standing_by(stood_by != TimePoint::min() &&
-                                                   world_.now() - stood_by < standing_by);
+      message.mutable_heartbeat()->set_standing_by(is_recent(stood_by_));
+      message.mutable_heartbeat()->set_waiting(is_recent(waited_));
       send(message);
       heartbeat_now_->wait(world_.now() + options_.heartbeat_every);
     }

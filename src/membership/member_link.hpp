@@ -120,6 +120,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   bool await_more(std::size_t known, TimePoint deadline) override;
 
   Duration report_wait(const LongWait& wait) override;
+  void waits() override;
 
   /// Reports to the coordinator why this node cannot continue, and waits a moment for its answer,
   /// the cause of the failure. Throws that cause, or else `error`.
@@ -136,6 +137,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   };
 
   wire::Heartbeat pull_status();
+  bool is_recent(TimePoint sign) const;
   void send_heartbeats();
   void receive();
   void handle(const wire::FromCoordinator& message);
@@ -158,6 +160,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t barriers_ = 0;
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<TimePoint> stood_by_ = TimePoint::min();
+  std::atomic<TimePoint> waited_ = TimePoint::min();
   std::atomic<std::uint64_t> pings_ = 0;  ///< the number of the last one that has come
 
   Mutex status_mutex_;  ///< held also while a status is pulled

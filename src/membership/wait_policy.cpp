@@ -47,6 +47,7 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   const bool begins = heartbeat.computing() && (!computing_ || heartbeat.step() != step_);
   const bool ends = computing_ && !heartbeat.computing();
   standing_by_ = heartbeat.standing_by() && !heartbeat.computing();
+  waiting_ = heartbeat.waiting();
   if (begins || ends || standing_by_) {
     begun_ = now;
     heard_.begun = heard_until_;
@@ -279,7 +280,11 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
 }
 
 /// Those of several members without progress for which the others wait.
-std::vector<NodeId> WaitPolicy::culprits_of(const std::vector<NodeId>& idle) const {
+std::vector<NodeId> WaitPolicy::culprits_of(std::vector<NodeId> idle) const {
+  const auto waits = [this](NodeId node) { return find(node)->watch.waits(); };
+  if (!std::ranges::all_of(idle, waits)) {
+    std::erase_if(idle, waits);
+  }
   std::vector<NodeId> culprits;
   std::ranges::copy_if(idle, std::back_inserter(culprits),
                        [this](NodeId node) { return accessories_.contains(node); });

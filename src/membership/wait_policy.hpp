@@ -73,6 +73,8 @@ class StepWatch {
   bool is_deaf(TimePoint now) const { return deaf_for(now) >= deafness; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
+  /// It waits for others, and shows that it does not hang itself.
+  bool waits() const { return waiting_ && !computing_; }
   std::uint64_t step() const { return step_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
@@ -97,6 +99,7 @@ class StepWatch {
   Options options_;
   bool computing_ = false;
   bool standing_by_ = false;
+  bool waiting_ = false;
   bool synchronizing_ = false;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
@@ -178,8 +181,9 @@ class WaitPolicy {
   /// Every member should have heard of the user's request to end by now.
   void end_expected();
   /// The members that prevent the end that the user has requested: those that hang, are deaf, or
-  /// train on; or else those that do not go on, where no member computes any more: servers, for
-  /// which workers wait, or the workers of the earliest step. Empty while the end may still come.
+  /// train on; or else those that do not go on, where no member computes any more: those that do not
+  /// even wait, servers, for which workers wait, or the workers of the earliest step. Empty while the
+  /// end may still come.
   /// `patience`: as long as a member may do nothing at least.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
   /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
@@ -203,7 +207,7 @@ class WaitPolicy {
 
   std::vector<NodeId> hanging(TimePoint now) const;
   std::vector<NodeId> idle_of(const std::vector<NodeId>& nodes, TimePoint now) const;
-  std::vector<NodeId> culprits_of(const std::vector<NodeId>& idle) const;
+  std::vector<NodeId> culprits_of(std::vector<NodeId> idle) const;
   Verdict give_up(const Report& report, TimePoint now);
   std::optional<TimePoint> next_due(NodeId reporter, TimePoint now) const;
   Verdict extend(NodeId reporter, Duration wanted, TimePoint now);

@@ -56,7 +56,7 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
   const TimePoint begun = clock.now();
   TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
   for (;;) {
-    const TimePoint until = poll ? std::min(due, clock.now() + poll_every) : due;
+    const TimePoint until = end_of_attempt(clock.now(), due, poll != nullptr);
     try {
       attempt(until);
       return;
@@ -68,6 +68,9 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
         poll();
       }
     }
+    if (options_.arbiter) {
+      options_.arbiter->waits();
+    }
     if (clock.now() < due) {
       continue;
     }
@@ -77,6 +80,13 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
     }
     due = options_.arbiter->report_wait(report) + clock.now();
   }
+}
+
+TimePoint Waits::end_of_attempt(TimePoint now, TimePoint due, bool polls) const {
+  if (polls) {
+    return std::min(due, now + poll_every);
+  }
+  return options_.arbiter ? std::min(due, now + alive_every) : due;
 }
 
 LongWait Waits::report_of(const Awaited& awaited, Duration waited) const {

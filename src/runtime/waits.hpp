@@ -48,6 +48,9 @@ class WaitArbiter {
   /// the coordinator has answered.
   /// Errors: the error that ended the job.
   virtual Duration report_wait(const LongWait& wait) = 0;
+
+  /// Called every `Waits::alive_every` during a wait: the waiting task does not hang itself.
+  virtual void waits() {}
 };
 
 /// The waits of a member for other members: their usual time, and the end of one that takes longer.
@@ -84,6 +87,7 @@ class Waits {
   void run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
            const std::function<void()>& poll = {}) const;
   static constexpr Duration poll_every = std::chrono::milliseconds(100);
+  static constexpr Duration alive_every = std::chrono::milliseconds(250);
 
   void observed(Duration duration) { recent_.observed(duration); }
   Duration median() const { return recent_.median(); }
@@ -92,6 +96,7 @@ class Waits {
   void allow(Duration wait) { allowed_ = wait; }
 
  private:
+  TimePoint end_of_attempt(TimePoint now, TimePoint due, bool polls) const;
   LongWait report_of(const Awaited& awaited, Duration waited) const;
 
   Options options_;

@@ -407,6 +407,15 @@ TEST(WaitPolicy, NamesTheServerOrTheEarliestStepAmongMembersWithoutProgressAtThe
   }
   beat(policy, server, {}, 5s, 6s);
   EXPECT_THAT(policy.preventing_end(1500ms, start + 6s), ElementsAre(server));
+  wire::Heartbeat shows_that_it_waits = waiting(8);
+  shows_that_it_waits.set_waiting(true);
+  wire::Heartbeat server_waits;
+  server_waits.set_waiting(true);
+  beat(policy, server, server_waits, 6s, 7s);
+  beat(policy, fast, shows_that_it_waits, 6s, 7s);
+  beat(policy, other, shows_that_it_waits, 6s, 7s);
+  beat(policy, slow, waiting(8), 6s, 7s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 7s), ElementsAre(slow));
 }
 
 TEST(WaitPolicy, FindsAWorkerThatTrainsOnAfterTheRequestToEnd) {

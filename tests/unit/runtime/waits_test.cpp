@@ -51,8 +51,10 @@ class Arbiter final : public WaitArbiter {
     reports_.push_back(wait);
     return more_;
   }
+  void waits() override { ++signs_of_life_; }
   std::vector<LongWait> reports_;
   Duration more_ = 25s;
+  int signs_of_life_ = 0;
 };
 
 /// Waits for what comes at `when`.
@@ -89,6 +91,18 @@ TEST(Waits, ReportsALongWaitAndGoesOnAsLongAsItMay) {
     waited.push_back(to_seconds(report.waited));
   }
   EXPECT_THAT(waited, ElementsAre(30, 55, 80));
+}
+
+TEST(Waits, ShowNowAndThenThatTheyGoOn) {
+  Arbiter arbiter;
+  HandClock clock;
+  const Waits waits({.limit = 10s, .arbiter = &arbiter});
+  wait_until(waits, clock, TimePoint(Waits::alive_every));
+  EXPECT_EQ(arbiter.signs_of_life_, 0) << "a short wait costs nothing";
+  clock.now_ = {};
+  wait_until(waits, clock, TimePoint(2s));
+  EXPECT_EQ(arbiter.signs_of_life_, 7);
+  EXPECT_TRUE(arbiter.reports_.empty());
 }
 
 TEST(Waits, SaysHowLongSuchWaitsTake) {
