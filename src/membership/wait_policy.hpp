@@ -181,10 +181,9 @@ class WaitPolicy {
   /// Every member should have heard of the user's request to end by now.
   void end_expected();
   /// The members that prevent the end that the user has requested: those that hang, are deaf, or
-  /// train on; or else those that do not go on, where no member computes any more: those that do not
-  /// even wait, servers, for which workers wait, or the workers of the earliest step. Empty while the
-  /// end may still come.
-  /// `patience`: as long as a member may do nothing at least.
+  /// train on; or else those that do not go on, where no member computes any more: those that do
+  /// not even wait, servers, for which workers wait, or the workers of the earliest step. Empty
+  /// while the end may still come. `patience`: as long as a member may do nothing at least.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
   /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
   /// that hangs, else the awaited one unless it waits or computes in time, else the first worker

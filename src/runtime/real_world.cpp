@@ -79,13 +79,18 @@ namespace {
 /// The system refuses a longer name.
 constexpr std::size_t thread_name_length = 15;
 
-void warn_of_unexpected(const std::string& task, const std::exception_ptr& error) {
+/// An error after the end of the node follows from that end, whose reason others report.
+void log_end_of(const std::string& task, const std::exception_ptr& error, bool cancelled) {
   try {
     std::rethrow_exception(error);
   } catch (const Cancelled&) {
     // The requested end.
   } catch (const std::exception& unexpected) {
-    log::warn("task {} ended with an unexpected error: {}", task, unexpected.what());
+    if (cancelled) {
+      log::debug("task {} ended with its node: {}", task, unexpected.what());
+    } else {
+      log::warn("task {} ended with an unexpected error: {}", task, unexpected.what());
+    }
   }
 }
 
@@ -93,15 +98,15 @@ void warn_of_unexpected(const std::string& task, const std::exception_ptr& error
 
 class RealWorld::ThreadTask final : public Task {
  public:
-  ThreadTask(const std::string& name, std::function<void()> body)
-      : name_(name), thread_([this, body = std::move(body)] { run(body); }) {}
+  ThreadTask(RealWorld& world, const std::string& name, std::function<void()> body)
+      : world_(world), name_(name), thread_([this, body = std::move(body)] { run(body); }) {}
 
   ~ThreadTask() override {
     if (thread_.joinable()) {
       thread_.join();
     }
     if (error_) {
-      warn_of_unexpected(name_, error_);
+      log_end_of(name_, error_, world_.is_cancelled());
     }
   }
 
@@ -127,6 +132,7 @@ class RealWorld::ThreadTask final : public Task {
     }
   }
 
+  RealWorld& world_;
   const std::string name_;
   std::exception_ptr error_;  ///< written by the thread, read once it has ended
   std::thread thread_;        ///< last: it uses the members above
@@ -169,7 +175,7 @@ void RealWorld::sleep_until(TimePoint when) {
 }
 
 std::unique_ptr<Task> RealWorld::spawn(const std::string& name, std::function<void()> body) {
-  return std::make_unique<ThreadTask>(name, std::move(body));
+  return std::make_unique<ThreadTask>(*this, name, std::move(body));
 }
 
 std::unique_ptr<Event> RealWorld::make_event() {
@@ -187,6 +193,11 @@ void RealWorld::cancel(std::exception_ptr why) noexcept {
     }
   }
   transport_->cancel(why);
+}
+
+bool RealWorld::is_cancelled() {
+  const MutexLock lock(mutex_);
+  return cancelled_ != nullptr;
 }
 
 bool RealWorld::wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,

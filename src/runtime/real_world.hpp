@@ -35,6 +35,7 @@ class RealWorld final : public World {
   class ThreadTask;
   class FlagEvent;
 
+  bool is_cancelled();
   /// Waits until `ready`, which is called under the mutex. False at the deadline.
   /// Errors: the error that `cancel` received.
   bool wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
