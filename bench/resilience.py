@@ -32,7 +32,7 @@ SCHEMES = ["ssgd", "nbssgd", "asgd", "hogwild", "downpour", "ssp", "backup", "ea
 WAIT_LIMIT = 5  # seconds, of the jobs that hang
 SILENCE_LIMIT = 10  # and that of the coordinator's own hang
 SLACK = 2
-OBEYED_WITHIN = 3  # an end that is asked for: 2 s, and the time that the processes take to end
+OBEYED_WITHIN = 4  # an end that is asked for: 2 s, and 2 s for the load of the other jobs
 LONG = 120  # seconds after which a harness gives a job up
 # As the messages say it: "NAME (pid N on HOST) hangs", "... for NAME (pid N on HOST), last heard".
 CULPRIT = re.compile(

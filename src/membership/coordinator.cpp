@@ -8,7 +8,6 @@
 
 #include "base/errors.hpp"
 #include "membership/acceptance.hpp"
-#include "membership/turn_watch.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -35,12 +34,13 @@ Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
       hang_limit_(std::max(options.membership.waits.wait_limit, least_hang_limit)) {}
 
 void Coordinator::run() {
-  TurnWatch watch(world_, {.limit = hang_limit_,
-                           .stands_still = [this](Duration still) { end_hung_job(still); }});
+  watch_.emplace(
+      world_, TurnWatch::Options{.limit = hang_limit_,
+                                 .stands_still = [this](Duration still) { end_hung_job(still); }});
   // Silence is judged only when everything has been read: what a member has sent by then counts.
   bool may_have_more = false;
   while (!done_) {
-    watch.turned();
+    watch_->turned();
     may_have_more = handle_event(may_have_more ? world_.now() : end_of_pause());
     if (!may_have_more) {
       carry_out(membership_.time_passed(world_.now()));
@@ -51,6 +51,7 @@ void Coordinator::run() {
     stop_if_requested();
     ping_if_due();
   }
+  watch_->end();
   world_.transport().close(world_.now() + closing_limit);
 }
 

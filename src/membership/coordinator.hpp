@@ -10,6 +10,7 @@
 
 #include "base/mutex.hpp"
 #include "membership/membership.hpp"
+#include "membership/turn_watch.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/world.hpp"
 
@@ -109,6 +110,8 @@ class Coordinator {
   const Duration hang_limit_;
   Mutex joined_mutex_;
   std::vector<NodeId> joined_ GUARDED_BY(joined_mutex_);  ///< members, for the watching task
+  /// Outlives `run`, so that a watching task that hangs does not hold up the end of the job.
+  std::optional<TurnWatch> watch_;
   bool stopping_ = false;
   bool complete_ = false;  ///< the samples of the job
   bool done_ = false;

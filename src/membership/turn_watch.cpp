@@ -12,9 +12,13 @@ TurnWatch::TurnWatch(World& world, Options options)
 }
 
 TurnWatch::~TurnWatch() {
+  end();
+  task_.reset();
+}
+
+void TurnWatch::end() {
   ended_ = true;
   end_->notify();
-  task_.reset();
 }
 
 void TurnWatch::run() {

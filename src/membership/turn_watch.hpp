@@ -29,6 +29,9 @@ class TurnWatch {
   /// The watched task has turned once more.
   void turned() { ++turns_; }
 
+  /// From now on no turn is missed.
+  void end();
+
   static constexpr Duration glance = std::chrono::seconds(1);
 
  private:
