@@ -141,10 +141,13 @@ def pause_one_job(options, number):
     rng = random.Random(options.seed * 1000 + number)
     scheme = SCHEMES[number % len(SCHEMES)]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-pauses-"))
-    job = Job(options.program, folder, [*options_of(scheme, number), "--eval-every", "50", "--time-scale", "1"])
+    job = Job(options.program, folder, options_of(scheme, number))
     outcomes = []
     try:
         alive = job.wait_for_rounds(5)
+        if not alive:
+            outcomes.append(Outcome(scheme, "start", "WRONG: did not start", 0, last_of(job)))
+            options.say(outcomes[-1])
         for _ in range(options.faults // options.jobs):
             if not alive:
                 break
