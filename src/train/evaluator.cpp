@@ -166,6 +166,7 @@ void run_evaluator(World& world, MemberLink& link, Replica& replica,
                    const EvaluatorOptions& options) {
   link.join();
   try {
+    options.before_testing();
     evaluate_snapshots(world, link, replica, options);
   } catch (const std::exception& error) {
     link.fail(error);

@@ -65,6 +65,8 @@ void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_
 struct EvaluatorOptions {
   const JobPlan& plan;
   const Dataset& dataset;
+  /// Called once the tasks of the link run, by the task that tests.
+  std::function<void()> before_testing = [] {};
 };
 void run_evaluator(World& world, MemberLink& link, Replica& replica,
                    const EvaluatorOptions& options);

@@ -2,6 +2,7 @@
 unwritable, outsiders may forge messages; the job goes on, says so, and writes its checkpoints.
 Method: the test kills the evaluator of a real job, points logs at /dev/full, and lets a raw node send what it may not."""
 import os
+import pathlib
 import signal
 import struct
 import unittest
@@ -10,6 +11,15 @@ import raw_node
 from jobs import SMALL, JobTest, wait_until_gone
 
 EVALUATION, CHECKPOINT = 6, 8  # the bodies of ToCoordinator
+
+
+def niceness_of_threads(pid):
+    """{thread name: niceness}; the main thread is "main"."""
+    nices = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        name, fields = (task / "stat").read_text(encoding="ascii").split("(", 1)[1].rsplit(")", 1)
+        nices["main" if task.name == str(pid) else name] = int(fields.split()[16])
+    return nices
 
 
 def evaluation(accuracy):
@@ -41,6 +51,8 @@ class Accessories(JobTest):
         job = self.start(*SMALL, "--epochs", "100000", "--max-time", "8", "--eval-every", "1epoch")
         job.wait_for("evaluation")
         evaluator = self.evaluator_of(job)
+        niceness = niceness_of_threads(evaluator)  # its tests yield to training, its heartbeats do not
+        self.assertEqual([niceness[thread] for thread in ("main", "heartbeat", "control", "tcp")], [19, 0, 0, 0])
         self.kill_evaluator(job, evaluator)
         again = self.wait_for_restart(job)
         self.assertEqual(self.evaluator_of(job), again)

@@ -346,8 +346,11 @@ void Supervisor::give_up() {
 }
 
 Duration Supervisor::grace() const {
-  return end_.was_interrupted() ? std::min(options_.grace, options_.requested_grace)
-                                : options_.grace;
+  if (!end_.was_interrupted()) {
+    return options_.grace;
+  }
+  return std::min(options_.grace,
+                  end_.succeeded() ? options_.orderly_grace : options_.requested_grace);
 }
 
 void Supervisor::kill_all() {

@@ -67,8 +67,10 @@ class EvaluatorRunner final : public RoleRunner {
 
  private:
   void run_role(World& world, MemberLink& link) override {
-    site_.before_evaluating();
-    run_evaluator(world, link, *replica_, {.plan = site_.plan(), .dataset = site_.dataset()});
+    run_evaluator(world, link, *replica_,
+                  {.plan = site_.plan(), .dataset = site_.dataset(), .before_testing = [this] {
+                     site_.before_evaluating();
+                   }});
   }
 
   const MemberSite& site_;

@@ -46,7 +46,7 @@ class MemberSite {
   /// The message by which a member joins. The message of a worker may include the measured cost of
   /// a step.
   virtual wire::Join introduction(Role role, Rank index, Replica& replica) const = 0;
-  /// Called on the evaluator's thread before its first test.
+  /// Called on the evaluator's thread before its first test, once all its other threads run.
   virtual void before_evaluating() const {}
 };
 
