@@ -164,7 +164,6 @@ TEST_F(CoordinatorAcceptance, ReportsThatCannotBeCostTheReporterItsPlace) {
 
 TEST_F(CoordinatorAcceptance, AServerReportsAWorkerThatItCannotUnderstand) {
   coordinate({.workers = 2, .servers = 1, .evaluators = 0, .spares_workers = true});
-  std::optional<NodeId> lost;
   const auto accuse = [](std::uint32_t node) {
     wire::ToCoordinator message;
     message.mutable_rejected()->set_node(node);
