@@ -51,7 +51,7 @@ class Job:
         )
         self.folder = folder
         self.rounds = 0
-        self.statuses = 0
+        self.samples = 0
         self.workers = []
         self.losses = []  # (when, note)
         self.failure = ""
@@ -65,7 +65,7 @@ class Job:
             with self.changed:
                 if kind == "status":
                     self.rounds = event["round"]
-                    self.statuses += 1
+                    self.samples = event["samples"]
                 elif kind == "started":
                     self.workers = [worker["pid"] for worker in event["workers"]]
                 elif kind == "note" and "the job goes on without" in event["text"]:
@@ -81,6 +81,11 @@ class Job:
     def wait_for_rounds(self, more, limit=LONG):
         aim = self.rounds + more
         return self.wait_until(lambda: self.rounds >= aim, limit) and self.rounds >= aim
+
+    def goes_on(self):
+        """Whether the job trains: under esync one round may take minutes after a pause."""
+        aim = self.samples + 5000
+        return self.wait_until(lambda: self.samples >= aim, LONG) and self.samples >= aim
 
     def children(self):
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -156,7 +161,7 @@ def pause_one_job(options, number):
             time.sleep(pause)
             for pid in suspended:
                 os.kill(pid, signal.SIGCONT)
-            alive = job.wait_for_rounds(3) and not job.losses
+            alive = job.goes_on() and not job.losses
             where = "all" if len(suspended) == len(job.roles()) + 1 else ", ".join(sorted(suspended.values()))
             outcomes.append(Outcome(scheme, where, "went on" if alive else "WRONG: did not go on", pause, last_of(job)))
             options.say(outcomes[-1])
