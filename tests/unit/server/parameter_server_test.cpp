@@ -219,7 +219,9 @@ TEST(ParameterServer, GoesOnWithoutAWorkerWhoseRequestIsNoRequest) {
        "node 2: worker 1 sent a server a request that only servers send"},
       {encode(Request{.kind = Request::Kind::work, .push = true, .samples = ~std::uint64_t{0}}),
        "node 2: a request with 18446744073709551615 samples"}};
-  for (const auto& [request, reason] : requests) {
+  for (const auto& each : requests) {
+    const std::vector<std::byte>& request = each.first;
+    const std::string& reason = each.second;
     ServerRun run({}, [&](World& world, ServerClient& client, Rank rank) {
       if (rank == Rank{1}) {
         world.transport().post(NodeId{0}, tags::server_request, request);
