@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace {
 
@@ -175,6 +176,9 @@ class LogListener {
 };
 
 TEST(AtomicFile, OutlivesAShortLackOfDescriptors) {
+  if (sanitizer_needs_descriptors) {
+    GTEST_SKIP() << "the sanitizer needs descriptors";
+  }
   const fs::path path = fresh_folder("short-lack") / "a.txt";
   NoMoreDescriptors lack;
   const LogListener log([&] { lack.end(); });
@@ -185,6 +189,9 @@ TEST(AtomicFile, OutlivesAShortLackOfDescriptors) {
 }
 
 TEST(AtomicFile, ReportsALackOfDescriptorsThatLasts) {
+  if (sanitizer_needs_descriptors) {
+    GTEST_SKIP() << "the sanitizer needs descriptors";
+  }
   const fs::path path = fresh_folder("long-lack") / "a.txt";
   const LogListener log([] {});
   NoMoreDescriptors lack;
