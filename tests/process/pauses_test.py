@@ -60,6 +60,7 @@ class Pauses(jobs.JobTest):
                 job.process.send_signal(signal.SIGINT)
                 status, errors = job.finish()
                 self.assertEqual(status, 130, errors)
+                self.assertNotIn("last checkpoint", errors)
                 summary = self.summary(who + scheme)
                 self.assertEqual([worker["dropped_because"] for worker in summary["workers"]], [None, None])
                 self.assertEqual(summary["ended_because"], "interrupted")
