@@ -58,6 +58,7 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   }
   computing_ = heartbeat.computing();
   synchronizing_ = heartbeat.phase() == phase_synchronization;
+  saving_ = heartbeat.phase() == phase_snapshot;
   const MetricValues metrics = metrics_in(heartbeat);
   usual_synchronization_ = usual_synchronization_in(metrics);
   rounds_ = metrics[Metric::rounds];
@@ -260,7 +261,7 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
   for (const Members* const members : {&accessories_, &workers_}) {
     for (const auto& [node, member] : *members) {
       const StepWatch& watch = member.watch;
-      const bool serves = members == &accessories_ && !watch.is_computing();
+      const bool serves = members == &accessories_ && !watch.is_computing() && !watch.saves();
       const bool still =
           serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
       const bool ignores = members == &workers_ && watch.ignores_end();

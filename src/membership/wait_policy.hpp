@@ -76,6 +76,8 @@ class StepWatch {
   /// It waits for others, and shows that it does not hang itself.
   bool waits() const { return waiting_ && !computing_; }
   std::uint64_t step() const { return step_; }
+  /// It hands over a model or writes a checkpoint, which takes its time.
+  bool saves() const { return saving_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
   TimePoint begun() const { return begun_; }
@@ -101,6 +103,7 @@ class StepWatch {
   bool standing_by_ = false;
   bool waiting_ = false;
   bool synchronizing_ = false;
+  bool saving_ = false;
   std::uint64_t step_ = 0;
   std::uint64_t progress_ = 0;
   Duration expected_{};

@@ -14,6 +14,8 @@ namespace syncopate {
 
 /// The phase in which a worker exchanges its step with others.
 inline constexpr std::string_view phase_synchronization = "synchronization";
+/// The phase in which a member hands over a model or writes a checkpoint.
+inline constexpr std::string_view phase_snapshot = "snapshot";
 
 /// What a worker or a server reports of itself.
 struct MemberStatus {

@@ -132,6 +132,7 @@ void ServerRole::run() {
     }
   }
   ended_ = training();
+  report_status(phase_snapshot);
   save_last();
 }
 

@@ -418,6 +418,21 @@ TEST(WaitPolicy, NamesTheServerOrTheEarliestStepAmongMembersWithoutProgressAtThe
   EXPECT_THAT(policy.preventing_end(1500ms, start + 7s), ElementsAre(slow));
 }
 
+TEST(WaitPolicy, LetsAServerSaveAtTheRequestedEnd) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  for (const NodeId node : {fast, other, slow}) {
+    policy.gone(node);
+  }
+  beat(policy, server, standing_by(), 1s, 2s);
+  wire::Heartbeat saving;
+  saving.set_phase("snapshot");
+  beat(policy, server, saving, 2s, 11s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 11s), IsEmpty());
+  beat(policy, server, saving, 11s, 12s);
+  EXPECT_THAT(policy.preventing_end(1500ms, start + 12s), ElementsAre(server));
+}
+
 TEST(WaitPolicy, FindsAWorkerThatTrainsOnAfterTheRequestToEnd) {
   WaitPolicy policy = three_workers();
   const auto rounds = [&](NodeId node, double done, std::uint64_t step, Duration when) {
