@@ -166,15 +166,24 @@ def pause_one_job(options, number):
             outcomes.append(Outcome(scheme, where, "went on" if alive else "WRONG: did not go on", pause, last_of(job)))
             options.say(outcomes[-1])
         if alive:
-            job.process.send_signal(signal.SIGINT)
-            job.process.wait(LONG)
-            if job.process.returncode != 130:
-                outcomes.append(Outcome(scheme, "the end", "WRONG: exit status", job.process.returncode, last_of(job)))
+            problem = problem_of_end(job)
+            if problem:
+                outcomes.append(Outcome(scheme, "the end", f"WRONG: {problem}", 0, last_of(job)))
                 options.say(outcomes[-1])
     finally:
         job.end()
         shutil.rmtree(folder, ignore_errors=True)
     return outcomes
+
+
+def problem_of_end(job):
+    """Ends the job as Ctrl-C does; what is wrong about its end, or nothing."""
+    job.process.send_signal(signal.SIGINT)
+    try:
+        status = job.process.wait(LONG)
+    except subprocess.TimeoutExpired:
+        return f"no end within {LONG} s of Ctrl-C"
+    return "" if status == 130 else f"exit status {status}, expected 130"
 
 
 def last_of(job):
@@ -313,6 +322,8 @@ def parse(arguments):
     parser.add_argument("--results", type=pathlib.Path, default=measuring.ROOT / "bench/results",
                         help="where the tables go [bench/results]")  # fmt: skip
     options = parser.parse_args(arguments)
+    if min(options.faults, options.jobs) < 1 or options.faults < options.jobs:
+        parser.error(f"expected at least one job and one fault for each, found --jobs {options.jobs} --faults {options.faults}")
     options.program = options.build / "bin/syncopate"
     return options
 

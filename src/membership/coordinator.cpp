@@ -14,7 +14,8 @@ namespace syncopate {
 namespace {
 
 constexpr Duration closing_limit = std::chrono::seconds(2);
-/// The same for a user who waits: shorter than what a supervisor then waits for its processes.
+/// The same after the user's request to end: less than the 0.4 s after which a supervisor kills the
+/// processes of a job that has failed (`Supervisor::Options::requested_grace`).
 constexpr Duration urgent_closing_limit = std::chrono::milliseconds(250);
 /// The event loop turns ten times a second, but may write to a disk in between.
 constexpr Duration least_hang_limit = std::chrono::seconds(10);
