@@ -58,12 +58,16 @@ double PaceEstimate::median() const {
   return sorted[sorted.size() / 2];
 }
 
-bool PaceEstimate::is_outlier(double seconds) const {
+bool PaceEstimate::is_outlier(std::uint32_t samples, Duration took) const {
+  return samples > 0 && is_outlier(to_seconds(took) / samples);
+}
+
+bool PaceEstimate::is_outlier(double sample_seconds) const {
   if (recent_.empty()) {
     return false;
   }
   const double usual = median();
-  return seconds > outlying * usual || seconds * outlying < usual;
+  return sample_seconds > outlying * usual || sample_seconds * outlying < usual;
 }
 
 void PaceEstimate::follow(double seconds) {

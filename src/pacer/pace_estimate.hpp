@@ -25,6 +25,9 @@ class PaceEstimate {
   /// A step of `samples` took this long. One without samples has no effect.
   void observe(std::uint32_t samples, Duration took);
 
+  /// Whether a step of `samples` that took this long is an outlier.
+  bool is_outlier(std::uint32_t samples, Duration took) const;
+
   bool known() const { return !recent_.empty(); }
   double sample_seconds() const { return mean_; }  ///< 0 if unknown
   Duration step_time(std::uint32_t samples) const { return from_seconds(mean_ * samples); }
@@ -43,7 +46,7 @@ class PaceEstimate {
 
  private:
   double median() const;
-  bool is_outlier(double seconds) const;
+  bool is_outlier(double sample_seconds) const;
   void follow(double seconds);
 
   double mean_ = 0;            ///< seconds per sample

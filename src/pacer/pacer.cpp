@@ -169,7 +169,7 @@ void Pacer::record(Worker& worker, const StepReport& report) {
   worker.reported = true;
   worker.estimate.observe(report.samples, report.took);
   if (report.communicated > Duration::zero()) {
-    plan_.observe_synchronization(report.communicated);
+    plan_.observe_synchronization(report.round, report.communicated);
   }
   worker.steps = report.steps;
   worker.step_began = now_;

@@ -57,7 +57,12 @@ std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uin
 
 RoundPlan::RoundPlan(const Options& options) : options_(options), round_time_(options.round_time) {}
 
-void RoundPlan::observe_synchronization(Duration time) {
+void RoundPlan::observe_synchronization(std::uint64_t reported_in, Duration time) {
+  const bool outlier = synchronizations_.is_outlier(1, time);
+  if (outlier && stalled_ && reported_in <= *stalled_ + 1) {
+    return;
+  }
+  stalled_ = outlier ? std::optional(reported_in) : std::nullopt;
   synchronizations_.observe(1, time);
 }
 

@@ -44,8 +44,12 @@ class RoundPlan {
 
   explicit RoundPlan(const Options& options);
 
-  /// A synchronization took `time`.
-  void observe_synchronization(Duration time);
+  /// A synchronization took `time`, as a worker reports in round `reported_in`.
+  ///
+  /// Every worker reports the same synchronization, in the round after it or one later. So outliers
+  /// count as one until a round later: a single stall of a server or a link must not look like two
+  /// in a row, which the estimate would take for usual.
+  void observe_synchronization(std::uint64_t reported_in, Duration time);
   /// q, estimated; zero: unknown.
   Duration synchronization_time() const { return synchronizations_.step_time(1); }
   /// The part of q in which devices wait.
@@ -77,7 +81,9 @@ class RoundPlan {
 
  private:
   Options options_;
-  PaceEstimate synchronizations_;       ///< one counts as a step of one sample
+  PaceEstimate synchronizations_;  ///< one counts as a step of one sample
+  std::optional<std::uint64_t>
+      stalled_;                         ///< the round in which the last outlier was first reported
   std::optional<Duration> round_time_;  ///< T
   std::optional<TimePoint> base_;       ///< max(F_{r−1}, last entry into synchronization r−1)
   std::optional<TimePoint> end_;        ///< F_r

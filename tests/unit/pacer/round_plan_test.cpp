@@ -63,5 +63,24 @@ TEST(RoundTime, ProbesWithASixteenth) {
   EXPECT_EQ(probe_samples(1), 1);
 }
 
+TEST(RoundPlan, TakesOneStallThatAllWorkersReportForOneOutlier) {
+  RoundPlan plan({});
+  for (const std::uint64_t round : {2, 2, 2, 3, 3, 3}) plan.observe_synchronization(round, 10ms);
+  // The synchronization of round 3: two workers report it in round 4, one in round 5.
+  for (const std::uint64_t round : {4, 4, 5}) plan.observe_synchronization(round, 5s);
+  EXPECT_EQ(plan.synchronization_time(), 10ms);
+  for (const std::uint64_t round : {5, 5, 6, 6}) plan.observe_synchronization(round, 10ms);
+  EXPECT_EQ(plan.synchronization_time(), 10ms);
+}
+
+TEST(RoundPlan, BelievesStallsOfSeveralRounds) {
+  RoundPlan plan({});
+  for (const std::uint64_t round : {2, 2, 3, 3}) plan.observe_synchronization(round, 10ms);
+  for (const std::uint64_t round : {4, 4, 5, 5}) plan.observe_synchronization(round, 5s);
+  EXPECT_EQ(plan.synchronization_time(), 10ms) << "these may be of one synchronization";
+  plan.observe_synchronization(6, 5s);
+  EXPECT_EQ(plan.synchronization_time(), 5s);
+}
+
 }  // namespace
 }  // namespace syncopate
