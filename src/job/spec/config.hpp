@@ -148,7 +148,7 @@ struct TrainConfig {
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
   // Failure handling
-  double wait_limit = 60;  ///< seconds: the least time limit of a wait for another node
+  double wait_limit = 90;  ///< seconds: the least time limit of a wait for another node
   NanPolicy on_nan = NanPolicy::stop;
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
