@@ -30,6 +30,23 @@ TrainConfig watched_config(const std::string& scheme) {
   return config;
 }
 
+/// A scheme of each kind: with and without a server, in lockstep and not.
+const std::vector<std::string> all_kinds{"local-sgd", "esync",  "nbssgd",
+                                         "asgd",      "backup", "downpour"};
+
+bool has_server(const std::string& scheme) {
+  return scheme == "asgd" || scheme == "backup" || scheme == "downpour";
+}
+
+/// `watched_config` at a rate at which the toy job trains.
+TrainConfig config_of(const std::string& scheme) {
+  TrainConfig config = watched_config(scheme);
+  if (scheme == "downpour") {
+    set(config, "server-learning-rate", 0.01);
+  }
+  return config;
+}
+
 /// The last node of a job.
 NodeId evaluator_of(const SimulatedJob& job, const TrainConfig& config, bool served) {
   return served ? NodeId{job.node_of_server(Rank{0}).value + 1} : NodeId{config.workers + 1};
@@ -64,16 +81,13 @@ TEST(EvaluatorLosses, LeaveTheBitsOfSsgdAsTheyWere) {
 }
 
 TEST(EvaluatorLosses, EndNoOtherJob) {
-  for (const std::string scheme : {"local-sgd", "esync", "nbssgd", "asgd", "backup", "downpour"}) {
+  for (const std::string& scheme : all_kinds) {
     SCOPED_TRACE(scheme);
-    TrainConfig config = watched_config(scheme);
-    const bool served = scheme == "asgd" || scheme == "backup" || scheme == "downpour";
-    if (scheme == "downpour") {
-      set(config, "server-learning-rate", 0.01);
-    }
+    const TrainConfig config = config_of(scheme);
     SimulatedJob job = toy_job(config);
-    job.simulation().at(TimePoint(std::chrono::milliseconds(15500)),
-                        [&] { job.simulation().kill(evaluator_of(job, config, served)); });
+    job.simulation().at(TimePoint(std::chrono::milliseconds(15500)), [&] {
+      job.simulation().kill(evaluator_of(job, config, has_server(scheme)));
+    });
     job.run();
     expect_trained(job, config);
     EXPECT_THAT(job.summary().at("evaluator_dropped_because").get<std::string>(),
@@ -143,15 +157,11 @@ TEST(EvaluatorRestarts, TestTheNewestModelThatNobodyHasTested) {
 }
 
 TEST(EvaluatorRestarts, GoOnUnderEveryScheme) {
-  for (const std::string scheme : {"local-sgd", "esync", "nbssgd", "asgd", "backup", "downpour"}) {
+  for (const std::string& scheme : all_kinds) {
     SCOPED_TRACE(scheme);
-    TrainConfig config = watched_config(scheme);
-    const bool served = scheme == "asgd" || scheme == "backup" || scheme == "downpour";
-    if (scheme == "downpour") {
-      set(config, "server-learning-rate", 0.01);
-    }
+    const TrainConfig config = config_of(scheme);
     SimulatedJob job = toy_job(config);
-    const NodeId first = evaluator_of(job, config, served);
+    const NodeId first = evaluator_of(job, config, has_server(scheme));
     restart_evaluator_at(job, at(5.2), first, std::chrono::milliseconds(600));
     restart_evaluator_at(job, at(9.2), NodeId{first.value + 1}, std::chrono::milliseconds(600));
     job.run();
@@ -174,7 +184,6 @@ TEST(EvaluatorRestarts, NoticeTheTargetAccuracy) {
 /// for it in vain.
 TEST(EvaluatorRestarts, HoldUpNoEnd) {
   for (const std::string scheme : {"ssgd", "asgd"}) {
-    const bool served = scheme == "asgd";
     SimulatedJob whole = toy_job(watched_config(scheme));
     whole.run();
     const TimePoint end = whole.simulation().now();
@@ -184,7 +193,7 @@ TEST(EvaluatorRestarts, HoldUpNoEnd) {
       SCOPED_TRACE(scheme + ", moment " + std::to_string(moment));
       const TrainConfig config = watched_config(scheme);
       SimulatedJob job = toy_job(config);
-      const NodeId first = evaluator_of(job, config, served);
+      const NodeId first = evaluator_of(job, config, has_server(scheme));
       const double before_the_end = std::exp(-12.0 * moment / moments);
       restart_evaluator_at(job, end - std::chrono::seconds(2), first,
                            std::chrono::seconds(2) - from_seconds(before_the_end));
