@@ -330,6 +330,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
+    # A shell's background jobs ignore SIGINT, and so would theirs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in options.suites:
         run, page, title = SUITES[name]
         count = options.jobs if name == "pauses" else options.faults
