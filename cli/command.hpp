@@ -31,7 +31,7 @@ Command add_version(CLI::App& root);
 /// Reads all commands and options from `root` when it runs.
 Command add_completion(CLI::App& root);
 
-/// "syncopate 0.1.0".
+/// "syncopate 0.1.0, libtorch 1.13.0".
 std::string version_line();
 
 /// The text that the user typed for an option (the last one of several); empty where the user gave

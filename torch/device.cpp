@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/Version.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <fmt/core.h>
@@ -66,6 +67,10 @@ std::string device_title(torch::Device device) {
 
 std::string libtorch_version() {
   return TORCH_VERSION;
+}
+
+std::string mkl_version() {
+  return at::hasMKL() ? at::get_mkl_version() : "";
 }
 
 std::vector<std::string> available_devices() {

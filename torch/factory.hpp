@@ -51,6 +51,9 @@ std::string resolve_device(const std::string& wanted, std::uint32_t local_index)
 /// The version of libtorch: "1.13.1".
 std::string libtorch_version();
 
+/// How the MKL of libtorch describes its version; empty for a libtorch with another BLAS.
+std::string mkl_version();
+
 /// The devices of this machine as `resolve_device` names them, the CPU first.
 std::vector<std::string> available_devices();
 

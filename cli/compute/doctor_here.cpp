@@ -205,7 +205,9 @@ std::string blas_core() {
 }
 
 Finding blas() {
-  Finding finding = judge_blas(read_file("/proc/cpuinfo"), blas_core());
+  const std::string mkl = torch_backend::mkl_version();
+  Finding finding =
+      mkl.empty() ? judge_blas(read_file("/proc/cpuinfo"), blas_core()) : judge_mkl(mkl);
   finding.text += fmt::format(", {:.0f} GFLOP/s a core", torch_backend::matrix_speed() / 1e9);
   return finding;
 }

@@ -184,6 +184,14 @@ Finding judge_blas(std::string_view cpuinfo, std::string_view core) {
   return finding;
 }
 
+Finding judge_mkl(std::string_view version) {
+  constexpr std::string_view mark = "Version ";
+  const std::size_t begin = version.find(mark);
+  const std::string_view number =
+      begin == std::string_view::npos ? version : version.substr(begin + mark.size());
+  return {.subject = "BLAS", .text = fmt::format("MKL {}", number.substr(0, number.find('-')))};
+}
+
 Finding try_loopback() {
   Finding finding{.subject = "loopback", .text = "this host reaches itself"};
   try {

@@ -20,6 +20,8 @@ Finding judge_disk(const std::filesystem::path& folder, std::uint64_t free_bytes
 Finding judge_processor(std::string_view cpuinfo, std::uint32_t cores);
 /// `core`: the processor type that OpenBLAS detected; empty where libtorch has no OpenBLAS.
 Finding judge_blas(std::string_view cpuinfo, std::string_view core);
+/// `version`: that of MKL, in its own words. MKL knows new processors, so it has no problem.
+Finding judge_mkl(std::string_view version);
 
 // Checks that try an operation.
 /// Sends a byte from this host to itself.
@@ -33,7 +35,7 @@ Finding try_run_folder(const std::filesystem::path& folder);
 /// Checks that the clock is set.
 Finding try_clock();
 
-/// All checks above except `judge_blas`.
+/// All checks above except `judge_blas` and `judge_mkl`.
 Findings examine_host(const std::string& data, const std::filesystem::path& data_dir,
                       const std::filesystem::path& runs);
 

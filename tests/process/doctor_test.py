@@ -53,7 +53,12 @@ class DoctorTest(JobTest):
 
     def test_a_blas_for_an_old_processor(self):
         slow = {**os.environ, "OPENBLAS_CORETYPE": "PRESCOTT"}
-        self.assert_only_problem(self.findings(env=slow), "BLAS", "Prescott", "unset OPENBLAS_CORETYPE")
+        found = self.findings(env=slow)
+        [blas] = [one["text"] for one in found["findings"] if one["subject"] == "BLAS"]
+        if blas.startswith("MKL "):  # detects the processor by itself
+            self.assertTrue(found["ok"], found)
+        else:
+            self.assert_only_problem(found, "BLAS", "Prescott", "unset OPENBLAS_CORETYPE")
 
     def test_shared_memory_that_is_too_small(self):
         limit = 16 << 20

@@ -68,6 +68,15 @@ TEST(Doctor, ABlasMayBeAsOldAsItsProcessor) {
   EXPECT_THAT(judge_blas(young_processor, "").advice, HasSubstr("libopenblas0-pthread"));
 }
 
+TEST(Doctor, NamesTheVersionOfMklAlone) {
+  const Finding finding = judge_mkl(
+      "Intel(R) oneAPI Math Kernel Library Version 2024.2-Product Build 20240605 for Intel(R) 64");
+  EXPECT_TRUE(finding.ok);
+  EXPECT_EQ(finding.subject, "BLAS");
+  EXPECT_EQ(finding.text, "MKL 2024.2");
+  EXPECT_EQ(judge_mkl("of another form").text, "MKL of another form");
+}
+
 /// Four ranks on two hosts, with equal links of each kind.
 LinkMatrix four_ranks() {
   LinkMatrix matrix{.latency_seconds = {}, .bytes_per_second = {}, .hosts = {0, 0, 1, 1}};

@@ -423,11 +423,11 @@ TEST_F(RunCliTest, ListsSchemesAndItsVersion) {
   EXPECT_THAT(run({"schemes"}).out, AllOf(HasSubstr("ssgd"), HasSubstr("local")));
   EXPECT_EQ(nlohmann::json::parse(run({"schemes", "--json"}).out)["schemes"][0]["name"], "local");
   EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
-  EXPECT_EQ(
-      "syncopate " +
-          nlohmann::json::parse(run({"version", "--json"}).out)["version"].get<std::string>() +
-          "\n",
-      run({"version"}).out);
+  const auto json = nlohmann::json::parse(run({"version", "--json"}).out);
+  const auto libtorch = json["libtorch"].get<std::string>();
+  EXPECT_EQ("syncopate " + json["version"].get<std::string>() +
+                (libtorch.empty() ? ", without libtorch\n" : ", libtorch " + libtorch + "\n"),
+            run({"version"}).out);
 }
 
 TEST_F(RunCliTest, PrintsCompletionForBashAlone) {
