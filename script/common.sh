@@ -30,10 +30,42 @@ unset argument
 # bootstrap [OPTION...]: installs what is missing, unless told that everything is in place.
 bootstrap() { [ -n "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || script/bootstrap "$@"; }
 
+# read_torch [ARGUMENT...]: sets `torch` by the --torch with which the arguments may begin, and
+# `torch_words` to the number of arguments that this takes.
+read_torch() {
+  torch=debian
+  torch_words=0
+  case ${1:-} in
+    --torch=*) torch=${1#*=} torch_words=1 ;;
+    --torch) torch=${2:-} torch_words=2 ;;
+  esac
+  case $torch in
+    debian | pip) ;;
+    *) die 2 "--torch '$torch': expected debian or pip" ;;
+  esac
+}
+
+# install_pip_torch: installs PyPI's torch, where it is missing, into a virtual environment below
+# build, unless told that everything is in place. build/torch-pip leads to its libtorch.
+install_pip_torch() {
+  local version=2.13.0 venv=build/torch-pip-venv
+  [ -z "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || return 0
+  [ ! -e build/torch-pip/lib/libtorch.so ] || ! grep -qsx "$version" "$venv/installed" || return 0
+  say "install torch $version from PyPI into $venv"
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" --quiet --disable-pip-version-check install "torch==$version"
+  ln -sfn "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch" \
+    build/torch-pip
+  echo "$version" >"$venv/installed"
+}
+
 # build PRESET [TARGET...]: configures build/PRESET where CMake files changed, and builds it.
 build() {
   local preset=$1
   shift
+  # Presets of one tree share with each other what they compile alike.
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
   say "build $preset"
   cmake --preset "$preset" >"$(log_of "$preset")" || {
     cat "$(log_of "$preset")" >&2
