@@ -1,0 +1,84 @@
+// Writes what a network computes, for PyTorch to compute again from the same parameters:
+//
+//   network_outputs NETWORK CHANNELS SIDE CLASSES FOLDER
+//
+// FOLDER/model.safetensors is a checkpoint of the network. FOLDER/passes.safetensors has "inputs",
+// their "outputs" in evaluation mode, and as "after.NAME" the buffers after one pass in training
+// mode; its metadata has the version of libtorch.
+
+#include <ATen/Parallel.h>
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+#include "config/text.hpp"
+#include "torch/flat.hpp"
+#include "torch/network_module.hpp"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t samples = 4;
+
+/// BatchNorm layers begin as the identity, which would hide a parameter that is used as another.
+void draw_all(const torch::nn::Module& module) {
+  for (const auto& named : torch_backend::trained_tensors(module)) {
+    named.tensor.add_(torch::randn_like(named.tensor), 0.02);
+  }
+  for (const auto& named : torch_backend::untrained_tensors(module)) {
+    named.tensor.uniform_(0.5, 1.5);
+  }
+}
+
+NamedTensor in_file(std::string name, const torch::Tensor& tensor) {
+  return {std::move(name),
+          tensor.sizes().vec(),
+          {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}};
+}
+
+void write_passes(const torch_backend::Network& network, const torch::Tensor& inputs,
+                  const std::filesystem::path& path) {
+  network.module->eval();
+  const torch::Tensor outputs = network.forward(inputs).contiguous();
+  network.module->train();
+  network.forward(inputs);
+  std::vector<NamedTensor> tensors{in_file("inputs", inputs), in_file("outputs", outputs)};
+  for (const auto& named : torch_backend::untrained_tensors(*network.module)) {
+    tensors.push_back(in_file("after." + named.name, named.tensor));
+  }
+  write_safetensors(path, {{"libtorch", torch_backend::libtorch_version()}}, tensors);
+}
+
+void write_files(const NetworkSettings& settings, const std::filesystem::path& folder) {
+  const torch::NoGradGuard no_grad;
+  at::set_num_threads(1);
+  torch::manual_seed(7);
+  const torch_backend::Network network = torch_backend::build_network(settings);
+  draw_all(*network.module);
+  torch_backend::FlatTensors params(torch_backend::trained_tensors(*network.module), torch::kCPU);
+  torch_backend::FlatTensors buffers(torch_backend::untrained_tensors(*network.module),
+                                     torch::kCPU);
+  const ModelLayout layout{params.layout(), buffers.layout()};
+  write_checkpoint(
+      folder / "model.safetensors", {}, settings.name,
+      {.layout = layout, .params = params.vector().view(), .buffers = buffers.vector().view()});
+  const auto& [channels, height, width] = settings.input;
+  write_passes(network, torch::randn({samples, channels, height, width}),
+               folder / "passes.safetensors");
+}
+
+}  // namespace
+}  // namespace syncopate
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const auto number = [&](int index) {
+    return syncopate::number_in<std::uint32_t>(argv[index]).value();
+  };
+  syncopate::write_files(
+      {.name = argv[1], .input = {number(2), number(3), number(3)}, .classes = number(4)}, argv[5]);
+  return 0;
+}
