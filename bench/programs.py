@@ -11,6 +11,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 WARM_UP_ROUNDS = 5
 
+# Where `script/build --torch pip` puts what it builds, and the torch that it builds with.
+PIP_BUILD = HERE.parent / "build/release-pip"
+PIP_PYTHON = HERE.parent / "build/torch-pip-venv/bin/python"
+
 
 def resident_bytes(pid):
     """The most memory that a process has had resident so far; None when it has ended."""
@@ -34,6 +38,13 @@ class Programs:
         self.python = python
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self.environment.update(blas_core(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")))
+
+    def of_pip(self):
+        """The same programs with PyPI's torch, as `script/build --torch pip` leaves them."""
+        return Programs(PIP_BUILD, PIP_PYTHON)
+
+    def libtorch_version(self):
+        return self.last_json([self.bin / "syncopate", "version", "--json"])["libtorch"]
 
     def last_json(self, command, as_installed=False):
         """Runs a program to its end; its last line is a JSON object."""

@@ -29,6 +29,22 @@ def local(programs, options):
         yield comparison(results, "images/s", "PyTorch")
 
 
+def libtorch(programs, options):
+    """Debian's libtorch beside that of PyPI's torch, one thread: images per second of a replica and of PyTorch."""
+    sides = {its.libtorch_version(): its for its in (programs, programs.of_pip())}
+    for network in ("lenet5", "resnet18-v1"):
+        contestants = []
+        for version, its in sides.items():
+            contestants += [
+                Contestant(f"Syncopate, libtorch {version}",
+                           lambda its=its: speed(its.replica(network, options.seconds))),
+                Contestant(f"PyTorch {version}", lambda its=its: speed(its.pytorch(network, options.seconds))),
+            ]  # fmt: skip
+        results = interleave(contestants, options.rounds)
+        yield f"## {network}, one thread, batch 64\n"
+        yield comparison(results, "images/s", contestants[0].name)
+
+
 def ssgd(programs, options):
     """Synchronous SGD, two workers of one thread: images per second, beside DistributedDataParallel."""
     for network in ("lenet5", "resnet18-v1"):
@@ -197,8 +213,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi,
-        compress,
+        local, libtorch, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce,
+        allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }
 
