@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <functional>
 #include <memory>
@@ -56,9 +57,13 @@ class GradientHooks {
     GradientHooks& hooks_;
   };
 
+  /// libtorch 1 has a shared_ptr, libtorch 2 a pointer of its own.
+  using NodeOwner =
+      decltype(torch::autograd::impl::grad_accumulator(std::declval<const torch::Tensor&>()));
+
   struct Watched {
     /// Owned here, because a parameter refers to it only weakly.
-    std::shared_ptr<torch::autograd::Node> node;
+    NodeOwner node;
     std::uintptr_t hook;
   };
 

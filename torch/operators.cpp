@@ -27,10 +27,13 @@ struct Tally : c10::DebugInfoBase {
   std::uint32_t open_convolutions = 0;
 };
 
-constexpr auto tally_kind = c10::DebugInfoKind::INFERENCE_CONTEXT;
+/// An enumerator in libtorch 1, an object of its library in libtorch 2.
+c10::DebugInfoKind tally_kind() {
+  return c10::DebugInfoKind::INFERENCE_CONTEXT;
+}
 
 Tally& current_tally() {
-  return *static_cast<Tally*>(c10::ThreadLocalDebugInfo::get(tally_kind));
+  return *static_cast<Tally*>(c10::ThreadLocalDebugInfo::get(tally_kind()));
 }
 
 /// A product or convolution between its start and its end.
@@ -115,7 +118,7 @@ OperatorObserver::~OperatorObserver() {
 
 std::uint64_t multiply_adds(const Network& network, const SampleShape& input) {
   const auto tally = std::make_shared<Tally>();
-  const c10::DebugInfoGuard guard(tally_kind, tally);
+  const c10::DebugInfoGuard guard(tally_kind(), tally);
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(*network.module);
   const torch::Tensor sample = torch::zeros({1, input.channels, input.height, input.width});
