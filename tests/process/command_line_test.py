@@ -129,6 +129,18 @@ class CommandLine(unittest.TestCase):
         self.assertIn(facts["libtorch"] or "without", run(self.program, "version").stdout)
 
 
+class Scripts(unittest.TestCase):
+    def test_refuse_an_unknown_libtorch_before_they_install_anything(self):
+        folder = pathlib.Path(__file__).resolve().parents[2] / "script"
+        for script, words, found in (
+            ("build", ["--torch", "conda"], "--torch 'conda': expected debian or pip"),
+            ("test", ["--torch"], "--torch '': expected debian or pip"),
+            ("build", ["--torch=pip", "dev"], "--torch pip with preset 'dev': expected release"),
+        ):
+            ran = run(folder / script, *words)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (2, "", f"{script}: {found}\n"))
+
+
 class Completion(unittest.TestCase):
     def complete(self, *words):
         """Bash's completions of the last of `words`. Readline passes '=' as a separate word."""
