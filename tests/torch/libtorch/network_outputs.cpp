@@ -52,7 +52,8 @@ void write_passes(const torch_backend::Network& network, const torch::Tensor& in
   write_safetensors(path, {{"libtorch", torch_backend::libtorch_version()}}, tensors);
 }
 
-void write_files(const NetworkSettings& settings, const std::filesystem::path& folder) {
+void write_files(const torch_backend::NetworkSettings& settings,
+                 const std::filesystem::path& folder) {
   const torch::NoGradGuard no_grad;
   at::set_num_threads(1);
   torch::manual_seed(7);
