@@ -25,7 +25,7 @@ struct CoordinatorCommand {
 
 /// The parsed command line of `syncopate networks`.
 struct NetworksCommand {
-  SampleShape input;
+  SampleShape input;  ///< a height or width of 0 is left open, see `all_network_facts`
   std::uint32_t classes = 10;
 };
 

@@ -16,12 +16,7 @@ OpenView view_of(const JobRequest& request, bool json) {
 }
 
 std::vector<torch_backend::NetworkFacts> networks(const cli::NetworksCommand& command) {
-  std::vector<torch_backend::NetworkFacts> facts;
-  for (const NetworkSpec& network : all_networks()) {
-    facts.push_back(torch_backend::network_facts(
-        {.name = std::string(network.name), .input = command.input, .classes = command.classes}));
-  }
-  return facts;
+  return torch_backend::all_network_facts(command.input, command.classes);
 }
 
 }  // namespace

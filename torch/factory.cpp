@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -22,6 +23,23 @@ std::uint64_t values_in(const std::vector<NamedTensor>& tensors) {
   return values;
 }
 
+NetworkFacts facts_without_figures(const NetworkSettings& settings) {
+  const NetworkSpec& spec = network_named(settings.name);
+  return {.name = settings.name,
+          .summary = std::string(spec.summary),
+          .input = settings.input,
+          .classes = settings.classes,
+          .smallest_side = spec.smallest_side};
+}
+
+/// `input` with its open sides filled in.
+SampleShape with_sides(SampleShape input, std::uint32_t usual) {
+  const std::uint32_t side = std::max(input.height, input.width);
+  if (input.height == 0) input.height = side > 0 ? side : usual;
+  if (input.width == 0) input.width = side > 0 ? side : usual;
+  return input;
+}
+
 /// A training step frees and allocates the same large tensors repeatedly. By default glibc returns
 /// them to the kernel, which then clears each page again: a tenth of a step of ResNet-18.
 void keep_freed_memory() {
@@ -34,11 +52,25 @@ void keep_freed_memory() {
 
 NetworkFacts network_facts(const NetworkSettings& settings) {
   const Network network = build_network(settings);
-  return {.name = settings.name,
-          .summary = std::string(network_named(settings.name).summary),
-          .parameters = values_in(trained_tensors(*network.module)),
-          .buffers = values_in(untrained_tensors(*network.module)),
-          .multiply_adds = multiply_adds(network, settings.input)};
+  NetworkFacts facts = facts_without_figures(settings);
+  facts.parameters = values_in(trained_tensors(*network.module));
+  facts.buffers = values_in(untrained_tensors(*network.module));
+  facts.multiply_adds = multiply_adds(network, settings.input);
+  return facts;
+}
+
+std::vector<NetworkFacts> all_network_facts(const SampleShape& input, std::uint32_t classes) {
+  std::vector<NetworkFacts> all;
+  for (const NetworkSpec& network : all_networks()) {
+    const NetworkSettings settings{.name = std::string(network.name),
+                                   .input = with_sides(input, network.usual_side),
+                                   .classes = classes};
+    const auto& [channels, height, width] = settings.input;
+    const std::string refusal = size_refusal(network, height, width);
+    all.push_back(refusal.empty() ? network_facts(settings) : facts_without_figures(settings));
+    all.back().refusal = refusal;
+  }
+  return all;
 }
 
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index) {

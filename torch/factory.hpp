@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/batch.hpp"
+#include "job/spec/networks.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
 
@@ -18,6 +19,8 @@ struct NetworkSettings {
   std::string name;  ///< one of `network_names()`
   SampleShape input = {};
   std::uint32_t classes = 10;
+  WeightInit weight_init = WeightInit::standard;
+  std::uint64_t dropout_seed = 0;  ///< of the masks of dropout; each worker has its own
 };
 
 /// An optimizer and its hyperparameters. An optimizer ignores those that it does not read.
@@ -38,10 +41,18 @@ struct NetworkFacts {
   std::uint64_t parameters = 0;
   std::uint64_t buffers = 0;        ///< running statistics
   std::uint64_t multiply_adds = 0;  ///< of a forward pass over one sample
+  SampleShape input = {};
+  std::uint32_t classes = 0;
+  std::uint32_t smallest_side = 1;  ///< of images that the network takes
+  std::string refusal = {};         ///< why it cannot take `input`: it has no figures then
 };
 
 /// Errors: ConfigError, for an unknown name or an input that the network cannot take.
 NetworkFacts network_facts(const NetworkSettings& settings);
+
+/// The facts of every network. A height or width of 0 is the other one; both 0, each network's
+/// usual size. A network that cannot take such images has a refusal instead of figures.
+std::vector<NetworkFacts> all_network_facts(const SampleShape& input, std::uint32_t classes);
 
 /// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
 /// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.

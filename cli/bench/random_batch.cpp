@@ -2,9 +2,9 @@
 
 namespace syncopate::cli {
 
-Batch random_batch(std::uint32_t samples, Random random) {
+Batch random_batch(std::uint32_t samples, std::uint32_t side, Random random) {
   Batch batch;
-  batch.shape = {1, 28, 28};
+  batch.shape = {1, side, side};
   for (std::size_t i = 0; i < samples * batch.shape.values(); ++i) {
     batch.features.push_back(static_cast<float>(random.normal()));
   }

@@ -7,9 +7,9 @@
 
 namespace syncopate::cli {
 
-/// Noise for networks of `random_batch_classes` classes: images of 1 × 28 × 28 of a normal
+/// Noise for networks of `random_batch_classes` classes: images of one channel of a normal
 /// distribution, and labels.
-Batch random_batch(std::uint32_t samples, Random random);
+Batch random_batch(std::uint32_t samples, std::uint32_t side, Random random);
 inline constexpr std::uint32_t random_batch_classes = 10;
 
 }  // namespace syncopate::cli

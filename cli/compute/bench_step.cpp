@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -57,7 +58,8 @@ struct Ready {
 };
 
 Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
-  Ready ready{.batch = random_batch(setting.samples, Random(1)), .replica = {}};
+  const std::uint32_t side = std::max(28U, network_named(setting.network).smallest_side);
+  Ready ready{.batch = random_batch(setting.samples, side, Random(1)), .replica = {}};
   torch_backend::set_threads(threads);
   ready.replica = torch_backend::make_replica(
       {.name = setting.network, .input = ready.batch.shape, .classes = random_batch_classes},

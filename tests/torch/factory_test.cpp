@@ -27,11 +27,17 @@ bool starts_with(const std::string& text, const std::string& beginning) {
   return text.rfind(beginning, 0) == 0;
 }
 
-TEST(Factory, BuildsTheNetworksThatAreDeclared) {
-  for (const NetworkSpec& network : all_networks()) {
-    const std::string name(network.name);
-    const NetworkFacts facts = network_facts({.name = name, .input = {1, 28, 28}});
-    EXPECT_EQ(network.has_batch_norm, facts.buffers > 0) << name;
+TEST(Factory, ListsTheNetworksThatAreDeclaredWithRefusals) {
+  const std::vector<NetworkFacts> all = all_network_facts({1, 28, 0}, 7);
+  ASSERT_EQ(all.size(), all_networks().size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const NetworkSpec& network = all_networks()[i];
+    EXPECT_EQ(all[i].name, network.name);
+    EXPECT_EQ(all[i].summary, network.summary);
+    EXPECT_EQ(all[i].input, (SampleShape{1, 28, 28}));
+    EXPECT_EQ(all[i].classes, 7U);
+    EXPECT_EQ(all[i].refusal.empty(), network.smallest_side <= 28) << all[i].name;
+    EXPECT_EQ(all[i].refusal.empty(), all[i].multiply_adds > 0) << all[i].name;
   }
 }
 

@@ -1,32 +1,15 @@
-#include <fmt/core.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include <algorithm>
-
-#include "base/errors.hpp"
+#include "torch/layers.hpp"
 #include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
 
-constexpr std::uint32_t least_side = 12;
-
 /// A side's length after the padded convolution, a pooling, a convolution and a pooling.
 std::int64_t side_after_convolutions(std::uint32_t side) {
   return (side / 2 - 4) / 2;
-}
-
-/// The same images, on a CPU with the channels of a pixel next to each other, which convolutions
-/// and poolings then keep. LeNet-5 trains a quarter faster in this order on a CPU; parameters stay
-/// as they are.
-torch::Tensor channels_last_on_cpu(const torch::Tensor& images) {
-  if (!images.is_cpu()) return images;
-  if (images.size(1) > 1) return images.contiguous(torch::MemoryFormat::ChannelsLast);
-  // With one channel both orders are the same memory, and libtorch decides by the strides.
-  const std::int64_t height = images.size(2);
-  const std::int64_t width = images.size(3);
-  return images.contiguous().as_strided(images.sizes(), {height * width, 1, width, 1});
 }
 
 struct Lenet5 : torch::nn::Module {
@@ -59,12 +42,7 @@ struct Lenet5 : torch::nn::Module {
 /// LeNet-5 (LeCun et al. 1998) as it is trained today: convolutions of 6 and 16 filters of 5×5, the
 /// first with a padding of 2, each with max-pooling and ReLU, then linear layers of 120, 84 and
 /// `classes` units. 61,706 parameters for 1×28×28 and 10 classes.
-/// Errors: ConfigError, for images of less than 12×12.
 Network make_lenet5(const SampleShape& input, std::uint32_t classes) {
-  if (std::min(input.height, input.width) < least_side) {
-    throw ConfigError(fmt::format("lenet5 for images of {}x{}: expected at least {}x{}",
-                                  input.height, input.width, least_side, least_side));
-  }
   return network_of(std::make_shared<Lenet5>(input, classes));
 }
 

@@ -3,6 +3,8 @@
 #include "base/errors.hpp"
 #include "job/spec/networks.hpp"
 #include "torch/network_module.hpp"
+#include "torch/seeded_dropout.hpp"
+#include "torch/weight_init.hpp"
 
 namespace syncopate::torch_backend {
 
@@ -33,13 +35,20 @@ const Builder& builder_of(const NetworkSpec& network) {
 }  // namespace
 
 Network build_network(const NetworkSettings& settings) {
-  const Builder& builder = builder_of(network_named(settings.name));
+  const NetworkSpec& spec = network_named(settings.name);
+  const Builder& builder = builder_of(spec);
   const auto& [channels, height, width] = settings.input;
   if (settings.input.values() == 0 || settings.classes == 0) {
     throw ConfigError(fmt::format("{} for {}x{}x{} inputs and {} classes: expected none to be 0",
                                   settings.name, channels, height, width, settings.classes));
   }
-  return builder.build(settings.input, settings.classes);
+  if (const std::string refusal = size_refusal(spec, height, width); !refusal.empty()) {
+    throw ConfigError(refusal);
+  }
+  Network network = builder.build(settings.input, settings.classes);
+  draw_weights(*network.module, settings.weight_init);
+  seed_dropout(*network.module, settings.dropout_seed);
+  return network;
 }
 
 }  // namespace syncopate::torch_backend

@@ -5,18 +5,11 @@
 
 #include <memory>
 
+#include "torch/layers.hpp"
 #include "torch/network_module.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
-
-/// A convolution that keeps the size but for its stride, without bias: BatchNorm follows and has
-/// one.
-torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel,
-                              std::int64_t stride) {
-  return torch::nn::Conv2d(
-      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
-}
 
 /// Two 3×3 convolutions around which the input is added.
 struct BasicBlock : torch::nn::Module {
@@ -64,7 +57,7 @@ struct Resnet18 : torch::nn::Module {
     torch::Tensor x = bn1(conv1(images)).relu_();
     x = torch::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
     x = layer4->forward(layer3->forward(layer2->forward(layer1->forward(x))));
-    return fc(torch::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    return fc(channel_means(x));
   }
 
   torch::nn::Conv2d conv1;

@@ -44,6 +44,10 @@ void check_runs_in_program(const TrainConfig& config) {
   if (config.virtual_time) {
     throw ConfigError("a program's job runs in real time: virtual-time has no effect there");
   }
+  if (config.weight_init != WeightInit::standard) {
+    throw ConfigError(
+        "a program draws the weights of its own network: weight-init has no effect there");
+  }
   if (config.transport == TransportKind::mpi) {
     throw ConfigError("a program's job needs sockets: transport mpi is for `syncopate train`");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/random.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/spec/config.hpp"
@@ -97,6 +98,10 @@ int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_v
 
 namespace {
 
+std::uint64_t seed_of_dropout(const TrainConfig& job, Rank worker) {
+  return Random(job.seed).fork("dropout", worker.value).bits();
+}
+
 torch_backend::NetworkFacts network_facts(const HostSite& job) {
   const Dataset& dataset = job.dataset();
   return torch_backend::network_facts({.name = std::string(job.config().network->name),
@@ -123,7 +128,9 @@ std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const 
   torch_backend::set_threads(job.threads);
   return torch_backend::make_replica({.name = std::string(job.network->name),
                                       .input = dataset().train.shape,
-                                      .classes = dataset().classes},
+                                      .classes = dataset().classes,
+                                      .weight_init = job.weight_init,
+                                      .dropout_seed = seed_of_dropout(job, index)},
                                      {.optimizer = job.optimizer,
                                       .learning_rate = job.learning_rate.value(),
                                       .momentum = job.momentum,

@@ -120,6 +120,7 @@ struct TrainConfig {
   double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
   double warm_up = 0;            ///< epochs of linear warm-up before the schedule
   Init init = Init::broadcast;
+  WeightInit weight_init = WeightInit::standard;
   std::optional<Weights> weights;  ///< of workers in a mean; empty until resolved
   std::uint64_t seed = 1;
 

@@ -45,6 +45,12 @@ bool evaluates_batch_norm(const TrainConfig& config) {
   return config.network->has_batch_norm && config.eval_every.unit != Every::Unit::never;
 }
 
+/// Other networks draw their own weights.
+bool has_built_in_network(const TrainConfig& config) {
+  return std::ranges::any_of(
+      all_networks(), [&](const NetworkSpec& network) { return &network == config.network; });
+}
+
 constexpr std::string_view compressible =
     "ssgd, local-sgd, diloco, esync or nbssgd by an allreduce, asgd, dc-asgd, ssp, backup or "
     "downpour";
@@ -94,6 +100,7 @@ std::vector<Dependence> dependences() {
       {"batch-norm", evaluates_batch_norm,
        fmt::format("a network with BatchNorm ({}), and evaluations of it",
                    networks_with_batch_norm())},
+      {"weight-init", has_built_in_network, "a built-in network"},
       {"schedule-step", [](const Config& config) { return config.schedule == ScheduleShape::step; },
        "--schedule step"},
       {"schedule-factor",

@@ -239,6 +239,12 @@ std::vector<Field> schedule_and_start_fields() {
              .value = "NAME",
              .help = "initial parameters: broadcast those of worker 0, or sum independent draws "
                      "over the square root of the number of workers"}),
+      field(&Config::weight_init,
+            {.name = "weight-init",
+             .group = option_group::optimization,
+             .value = "NAME",
+             .help = "distribution of the first weights of convolutions and linear layers; xavier "
+                     "and he set biases to 0"}),
       field(&Config::weights,
             {.name = "weights",
              .group = option_group::optimization,

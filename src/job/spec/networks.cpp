@@ -38,4 +38,14 @@ std::vector<std::string_view> network_names() {
   return names;
 }
 
+std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::uint32_t width) {
+  const std::uint32_t least = network.smallest_side;
+  if (std::min(height, width) >= least) {
+    return {};
+  }
+  return fmt::format(
+      "{} for images of {}x{}: expected at least {}x{}; scale images by --resize {} or more",
+      network.name, height, width, least, least, least);
+}
+
 }  // namespace syncopate

@@ -80,6 +80,24 @@ TEST(BatchNormTest, IsRefusedWhereItIsNotEvaluated) {
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }), HasSubstr("no effect"));
 }
 
+TEST(WeightInitTest, IsOfBuiltInNetworksAlone) {
+  TrainConfig config;
+  check_given(config, {"weight-init"});
+  const NetworkSpec own{.name = "lenet5"};
+  config.network = &own;
+  EXPECT_THAT(refusal([&] { check_given(config, {"weight-init"}); }),
+              HasSubstr("--weight-init has no effect without a built-in network"));
+}
+
+TEST(WeightInitTest, IsOneOfThree) {
+  TrainConfig config;
+  EXPECT_EQ(value_of(config, "weight-init"), "default");
+  set(config, "weight-init", "he");
+  EXPECT_EQ(config.weight_init, WeightInit::he);
+  EXPECT_THAT(refusal_of("weight-init", "normal"),
+              HasSubstr("expected one of default, xavier, he"));
+}
+
 TEST(PacingMarginTest, IsThePapersAlone) {
   TrainConfig config;
   config.scheme = "esync";
