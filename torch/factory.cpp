@@ -86,8 +86,8 @@ void set_threads(std::uint32_t threads) {
 }
 
 std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
-                                      const OptimizerSettings& optimizer,
-                                      const std::string& device) {
+                                      const OptimizerSettings& optimizer, const std::string& device,
+                                      Precision precision) {
   return std::make_unique<ModuleReplica>(ModuleReplica::Options{
       .build = [network] { return build_network(network); },
       .make_optimizer =
@@ -95,6 +95,7 @@ std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
             return make_optimizer(optimizer, std::move(parameters));
           },
       .device = device_for(device, 0),
+      .precision = precision,
   });
 }
 

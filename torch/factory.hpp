@@ -78,7 +78,7 @@ void set_threads(std::uint32_t threads);
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.
 /// Errors: ConfigError.
 std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
-                                      const OptimizerSettings& optimizer,
-                                      const std::string& device);
+                                      const OptimizerSettings& optimizer, const std::string& device,
+                                      Precision precision = Precision::float32);
 
 }  // namespace syncopate::torch_backend

@@ -11,6 +11,7 @@
 #include "base/errors.hpp"
 #include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
+#include "torch/precision.hpp"
 #include "torch/scoped_modes.hpp"
 #include "transport/shared_memory.hpp"
 
@@ -168,8 +169,10 @@ PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
 PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
   return run_pass("backward", batch, [&] {
     const Inputs in = inputs(batch);
-    const torch::Tensor outputs = network_.forward(in.features);
+    Autocast autocast(options_.precision, options_.device);
+    const torch::Tensor outputs = autocast.outputs_of(network_.forward(in.features));
     const torch::Tensor mean_loss = options_.mean_loss(outputs, in.labels);
+    autocast.end();
     report_forward_done();
     mean_loss.backward();
     expect_gradients_in_place();
@@ -195,7 +198,8 @@ PassResult ModuleReplica::evaluate(const Batch& batch) {
   const torch::NoGradGuard no_grad;
   return run_pass("evaluation", batch, [&] {
     const Inputs in = inputs(batch);
-    const torch::Tensor outputs = network_.forward(in.features);
+    const Autocast autocast(options_.precision, options_.device);
+    const torch::Tensor outputs = autocast.outputs_of(network_.forward(in.features));
     return result_of(outputs, options_.mean_loss(outputs, in.labels), in.labels);
   });
 }
@@ -208,6 +212,7 @@ void ModuleReplica::recompute_statistics(const std::function<bool(Batch& into)>&
   const torch::NoGradGuard no_grad;
   do {
     run_pass("statistics", batch, [&] {
+      const Autocast autocast(options_.precision, options_.device);
       network_.forward(inputs(batch).features);
       return PassResult{};
     });

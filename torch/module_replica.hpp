@@ -42,6 +42,7 @@ class ModuleReplica final : public Replica {
     Grain grain = Grain::pieces;
     MeanLoss mean_loss = {};  ///< empty: cross entropy of softmax
     torch::Device device = torch::kCPU;
+    Precision precision = Precision::float32;
   };
 
   /// Errors: ConfigError, for a module without trained parameters, or not of float32.

@@ -139,7 +139,7 @@ std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const 
                                       .beta2 = job.beta2,
                                       .alpha = job.alpha,
                                       .epsilon = job.epsilon},
-                                     device(role, index));
+                                     device(role, index), job.precision);
 }
 
 void TrainingJob::share_memory() {

@@ -104,6 +104,7 @@ struct TrainConfig {
   bool virtual_time = false;      ///< runs in the simulator
   std::string device = "auto";    ///< auto, cpu, cuda, cuda:N; or one for each worker: cuda:0,cpu
   std::uint32_t threads = 1;      ///< per worker
+  Precision precision = Precision::float32;
 
   // Optimization
   std::uint32_t batch_size = 64;  ///< per worker and step

@@ -153,7 +153,13 @@ std::vector<Field> workers_fields() {
                                .group = option_group::workers,
                                .value = "N",
                                .help = "CPU threads per worker",
-                               .limits = {.least = 1, .most = 1024}})};
+                               .limits = {.least = 1, .most = 1024}}),
+      field(&Config::precision,
+            {.name = "precision",
+             .group = option_group::workers,
+             .value = "NAME",
+             .help = "number format of forward passes; bf16: bfloat16 where it is safe (autocast); "
+                     "parameters and gradients stay float32"})};
 }
 
 std::vector<Field> optimizer_fields() {

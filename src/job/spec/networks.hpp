@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,6 +19,16 @@ enum class WeightInit {
 constexpr auto names_of(WeightInit) {
   return std::to_array<Named<WeightInit>>(
       {{"default", WeightInit::standard}, {"xavier", WeightInit::xavier}, {"he", WeightInit::he}});
+}
+
+/// The number format of a forward pass and its loss. Parameters and gradients are float32.
+enum class Precision {
+  float32,
+  bf16,  ///< bfloat16 in the operators for which libtorch's autocast chooses it
+};
+constexpr auto names_of(Precision) {
+  return std::to_array<Named<Precision>>(
+      {{"float32", Precision::float32}, {"bf16", Precision::bf16}});
 }
 
 /// A network, declared in `networks.inc`: the facts that options need without libtorch.
