@@ -1,7 +1,9 @@
 #include "torch/factory.hpp"
 
 #include <ATen/Parallel.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "torch/network_module.hpp"
 #include "torch/operators.hpp"
 #include "torch/optimizers.hpp"
+#include "torch/scoped_modes.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -38,6 +41,34 @@ SampleShape with_sides(SampleShape input, std::uint32_t usual) {
   if (input.height == 0) input.height = side > 0 ? side : usual;
   if (input.width == 0) input.width = side > 0 ? side : usual;
   return input;
+}
+
+/// "1x28x28"
+std::string text_of(const SampleShape& shape) {
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
+
+/// Errors: ConfigError, for a network that cannot take its samples, or answers in another shape.
+void check_outputs(const Network& network, const NetworkSettings& settings) {
+  constexpr std::int64_t samples = 2;
+  const auto& [channels, height, width] = settings.input;
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(*network.module);
+  torch::Tensor outputs;
+  try {
+    outputs = network.forward(torch::zeros({samples, channels, height, width}));
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw ConfigError(fmt::format("network {} cannot take samples of {}: {}", settings.name,
+                                  text_of(settings.input), text.substr(0, text.find('\n'))));
+  }
+  if (outputs.sizes() != torch::IntArrayRef({samples, settings.classes})) {
+    throw ConfigError(fmt::format(
+        "network {}: expected outputs [samples, {}] for the {} classes of the data, found [{}] for "
+        "{} samples",
+        settings.name, settings.classes, settings.classes, fmt::join(outputs.sizes(), ", "),
+        samples));
+  }
 }
 
 /// A training step frees and allocates the same large tensors repeatedly. By default glibc returns
@@ -71,6 +102,14 @@ std::vector<NetworkFacts> all_network_facts(const SampleShape& input, std::uint3
     all.back().refusal = refusal;
   }
   return all;
+}
+
+void check_network(const NetworkSettings& settings) {
+  set_threads(1);
+  const Network network = build_network(settings);
+  const FlatTensors params(some_trained_tensors(*network.module), torch::kCPU);
+  const FlatTensors buffers(untrained_tensors(*network.module), torch::kCPU);
+  check_outputs(network, settings);
 }
 
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index) {

@@ -21,6 +21,7 @@ struct NetworkSettings {
   std::uint32_t classes = 10;
   WeightInit weight_init = WeightInit::standard;
   std::uint64_t dropout_seed = 0;  ///< of the masks of dropout; each worker has its own
+  std::optional<std::uint32_t> resize{};  ///< side to which it scales images; empty: as they are
 };
 
 /// An optimizer and its hyperparameters. An optimizer ignores those that it does not read.
@@ -53,6 +54,10 @@ NetworkFacts network_facts(const NetworkSettings& settings);
 /// The facts of every network. A height or width of 0 is the other one; both 0, each network's
 /// usual size. A network that cannot take such images has a refusal instead of figures.
 std::vector<NetworkFacts> all_network_facts(const SampleShape& input, std::uint32_t classes);
+
+/// Refuses a network that cannot be trained, or whose outputs are not [samples, classes]. Starts no
+/// thread, so that this process may still fork. Errors: ConfigError.
+void check_network(const NetworkSettings& settings);
 
 /// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
 /// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.

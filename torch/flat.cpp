@@ -87,6 +87,12 @@ std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module) {
   return parameters(module, /*trained=*/true);
 }
 
+std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors = trained_tensors(module);
+  if (tensors.empty()) throw ConfigError("the network has no parameter to train");
+  return tensors;
+}
+
 std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module) {
   std::vector<NamedTensor> tensors = parameters(module, /*trained=*/false);
   for (const auto& item : module.named_buffers()) {

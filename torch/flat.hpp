@@ -43,6 +43,9 @@ struct NamedTensor {
 /// The parameters of a module that are trained, each once, under the first of its names.
 std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module);
 
+/// The same. Errors: ConfigError, for a module without any.
+std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module);
+
 /// The floating state of a module that is not trained: frozen parameters and floating buffers.
 std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module);
 

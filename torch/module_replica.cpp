@@ -37,12 +37,6 @@ Network build_on(const BuildNetwork& build, torch::Device device) {
   return network;
 }
 
-std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module) {
-  std::vector<NamedTensor> tensors = trained_tensors(module);
-  if (tensors.empty()) throw ConfigError("the network has no parameter to train");
-  return tensors;
-}
-
 /// Copies values by name. Both dictionaries are of modules of one kind.
 void copy_values(const torch::OrderedDict<std::string, torch::Tensor>& from,
                  const torch::OrderedDict<std::string, torch::Tensor>& to) {

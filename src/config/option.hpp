@@ -42,6 +42,8 @@ inline constexpr Limits at_least_one{.least = 1};
 inline constexpr Limits step_counts{.least = 1, .most = 1'000'000};
 /// Of samples in a batch: 1,024 workers have fewer than 2^32 samples in a step.
 inline constexpr Limits batch_sizes{.least = 1, .most = 1 << 20};
+/// Of the side of an image in pixels.
+inline constexpr Limits image_sides{.least = 1, .most = 4096};
 /// Of workers and of servers.
 inline constexpr double most_workers = 1024;
 inline constexpr Limits positive{.above_least = true};

@@ -3,6 +3,7 @@
 #include "base/errors.hpp"
 #include "job/spec/networks.hpp"
 #include "torch/network_module.hpp"
+#include "torch/resize.hpp"
 #include "torch/seeded_dropout.hpp"
 #include "torch/weight_init.hpp"
 
@@ -35,6 +36,7 @@ const Builder& builder_of(const NetworkSpec& network) {
 }  // namespace
 
 Network build_network(const NetworkSettings& settings) {
+  if (settings.resize) return build_behind_resize(settings);
   const NetworkSpec& spec = network_named(settings.name);
   const Builder& builder = builder_of(spec);
   const auto& [channels, height, width] = settings.input;

@@ -51,8 +51,10 @@ void check_runs_in_program(const TrainConfig& config) {
   if (config.transport == TransportKind::mpi) {
     throw ConfigError("a program's job needs sockets: transport mpi is for `syncopate train`");
   }
-  if (config.precision != Precision::float32) {
-    throw ConfigError("a program's own module sets its precision: precision has no effect there");
+  if (config.resize || config.precision != Precision::float32) {
+    throw ConfigError(
+        "a program's own module sets its image size and its precision: resize and precision have "
+        "no effect there");
   }
 }
 

@@ -102,18 +102,28 @@ std::uint64_t seed_of_dropout(const TrainConfig& job, Rank worker) {
   return Random(job.seed).fork("dropout", worker.value).bits();
 }
 
-torch_backend::NetworkFacts network_facts(const HostSite& job) {
+torch_backend::NetworkSettings network_settings(const HostSite& job) {
   const Dataset& dataset = job.dataset();
-  return torch_backend::network_facts({.name = std::string(job.config().network->name),
-                                       .input = dataset.train.shape,
-                                       .classes = dataset.classes});
+  return {.name = std::string(job.config().network->name),
+          .input = dataset.train.shape,
+          .classes = dataset.classes,
+          .weight_init = job.config().weight_init,
+          .resize = job.config().resize};
+}
+
+torch_backend::NetworkFacts network_facts(const HostSite& job) {
+  return torch_backend::network_facts(network_settings(job));
 }
 
 }  // namespace
 
 TrainingJob::TrainingJob(const TrainConfig& config,
                          std::optional<std::filesystem::path> resume_from)
-    : HostSite(config, load_dataset(config.data, config.data_dir), std::move(resume_from)) {}
+    : HostSite(config, load_dataset(config.data, config.data_dir), std::move(resume_from)) {
+  if (config.resize) {
+    torch_backend::check_network(network_settings(*this));
+  }
+}
 
 std::string TrainingJob::device(Role role, Rank index) const {
   if (role == Role::server) {
@@ -126,11 +136,9 @@ std::string TrainingJob::device(Role role, Rank index) const {
 std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const {
   const TrainConfig& job = config();
   torch_backend::set_threads(job.threads);
-  return torch_backend::make_replica({.name = std::string(job.network->name),
-                                      .input = dataset().train.shape,
-                                      .classes = dataset().classes,
-                                      .weight_init = job.weight_init,
-                                      .dropout_seed = seed_of_dropout(job, index)},
+  torch_backend::NetworkSettings network = network_settings(*this);
+  network.dropout_seed = seed_of_dropout(job, index);
+  return torch_backend::make_replica(network,
                                      {.optimizer = job.optimizer,
                                       .learning_rate = job.learning_rate.value(),
                                       .momentum = job.momentum,

@@ -93,9 +93,10 @@ struct TrainConfig {
   std::string scheme = "ssgd";
   const NetworkSpec* network = &network_named("lenet5");
   std::string data = "fashion-mnist";
-  std::filesystem::path data_dir;  ///< empty: the dataset's default folder
-  Split split;                     ///< of the data over workers
-  bool split_by_class = false;     ///< another spelling of split class
+  std::filesystem::path data_dir;       ///< empty: the dataset's default folder
+  Split split;                          ///< of the data over workers
+  bool split_by_class = false;          ///< another spelling of split class
+  std::optional<std::uint32_t> resize;  ///< side to which images are scaled; empty: as they are
 
   // Workers and devices
   std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1

@@ -117,7 +117,13 @@ std::vector<Field> model_and_data_fields() {
           field(&Config::split_by_class, {.name = "split-by-class",
                                           .group = option_group::model_and_data,
                                           .value = "",
-                                          .help = "the same as --split class"})};
+                                          .help = "the same as --split class"}),
+          field(&Config::resize, {.name = "resize",
+                                  .group = option_group::model_and_data,
+                                  .value = "N",
+                                  .help = "scale images to NxN before the network, on the device",
+                                  .limits = image_sides,
+                                  .when_unset = "images as they are"})};
 }
 
 std::vector<Field> workers_fields() {
