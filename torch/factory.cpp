@@ -27,12 +27,12 @@ std::uint64_t values_in(const std::vector<NamedTensor>& tensors) {
 }
 
 NetworkFacts facts_without_figures(const NetworkSettings& settings) {
-  const NetworkSpec& spec = network_named(settings.name);
+  const NetworkChoice network = NetworkChoice::of(settings.name);
   return {.name = settings.name,
-          .summary = std::string(spec.summary),
+          .summary = std::string(network->summary),
           .input = settings.input,
           .classes = settings.classes,
-          .smallest_side = spec.smallest_side};
+          .smallest_side = network->smallest_side};
 }
 
 /// `input` with its open sides filled in.

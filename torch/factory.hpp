@@ -14,9 +14,9 @@
 /// The interface of torch/ to the rest of Syncopate, without a header of libtorch.
 namespace syncopate::torch_backend {
 
-/// A declared network over samples of one shape.
+/// A network over samples of one shape.
 struct NetworkSettings {
-  std::string name;  ///< one of `network_names()`
+  std::string name;  ///< one of `network_names()`, or the path of a TorchScript file
   SampleShape input = {};
   std::uint32_t classes = 10;
   WeightInit weight_init = WeightInit::standard;

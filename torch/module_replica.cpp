@@ -201,15 +201,17 @@ PassResult ModuleReplica::evaluate(const Batch& batch) {
 void ModuleReplica::recompute_statistics(const std::function<bool(Batch& into)>& next) {
   Batch batch;
   if (!next(batch)) return;
-  const StatisticsMode mode(*network_.module);
+  StatisticsMode mode(*network_.module);
   if (!mode.has_statistics()) return;
   const torch::NoGradGuard no_grad;
   do {
+    mode.begin_batch();
     run_pass("statistics", batch, [&] {
       const Autocast autocast(options_.precision, options_.device);
       network_.forward(inputs(batch).features);
       return PassResult{};
     });
+    mode.end_batch();
   } while (next(batch));
 }
 

@@ -2,8 +2,12 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/utils.h>
 
 #include <type_traits>
+#include <utility>
+
+#include "torch/script_network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -32,6 +36,7 @@ StatisticsMode::StatisticsMode(torch::nn::Module& module) : evaluation_(module) 
     reset_if<torch::nn::BatchNorm1dImpl>(*submodule);
     reset_if<torch::nn::BatchNorm2dImpl>(*submodule);
     reset_if<torch::nn::BatchNorm3dImpl>(*submodule);
+    add_if_script(*submodule);
   }
 }
 
@@ -48,6 +53,41 @@ void StatisticsMode::reset_if(torch::nn::Module& submodule) {
   layer->options.momentum(std::decay_t<decltype(momentum)>{});  // none: the mean of all batches
   layer->reset_running_stats();
   layer->train();
+}
+
+void StatisticsMode::add_if_script(torch::nn::Module& submodule) {
+  auto* const layer = dynamic_cast<ScriptModule*>(&submodule);
+  if (layer == nullptr || !layer->has_statistics()) return;
+  layer->train();
+  const auto buffers = layer->named_buffers(/*recurse=*/false);
+  ScriptLayer added{.statistics = {{buffers["running_mean"], buffers["running_var"]}}};
+  if (const auto* const batches = buffers.find("num_batches_tracked")) added.batches = *batches;
+  if (added.batches.defined()) added.batches.zero_();
+  added.momentum = layer->momentum();
+  for (std::size_t i = 0; i < added.sums.size(); ++i) {
+    added.sums[i] = torch::zeros_like(added.statistics[i], torch::kFloat64);
+  }
+  script_layers_.push_back(std::move(added));
+}
+
+void StatisticsMode::begin_batch() {
+  const torch::NoGradGuard no_grad;
+  for (ScriptLayer& layer : script_layers_) {
+    for (torch::Tensor& statistic : layer.statistics) statistic.zero_();
+    if (layer.batches.defined()) layer.batches.zero_();
+  }
+}
+
+void StatisticsMode::end_batch() {
+  const torch::NoGradGuard no_grad;
+  for (ScriptLayer& layer : script_layers_) {
+    ++layer.count;
+    for (std::size_t i = 0; i < layer.sums.size(); ++i) {
+      layer.sums[i].add_(layer.statistics[i].to(torch::kFloat64), 1 / layer.momentum);
+      layer.statistics[i].copy_(layer.sums[i] / layer.count);
+    }
+    if (layer.batches.defined()) layer.batches.fill_(layer.count);
+  }
 }
 
 SeededDraws::SeededDraws(std::uint64_t seed)

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,14 +37,30 @@ class StatisticsMode {
   StatisticsMode& operator=(const StatisticsMode&) = delete;
 
   /// Whether a layer keeps running statistics.
-  bool has_statistics() const { return !restore_.empty(); }
+  bool has_statistics() const { return !restore_.empty() || !script_layers_.empty(); }
+
+  /// Called before and after the pass over a batch.
+  void begin_batch();
+  void end_batch();
 
  private:
+  /// A layer of a script, whose momentum cannot change. Each batch finds statistics of 0, so that
+  /// it leaves its own ones times the momentum.
+  struct ScriptLayer {
+    std::array<torch::Tensor, 2> statistics{};  ///< running_mean, running_var
+    torch::Tensor batches{};  ///< num_batches_tracked; undefined where there is none
+    double momentum = 1;
+    std::array<torch::Tensor, 2> sums{};  ///< of the batches' own, in float64
+    double count = 0;                     ///< of batches
+  };
+
   template <class Layer>
   void reset_if(torch::nn::Module& submodule);
+  void add_if_script(torch::nn::Module& submodule);
 
   EvaluationMode evaluation_;  ///< ends last, and restores the mode of each submodule
   std::vector<std::function<void()>> restore_;
+  std::vector<ScriptLayer> script_layers_;
 };
 
 /// Starts libtorch's default CPU generator from `seed`. The destructor restores the generator's

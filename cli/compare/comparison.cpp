@@ -17,6 +17,7 @@
 #include "cli/view/terminal.hpp"
 #include "data/dataset.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/spec/network_file.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -239,7 +240,7 @@ Provenance Comparison::provenance() const {
                   "the counted runs: {} time, {} seeds",
                   tried_in, plan_.grid_seed(), counted, plan_.seeds)
             : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
-  if (plan_.common.network->has_batch_norm) {
+  if (has_batch_norm(*plan_.common.network)) {
     worlds += fmt::format("; evaluated with {} BatchNorm statistics",
                           name_of_value(plan_.common.batch_norm));
   }

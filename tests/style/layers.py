@@ -66,7 +66,7 @@ HOMES = {
     "hwy/": ["codec", "kernels"],
     "spdlog/": ["base"],
     "CLI/": ["cli", "cli/commands"],
-    "zlib.h": ["data", "checkpoint"],
+    "zlib.h": ["data", "checkpoint", "job/spec"],
     "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],

@@ -11,7 +11,9 @@
 
 #include "base/errors.hpp"
 #include "tests/torch/examples.hpp"
+#include "tests/torch/script_files.hpp"
 #include "torch/device.hpp"
+#include "torch/script_network.hpp"
 
 namespace syncopate::torch_backend {
 namespace {
@@ -104,6 +106,25 @@ TEST_P(BFloat16, EndsWithThePass) {
   EXPECT_EQ(torch::mm(values, values).scalar_type(), torch::kFloat32);
   EXPECT_THROW(watched.replica.backward(random_batch(1, {2, 6, 6}, 4, 3)), ConfigError);
   EXPECT_EQ(torch::mm(values, values).scalar_type(), torch::kFloat32) << "after a pass that failed";
+}
+
+TEST_P(BFloat16, IsThePrecisionOfAScript) {
+  const std::string path = testing::TempDir() + "bf16.pt";
+  script_classifier(36, 3).save(path);
+  const auto replica_in = [&](Precision precision) {
+    ModuleReplica::Options of_file = options(precision);
+    of_file.build = [path] { return load_script_network(path); };
+    of_file.make_optimizer = with_optimizer({.optimizer = Optimizer::sgd, .learning_rate = 0.1});
+    return std::make_unique<ModuleReplica>(std::move(of_file));
+  };
+  const Batch batch = tiny_batch(1);
+  const auto half = replica_in(Precision::bf16);
+  const double loss = replica_in(Precision::float32)->backward(batch).loss_sum;
+  const double of_half = half->backward(batch).loss_sum;
+  EXPECT_NE(of_half, loss);
+  EXPECT_NEAR(of_half, loss, 2e-2 * loss);
+  half->local_step();
+  EXPECT_LT(half->backward(batch).loss_sum, of_half);
 }
 
 std::vector<std::string> devices_of_this_machine() {

@@ -1,9 +1,11 @@
 #include <fmt/core.h>
 
 #include "base/errors.hpp"
+#include "job/spec/network_file.hpp"
 #include "job/spec/networks.hpp"
 #include "torch/network_module.hpp"
 #include "torch/resize.hpp"
+#include "torch/script_network.hpp"
 #include "torch/seeded_dropout.hpp"
 #include "torch/weight_init.hpp"
 
@@ -37,6 +39,7 @@ const Builder& builder_of(const NetworkSpec& network) {
 
 Network build_network(const NetworkSettings& settings) {
   if (settings.resize) return build_behind_resize(settings);
+  if (is_network_file(settings.name)) return load_script_network(settings.name);
   const NetworkSpec& spec = network_named(settings.name);
   const Builder& builder = builder_of(spec);
   const auto& [channels, height, width] = settings.input;

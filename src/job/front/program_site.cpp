@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-TrainConfig renamed(TrainConfig config, const NetworkSpec* network, const std::string& data) {
+TrainConfig renamed(TrainConfig config, const NetworkChoice& network, const std::string& data) {
   config.network = network;
   config.data = data;
   return config;

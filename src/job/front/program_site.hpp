@@ -41,7 +41,7 @@ class ProgramSite final : public HostSite {
 
   MakeReplica make_replica_;
   std::shared_ptr<const OwnNetwork> own_;  ///< the configuration points to it
-  const NetworkSpec* network_;             ///< as in the constructor's `config`
+  NetworkChoice network_;                  ///< as in the constructor's `config`
   std::string data_;                       ///< as in the constructor's `config`
   std::uint64_t parameters_ = 0;
 };

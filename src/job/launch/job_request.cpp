@@ -43,7 +43,9 @@ bool is_of_the_machine(const Field& field) {
 OptionValue comparable_value(const Field& field, const TrainConfig& config) {
   const OptionValue value = get_field(field, config);
   const auto* const path = std::get_if<std::string>(&value);
-  if (field.type != OptionType::path || path == nullptr) {
+  const bool names_file =
+      field.type == OptionType::path || (field.name == "network" && !config.network->file.empty());
+  if (!names_file || path == nullptr) {
     return value;
   }
   return std::filesystem::absolute(*path).lexically_normal().string();

@@ -104,7 +104,7 @@ std::uint64_t seed_of_dropout(const TrainConfig& job, Rank worker) {
 
 torch_backend::NetworkSettings network_settings(const HostSite& job) {
   const Dataset& dataset = job.dataset();
-  return {.name = std::string(job.config().network->name),
+  return {.name = job.config().network.text(),
           .input = dataset.train.shape,
           .classes = dataset.classes,
           .weight_init = job.config().weight_init,
@@ -120,7 +120,7 @@ torch_backend::NetworkFacts network_facts(const HostSite& job) {
 TrainingJob::TrainingJob(const TrainConfig& config,
                          std::optional<std::filesystem::path> resume_from)
     : HostSite(config, load_dataset(config.data, config.data_dir), std::move(resume_from)) {
-  if (config.resize) {
+  if (!config.network->file.empty() || config.resize) {
     torch_backend::check_network(network_settings(*this));
   }
 }

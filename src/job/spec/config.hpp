@@ -91,7 +91,7 @@ constexpr auto names_of(NanPolicy) {
 struct TrainConfig {
   // Model and data
   std::string scheme = "ssgd";
-  const NetworkSpec* network = &network_named("lenet5");
+  NetworkChoice network = &network_named("lenet5");
   std::string data = "fashion-mnist";
   std::filesystem::path data_dir;       ///< empty: the dataset's default folder
   Split split;                          ///< of the data over workers

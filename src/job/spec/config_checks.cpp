@@ -11,6 +11,7 @@
 #include "config/text.hpp"
 #include "data/dataset.hpp"
 #include "job/spec/config.hpp"
+#include "job/spec/network_file.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -42,7 +43,7 @@ bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
 }
 
 bool evaluates_batch_norm(const TrainConfig& config) {
-  return config.network->has_batch_norm && config.eval_every.unit != Every::Unit::never;
+  return config.eval_every.unit != Every::Unit::never && has_batch_norm(*config.network);
 }
 
 /// Other networks draw their own weights.
@@ -98,7 +99,7 @@ std::vector<Dependence> dependences() {
       read_by_optimizers("alpha", &OptimizerSpec::reads_alpha),
       read_by_optimizers("epsilon", &OptimizerSpec::reads_epsilon),
       {"batch-norm", evaluates_batch_norm,
-       fmt::format("a network with BatchNorm ({}), and evaluations of it",
+       fmt::format("a network with BatchNorm ({}, or a file), and evaluations of it",
                    networks_with_batch_norm())},
       {"weight-init", has_built_in_network, "a built-in network"},
       {"schedule-step", [](const Config& config) { return config.schedule == ScheduleShape::step; },
@@ -315,6 +316,27 @@ std::filesystem::path anchored(const std::filesystem::path& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
 }
 
+/// Errors: ConfigError, where the network's file is missing, or has a path that is too long.
+void resolve_network(TrainConfig& config) {
+  if (!config.network->file.empty()) {
+    const std::filesystem::path file = anchored(config.network->file);
+    check_path(file.native());
+    check_network_file(file);
+    config.network = NetworkChoice::of(file.native());
+  }
+}
+
+/// Errors: ConfigError, where each worker would start with the same parameters, whose sum over √P
+/// is no draw.
+void check_network(const TrainConfig& config) {
+  if (!config.network->file.empty() && config.init == Init::independent) {
+    throw ConfigError(
+        fmt::format("init independent needs a network that draws its own parameters, found those "
+                    "of the file {}; choose init broadcast",
+                    config.network->file));
+  }
+}
+
 }  // namespace
 
 void check_config(const TrainConfig& config) {
@@ -328,6 +350,7 @@ void check_config(const TrainConfig& config) {
         "virtual time needs a cluster file, which determines the time of a step; name one by "
         "--cluster");
   }
+  check_network(config);
   check_devices(config);
   check_split(config);
   check_aggregate(config);
@@ -361,6 +384,7 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   check_split(config);
+  resolve_network(config);
   resolve_transport(config, facts);
   config.servers = resolve_servers(config);
   config.workers = resolve_workers(config, facts);

@@ -15,6 +15,7 @@
 #include "config/option.hpp"
 #include "data/dataset.hpp"
 #include "job/spec/config.hpp"
+#include "job/spec/network_file.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -93,8 +94,9 @@ std::vector<Field> model_and_data_fields() {
                                   .choices = scheme_names}),
           field(&Config::network, {.name = "network",
                                    .group = option_group::model_and_data,
-                                   .value = "NAME",
-                                   .help = "the model"}),
+                                   .value = "a TorchScript file (model.pt)",
+                                   .help = "the model",
+                                   .also = is_network_file}),
           field(&Config::data, {.name = "data",
                                 .group = option_group::model_and_data,
                                 .value = "NAME",

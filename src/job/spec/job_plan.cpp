@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
+#include "job/spec/network_file.hpp"
 #include "scheme/balance.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -245,9 +246,13 @@ std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
 }
 
 std::string JobPlan::agreement(std::size_t parameters) const {
-  return fmt::format("syncopate {}: {} of {} ({} float32 parameters) on {} by {} workers, seed {}",
-                     version, config_.scheme, config_.network->name, parameters, config_.data,
-                     config_.workers, config_.seed);
+  const NetworkSpec& network = *config_.network;
+  const std::string checksum =
+      network.file.empty() ? "" : fmt::format("checksum {}, ", network_checksum(network.file));
+  return fmt::format(
+      "syncopate {}: {} of {} ({}{} float32 parameters) on {} by {} workers, seed {}", version,
+      config_.scheme, network.name, checksum, parameters, config_.data, config_.workers,
+      config_.seed);
 }
 
 }  // namespace syncopate

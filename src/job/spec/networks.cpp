@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "base/errors.hpp"
+#include "job/spec/network_file.hpp"
 
 namespace syncopate {
 namespace {
@@ -46,6 +48,26 @@ std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::
   return fmt::format(
       "{} for images of {}x{}: expected at least {}x{}; scale images by --resize {} or more",
       network.name, height, width, least, least, least);
+}
+
+/// The texts of the specification, which it refers to.
+struct NetworkChoice::OfFile {
+  explicit OfFile(const std::string& text)
+      : path(text),
+        name(std::filesystem::path(text).filename().string()),
+        spec{.name = name, .summary = "a TorchScript file", .file = path} {}
+
+  const std::string path;
+  const std::string name;
+  const NetworkSpec spec;
+};
+
+NetworkChoice NetworkChoice::of(const std::string& text) {
+  if (!is_network_file(text)) {
+    return &network_named(text);
+  }
+  const auto of_file = std::make_shared<const OfFile>(text);
+  return NetworkChoice(std::shared_ptr<const NetworkSpec>(of_file, &of_file->spec));
 }
 
 }  // namespace syncopate

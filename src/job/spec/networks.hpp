@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "config/option_values.hpp"
 
@@ -31,13 +33,15 @@ constexpr auto names_of(Precision) {
       {{"float32", Precision::float32}, {"bf16", Precision::bf16}});
 }
 
-/// A network, declared in `networks.inc`: the facts that options need without libtorch.
+/// A network, declared in `networks.inc` or kept in a file of the user's: the facts that options
+/// need without libtorch.
 struct NetworkSpec {
   std::string_view name;
   std::string_view summary = "";
   bool has_batch_norm = false;      ///< its buffers are the running statistics of BatchNorm layers
   std::uint32_t usual_side = 28;    ///< height and width of the images that it is made for
   std::uint32_t smallest_side = 1;  ///< of images that it takes
+  std::string_view file = "";       ///< path of a TorchScript file; empty for a declared network
 };
 
 /// Every declared network, in the order of help texts.
@@ -52,14 +56,38 @@ std::vector<std::string_view> network_names();
 /// Why `network` cannot take images of this size; empty where it can.
 std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::uint32_t width);
 
-/// The configuration holds a declared network, which has static storage.
+/// The network of a job: a declared one, or the user's own in a TorchScript file.
+class NetworkChoice {
+ public:
+  /// `declared` has static storage.
+  NetworkChoice(const NetworkSpec* declared) : spec_(std::shared_ptr<void>(), declared) {}
+  /// Of a name or of a path. A file has its own name, and need not exist. Errors: ConfigError, for
+  /// an unknown name.
+  static NetworkChoice of(const std::string& text);
+
+  /// What `of` makes this choice of.
+  std::string text() const { return std::string(spec_->file.empty() ? spec_->name : spec_->file); }
+  const NetworkSpec& operator*() const { return *spec_; }
+  const NetworkSpec* operator->() const { return spec_.get(); }
+  friend bool operator==(const NetworkChoice& left, const NetworkChoice& right) {
+    return left.text() == right.text();
+  }
+
+ private:
+  struct OfFile;
+  explicit NetworkChoice(std::shared_ptr<const NetworkSpec> spec) : spec_(std::move(spec)) {}
+
+  std::shared_ptr<const NetworkSpec> spec_;  ///< shared by the copies of a choice
+};
+
+/// The configuration holds a choice of a network.
 template <>
-struct OptionTraits<const NetworkSpec*> {
+struct OptionTraits<NetworkChoice> {
   static constexpr OptionType type = OptionType::text;
   static constexpr bool may_be_open = false;
-  static OptionValue written(const NetworkSpec* network) { return std::string(network->name); }
-  static const NetworkSpec* read(const OptionValue& value) {
-    return &network_named(std::get<std::string>(value));
+  static OptionValue written(const NetworkChoice& network) { return network.text(); }
+  static NetworkChoice read(const OptionValue& value) {
+    return NetworkChoice::of(std::get<std::string>(value));
   }
   static std::vector<std::string_view> choices() { return network_names(); }
 };

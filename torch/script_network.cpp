@@ -1,0 +1,104 @@
+#include "torch/script_network.hpp"
+
+#include <fmt/core.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "job/spec/network_file.hpp"
+
+namespace syncopate::torch_backend {
+namespace {
+
+/// libtorch's errors have many lines, with stacks in several languages. The reason stands behind
+/// the last "Error: ", or in the first line.
+std::string reason_of(const std::exception& error) {
+  const auto* const own = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
+  constexpr std::string_view mark = "Error: ";
+  const std::size_t last = text.rfind(mark);
+  const std::size_t begin = last == std::string::npos ? 0 : last + mark.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+torch::jit::Module load(const std::string& path) {
+  check_network_file(path);
+  try {
+    return torch::jit::load(path, torch::kCPU);
+  } catch (const std::exception& error) {
+    throw ConfigError(
+        fmt::format("network {} is not a whole TorchScript file ({}); write it by "
+                    "torch.jit.script(module).save(\"{}\")",
+                    path, reason_of(error), std::string((*NetworkChoice::of(path)).name)));
+  }
+}
+
+}  // namespace
+
+ScriptModule::ScriptModule(torch::jit::Module script) : script_(std::move(script)) {
+  for (const auto& parameter : script_.named_parameters(/*recurse=*/false)) {
+    register_parameter(parameter.name, parameter.value, parameter.value.requires_grad());
+  }
+  for (const auto& buffer : script_.named_buffers(/*recurse=*/false)) {
+    register_buffer(buffer.name, buffer.value);
+  }
+  for (const auto& child : script_.named_children()) {
+    register_module(child.name, std::make_shared<ScriptModule>(child.value));
+  }
+}
+
+void ScriptModule::train(bool on) {
+  torch::nn::Module::train(on);
+  if (script_.hasattr("training")) script_.setattr("training", on);
+}
+
+torch::Tensor ScriptModule::forward(const torch::Tensor& inputs) {
+  const torch::jit::GraphOptimizerEnabledGuard interpreted(false);
+  torch::jit::IValue outputs;
+  try {
+    outputs = script_.forward({inputs});
+  } catch (const std::exception& error) {
+    throw ConfigError(fmt::format("the network's script failed: {}", reason_of(error)));
+  }
+  if (outputs.isTensor()) return outputs.toTensor();
+  throw ConfigError(
+      fmt::format("the network's script returns {}: expected a tensor [samples, classes]",
+                  outputs.type()->str()));
+}
+
+bool ScriptModule::has_statistics() const {
+  return named_buffers(/*recurse=*/false).contains("running_mean") &&
+         named_buffers(/*recurse=*/false).contains("running_var");
+}
+
+double ScriptModule::momentum() {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor mean = named_buffers(/*recurse=*/false)["running_mean"];
+  for (const std::size_t dimensions : {2, 4, 5}) {  // of BatchNorm1d, BatchNorm2d, BatchNorm3d
+    std::vector<std::int64_t> shape(dimensions, 2);
+    shape[1] = mean.numel();
+    mean.zero_();
+    try {
+      forward(torch::ones(shape, mean.options()));
+    } catch (const ConfigError&) {
+      continue;  // a layer of another dimension
+    }
+    if (const auto momentum = mean.flatten()[0].item<double>(); momentum > 0) return momentum;
+  }
+  throw ConfigError(
+      "the network's running statistics are not those of a BatchNorm layer; choose --batch-norm "
+      "running");
+}
+
+Network load_script_network(const std::string& path) {
+  const auto module = std::make_shared<ScriptModule>(load(path));
+  module->train();
+  return network_of(module);
+}
+
+}  // namespace syncopate::torch_backend
