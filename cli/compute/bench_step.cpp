@@ -58,7 +58,7 @@ struct Ready {
 };
 
 Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
-  const std::uint32_t side = std::max(28U, network_named(setting.network).smallest_side);
+  const std::uint32_t side = std::max(28U, NetworkChoice::of(setting.network)->smallest_side);
   Ready ready{.batch = random_batch(setting.samples, side, Random(1)), .replica = {}};
   torch_backend::set_threads(threads);
   ready.replica = torch_backend::make_replica(
