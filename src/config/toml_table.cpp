@@ -234,7 +234,12 @@ void TomlTable::refuse_type(std::string_view key, const toml::node& found,
 std::string to_toml(const OptionValue& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     std::ostringstream quoted;
-    quoted << toml::value<std::string>(*text);
+    // A text over several lines would end at three quotes in a row, so that its line ends are
+    // escaped.
+    const auto flags = text->find('\n') == std::string::npos
+                           ? toml::toml_formatter::default_flags
+                           : toml::format_flags::allow_unicode_strings;
+    quoted << toml::toml_formatter(toml::value<std::string>(*text), flags);
     return quoted.str();
   }
   return to_text(value);

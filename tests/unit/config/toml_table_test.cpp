@@ -72,5 +72,10 @@ TEST(ToToml, IsReadBack) {
   EXPECT_EQ(to_toml(OptionValue(true)), "true");
 }
 
+TEST(ToToml, EscapesTheLineEndsOfAText) {
+  EXPECT_EQ(to_toml(OptionValue(std::string("a\n'''b"))), "\"a\\n'''b\"");
+  EXPECT_EQ(to_toml(OptionValue(std::string("a\"b"))), "'a\"b'");
+}
+
 }  // namespace
 }  // namespace syncopate
