@@ -56,7 +56,7 @@ Command add_doctor(CLI::App& root, const Handlers& handlers) {
   const auto add = [app](const char* name, const char* value, const char* help) {
     add_value(*app, name, value, help)->group("Checks");
   };
-  add("data", "NAME", "the dataset to check [fashion-mnist]");
+  add("data", "NAME", "the dataset to check, or the path of a folder [fashion-mnist]");
   add("data-dir", "FOLDER", "the folder of the dataset's files [its default folder]");
   add("run-dir", "FOLDER", "the folder of runs to check [runs]");
   add("transport", "NAME", "transport between ranks: auto, shm, tcp, mpi [auto]");

@@ -15,8 +15,8 @@
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
 #include "cli/view/terminal.hpp"
-#include "data/dataset.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/spec/job_plan.hpp"
 #include "job/spec/network_file.hpp"
 
 namespace syncopate::cli {
@@ -93,7 +93,7 @@ Comparison::Comparison(const CompareCommand& command)
     : command_(command),
       folders_(command.folder),
       plan_(plan_of(command, folders_)),
-      train_samples_(load_dataset(plan_.common.data, plan_.common.data_dir).train.samples()),
+      train_samples_(load_data(plan_.common).train.samples()),
       forecast_(command.jobs) {
   if (!plan_.common.cluster.empty()) {
     cluster_ = read_cluster_file(plan_.common.cluster);

@@ -14,10 +14,10 @@ namespace syncopate::cli {
 namespace {
 
 /// Options that must be equal for all schemes, or are given in another way.
-constexpr std::array common_to_all{"network",        "data",    "data-dir",        "split",
-                                   "split-by-class", "workers", "cluster",         "time-scale",
-                                   "seed",           "epochs",  "target-accuracy", "virtual-time",
-                                   "run-dir",        "scheme",  "resize"};
+constexpr std::array common_to_all{
+    "network", "data",       "data-dir", "split",  "split-by-class",  "workers",
+    "cluster", "time-scale", "seed",     "epochs", "target-accuracy", "virtual-time",
+    "run-dir", "scheme",     "resize",   "shares", "image-size",      "augment"};
 
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -6,6 +6,9 @@
 
 namespace syncopate {
 
+/// A class of a dataset, numbered from 0.
+using Label = std::uint16_t;
+
 /// The shape of one sample, channels first.
 struct SampleShape {
   std::uint32_t channels = 1;
@@ -17,10 +20,12 @@ struct SampleShape {
 };
 
 /// Samples ready for a forward pass: [samples, channels, height, width], normalised, and labels.
+/// With weights, the loss of the batch is Σ w l / Σ w instead of the mean over its samples.
 struct Batch {
   SampleShape shape;
   std::vector<float> features;
   std::vector<std::int64_t> labels;
+  std::vector<float> weights = {};  ///< one a sample; empty: all 1
 
   std::size_t samples() const { return labels.size(); }
 };

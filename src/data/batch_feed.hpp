@@ -44,6 +44,8 @@ class BatchFeed {
   /// The same in epochs, for schedules: 1.5 is halfway through the second.
   double epochs_before(FeedPosition position) const;
   FeedPosition next(FeedPosition position) const;
+  /// The pass over the worker's samples to which a position belongs. A sample comes once in a pass.
+  Epoch pass_of(FeedPosition position) const { return place_in_part(position).epoch; }
 
   /// The samples to train on, in order. Valid until the next call. Positions of one epoch are cheap
   /// in any order; another epoch costs a shuffle.

@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <system_error>
 
 #include "base/errors.hpp"
+#include "data/cifar.hpp"
 #include "data/idx.hpp"
+#include "data/image_folder.hpp"
+#include "data/image_set.hpp"
+#include "data/npy_dataset.hpp"
 
 namespace syncopate {
 namespace {
@@ -48,22 +51,29 @@ const std::string synthetic = "synthetic";
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   std::ranges::transform(idx_datasets, std::back_inserter(names), &IdxDataset::name);
+  std::ranges::copy(cifar_names(), std::back_inserter(names));
   names.push_back(synthetic);
   return names;
 }
 
-/// The files of a dataset; null for the one that needs none. Errors: ConfigError, for an unknown
-/// name.
-const IdxDataset* files_of(const std::string& name) {
+/// Null for a dataset of another format.
+const IdxDataset* idx_dataset(const std::string& name) {
   const auto* const found = std::ranges::find(idx_datasets, name, &IdxDataset::name);
-  if (found != std::end(idx_datasets)) {
-    return found;
+  return found == std::end(idx_datasets) ? nullptr : found;
+}
+
+bool is_cifar(const std::string& name) {
+  return std::ranges::find(cifar_names(), name) != cifar_names().end();
+}
+
+/// Errors: ConfigError, for a name that is none.
+void expect_name(const std::string& name) {
+  if (std::ranges::find(dataset_names(), name) == dataset_names().end()) {
+    throw ConfigError(
+        fmt::format("unknown dataset '{}': expected one of {}, or the path of a "
+                    "folder, with a slash",
+                    name, fmt::join(dataset_names(), ", ")));
   }
-  if (name == synthetic) {
-    return nullptr;
-  }
-  throw ConfigError(
-      fmt::format("unknown dataset '{}': expected one of {}", name, fmt::join(all_names(), ", ")));
 }
 
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& file,
@@ -80,9 +90,6 @@ std::filesystem::path find_file(const std::filesystem::path& folder, const std::
                   there ? "neither" : "no such folder", remedy});
 }
 
-/// More samples than this would take gigabytes in each worker.
-constexpr std::uint32_t most_samples = 1U << 22U;
-
 void check_shape(const std::filesystem::path& path, const std::vector<std::uint32_t>& images,
                  const SampleShape& shape) {
   if (images[1] != shape.height || images[2] != shape.width) {
@@ -90,10 +97,7 @@ void check_shape(const std::filesystem::path& path, const std::vector<std::uint3
                   fmt::format("{} × {}", images[1], images[2]),
                   "check that the folder holds this dataset"});
   }
-  if (images[0] > most_samples) {
-    refuse(path, {fmt::format("at most {} images", most_samples), fmt::format("{}", images[0]),
-                  "use a part of them"});
-  }
+  check_size(path, images[0], shape);
 }
 
 /// Refuses headers that contradict the dataset or each other, before anything is unpacked.
@@ -109,27 +113,18 @@ void check_headers(const std::filesystem::path& images_path,
   }
 }
 
-void check_labels(const std::filesystem::path& path, const IdxArray& labels,
-                  std::uint32_t classes) {
-  const auto wrong =
-      std::ranges::find_if(labels.values, [&](std::uint8_t label) { return label >= classes; });
-  if (wrong != labels.values.end()) {
-    refuse(path,
-           {fmt::format("labels from 0 to {}", classes - 1),
-            fmt::format("{} at sample {}", *wrong, wrong - labels.values.begin()), fetch_again});
-  }
-}
-
 /// Reads the set whose files begin with `prefix`: "train" or "t10k".
 ImageSet load_set(const IdxDataset& kind, const std::filesystem::path& folder,
                   const std::string& prefix) {
   const auto images_path = find_file(folder, prefix + "-images-idx3-ubyte", kind.remedy);
   const auto labels_path = find_file(folder, prefix + "-labels-idx1-ubyte", kind.remedy);
   check_headers(images_path, labels_path, kind.shape);
-  auto labels = read_idx(labels_path, 1);
+  const auto labels = read_idx(labels_path, 1);
   auto images = read_idx(images_path, 3);
-  check_labels(labels_path, labels, kind.classes);
-  return {kind.shape, std::move(images.values), std::move(labels.values)};
+  ImageSet set{kind.shape, std::move(images.values), {}};
+  set.labels.assign(labels.values.begin(), labels.values.end());
+  check_labels(labels_path, set.labels, kind.classes);
+  return set;
 }
 
 Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& chosen, Which which) {
@@ -140,20 +135,22 @@ Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& ch
   const ImageSet none{kind.shape, {}, {}};
   return {kind.name,
           kind.classes,
-          kind.mean,
-          kind.standard_deviation,
+          {kind.mean},
+          {kind.standard_deviation},
           which == Which::test ? none : load_set(kind, folder, "train"),
           which == Which::train ? none : load_set(kind, folder, "t10k")};
 }
 
-/// The normalised value of each pixel value.
-std::array<float, 256> normalisation(const Dataset& dataset) {
-  std::array<float, 256> normalised{};
-  for (std::size_t pixel = 0; pixel < normalised.size(); ++pixel) {
-    const float scaled = static_cast<float>(pixel) / 255.0F;
-    normalised[pixel] = (scaled - dataset.mean) / dataset.standard_deviation;
+/// The dataset of a folder in one of the formats that people bring their own data in.
+Dataset load_folder(const std::filesystem::path& folder, Which which, std::uint32_t image_size) {
+  if (!holds_npy_dataset(folder)) {
+    return load_image_folder(folder, which, image_size);
   }
-  return normalised;
+  if (image_size != 0) {
+    throw ConfigError(fmt::format(
+        "an image size has no effect on the arrays in {}; scale them before", folder.string()));
+  }
+  return load_npy_dataset(folder, which);
 }
 
 }  // namespace
@@ -163,34 +160,32 @@ std::span<const std::string> dataset_names() {
   return names;
 }
 
+bool is_data_folder(std::string_view data) {
+  return data.find('/') != std::string_view::npos;
+}
+
 bool reads_files(const std::string& name) {
-  return files_of(name) != nullptr;
-}
-
-Dataset load_dataset(const std::string& name, const std::filesystem::path& folder, Which which) {
-  const IdxDataset* const files = files_of(name);
-  return files == nullptr ? make_synthetic(which) : load_idx_dataset(*files, folder, which);
-}
-
-void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
-            Batch& batch) {
-  const auto normalised = normalisation(dataset);
-  const std::size_t values = set.shape.values();
-  batch.shape = set.shape;
-  batch.features.resize(indices.size() * values);
-  batch.labels.resize(indices.size());
-  auto feature = batch.features.begin();
-  auto label = batch.labels.begin();
-  for (const std::uint32_t index : indices) {
-    if (index >= set.samples()) {
-      throw InternalError(fmt::format("sample {} of {} was asked for", index, set.samples()));
-    }
-    const auto pixels = std::span(set.pixels).subspan(index * values, values);
-    feature = std::ranges::transform(pixels, feature, [&](std::uint8_t pixel) {
-                return normalised[pixel];
-              }).out;
-    *label++ = set.labels[index];
+  if (is_data_folder(name)) {
+    return false;
   }
+  expect_name(name);
+  return name != synthetic;
+}
+
+Dataset load_dataset(const std::string& name, const std::filesystem::path& folder, Which which,
+                     std::uint32_t image_size) {
+  if (is_data_folder(name)) {
+    return load_folder(name, which, image_size);
+  }
+  expect_name(name);
+  if (image_size != 0) {
+    throw ConfigError(fmt::format("an image size has no effect on {}", name));
+  }
+  if (is_cifar(name)) {
+    return load_cifar(name, folder, which);
+  }
+  const IdxDataset* const idx = idx_dataset(name);
+  return idx == nullptr ? make_synthetic(which) : load_idx_dataset(*idx, folder, which);
 }
 
 }  // namespace syncopate

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "data/augmentation.hpp"
 #include "data/batch.hpp"
 
 namespace syncopate {
@@ -14,7 +17,8 @@ namespace syncopate {
 struct ImageSet {
   SampleShape shape;
   std::vector<std::uint8_t> pixels;  ///< [samples, channels, height, width]
-  std::vector<std::uint8_t> labels;  ///< [samples], each below the dataset's `classes`
+  std::vector<Label> labels;         ///< [samples], each below the dataset's `classes`
+  std::vector<float> weights = {};   ///< of samples in the loss; empty: all 1
 
   std::size_t samples() const { return labels.size(); }
 };
@@ -23,10 +27,12 @@ struct ImageSet {
 struct Dataset {
   std::string name;
   std::uint32_t classes = 0;
-  float mean = 0;                ///< of the training set's values, scaled to [0, 1]
-  float standard_deviation = 1;  ///< of the training set's values
+  /// Of the training set's values, scaled to [0, 1], one a channel. Empty: 0 and 1.
+  std::vector<float> mean;
+  std::vector<float> standard_deviation;
   ImageSet train;
   ImageSet test;
+  std::vector<std::string> class_names = {};  ///< by label; empty where classes are numbers alone
 };
 
 /// The sets to load: a worker needs `train` alone, an evaluator `test` alone.
@@ -39,18 +45,25 @@ std::span<const std::string> dataset_names();
 /// unknown name.
 bool reads_files(const std::string& name);
 
-/// Loads a dataset by name: `fashion-mnist`, `mnist` or `synthetic`.
+/// Whether the value of `--data` is the path of a folder, and not the name of a dataset: it has a
+/// slash.
+bool is_data_folder(std::string_view data);
+
+/// Loads a dataset by name, or from the folder whose path `name` is.
 ///
-/// `folder` holds the IDX files, gzipped or not (an unpacked one is preferred); empty means the
-/// folder where Debian's package of that dataset puts them. `synthetic` needs no files: ten classes
-/// of noisy 28×28 patterns, always the same. A set that was not asked for has the shape of the
-/// other and no samples; everything else is the same whichever was asked for.
+/// `fashion-mnist`, `mnist`: `folder` holds the IDX files, gzipped or not (an unpacked one is
+/// preferred); empty means the folder where Debian's package of that dataset puts them.
+/// `cifar10`, `cifar100`: see `load_cifar`. `synthetic` needs no files: ten classes of noisy 28×28
+/// patterns, always the same. A path: see `load_image_folder`, to which `image_size` belongs, and
+/// `load_npy_dataset`. A set that was not asked for has the shape of the other and no samples;
+/// everything else is the same whichever was asked for.
 ///
-/// Errors: ConfigError, for an unknown name; DataError, for a file that is missing (what to install
-/// or to pass), damaged, of another kind or shape, of another count than its partner, or with a
-/// label out of range: one line each, which names the file.
+/// Errors: ConfigError, for an unknown name, and for an image size that has no effect; DataError,
+/// for a file that is missing (what to install or to pass), damaged, of another kind or shape, of
+/// another count than its partner, or with a label out of range: one line each, which names the
+/// file.
 Dataset load_dataset(const std::string& name, const std::filesystem::path& folder,
-                     Which which = Which::both);
+                     Which which = Which::both, std::uint32_t image_size = 0);
 
 /// Ten classes of 28×28 images that need no files: a few soft blobs per class, shifted, dimmed and
 /// covered with noise sample by sample. 10,000 training and 2,000 test samples, classes equally
@@ -58,9 +71,15 @@ Dataset load_dataset(const std::string& name, const std::filesystem::path& folde
 Dataset make_synthetic(Which which);
 
 /// Copies the samples `indices` of `set` into `batch`, normalised by the dataset's mean and
-/// standard deviation: (pixel / 255 − mean) / standard deviation. Reuses the batch's memory.
-/// Errors: InternalError, for an index that the set does not have.
+/// standard deviation of each channel: (pixel / 255 − mean) / standard deviation. Reuses the
+/// batch's memory.
+/// Errors: InternalError, for an index that the set does not have, and for figures of another
+///         number of channels.
 void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
             Batch& batch);
+
+/// The same with every image changed as `change_of` says for its index, before it is normalised.
+void gather(const Dataset& dataset, const ImageSet& set, std::span<const std::uint32_t> indices,
+            const std::function<ImageChange(std::uint32_t)>& change_of, Batch& batch);
 
 }  // namespace syncopate

@@ -38,7 +38,7 @@ void check(const PartitionOptions& options, std::size_t samples) {
 
 }  // namespace
 
-Partition::Partition(std::span<const std::uint8_t> labels, PartitionOptions options)
+Partition::Partition(std::span<const Label> labels, PartitionOptions options)
     : options_(std::move(options)), samples_(labels.size()) {
   check(options_, labels.size());
   if (!keeps_parts()) {
@@ -50,7 +50,7 @@ Partition::Partition(std::span<const std::uint8_t> labels, PartitionOptions opti
   std::ranges::transform(kept_, std::back_inserter(sizes_), &Parts::value_type::size);
 }
 
-Parts Partition::skewed_parts(std::span<const std::uint8_t> labels) const {
+Parts Partition::skewed_parts(std::span<const Label> labels) const {
   const auto workers = static_cast<std::uint32_t>(options_.shares.size());
   if (options_.split.kind == Split::Kind::by_class) {
     return parts_by_class(labels, workers);

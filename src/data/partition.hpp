@@ -35,7 +35,7 @@ class Partition {
  public:
   /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, fewer samples
   /// than workers, or a split that leaves a worker less than its least part.
-  Partition(std::span<const std::uint8_t> labels, PartitionOptions options);
+  Partition(std::span<const Label> labels, PartitionOptions options);
 
   std::uint32_t workers() const { return static_cast<std::uint32_t>(sizes_.size()); }
   std::size_t samples() const { return samples_; }
@@ -46,7 +46,7 @@ class Partition {
   std::vector<std::uint32_t> part(Rank worker, Epoch epoch) const;
 
  private:
-  Parts skewed_parts(std::span<const std::uint8_t> labels) const;
+  Parts skewed_parts(std::span<const Label> labels) const;
   void expect_least(const Parts& parts) const;
   bool complete(const Parts& parts) const;
   std::size_t least_of(std::size_t rank) const;

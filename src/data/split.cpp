@@ -1,12 +1,11 @@
 #include "data/split.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -18,11 +17,12 @@ namespace {
 
 using Samples = std::vector<std::uint32_t>;
 
-constexpr std::size_t labels_at_most = std::numeric_limits<std::uint8_t>::max() + 1;
-
 /// The samples of each class that has any, by label.
-std::vector<Samples> samples_by_class(std::span<const std::uint8_t> labels) {
-  std::array<Samples, labels_at_most> of_label;
+std::vector<Samples> samples_by_class(std::span<const Label> labels) {
+  if (labels.empty()) {
+    return {};
+  }
+  std::vector<Samples> of_label(std::size_t{std::ranges::max(labels)} + 1);
   for (std::uint32_t sample = 0; sample < labels.size(); ++sample) {
     of_label[labels[sample]].push_back(sample);
   }
@@ -161,6 +161,27 @@ std::string to_string(const Split& split) {
   throw InternalError("a split without a name");
 }
 
+std::vector<double> parse_shares(std::string_view text) {
+  constexpr double least = 1e-6;
+  constexpr double most = 1e6;
+  std::vector<double> shares;
+  for (const std::string_view entry : entries_of(text)) {
+    const auto share = number_in<double>(trimmed(entry));
+    if (!share || !(*share >= least && *share <= most)) {
+      throw ConfigError(fmt::format(
+          "expected numbers from 1e-06 to 1e+06 with commas between them, one a worker, such as "
+          "2,1,1; found '{}'",
+          text));
+    }
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
+std::string shares_text(std::span<const double> shares) {
+  return fmt::format("{}", fmt::join(shares, ","));
+}
+
 std::vector<std::string_view> split_names() {
   return {iid, by_class};
 }
@@ -194,14 +215,14 @@ std::vector<std::size_t> apportion(std::size_t samples, std::span<const double> 
   return sizes;
 }
 
-Parts parts_by_class(std::span<const std::uint8_t> labels, std::uint32_t workers) {
+Parts parts_by_class(std::span<const Label> labels, std::uint32_t workers) {
   std::vector<Samples> classes = samples_by_class(labels);
   std::ranges::stable_sort(classes, std::ranges::greater{}, &Samples::size);
   return classes.size() < workers ? share_classes(classes, workers)
                                   : deal_classes(classes, workers);
 }
 
-Parts dirichlet_parts(std::span<const std::uint8_t> labels, std::uint32_t workers, double alpha,
+Parts dirichlet_parts(std::span<const Label> labels, std::uint32_t workers, double alpha,
                       const Random& source) {
   std::vector<std::size_t> holders(workers);
   std::iota(holders.begin(), holders.end(), std::size_t{0});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "data/batch.hpp"
 
 namespace syncopate {
 
@@ -41,6 +42,13 @@ std::vector<std::string_view> split_names();
 /// Whether `text` is "dirichlet:" and an ALPHA that `Split::parse` takes.
 bool is_dirichlet(std::string_view text);
 
+/// Shares of workers in the data, by rank, in any unit: "2,1,1". Errors: ConfigError, for an entry
+/// that is not a number from 1e-6 to 1e6.
+std::vector<double> parse_shares(std::string_view text);
+
+/// "2,1,1", as `parse_shares` reads it.
+std::string shares_text(std::span<const double> shares);
+
 /// The samples of each worker, by rank.
 using Parts = std::vector<std::vector<std::uint32_t>>;
 
@@ -57,11 +65,11 @@ std::vector<std::size_t> apportion(std::size_t samples, std::span<const double> 
 /// joins the class with the most samples per worker, and the workers of a class share it evenly.
 ///
 /// Invariant: every sample is in exactly one part.
-Parts parts_by_class(std::span<const std::uint8_t> labels, std::uint32_t workers);
+Parts parts_by_class(std::span<const Label> labels, std::uint32_t workers);
 
 /// Splits each class over `workers` in proportions drawn from Dirichlet(α, …, α) (Hsu et al. 2019).
 /// Invariant: every sample is in exactly one part. A part may be empty.
-Parts dirichlet_parts(std::span<const std::uint8_t> labels, std::uint32_t workers, double alpha,
+Parts dirichlet_parts(std::span<const Label> labels, std::uint32_t workers, double alpha,
                       const Random& source);
 
 }  // namespace syncopate

@@ -89,7 +89,7 @@ ImageSet draw_set(std::size_t samples, Random random) {
   set.labels.resize(samples);
   for (std::size_t sample = 0; sample < samples; ++sample) {
     const std::size_t label = sample % classes;
-    set.labels[sample] = static_cast<std::uint8_t>(label);
+    set.labels[sample] = static_cast<Label>(label);
     draw_sample(patterns[label], random, set.pixels.data() + sample * values_per_sample);
   }
   return set;
@@ -106,8 +106,8 @@ Dataset make_synthetic(Which which) {
   const Random source(0);
   return {"synthetic",
           classes,
-          mean,
-          standard_deviation,
+          {mean},
+          {standard_deviation},
           draw_set(which == Which::test ? 0 : train_samples, source.fork("synthetic train")),
           draw_set(which == Which::train ? 0 : test_samples, source.fork("synthetic test"))};
 }

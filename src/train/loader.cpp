@@ -72,17 +72,31 @@ void Loader::run() {
 }
 
 void Loader::prepare_batches() {
-  auto& [dataset, feed, position, ahead] = options_;
+  FeedPosition position = options_.start;
   while (!ending()) {
     const auto batch = take_empty();
     if (!batch) {
       became_empty_->wait(no_deadline);
       continue;
     }
-    gather(dataset, dataset.train, feed.batch(position), batches_[*batch]);
-    position = feed.next(position);
+    fill(position, batches_[*batch]);
+    position = options_.feed.next(position);
     put_ready(*batch);
   }
+}
+
+void Loader::fill(FeedPosition position, Batch& batch) {
+  const Dataset& dataset = options_.dataset;
+  const auto samples = options_.feed.batch(position);
+  if (options_.augmentation == Augmentation::none) {
+    gather(dataset, dataset.train, samples, batch);
+    return;
+  }
+  const Epoch pass = options_.feed.pass_of(position);
+  const auto change_of = [&](std::uint32_t sample) {
+    return draw_change(options_.augmentation, options_.seed, pass, sample);
+  };
+  gather(dataset, dataset.train, samples, change_of, batch);
 }
 
 std::optional<std::size_t> Loader::take_empty() {
@@ -134,6 +148,7 @@ const Batch& MicroBatcher::next(std::uint32_t samples) {
   }
   part_.features.clear();
   part_.labels.clear();
+  part_.weights.clear();
   append(samples == 0 ? left() : std::min<std::size_t>(samples, left()));
   while (part_.samples() < samples) {
     begin_next();
@@ -163,6 +178,9 @@ void MicroBatcher::append(std::size_t samples) {
   part_.shape = whole_->shape;
   append_rows(part_.features, whole_->features, taken_ * values, samples * values);
   append_rows(part_.labels, whole_->labels, taken_, samples);
+  if (!whole_->weights.empty()) {
+    append_rows(part_.weights, whole_->weights, taken_, samples);
+  }
   taken_ += samples;
 }
 

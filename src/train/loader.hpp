@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "data/augmentation.hpp"
 #include "data/batch.hpp"
 #include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
@@ -28,7 +29,9 @@ class Loader {
     const Dataset& dataset;  ///< its training set; must outlive the loader
     BatchFeed feed;
     FeedPosition start;
-    std::size_t ahead = 3;  ///< batches kept ready, at least 2
+    std::size_t ahead = 3;                           ///< batches kept ready, at least 2
+    Augmentation augmentation = Augmentation::none;  ///< drawn by pass and sample (`draw_change`)
+    std::uint64_t seed = 0;                          ///< of the augmentation
   };
 
   Loader(World& world, Options options);
@@ -49,6 +52,7 @@ class Loader {
 
   void run();
   void prepare_batches();
+  void fill(FeedPosition position, Batch& batch);
   std::optional<std::size_t> take_empty();
   void put_empty(std::size_t batch);
   std::optional<std::size_t> take_ready();

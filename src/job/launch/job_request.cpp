@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/errors.hpp"
+#include "data/dataset.hpp"
 
 namespace syncopate {
 
@@ -43,9 +44,11 @@ bool is_of_the_machine(const Field& field) {
 OptionValue comparable_value(const Field& field, const TrainConfig& config) {
   const OptionValue value = get_field(field, config);
   const auto* const path = std::get_if<std::string>(&value);
-  const bool names_file =
-      field.type == OptionType::path || (field.name == "network" && !config.network->file.empty());
-  if (!names_file || path == nullptr) {
+  const auto is_path = [&] {
+    return field.type == OptionType::path || (field.name == "data" && is_data_folder(*path)) ||
+           (field.name == "network" && !config.network->file.empty());
+  };
+  if (path == nullptr || !is_path()) {
     return value;
   }
   return std::filesystem::absolute(*path).lexically_normal().string();

@@ -119,7 +119,7 @@ torch_backend::NetworkFacts network_facts(const HostSite& job) {
 
 TrainingJob::TrainingJob(const TrainConfig& config,
                          std::optional<std::filesystem::path> resume_from)
-    : HostSite(config, load_dataset(config.data, config.data_dir), std::move(resume_from)) {
+    : HostSite(config, load_data(config), std::move(resume_from)) {
   if (!config.network->file.empty() || config.resize) {
     torch_backend::check_network(network_settings(*this));
   }

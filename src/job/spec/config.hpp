@@ -7,9 +7,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codec/codec.hpp"
 #include "config/option_values.hpp"
+#include "data/augmentation.hpp"
 #include "data/split.hpp"
 #include "job/spec/networks.hpp"
 #include "optim/optimizer_spec.hpp"
@@ -93,10 +95,13 @@ struct TrainConfig {
   std::string scheme = "ssgd";
   NetworkChoice network = &network_named("lenet5");
   std::string data = "fashion-mnist";
-  std::filesystem::path data_dir;       ///< empty: the dataset's default folder
-  Split split;                          ///< of the data over workers
-  bool split_by_class = false;          ///< another spelling of split class
-  std::optional<std::uint32_t> resize;  ///< side to which images are scaled; empty: as they are
+  std::filesystem::path data_dir;  ///< empty: the dataset's default folder
+  Split split;                     ///< of the data over workers
+  bool split_by_class = false;     ///< another spelling of split class
+  std::vector<double> shares;      ///< of workers in the data; empty: by batch size or speed
+  std::optional<std::uint32_t> image_size;    ///< of a folder of images; empty: the first one's
+  std::optional<std::uint32_t> resize;        ///< side of images on the device; empty: as they are
+  Augmentation augment = Augmentation::none;  ///< of training images
 
   // Workers and devices
   std::uint32_t workers = 0;      ///< 0: as many as the cluster has devices, else 1
@@ -214,6 +219,10 @@ bool is_device_list(std::string_view text);
 
 /// Errors: ConfigError, for a list of another length than there are workers.
 void check_devices(const TrainConfig& config);
+
+/// Refuses shares of the data of another number than there are workers, and shares without an
+/// effect. Errors: ConfigError.
+void check_shares(const TrainConfig& config);
 
 /// The device of one worker. Errors: ConfigError, for a list without an entry for it.
 std::string device_of_worker(const TrainConfig& config, std::uint32_t rank);

@@ -113,6 +113,8 @@ std::vector<Dependence> dependences() {
       {"compress", may_compress, std::string(compressible)},
       {"compress-remote", [](const Config& config) { return static_cast<bool>(config.compress); },
        "--compress"},
+      {"image-size", [](const Config& config) { return is_data_folder(config.data); },
+       "--data DIR/, the path of a folder"},
       {"data-dir", [](const Config& config) { return reads_files(config.data); },
        "--data " + alternatives(datasets_of_files())},
   };
@@ -301,6 +303,9 @@ void check_whole_paths(const TrainConfig& config) {
       check_path(std::filesystem::absolute(*path).native());
     }
   }
+  if (is_data_folder(config.data)) {
+    check_path(std::filesystem::absolute(config.data).native());
+  }
 }
 
 /// Errors: ConfigError. A program, a cluster file or a launcher may have set the numbers.
@@ -339,6 +344,22 @@ void check_network(const TrainConfig& config) {
 
 }  // namespace
 
+void check_shares(const TrainConfig& config) {
+  const std::size_t shares = config.shares.size();
+  if (shares > 0 && split_of(config).is_skewed()) {
+    throw ConfigError(fmt::format(
+        "shares {} need split iid, found split {}, which divides the data by class; leave out one "
+        "of them",
+        shares_text(config.shares), to_string(split_of(config))));
+  }
+  if (shares > 0 && shares != config.workers) {
+    throw ConfigError(
+        fmt::format("shares {} lists {} share{} for {} worker{}; list one for each worker",
+                    shares_text(config.shares), shares, shares == 1 ? "" : "s", config.workers,
+                    config.workers == 1 ? "" : "s"));
+  }
+}
+
 void check_config(const TrainConfig& config) {
   check_counts(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
@@ -353,6 +374,7 @@ void check_config(const TrainConfig& config) {
   check_network(config);
   check_devices(config);
   check_split(config);
+  check_shares(config);
   check_aggregate(config);
   check_compression(config);
   if (config.target_accuracy && config.eval_every.unit == Every::Unit::never) {
@@ -397,6 +419,9 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   }
   config.cluster = anchored(config.cluster);
   config.data_dir = anchored(config.data_dir);
+  if (is_data_folder(config.data)) {
+    config.data = anchored(config.data).string();
+  }
   check_whole_paths(config);
   check_config(config);
   return config;

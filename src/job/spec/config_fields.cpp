@@ -40,6 +40,19 @@ struct OptionTraits<Split> {
   static Split read(const OptionValue& value) { return Split::parse(std::get<std::string>(value)); }
 };
 
+/// As `parse_shares` reads them. No shares are none that are set.
+template <>
+struct OptionTraits<std::vector<double>> {
+  static constexpr OptionType type = OptionType::text;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const std::vector<double>& value) {
+    return value.empty() ? OptionValue() : OptionValue(shares_text(value));
+  }
+  static std::vector<double> read(const OptionValue& value) {
+    return parse_shares(std::get<std::string>(value));
+  }
+};
+
 /// As `Every::parse` reads it.
 template <>
 struct OptionTraits<Every> {
@@ -99,9 +112,11 @@ std::vector<Field> model_and_data_fields() {
                                    .also = is_network_file}),
           field(&Config::data, {.name = "data",
                                 .group = option_group::model_and_data,
-                                .value = "NAME",
-                                .help = "the dataset",
-                                .choices = data_names}),
+                                .value = "DIR/",
+                                .help = "the dataset, or the path of a folder of your own images "
+                                        "or arrays",
+                                .choices = data_names,
+                                .also = is_data_folder}),
           field(&Config::data_dir, {.name = "data-dir",
                                     .group = option_group::model_and_data,
                                     .value = "FOLDER",
@@ -120,12 +135,29 @@ std::vector<Field> model_and_data_fields() {
                                           .group = option_group::model_and_data,
                                           .value = "",
                                           .help = "the same as --split class"}),
+          field(&Config::shares, {.name = "shares",
+                                  .group = option_group::model_and_data,
+                                  .value = "X,Y,...",
+                                  .help = "the shares of the workers in the data, by rank: 2,1,1",
+                                  .when_unset = "by batch size or speed"}),
+          field(&Config::image_size, {.name = "image-size",
+                                      .group = option_group::model_and_data,
+                                      .value = "N",
+                                      .help = "scale the images of a folder to N x N pixels",
+                                      .limits = {.least = 1, .most = 4096},
+                                      .when_unset = "the size of the first image"}),
           field(&Config::resize, {.name = "resize",
                                   .group = option_group::model_and_data,
                                   .value = "N",
                                   .help = "scale images to NxN before the network, on the device",
                                   .limits = image_sides,
-                                  .when_unset = "images as they are"})};
+                                  .when_unset = "images as they are"}),
+          field(&Config::augment,
+                {.name = "augment",
+                 .group = option_group::model_and_data,
+                 .value = "NAME",
+                 .help = "random changes of training images; crop: a part of the image with a "
+                         "border of 4 pixels; flip: left to right"})};
 }
 
 std::vector<Field> workers_fields() {

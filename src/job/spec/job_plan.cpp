@@ -21,6 +21,10 @@ constexpr std::size_t letters_of_a_name = 60;
 
 }  // namespace
 
+Dataset load_data(const TrainConfig& config) {
+  return load_dataset(config.data, config.data_dir, Which::both, config.image_size.value_or(0));
+}
+
 JobPlan::JobPlan(TrainConfig config) : config_(std::move(config)) {
   if (config_.cluster.empty()) {
     return;
@@ -63,17 +67,33 @@ std::vector<std::uint32_t> JobPlan::batch_sizes() const {
 Partition JobPlan::partition(const ImageSet& train) const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   const bool drawn = split_of(config_).kind == Split::Kind::dirichlet;
-  return {train.labels,
-          {.seed = config_.seed,
-           .split = split_of(config_),
-           .shares = shares_of(train.samples()),
-           .least = drawn ? sizes : std::vector<std::uint32_t>()}};
+  Partition partition(train.labels, {.seed = config_.seed,
+                                     .split = split_of(config_),
+                                     .shares = shares_of(train.samples()),
+                                     .least = drawn ? sizes : std::vector<std::uint32_t>()});
+  expect_samples(partition);
+  return partition;
 }
 
-/// The sizes of the workers' parts in any unit. In lockstep they are the batch sizes. Where workers
-/// train at their own speed and a cluster file gives these speeds, they are the speeds, so that all
-/// workers end an epoch together. A part holds at least one batch.
+/// A worker without a sample would look for its next one for ever.
+void JobPlan::expect_samples(const Partition& partition) const {
+  for (std::uint32_t rank = 0; rank < config_.shares.size(); ++rank) {
+    if (partition.size(Rank{rank}) == 0) {
+      throw ConfigError(fmt::format(
+          "shares {} leave worker {} none of {} training samples; give it a larger share",
+          shares_text(config_.shares), rank, partition.samples()));
+    }
+  }
+}
+
+/// The sizes of the workers' parts in any unit: the configured ones, if there are any. Else they
+/// are the batch sizes in lockstep. Where workers train at their own speed and a cluster file gives
+/// these speeds, they are the speeds, so that all workers end an epoch together. A part holds at
+/// least one batch.
 std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
+  if (!config_.shares.empty()) {
+    return config_.shares;
+  }
   const std::vector<std::uint32_t> sizes = batch_sizes();
   if (!cluster_ || !traits_of(config_).parts_by_speed || samples < sizes.size()) {
     return {sizes.begin(), sizes.end()};

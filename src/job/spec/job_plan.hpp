@@ -19,6 +19,9 @@
 
 namespace syncopate {
 
+/// The dataset of a configuration. Errors: as `load_dataset`.
+Dataset load_data(const TrainConfig& config);
+
 /// The consequences of a resolved configuration and its cluster file, equal on every node.
 class JobPlan {
  public:
@@ -35,6 +38,8 @@ class JobPlan {
   /// are proportional to batch sizes; in other sync modes they are proportional to the speeds of
   /// the cluster file. Errors: ConfigError, where the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
+  /// The division of the data behind `feed`.
+  Partition partition(const ImageSet& train) const;
   /// A worker's part over all training samples: its weight in a mean by weights data.
   double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
@@ -85,10 +90,10 @@ class JobPlan {
 
  private:
   void check_step_times() const;
+  void expect_samples(const Partition& partition) const;
   std::vector<std::uint32_t> least_steps() const;
   std::vector<double> shares_of(std::uint64_t samples) const;
   std::vector<std::uint32_t> balanced_sizes() const;
-  Partition partition(const ImageSet& train) const;
 
   TrainConfig config_;
   std::optional<ClusterFile> cluster_;

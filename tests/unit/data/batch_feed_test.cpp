@@ -19,7 +19,7 @@ namespace {
 using Samples = std::vector<std::uint32_t>;
 
 Partition partition_of(std::size_t samples, std::vector<double> shares, std::uint64_t seed = 1) {
-  return {std::vector<std::uint8_t>(samples, 0), {seed, Split{}, std::move(shares), {}}};
+  return {std::vector<Label>(samples, 0), {seed, Split{}, std::move(shares), {}}};
 }
 
 Samples copy(std::span<const std::uint32_t> samples) {
@@ -77,9 +77,9 @@ TEST(BatchFeed, EndsAPartWithAPartialBatchAndThenEmptyOnes) {
 
 /// Classes of 60, 30 and 30 samples, one a worker.
 Partition kept_parts() {
-  std::vector<std::uint8_t> labels(120, 0);
-  std::fill(labels.begin() + 60, labels.begin() + 90, std::uint8_t{1});
-  std::fill(labels.begin() + 90, labels.end(), std::uint8_t{2});
+  std::vector<Label> labels(120, 0);
+  std::fill(labels.begin() + 60, labels.begin() + 90, Label{1});
+  std::fill(labels.begin() + 90, labels.end(), Label{2});
   return {labels, {4, Split{.kind = Split::Kind::by_class}, {1, 1, 1}, {}}};
 }
 

@@ -21,6 +21,8 @@ namespace {
 using test::idx_bytes;
 using test::images_magic;
 using test::labels_magic;
+using testing::ElementsAre;
+using testing::FloatNear;
 using testing::HasSubstr;
 
 constexpr const char* train_images = "train-images-idx3-ubyte";
@@ -59,9 +61,9 @@ TEST_F(SmallDataset, Loads) {
   EXPECT_EQ(dataset.name, "mnist");
   EXPECT_EQ(dataset.classes, 10U);
   EXPECT_EQ(dataset.train.shape, (SampleShape{1, 28, 28}));
-  EXPECT_EQ(dataset.train.labels, (std::vector<std::uint8_t>{7, 0, 9}));
+  EXPECT_EQ(dataset.train.labels, (std::vector<Label>{7, 0, 9}));
   EXPECT_EQ(dataset.train.pixels, std::vector<std::uint8_t>(3 * 784, 51));
-  EXPECT_EQ(dataset.test.labels, (std::vector<std::uint8_t>{1, 2}));
+  EXPECT_EQ(dataset.test.labels, (std::vector<Label>{1, 2}));
   EXPECT_EQ(dataset.test.pixels, std::vector<std::uint8_t>(2 * 784, 102));
 }
 
@@ -141,7 +143,8 @@ TEST(Dataset, SaysWhatToDoForMissingFiles) {
 
 TEST(Dataset, RefusesAnUnknownName) {
   EXPECT_EQ(test::message_of<ConfigError>([] { load_dataset("imagenet", ""); }),
-            "unknown dataset 'imagenet': expected one of fashion-mnist, mnist, synthetic");
+            "unknown dataset 'imagenet': expected one of fashion-mnist, mnist, cifar10, cifar100, "
+            "synthetic, or the path of a folder, with a slash");
 }
 
 /// Mean and standard deviation of pixels scaled to [0, 1].
@@ -171,8 +174,9 @@ TEST(Dataset, NormalisesFashionMnistByItsOwnFigures) {
   EXPECT_EQ(dataset.train.samples(), 60'000U);
   EXPECT_EQ(dataset.test.samples(), 10'000U);
   const auto [mean, standard_deviation] = moments_of(dataset.train);
-  EXPECT_NEAR(dataset.mean, mean, 1e-4);
-  EXPECT_NEAR(dataset.standard_deviation, standard_deviation, 1e-4);
+  EXPECT_THAT(dataset.mean, ElementsAre(FloatNear(static_cast<float>(mean), 1e-4F)));
+  EXPECT_THAT(dataset.standard_deviation,
+              ElementsAre(FloatNear(static_cast<float>(standard_deviation), 1e-4F)));
   for (std::uint8_t label = 0; label < 10; ++label) {
     EXPECT_EQ(std::ranges::count(dataset.train.labels, label), 6'000);
   }
@@ -181,12 +185,13 @@ TEST(Dataset, NormalisesFashionMnistByItsOwnFigures) {
 TEST(Dataset, NormalisesSyntheticByItsOwnFigures) {
   const Dataset dataset = load_dataset("synthetic", "");
   const auto [mean, standard_deviation] = moments_of(dataset.train);
-  EXPECT_NEAR(dataset.mean, mean, 1e-4);
-  EXPECT_NEAR(dataset.standard_deviation, standard_deviation, 1e-4);
+  EXPECT_THAT(dataset.mean, ElementsAre(FloatNear(static_cast<float>(mean), 1e-4F)));
+  EXPECT_THAT(dataset.standard_deviation,
+              ElementsAre(FloatNear(static_cast<float>(standard_deviation), 1e-4F)));
 }
 
 TEST(Gather, CopiesTheSamplesAskedForNormalised) {
-  Dataset dataset{"toy", 3, 0.2F, 0.5F, {}, {}};
+  Dataset dataset{"toy", 3, {0.2F}, {0.5F}, {}, {}};
   const ImageSet set{{1, 1, 2}, {0, 51, 102, 153, 204, 255}, {0, 1, 2}};
   Batch batch;
   const std::vector<std::uint32_t> indices{2, 0};
@@ -197,8 +202,30 @@ TEST(Gather, CopiesTheSamplesAskedForNormalised) {
                                                  std::vector<float>{1.2F, 1.6F, -0.4F, 0.0F}));
 }
 
+TEST(Gather, NormalisesEachChannelByItsOwnFigures) {
+  const Dataset dataset{"toy", 2, {0.2F, 0.6F}, {0.5F, 0.25F}, {}, {}};
+  const ImageSet set{{2, 1, 2}, {0, 51, 102, 153, 204, 255, 51, 0}, {0, 1}};
+  Batch batch;
+  gather(dataset, set, std::vector<std::uint32_t>{1}, batch);
+  EXPECT_THAT(batch.features,
+              testing::Pointwise(FloatNear(1e-6F), std::vector<float>{1.2F, 1.6F, -1.6F, -2.4F}));
+  const Dataset of_one_channel{"toy", 2, {0.2F}, {0.5F}, {}, {}};
+  EXPECT_THROW(gather(of_one_channel, set, std::vector<std::uint32_t>{1}, batch), InternalError);
+}
+
+TEST(Gather, CopiesWeightsWhereSamplesHaveSome) {
+  const Dataset dataset{"toy", 3, {0}, {1}, {}, {}};
+  ImageSet set{{1, 1, 1}, {0, 51, 102}, {0, 1, 2}, {0.5F, 2, 3}};
+  Batch batch;
+  gather(dataset, set, std::vector<std::uint32_t>{2, 0}, batch);
+  EXPECT_THAT(batch.weights, ElementsAre(3, 0.5F));
+  set.weights.clear();
+  gather(dataset, set, std::vector<std::uint32_t>{2, 0}, batch);
+  EXPECT_TRUE(batch.weights.empty()) << "all 1";
+}
+
 TEST(Gather, ReusesTheMemoryOfABatch) {
-  const Dataset dataset{"toy", 2, 0, 1, {}, {}};
+  const Dataset dataset{"toy", 2, {0}, {1}, {}, {}};
   const ImageSet set{{1, 1, 1}, {0, 255}, {0, 1}};
   Batch batch;
   gather(dataset, set, std::vector<std::uint32_t>{0, 1}, batch);
@@ -211,7 +238,7 @@ TEST(Gather, ReusesTheMemoryOfABatch) {
 }
 
 TEST(Gather, RefusesASampleThatIsNotThere) {
-  const Dataset dataset{"toy", 2, 0, 1, {}, {}};
+  const Dataset dataset{"toy", 2, {0}, {1}, {}, {}};
   const ImageSet set{{1, 1, 1}, {0, 255}, {0, 1}};
   Batch batch;
   EXPECT_THROW(gather(dataset, set, std::vector<std::uint32_t>{1, 2}, batch), InternalError);

@@ -19,7 +19,7 @@
 namespace syncopate {
 namespace {
 
-using Labels = std::vector<std::uint8_t>;
+using Labels = std::vector<Label>;
 using Samples = std::vector<std::uint32_t>;
 
 constexpr Split by_class{.kind = Split::Kind::by_class};
@@ -28,7 +28,7 @@ constexpr std::array splits{Split{}, by_class, Split{.kind = Split::Kind::dirich
 Labels random_labels(std::size_t count, std::uint32_t classes, Random& random) {
   Labels labels(count);
   for (auto& label : labels) {
-    label = static_cast<std::uint8_t>(random.below(classes));
+    label = static_cast<Label>(random.below(classes));
   }
   return labels;
 }
@@ -142,7 +142,7 @@ TEST(Partition, ShufflesUniformly) {
 }
 
 std::size_t classes_seen(const Partition& partition, Rank rank, const Labels& labels) {
-  std::set<std::uint8_t> seen;
+  std::set<Label> seen;
   for (const std::uint32_t sample : partition.part(rank, Epoch{0})) {
     seen.insert(labels[sample]);
   }
@@ -155,7 +155,7 @@ TEST(SplitByClass, GivesAWorkerFewClasses) {
   Random random(seed);
   Labels labels(3'000);
   for (std::size_t sample = 0; sample < labels.size(); ++sample) {
-    labels[sample] = static_cast<std::uint8_t>(sample % 10);
+    labels[sample] = static_cast<Label>(sample % 10);
   }
   random.shuffle(std::span(labels));
   for (std::size_t workers = 1; workers <= 25; ++workers) {
@@ -191,7 +191,7 @@ std::vector<std::size_t> part_sizes(const Labels& labels, std::uint32_t workers)
 Labels ten_classes(std::size_t count) {
   Labels labels(10 * count);
   for (std::size_t sample = 0; sample < labels.size(); ++sample) {
-    labels[sample] = static_cast<std::uint8_t>(sample % 10);
+    labels[sample] = static_cast<Label>(sample % 10);
   }
   return labels;
 }

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/errors.hpp"
@@ -30,13 +31,13 @@ class LoaderTest : public testing::Test {
       pixel = static_cast<std::uint8_t>(random.below(256));
     }
     for (auto& label : dataset_.train.labels) {
-      label = static_cast<std::uint8_t>(random.below(10));
+      label = static_cast<Label>(random.below(10));
     }
   }
 
   /// Rank 1 of two, whose part of 33 samples is used up before rank 0's of 67.
   static BatchFeed feed_over(std::size_t samples) {
-    const std::vector<std::uint8_t> labels(samples, 0);
+    const std::vector<Label> labels(samples, 0);
     return {Partition(labels, {9, Split{}, {2, 1}, {}}), Rank{1}, {batch_size, batch_size}};
   }
 
@@ -45,7 +46,7 @@ class LoaderTest : public testing::Test {
   }
 
   test::ThreadWorld world_;
-  Dataset dataset_{"toy", 10, 0.5F, 0.25F, {}, {}};
+  Dataset dataset_{"toy", 10, {0.5F}, {0.25F}, {}, {}};
 };
 
 TEST_F(LoaderTest, GivesTheFeedsBatchesFromItsStart) {
@@ -66,6 +67,50 @@ TEST_F(LoaderTest, GivesTheFeedsBatchesFromItsStart) {
     }
     EXPECT_GT(empty, 0U) << "the case of a part that is used up was not met";
   }
+}
+
+/// The features of every sample in one epoch, by label, of all workers together.
+std::map<std::int64_t, std::vector<float>> epoch_of(World& world, const Dataset& dataset,
+                                                    const std::vector<double>& shares,
+                                                    std::uint64_t seed, Epoch epoch) {
+  const std::vector<std::uint32_t> sizes(shares.size(), batch_size);
+  const Partition partition(dataset.train.labels, {.seed = 9, .shares = shares});
+  std::map<std::int64_t, std::vector<float>> features;
+  for (std::uint32_t rank = 0; rank < shares.size(); ++rank) {
+    const BatchFeed feed(partition, Rank{rank}, sizes);
+    Loader loader(world, {.dataset = dataset,
+                          .feed = feed,
+                          .start = {epoch, 0},
+                          .augmentation = Augmentation::crop_flip,
+                          .seed = seed});
+    for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
+      const Batch& batch = loader.next();
+      for (std::size_t i = 0; i < batch.samples(); ++i) {
+        const auto begin = batch.features.begin() + static_cast<std::ptrdiff_t>(6 * i);
+        features[batch.labels[i]] = {begin, begin + 6};
+      }
+    }
+  }
+  return features;
+}
+
+TEST_F(LoaderTest, ChangesASampleAlikeWhicheverWorkerTrainsOnIt) {
+  for (std::uint32_t sample = 0; sample < 100; ++sample) {
+    dataset_.train.labels[sample] = static_cast<Label>(sample);
+  }
+  const auto alone = epoch_of(world_, dataset_, {1}, 5, Epoch{2});
+  EXPECT_EQ(alone.size(), 100U);
+  EXPECT_EQ(epoch_of(world_, dataset_, {1, 3, 1}, 5, Epoch{2}), alone);
+  EXPECT_NE(epoch_of(world_, dataset_, {1}, 5, Epoch{3}), alone);
+  EXPECT_NE(epoch_of(world_, dataset_, {1}, 6, Epoch{2}), alone);
+  Batch expected;
+  gather(
+      dataset_, dataset_.train, std::vector<std::uint32_t>{17},
+      [](std::uint32_t sample) {
+        return draw_change(Augmentation::crop_flip, 5, Epoch{2}, sample);
+      },
+      expected);
+  EXPECT_EQ(alone.at(17), expected.features);
 }
 
 TEST_F(LoaderTest, PreparesAheadWhileTheCallerComputes) {

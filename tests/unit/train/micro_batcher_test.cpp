@@ -51,6 +51,24 @@ TEST(MicroBatcher, HandsOutEverySampleOnceInTheFeedsOrder) {
   EXPECT_EQ(labels, whole_epoch(feed, dataset));
 }
 
+TEST(MicroBatcher, KeepsTheWeightsOfItsSamples) {
+  ThreadWorld world;
+  Dataset dataset = numbered(24);
+  for (std::uint8_t sample = 0; sample < 24; ++sample) {
+    dataset.train.weights.push_back(static_cast<float>(sample) / 2);
+  }
+  const BatchFeed feed = feed_of(dataset, Rank{1}, {4, 7});
+  Loader loader(world, {.dataset = dataset, .feed = feed, .start = {}});
+  MicroBatcher cutter(loader, MicroBatcher::Empty::kept);
+  for (const std::uint32_t wanted : {7U, 5U, 4U}) {
+    const Batch& batch = cutter.next(wanted);
+    ASSERT_EQ(batch.weights.size(), wanted);
+    for (std::size_t i = 0; i < wanted; ++i) {
+      EXPECT_EQ(batch.weights[i], static_cast<float>(batch.labels[i]) / 2);
+    }
+  }
+}
+
 TEST(MicroBatcher, PassesOverEmptyBatchesWhereToldTo) {
   ThreadWorld world;
   const Dataset dataset = numbered(24);

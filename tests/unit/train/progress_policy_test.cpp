@@ -29,7 +29,7 @@ class ProgressPolicyTest : public testing::Test {
   }
 
  private:
-  const std::vector<std::uint8_t> labels_ = std::vector<std::uint8_t>(100, 0);
+  const std::vector<Label> labels_ = std::vector<Label>(100, 0);
   BatchFeed feed_{Partition(labels_, {.shares = {1, 1}}), Rank{0}, {10, 10}};
 };
 

@@ -167,6 +167,9 @@ class RandomConfig {
     if (field.type == OptionType::path) {
       return path();
     }
+    if (field.name == "shares") {
+      return fmt::format("{},{}", random_.uniform() + 0.1, 1 + random_.below(9));
+    }
     return number_for(field);
   }
 

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "tests/support/config_options.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/toy_job.hpp"
 
 namespace syncopate {
@@ -51,6 +52,20 @@ TEST(JobPlan, DividesDataByTheSpeedsThatDevicesGoOnAt) {
   small.cluster = unequal_cluster();
   small.batch_size = 240;
   EXPECT_EQ(JobPlan(small).data_share(train, Rank{1}), 240 / 600.0) << "a batch at least";
+}
+
+TEST(JobPlan, DividesDataByTheSharesThatAreAskedFor) {
+  const ImageSet& train = small_dataset().train;
+  for (const std::string scheme : {"ssgd", "esync"}) {
+    TrainConfig config = config_of(scheme);
+    config.cluster = unequal_cluster();
+    config.shares = {1, 4};
+    EXPECT_EQ(JobPlan(config).data_share(train, Rank{1}), 0.8) << scheme;
+    config.shares = {1e6, 1e-6};
+    EXPECT_EQ(refusal([&] { JobPlan(config).feed(train, Rank{0}); }),
+              "shares 1000000,1e-06 leave worker 1 none of 600 training samples; give it a larger "
+              "share");
+  }
 }
 
 TEST(JobPlan, TakesNoMemberForDeadBeforeTheLimitOfAWait) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/errors.hpp"
 #include "job/spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
@@ -68,6 +70,42 @@ TEST(CheckConfig, RefusesASplitInTwoWays) {
   EXPECT_NO_THROW(resolved("split_by_class = true\nsplit = 'class'\n"));
   EXPECT_THAT(refusal([] { parse_config("split = 'dirichlet:0'\n", "job.toml"); }),
               HasSubstr("one of iid, class, dirichlet:ALPHA, found 'dirichlet:0'"));
+}
+
+TEST(CheckConfig, SharesAreOneForEachWorkerOfAnIidSplit) {
+  EXPECT_EQ(value_of(resolved("shares = '4, 2,1,1'\n"), "shares"), "4,2,1,1");
+  EXPECT_EQ(refusal([] { resolved("shares = '2,1,1'\n"); }),
+            "shares 2,1,1 lists 3 shares for 4 workers; list one for each worker");
+  EXPECT_EQ(refusal([] { resolved("shares = '2,1,1,1'\nsplit = 'class'\n"); }),
+            "shares 2,1,1,1 need split iid, found split class, which divides the data by class; "
+            "leave out one of them");
+  for (const char* wrong : {"2,,1", "2,x", "0,1", "-1,1", "inf,1", ""}) {
+    EXPECT_THAT(
+        refusal([&] { parse_config(std::string("shares = '") + wrong + "'\n", "job.toml"); }),
+        HasSubstr("expected numbers from 1e-06 to 1e+06 with commas between them"))
+        << wrong;
+  }
+  EXPECT_EQ(parse_config(to_toml(resolved("shares = '1.5,1,1,1'\n")), "again.toml").shares,
+            (std::vector<double>{1.5, 1, 1, 1}));
+}
+
+TEST(ResolveConfig, AFolderOfDataHasAnAbsolutePath) {
+  EXPECT_EQ(resolved("data = './images/'\n").data,
+            (std::filesystem::current_path() / "images/").string());
+  EXPECT_EQ(resolved("data = 'cifar100'\n").data, "cifar100");
+  EXPECT_THAT(refusal([] { parse_config("data = 'images'\n", "job.toml"); }),
+              HasSubstr("one of fashion-mnist, mnist, cifar10, cifar100, synthetic, DIR/"));
+}
+
+TEST(CheckGiven, ImageSizesAreThoseOfFolders) {
+  TrainConfig config;
+  EXPECT_EQ(refusal([&] { check_given(config, {"image-size"}); }),
+            "--image-size has no effect without --data DIR/, the path of a folder");
+  EXPECT_NO_THROW(check_given(config, {"augment"}));
+  config.data = "./images/";
+  EXPECT_NO_THROW(check_given(config, {"image-size"}));
+  EXPECT_THAT(refusal([&] { check_given(config, {"data-dir"}); }),
+              HasSubstr("--data fashion-mnist, mnist, cifar10 or cifar100"));
 }
 
 TEST(CheckConfig, WeightsByDataNeedAMeanOverAllWorkers) {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "data/dataset.hpp"
+
+namespace syncopate {
+
+/// The names of the datasets that `load_cifar` reads.
+std::span<const std::string> cifar_names();
+
+/// Loads `cifar10` or `cifar100` in its binary version, whole or in part: the length of a file says
+/// how many images it has.
+///
+/// Format: an image is its label, one byte, and 3,072 bytes: 32×32 red values row by row, then the
+///         green and the blue ones. CIFAR-100 has two labels an image, the coarse one first; this
+///         reads the fine one (Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny
+///         Images").
+/// `folder` holds `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or `train.bin` and
+/// `test.bin`; or the folder of this name that the archive has, `cifar-10-batches-bin` or
+/// `cifar-100-binary`.
+/// Errors: DataError, for a folder that is not named or not there (what to download), a missing
+///         file, one whose length is not a multiple of an image's, and a label out of range.
+Dataset load_cifar(const std::string& name, const std::filesystem::path& folder,
+                   Which which = Which::both);
+
+}  // namespace syncopate

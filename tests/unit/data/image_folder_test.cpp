@@ -1,0 +1,264 @@
+// Goal:   images in class folders become one dataset, whatever their format, size and colours; a
+//         bad one is refused by its path, and no image takes more memory than a header may
+//         announce.
+// Method: small images written by libpng and libjpeg-turbo, sound, damaged at random and cut off;
+//         scaling against values of Pillow.
+
+#include "data/image_folder.hpp"
+
+#include <gmock/gmock.h>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "data/image_file.hpp"
+#include "data/image_set.hpp"
+#include "tests/unit/data/image_files.hpp"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::jpeg_bytes;
+using test::plain_png;
+using test::png_bytes;
+using test::write_into;
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+
+using Bytes = std::vector<std::uint8_t>;
+
+Image decoded(const std::string& bytes) {
+  return decode_image("an.image",
+                      {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+std::string refusal_of(const std::string& bytes) {
+  return test::message_of<DataError>([&] { decoded(bytes); });
+}
+
+TEST(DecodeImage, PutsTheChannelsOfAPngFirst) {
+  const Image colours = decoded(png_bytes(2, 1, {1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(colours.shape, (SampleShape{3, 1, 2}));
+  EXPECT_EQ(colours.pixels, (Bytes{1, 4, 2, 5, 3, 6}));
+  const Image grey = decoded(png_bytes(3, 1, {7, 8, 9}));
+  EXPECT_EQ(grey.shape, (SampleShape{1, 1, 3}));
+  EXPECT_EQ(grey.pixels, (Bytes{7, 8, 9}));
+}
+
+TEST(DecodeImage, MakesTransparentPixelsBlack) {
+  EXPECT_EQ(decoded(png_bytes(2, 1, {10, 20, 30, 255, 40, 50, 60, 0})).pixels,
+            (Bytes{10, 0, 20, 0, 30, 0}));
+}
+
+TEST(DecodeImage, ReadsJpegs) {
+  const Image grey = decoded(jpeg_bytes(8, 8, Bytes(64, 100)));
+  EXPECT_EQ(grey.shape, (SampleShape{1, 8, 8}));
+  EXPECT_THAT(grey.pixels, Each(100));
+  Bytes red;
+  for (int pixel = 0; pixel < 64; ++pixel) {
+    red.insert(red.end(), {200, 30, 40});
+  }
+  const Image colours = decoded(jpeg_bytes(8, 8, red));
+  EXPECT_EQ(colours.shape, (SampleShape{3, 8, 8}));
+  EXPECT_NEAR(colours.pixels[0], 200, 2);
+  EXPECT_NEAR(colours.pixels[64], 30, 2);
+  EXPECT_NEAR(colours.pixels[128], 40, 2);
+}
+
+/// The sides stand in the first part of the file, behind 16 bytes; its checksum is not read first.
+std::string png_that_announces(std::uint32_t side) {
+  std::string bytes = png_bytes(1, 1, {0});
+  for (unsigned at = 0; at < 8; ++at) {
+    bytes[16 + at] = static_cast<char>(side >> (24 - 8 * (at % 4)) & 0xffU);
+  }
+  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data() + 12), 17);
+  for (unsigned at = 0; at < 4; ++at) {
+    bytes[29 + at] = static_cast<char>(sum >> (24 - 8 * at) & 0xffU);
+  }
+  return bytes;
+}
+
+TEST(DecodeImage, RefusesAnAnnouncedSizeBeforeItTakesMemory) {
+  EXPECT_THAT(refusal_of(png_that_announces(100'000)),
+              AllOf(HasSubstr("an.image: expected an image of at most 16384 pixels a side"),
+                    HasSubstr("found 100000 × 100000; replace this image or remove it")));
+  EXPECT_THAT(refusal_of(png_that_announces(16'384)), HasSubstr("found 16384 × 16384"));
+}
+
+TEST(DecodeImage, RefusesWhatIsNoWholeImage) {
+  const std::string png = png_bytes(2, 2, {1, 2, 3, 4});
+  const std::string jpeg = jpeg_bytes(16, 16, Bytes(256, 9));
+  EXPECT_THAT(refusal_of(""), HasSubstr("expected a PNG or JPEG image, found an empty file"));
+  EXPECT_THAT(refusal_of("GIF89a"), HasSubstr("expected a PNG or JPEG image, found other bytes"));
+  EXPECT_THAT(refusal_of(png.substr(0, png.size() / 2)), HasSubstr("expected a whole PNG image"));
+  EXPECT_THAT(refusal_of(jpeg.substr(0, jpeg.size() - 8)),
+              HasSubstr("expected a whole JPEG image"));
+}
+
+/// Random damage either leaves an image or is refused in one line.
+TEST(DecodeImage, SurvivesDamage) {
+  const std::uint64_t seed = 20261123;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const std::vector<std::string> whole{png_bytes(5, 4, Bytes(60, 77)),
+                                       jpeg_bytes(16, 16, Bytes(768, 99))};
+  for (int round = 0; round < 2'000; ++round) {
+    std::string bytes = whole[random.below(whole.size())];
+    for (std::uint64_t change = random.below(4); change < 4; ++change) {
+      bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
+    }
+    bytes.resize(random.below(4) == 0 ? random.below(bytes.size()) : bytes.size());
+    try {
+      const Image image = decoded(bytes);
+      EXPECT_EQ(image.pixels.size(), image.shape.values());
+    } catch (const DataError& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+}
+
+/// (17 y² + 29 x + 7 x y) mod 256, of 7 × 5 pixels.
+Image pattern() {
+  Image image{{1, 5, 7}, {}};
+  for (int y = 0; y < 5; ++y) {
+    for (int x = 0; x < 7; ++x) {
+      image.pixels.push_back(static_cast<std::uint8_t>((17 * y * y + 29 * x + 7 * x * y) % 256));
+    }
+  }
+  return image;
+}
+
+/// Pillow rounds between rows and columns, which makes a difference of one.
+TEST(Scaled, IsWhatPillowCallsBilinearOfTheCentredPart) {
+  const auto differences = [](const Image& image, const std::vector<int>& expected) {
+    std::vector<int> found;
+    for (std::size_t at = 0; at < expected.size(); ++at) {
+      found.push_back(std::abs(int{image.pixels.at(at)} - expected[at]));
+    }
+    return found;
+  };
+  EXPECT_THAT(differences(scaled(pattern(), 3, 3), {47, 103, 159, 130, 160, 134, 142, 151, 130}),
+              Each(testing::Le(1)));
+  EXPECT_THAT(differences(scaled(pattern(), 2, 6),
+                          {46, 90, 135, 179, 146, 155, 125, 178, 168, 139, 115, 132}),
+              Each(testing::Le(1)));
+  EXPECT_THAT(differences(scaled(pattern(), 8, 8),
+                          {24, 42, 60, 78, 96, 114, 132, 150, 34, 54, 74, 94, 114, 134, 153, 174}),
+              Each(testing::Le(1)));
+  EXPECT_EQ(scaled(pattern(), 5, 7).pixels, pattern().pixels);
+}
+
+/// Two classes of plain images, three to train with and one to test.
+class Folder : public testing::Test {
+ protected:
+  Folder() {
+    write_into(folder_ / "train/cat/b.png", plain_png(2, 2, {20}));
+    write_into(folder_ / "train/cat/a.png", plain_png(2, 2, {10}));
+    write_into(folder_ / "train/ant/z.jpeg", jpeg_bytes(2, 2, Bytes(4, 30)));
+    write_into(folder_ / "test/cat/t.JPG", jpeg_bytes(2, 2, Bytes(4, 40)));
+  }
+
+  Dataset load(std::uint32_t size = 0) const {
+    return load_image_folder(folder_.path(), Which::both, size);
+  }
+  std::string refusal() const {
+    return test::message_of<DataError>([&] { load(); });
+  }
+
+  test::ScratchFolder folder_;
+};
+
+TEST_F(Folder, LoadsClassesAndFilesByName) {
+  write_into(folder_ / "train/cat/.hidden", "not an image");
+  const Dataset dataset = load();
+  EXPECT_THAT(dataset.class_names, ElementsAre("ant", "cat"));
+  EXPECT_EQ(dataset.classes, 2U);
+  EXPECT_EQ(dataset.train.shape, (SampleShape{1, 2, 2}));
+  EXPECT_THAT(dataset.train.labels, ElementsAre(0, 1, 1));
+  EXPECT_EQ(dataset.train.pixels, (Bytes{30, 30, 30, 30, 10, 10, 10, 10, 20, 20, 20, 20}));
+  EXPECT_THAT(dataset.test.labels, ElementsAre(1));
+  EXPECT_THAT(dataset.test.pixels, Each(40));
+  EXPECT_THAT(dataset.mean, ElementsAre(FloatNear(20.0F / 255, 1e-6F)));
+  EXPECT_THAT(dataset.standard_deviation, ElementsAre(FloatNear(8.164966F / 255, 1e-6F)));
+}
+
+TEST_F(Folder, TakesValWhereThereIsNoTest) {
+  fs::rename(folder_ / "test", folder_ / "val");
+  EXPECT_EQ(load().test.samples(), 1U);
+  fs::remove_all(folder_ / "val");
+  EXPECT_THAT(refusal(), HasSubstr("found neither test nor val"));
+  fs::remove_all(folder_ / "train");
+  EXPECT_THAT(refusal(), HasSubstr("found neither train nor train_images.npy"));
+}
+
+TEST_F(Folder, GivesAllImagesColoursWhereOneHasSome) {
+  write_into(folder_ / "train/cat/c.png", plain_png(2, 2, {1, 2, 3}));
+  const Dataset dataset = load();
+  EXPECT_EQ(dataset.train.shape.channels, 3U);
+  EXPECT_EQ(dataset.test.shape, dataset.train.shape);
+  EXPECT_EQ(dataset.train.pixels.size(), 4 * 12U);
+  EXPECT_EQ(Bytes(dataset.train.pixels.end() - 12, dataset.train.pixels.end()),
+            (Bytes{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
+  EXPECT_THAT(Bytes(dataset.train.pixels.begin(), dataset.train.pixels.begin() + 12), Each(30));
+  EXPECT_THAT(dataset.test.pixels, Each(40));
+  EXPECT_EQ(dataset.mean.size(), 3U);
+  write_into(folder_ / "train/ant/a.png", plain_png(2, 2, {1, 2, 3}));  // now the first one
+  EXPECT_EQ(load().train.pixels.size(), 5 * 12U);
+}
+
+TEST_F(Folder, ScalesImagesToOneSize) {
+  write_into(folder_ / "train/cat/c.png", plain_png(6, 4, {50}));
+  const Dataset dataset = load();
+  EXPECT_EQ(dataset.train.shape, (SampleShape{1, 2, 2})) << "that of the first image";
+  EXPECT_THAT(Bytes(dataset.train.pixels.end() - 4, dataset.train.pixels.end()), Each(50));
+  EXPECT_EQ(load(5).train.shape, (SampleShape{1, 5, 5}));
+  EXPECT_EQ(load(5).test.shape, (SampleShape{1, 5, 5}));
+}
+
+TEST_F(Folder, RefusesABadImageByItsPath) {
+  write_into(folder_ / "train/cat/c.png", "nothing");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr((folder_ / "train/cat/c.png").string()),
+                               HasSubstr("expected a PNG or JPEG image")));
+}
+
+TEST_F(Folder, RefusesWhatIsNoClassAndNoImage) {
+  write_into(folder_ / "train/cat/notes.txt", "text");
+  EXPECT_THAT(refusal(), HasSubstr("train/cat/notes.txt: expected an image, .png, .jpg or .jpeg"));
+  fs::remove(folder_ / "train/cat/notes.txt");
+  write_into(folder_ / "test/dog/d.png", plain_png(2, 2, {1}));
+  EXPECT_THAT(refusal(), HasSubstr("test/dog: expected a class of the training set"));
+  fs::remove_all(folder_ / "test/dog");
+  fs::create_directory(folder_ / "train/bee");
+  EXPECT_THAT(refusal(), HasSubstr("train/bee: expected images of a class"));
+  fs::remove(folder_ / "train/bee");
+  write_into(folder_ / "train/readme", "text");
+  EXPECT_THAT(refusal(), HasSubstr("train/readme: expected a folder of the images of a class"));
+}
+
+TEST_F(Folder, IsADatasetWhoseNameIsAPath) {
+  EXPECT_EQ(load_dataset(folder_.path().string() + "/", "", Which::both, 3).train.shape,
+            (SampleShape{1, 3, 3}));
+  EXPECT_FALSE(reads_files("./images"));
+  EXPECT_THAT(test::message_of<DataError>([] { load_dataset("./not-there/", ""); }),
+              AllOf(HasSubstr("./not-there/: expected a folder with train/CLASS/*.png"),
+                    HasSubstr("found no such folder")));
+  EXPECT_THAT(test::message_of<ConfigError>([] { load_dataset("synthetic", "", Which::both, 8); }),
+              HasSubstr("an image size has no effect on synthetic"));
+}
+
+TEST(CheckSize, RefusesWhatTheMemoryCannotHold) {
+  constexpr std::uint64_t gibibyte = 1U << 30U;
+  EXPECT_NO_THROW(check_size("set", 1'024, {1, 1'024, 1'024}, gibibyte));
+  EXPECT_EQ(test::message_of<DataError>([] {
+              check_size("set", 2'048, {3, 1'024, 1'024}, gibibyte);
+            }),
+            "set: expected images that fit into 1.0 GiB, the memory of this machine, found 2048 of "
+            "3x1024x1024, 6.0 GiB; use fewer images, or smaller ones");
+}
+
+}  // namespace
+}  // namespace syncopate
