@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,21 @@ constexpr std::int64_t piece_values = 64 * 1024;
 
 torch::Tensor mean_cross_entropy(const torch::Tensor& outputs, const torch::Tensor& labels) {
   return torch::cross_entropy_loss(outputs, labels);
+}
+
+bool is_cross_entropy(const ModuleReplica::MeanLoss& loss) {
+  using Function = torch::Tensor (*)(const torch::Tensor&, const torch::Tensor&);
+  const Function* const function = loss.target<Function>();
+  return function != nullptr && *function == mean_cross_entropy;
+}
+
+/// Σ w l / Σ w over the samples of a batch; 0 where every weight is 0.
+torch::Tensor weighted_cross_entropy(const torch::Tensor& outputs, const torch::Tensor& labels,
+                                     const torch::Tensor& weights) {
+  const torch::Tensor losses = torch::cross_entropy_loss(
+      outputs, labels, /*weight=*/{}, static_cast<std::int64_t>(at::Reduction::None));
+  const torch::Tensor total = weights.sum().clamp_min(std::numeric_limits<float>::min());
+  return (losses * weights).sum() / total;
 }
 
 ModuleReplica::Options with_defaults(ModuleReplica::Options options) {
@@ -147,6 +163,20 @@ ModuleReplica::Inputs ModuleReplica::inputs(const Batch& batch) const {
           torch::from_blob(labels, {samples}, torch::kInt64).to(options_.device)};
 }
 
+torch::Tensor ModuleReplica::loss_of(const torch::Tensor& outputs, const torch::Tensor& labels,
+                                     const Batch& batch) const {
+  if (batch.weights.empty()) return options_.mean_loss(outputs, labels);
+  if (!is_cross_entropy(options_.mean_loss) || batch.weights.size() != batch.samples()) {
+    throw ConfigError(fmt::format(
+        "{} weights for {} samples: sample weights need one a sample, and the loss cross entropy",
+        batch.weights.size(), batch.samples()));
+  }
+  auto* const weights = const_cast<float*>(batch.weights.data());
+  const torch::Tensor on_host =
+      torch::from_blob(weights, {static_cast<std::int64_t>(batch.samples())}, torch::kFloat32);
+  return weighted_cross_entropy(outputs, labels, on_host.to(options_.device));
+}
+
 void ModuleReplica::on_progress(PassDetail detail, std::function<void()> callback) {
   on_operator_ = detail == PassDetail::operators ? callback : nullptr;
   hooks_.on_complete(std::move(callback));
@@ -165,7 +195,7 @@ PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
     const Inputs in = inputs(batch);
     Autocast autocast(options_.precision, options_.device);
     const torch::Tensor outputs = autocast.outputs_of(network_.forward(in.features));
-    const torch::Tensor mean_loss = options_.mean_loss(outputs, in.labels);
+    const torch::Tensor mean_loss = loss_of(outputs, in.labels, batch);
     autocast.end();
     report_forward_done();
     mean_loss.backward();

@@ -40,7 +40,7 @@ class ModuleReplica final : public Replica {
     BuildNetwork build = {};  ///< called once here and once by each `initialise`
     MakeOptimizer make_optimizer = {};
     Grain grain = Grain::pieces;
-    MeanLoss mean_loss = {};  ///< empty: cross entropy of softmax
+    MeanLoss mean_loss = {};  ///< empty: cross entropy of softmax, which sample weights need
     torch::Device device = torch::kCPU;
     Precision precision = Precision::float32;
   };
@@ -83,6 +83,8 @@ class ModuleReplica final : public Replica {
 
   FlatVector& vector(ReplicaVector which);
   Inputs inputs(const Batch& batch) const;
+  torch::Tensor loss_of(const torch::Tensor& outputs, const torch::Tensor& labels,
+                        const Batch& batch) const;
   std::vector<torch::Tensor> pieces() const;
   std::vector<torch::Tensor> optimized() const;
   PassResult forward_and_backward(const Batch& batch);

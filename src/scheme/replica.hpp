@@ -31,7 +31,7 @@ struct TensorInfo {
 /// The result of a pass over a batch.
 struct PassResult {
   std::uint32_t samples = 0;
-  double loss_sum = 0;        ///< over the samples
+  double loss_sum = 0;  ///< over the samples; of weighted ones, their weighted mean × samples
   std::uint32_t correct = 0;  ///< samples whose largest output was the label's
 };
 

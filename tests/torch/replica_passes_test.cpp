@@ -123,6 +123,61 @@ TEST_P(ReplicaPasses, MayUseALossOfTheUser) {
   EXPECT_NEAR(result.loss_sum, 8 * expected, 8 * tolerance());
 }
 
+/// Weights 2, 0 and 1 make the gradient of a batch that has the samples so often.
+TEST_P(ReplicaPasses, WeighSamplesAsIfTheyCameSoOften) {
+  Watched<Tiny> watched({.device = device()});
+  watched.replica.initialise(4);
+  watched.module->norm->eval();  // whose statistics would know how often a sample comes
+  Batch weighted = tiny_batch(1, 3);
+  weighted.weights = {2, 0, 1};
+  const PassResult result = watched.replica.backward(weighted);
+  const auto gradient = values_of(watched.replica, ReplicaVector::grads);
+  Batch repeated{tiny_shape, {}, {}};
+  for (const std::size_t sample : {0U, 0U, 2U}) {
+    const auto begin = weighted.features.begin() + sample * tiny_shape.values();
+    repeated.features.insert(repeated.features.end(), begin, begin + tiny_shape.values());
+    repeated.labels.push_back(weighted.labels[sample]);
+  }
+  const PassResult expected = watched.replica.backward(repeated);
+  EXPECT_NEAR(result.loss_sum, expected.loss_sum, 3 * tolerance());
+  EXPECT_EQ(result.samples, 3U);
+  EXPECT_THAT(gradient,
+              Pointwise(FloatNear(tolerance()), values_of(watched.replica, ReplicaVector::grads)));
+  weighted.weights = {0, 0, 0};
+  EXPECT_EQ(watched.replica.backward(weighted).loss_sum, 0);
+  EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads), Each(0));
+}
+
+/// At equal outputs the gradient of the bias is Σ w (softmax − target) / Σ w: with three classes
+/// and weights 1 and 3 for the classes 0 and 2 it is (1/3 − 1/4, 1/3, 1/3 − 3/4).
+TEST_P(ReplicaPasses, GiveTheGradientOfWeightedSamples) {
+  struct Bias : torch::nn::Module {
+    torch::Tensor bias = register_parameter("bias", torch::zeros({3}));
+    torch::Tensor forward(const torch::Tensor& x) { return bias.expand({x.size(0), 3}); }
+  };
+  Watched<Bias> watched({.device = device()});
+  Batch batch = tiny_batch(1, 2);
+  batch.labels = {0, 2};
+  batch.weights = {1, 3};
+  const PassResult result = watched.replica.backward(batch);
+  EXPECT_NEAR(result.loss_sum, 2 * std::log(3.0), tolerance());
+  EXPECT_THAT(values_of(watched.replica, ReplicaVector::grads),
+              testing::ElementsAre(FloatNear(1.0F / 3 - 0.25F, tolerance()),
+                                   FloatNear(1.0F / 3, tolerance()),
+                                   FloatNear(1.0F / 3 - 0.75F, tolerance())));
+}
+
+TEST(ReplicaPassesOnCpu, WeighSamplesOnlyInTheirOwnLoss) {
+  Watched<Tiny> watched({.mean_loss = [](const torch::Tensor& outputs, const torch::Tensor&) {
+    return outputs.mean();
+  }});
+  Batch batch = tiny_batch(1, 2);
+  batch.weights = {1, 3};
+  EXPECT_EQ(
+      refusal(watched.replica, batch),
+      "2 weights for 2 samples: sample weights need one a sample, and the loss cross entropy");
+}
+
 TEST_P(ReplicaPasses, DrawParametersBySeedAlone) {
   Watched<Tiny> one({.device = device()});
   Watched<Tiny> other({.device = device()});
