@@ -327,6 +327,7 @@ void Coordinator::ping_if_due() {
   if (const auto number = membership_.next_ping(world_.now())) {
     wire::FromCoordinator message;
     message.mutable_ping()->set_number(*number);
+    message.mutable_ping()->set_sent(world_.now().time_since_epoch().count());
     send_to_all(message);
   }
 }

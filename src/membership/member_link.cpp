@@ -389,6 +389,7 @@ void MemberLink::send_heartbeats() {
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
       message.mutable_heartbeat()->set_pings(pings_);
+      clock_probe_.stamp(*message.mutable_heartbeat(), world_.now());
       message.mutable_heartbeat()->set_standing_by(is_recent(stood_by_));
       message.mutable_heartbeat()->set_waiting(is_recent(waited_));
       send(message);
@@ -437,6 +438,7 @@ bool MemberLink::is_blamed_by(const wire::FromCoordinator& message) const {
 void MemberLink::handle(const wire::FromCoordinator& message) {
   if (message.has_ping()) {
     pings_ = message.ping().number();
+    clock_probe_.ping_came(message.ping(), world_.now());
     return;
   }
   if (options_.blamed && is_blamed_by(message)) {

@@ -14,6 +14,7 @@
 #include "base/errors.hpp"
 #include "base/mutex.hpp"
 #include "membership/member_state.hpp"
+#include "runtime/clock_offset.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
@@ -162,6 +163,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::atomic<TimePoint> stood_by_ = TimePoint::min();
   std::atomic<TimePoint> waited_ = TimePoint::min();
   std::atomic<std::uint64_t> pings_ = 0;  ///< the number of the last one that has come
+  ClockProbe clock_probe_;
 
   Mutex status_mutex_;  ///< held also while a status is pulled
   std::function<wire::Heartbeat()> status_source_ GUARDED_BY(status_mutex_);

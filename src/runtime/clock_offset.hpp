@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "base/time.hpp"
+#include "wire/control.pb.h"
+
+namespace syncopate {
+
+/// A member's part in estimating the offset of its clock: the least delay of pings, by the clocks
+/// of both sides, which it reports with its heartbeats.
+///
+/// Thread: any.
+class ClockProbe {
+ public:
+  void ping_came(const wire::Ping& ping, TimePoint now) {
+    const std::int64_t delay = now.time_since_epoch().count() - ping.sent();
+    least_ = std::min(least_.load(), delay);
+  }
+  void stamp(wire::Heartbeat& heartbeat, TimePoint now) const {
+    heartbeat.set_sent(now.time_since_epoch().count());
+    if (const std::int64_t least = least_; least != none) {
+      heartbeat.set_ping_delay(least);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+
+  std::atomic<std::int64_t> least_ = none;
+};
+
+/// The offset of a member's clock from the coordinator's, by the least delays in both directions
+/// (Mills 1991, the clock filter of NTP): of a message that takes the time d, the receiver sees
+/// d + offset or d − offset. Pure.
+///
+/// A drift of the clocks during the job is not seen; it adds to `skew`.
+class ClockOffset {
+ public:
+  struct Estimate {
+    Duration offset{};  ///< of the member's clock: what it shows more than the coordinator's
+    Duration skew{};    ///< the offset is not further from the true one than this
+    friend bool operator==(const Estimate&, const Estimate&) = default;
+  };
+
+  /// A heartbeat came at `now` of the coordinator's clock.
+  void heartbeat_came(const wire::Heartbeat& heartbeat, TimePoint now) {
+    if (!heartbeat.has_ping_delay()) {
+      return;
+    }
+    const Duration back = now.time_since_epoch() - Duration(heartbeat.sent());
+    least_back_ = std::min(least_back_.value_or(back), back);
+    const Duration there(heartbeat.ping_delay());
+    estimate_ = {.offset = (there - *least_back_) / 2, .skew = (there + *least_back_) / 2};
+  }
+
+  /// Empty before the first ping has been answered.
+  const std::optional<Estimate>& estimate() const { return estimate_; }
+
+ private:
+  std::optional<Duration> least_back_;
+  std::optional<Estimate> estimate_;
+};
+
+}  // namespace syncopate
