@@ -73,6 +73,7 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
                                       add_networks(root, handlers),
                                       add_schemes(root),
                                       add_data(root),
+                                      add_trace(root),
                                       add_version(root),
                                       add_completion(root)};
   for (const Command& command : commands) {

@@ -20,7 +20,7 @@ function(all_alone)
   endforeach()
 endfunction()
 
-all_alone(syncopate_wire_messages identity_tests contract_tests mpi_contract_tests)
+all_alone(syncopate_wire_messages syncopate_report_events identity_tests contract_tests mpi_contract_tests)
 # What a test compiles again, with one line more in a list, must not come from the library, too.
 all_alone(extension_tests codec_extension_tests network_extension_tests)
 compile_alone(syncopate_codec src/codec/codec.cpp)
@@ -31,7 +31,8 @@ compile_alone(syncopate_torch torch/models/registry.cpp)
 # that `syncopate` needs no protobuf (process_command_line_test).
 all_alone(syncopate_cli_bench)
 compile_alone(syncopate_pacer src/pacer/pacer.cpp src/pacer/pacer_control.cpp)
-compile_alone(syncopate_report src/report/recorder.cpp src/report/summary.cpp)
+compile_alone(syncopate_report src/report/recorder.cpp src/report/summary.cpp src/report/job_trace.cpp
+              src/report/scalar_log.cpp src/report/event_file.cpp)
 compile_alone(syncopate_runtime src/runtime/control_link.cpp src/runtime/job_view.cpp)
 compile_alone(syncopate_telemetry src/telemetry/member_status.cpp)
 compile_alone(syncopate_transport_mpi src/transport/mpi/module_file.cpp)
@@ -50,6 +51,7 @@ compile_alone(optim_tests tests/unit/optim/update_rule_test.cpp)
 compile_alone(pacer_tests tests/unit/pacer/pacer_test.cpp)
 compile_alone(membership_tests tests/unit/membership/liveness_test.cpp
               tests/unit/membership/wait_policy_test.cpp)
+compile_alone(report_tests tests/unit/report/run_folder_test.cpp)
 compile_alone(server_tests tests/unit/server/ssp_bound_test.cpp)
 compile_alone(scheme_tests tests/unit/scheme/round_tracker_test.cpp)
 compile_alone(train_tests tests/unit/train/training_clock_test.cpp)

@@ -72,7 +72,8 @@ void SimulatedJob::coordinate(World& world) {
          .watch = options_.watch,
          .emit = [this](const Json& event) { note(event); },
          .interrupted =
-             [this] { return interrupted_ || (options_.interrupted && options_.interrupted()); }});
+             [this] { return interrupted_ || (options_.interrupted && options_.interrupted()); },
+         .wall_time = options_.wall_time});
   } catch (const std::exception&) {
     failure_ = std::current_exception();
     throw;

@@ -41,6 +41,7 @@ class SimulatedJob : private MemberSite {
     std::function<bool()> interrupted{};      ///< true once the user wants the job to end
     const Clock* watch = nullptr;             ///< times the status reports; null: virtual time
     bool keep_models = true;                  ///< for `params` and `buffers`
+    double wall_time = 0;                     ///< as of `CoordinatorSetup`
   };
 
   explicit SimulatedJob(Options options);

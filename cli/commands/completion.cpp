@@ -59,7 +59,8 @@ std::vector<const CLI::Option*> named_options(const CLI::App& command) {
 std::string positionals_of(const CLI::App& command) {
   std::string words;
   for (const CLI::Option* option : command.get_options()) {
-    words += option->get_positional() ? option->get_description() : "";
+    const bool is_listed = option->get_positional() && option->get_type_name() != "FOLDER";
+    words += is_listed ? option->get_description() : "";
   }
   std::erase(words, ',');
   return words;

@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "pacer/pace_estimate.hpp"
+#include "report/trace_merge.hpp"
 #include "telemetry/member_status.hpp"
 
 namespace syncopate {
@@ -56,7 +57,20 @@ Scoreboard scoreboard_of(const Recorder::Options& options) {
 }  // namespace
 
 Recorder::Recorder(const Clock& clock, Options options)
-    : clock_(clock), options_(std::move(options)), scoreboard_(scoreboard_of(options_)) {}
+    : clock_(clock), options_(std::move(options)), scoreboard_(scoreboard_of(options_)) {
+  open_trace();
+}
+
+void Recorder::open_trace() {
+  if (options_.world == nullptr) {
+    return;
+  }
+  if (options_.config.trace != TraceDetail::off) {
+    trace_.emplace(*options_.world, options_.folder, warning());
+  }
+  curves_.emplace(ScalarLog::Options{
+      .folder = options_.folder, .wall_time = options_.wall_time, .report = warning()});
+}
 
 std::optional<std::string> Recorder::objection(const std::map<NodeId, wire::Join>& joins) {
   std::vector<PaceCost> costs;
@@ -89,6 +103,12 @@ LenientLines::Report Recorder::warning() {
 
 void Recorder::view_installed(const View& view) {
   view_ = view;
+  if (curves_) {
+    curves_->began(view);
+  }
+  if (trace_) {
+    trace_->began(view, options_.resumed);
+  }
   Json workers = Json::array();
   for (const Member& member : view.workers()) {
     workers.push_back({{"rank", member.rank.value},
@@ -111,9 +131,37 @@ void Recorder::heartbeat_received(const Member& member, const wire::Heartbeat& h
   const bool before_first_round = rounds() == 0;
   note_down(member, heartbeat);
   const bool first_round = before_first_round && rounds() > 0;
+  if (trace_) {
+    trace_->heartbeat_came(member, heartbeat);
+  }
+  if (keeps_model(member)) {
+    note_progress();
+  }
   if (first_round || clock_.now() >= next_status_) {
     next_status_ = clock_.now() + status_every;
     emit_status();
+  }
+}
+
+void Recorder::note_progress() {
+  if (!trace_ && !curves_) {
+    return;
+  }
+  const MetricValues job = metrics_in(keeper(), options_.metrics);
+  std::map<Rank, MetricValues> workers;
+  std::vector<MetricValues> members;
+  for (const auto& [rank, heartbeat] : members_.workers) {
+    members.push_back(metrics_in(heartbeat, options_.metrics));
+    workers.emplace(rank, members.back());
+  }
+  for (const auto& [shard, heartbeat] : members_.servers) {
+    members.push_back(metrics_in(heartbeat, options_.metrics));
+  }
+  if (curves_) {
+    curves_->progressed(job, workers);
+  }
+  if (trace_) {
+    trace_->progressed(job, job_value(Metric::traffic_bytes, members, job));
   }
 }
 
@@ -159,6 +207,11 @@ const wire::Heartbeat& Recorder::keeper() const {
   return found == members.end() ? wire::Heartbeat::default_instance() : found->second;
 }
 
+bool Recorder::keeps_model(const Member& member) const {
+  const Role role = server_keeps_model(options_.config) ? Role::server : Role::worker;
+  return member.role == role && member.rank == Rank{0};
+}
+
 double Recorder::rounds() const {
   return metrics_in(keeper())[Metric::rounds];
 }
@@ -173,6 +226,12 @@ void Recorder::evaluated(const wire::Evaluation& evaluation) {
                                 .evaluation_seconds = evaluation.evaluation_seconds(),
                                 .batch_norm = evaluation.batch_norm()};
   scoreboard_.add(result);
+  if (curves_) {
+    curves_->evaluated(result);
+  }
+  if (trace_) {
+    trace_->evaluated(result);
+  }
   if (!evaluations_) {
     evaluations_.emplace(options_.folder.evaluations(), JsonLines::Mode::append, warning());
   }
@@ -190,6 +249,9 @@ void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
     return;
   }
   lost_model_.reset();
+  if (trace_) {
+    trace_->checkpoint_written(checkpoint.round());
+  }
   expect_in_folder(checkpoint.path());
   options_.emit(
       {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
@@ -234,6 +296,9 @@ PaceLog& Recorder::pace_log() {
 
 void Recorder::pace_decided(const Pace& pace, Duration moment) {
   pace_log().decided(pace, moment);
+  if (trace_) {
+    trace_->decided(pace);
+  }
 }
 
 void Recorder::stepped(Rank worker, const StepReport& report) {
@@ -242,9 +307,15 @@ void Recorder::stepped(Rank worker, const StepReport& report) {
 
 void Recorder::left(const Member& member, const wire::Leave& leave) {
   note_down(member, leave.last());
+  if (trace_) {
+    trace_->left(member);
+  }
 }
 
 void Recorder::dropped(const Member& member, const std::string& reason) {
+  if (trace_) {
+    trace_->dropped(member, reason);
+  }
   if (member.role == Role::evaluator) {
     members_.evaluator_dropped_because = reason;
     warn(reason + "; the job goes on without it, and without evaluations");
@@ -256,6 +327,9 @@ void Recorder::dropped(const Member& member, const std::string& reason) {
 }
 
 void Recorder::replaced(const Member& evaluator) {
+  if (trace_) {
+    trace_->replaced(evaluator);
+  }
   members_.evaluator_dropped_because.reset();
   ++members_.evaluator_restarts;
   warn(fmt::format("{} runs again (pid {} on {})", name_of(evaluator.role, evaluator.rank),
@@ -280,6 +354,7 @@ void Recorder::finish() {
     pace_log_->finish();
   }
   emit_status();
+  note_progress();
   Json result = make_summary({.config = options_.config,
                               .folder = options_.folder,
                               .view = view_,
@@ -290,6 +365,7 @@ void Recorder::finish() {
                               .metrics = options_.metrics,
                               .lost_model = lost_model_});
   write_summary(result);
+  write_trace();
   options_.emit(
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
 }
@@ -300,6 +376,19 @@ void Recorder::write_summary(const Json& summary) {
     write_file(options_.folder.summary(), json_text(summary, 2) + "\n");
   } catch (const DataError& error) {
     warn(fmt::format("{}; the `finished` event of `train --json` has the summary", error.what()));
+  }
+}
+
+/// A job that fails leaves no time for this: `syncopate trace` does it later.
+void Recorder::write_trace() {
+  if (!trace_) {
+    return;
+  }
+  trace_->flush();
+  try {
+    merge_trace(options_.folder);
+  } catch (const DataError& error) {
+    warn(fmt::format("{}; `syncopate trace` writes it later", error.what()));
   }
 }
 

@@ -10,7 +10,9 @@
 #include "job/spec/config.hpp"
 #include "membership/coordinator.hpp"
 #include "pacer/pacer_control.hpp"
+#include "report/job_trace.hpp"
 #include "report/run_folder.hpp"
+#include "report/scalar_log.hpp"
 #include "report/summary.hpp"
 #include "telemetry/lenient_lines.hpp"
 
@@ -31,6 +33,9 @@ class Recorder : public JobObserver, public PaceObserver {
     std::function<void(const Json&)> emit;  ///< takes each event
     std::function<bool()> interrupted;      ///< true once the user asks to stop
     MetricTable metrics = all_metrics();
+    /// Times the trace: the clock of the job's world. Null: neither a trace nor curves are written.
+    const Clock* world = nullptr;
+    double wall_time = 0;  ///< seconds since 1970 at which this process began
   };
 
   /// Status events are timed by `clock`; nothing else depends on it.
@@ -69,8 +74,12 @@ class Recorder : public JobObserver, public PaceObserver {
   Json status_of_worker(Rank rank, const wire::Heartbeat& heartbeat) const;
   void note_down(const Member& member, const wire::Heartbeat& heartbeat);
   const wire::Heartbeat& keeper() const;
+  bool keeps_model(const Member& member) const;
   double rounds() const;
   std::string ended_because() const;
+  void open_trace();
+  void note_progress();
+  void write_trace();
 
   const Clock& clock_;
   Options options_;
@@ -83,6 +92,8 @@ class Recorder : public JobObserver, public PaceObserver {
   TimePoint next_status_{};
   std::optional<LostModel> lost_model_;  ///< since the last checkpoint
   bool warned_of_checkpoints_ = false;
+  std::optional<JobTrace> trace_;
+  std::optional<ScalarLog> curves_;
   std::optional<std::string> stop_reason_;  ///< why the coordinator asked to stop, if it did
 };
 

@@ -34,6 +34,14 @@ std::filesystem::path RunFolder::worker_log(Rank rank) const {
   return root_ / "workers" / fmt::format("{}.jsonl", rank.value);
 }
 
+std::filesystem::path RunFolder::events(double wall_time) const {
+  return root_ / fmt::format("events.out.tfevents.{:010.0f}.syncopate", wall_time);
+}
+
+std::filesystem::path RunFolder::spans_of(std::string_view role, Rank rank) const {
+  return spans() / fmt::format("{}-{}.jsonl", role, rank.value);
+}
+
 void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round) {
   if (!std::filesystem::exists(log)) {
     return;

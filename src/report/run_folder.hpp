@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,13 @@ class RunFolder {
   std::filesystem::path pace_log() const { return root_ / "pacer.jsonl"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path worker_log(Rank rank) const;
+  /// The event file of a process that began at `wall_time`, in seconds since 1970.
+  std::filesystem::path events(double wall_time) const;
+  std::filesystem::path trace() const { return root_ / "trace.json.gz"; }
+  /// The spans that processes of the job write, from which the trace is made.
+  std::filesystem::path spans() const { return root_ / "spans"; }
+  std::filesystem::path spans_of(std::string_view role, Rank rank) const;
+  std::filesystem::path spans_of_coordinator() const { return spans() / "coordinator.jsonl"; }
 
  private:
   std::filesystem::path root_;

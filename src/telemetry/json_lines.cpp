@@ -37,7 +37,11 @@ JsonLines::~JsonLines() {
 }
 
 void JsonLines::write(const nlohmann::ordered_json& object) {
-  pending_ += json_text(object);
+  write_text(json_text(object));
+}
+
+void JsonLines::write_text(std::string_view object) {
+  pending_ += object;
   pending_ += '\n';
   if (pending_.size() >= flush_bytes) {
     flush();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace syncopate {
 
@@ -30,6 +31,8 @@ class JsonLines {
 
   /// Errors: DataError, when the lines cannot be written (a full disk).
   void write(const nlohmann::ordered_json& object);
+  /// The same for the text of an object on one line.
+  void write_text(std::string_view object);
   void flush();
 
  private:

@@ -23,6 +23,12 @@ void LenientLines::write(const nlohmann::ordered_json& object) {
   }
 }
 
+void LenientLines::write_text(std::string_view object) {
+  if (lines_) {
+    attempt([&] { lines_->write_text(object); });
+  }
+}
+
 void LenientLines::flush() {
   if (lines_) {
     attempt([&] { lines_->flush(); });

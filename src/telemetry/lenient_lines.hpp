@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "telemetry/json_lines.hpp"
 
@@ -24,6 +25,7 @@ class LenientLines {
   LenientLines& operator=(const LenientLines&) = delete;
 
   void write(const nlohmann::ordered_json& object);
+  void write_text(std::string_view object);
   void flush();
 
  private:

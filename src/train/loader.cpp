@@ -25,7 +25,8 @@ std::optional<std::size_t> take_first(std::deque<std::size_t>& queue) {
 }  // namespace
 
 Loader::Loader(World& world, Options options)
-    : options_(std::move(options)),
+    : world_(world),
+      options_(std::move(options)),
       batches_(std::max<std::size_t>(options_.ahead, 2) + 1),
       became_empty_(world.make_event()),
       became_ready_(world.make_event()) {
@@ -79,7 +80,11 @@ void Loader::prepare_batches() {
       became_empty_->wait(no_deadline);
       continue;
     }
+    const TimePoint begun = world_.now();
     fill(position, batches_[*batch]);
+    if (options_.prepared) {
+      options_.prepared(begun, world_.now());
+    }
     position = options_.feed.next(position);
     put_ready(*batch);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,6 +33,8 @@ class Loader {
     std::size_t ahead = 3;                           ///< batches kept ready, at least 2
     Augmentation augmentation = Augmentation::none;  ///< drawn by pass and sample (`draw_change`)
     std::uint64_t seed = 0;                          ///< of the augmentation
+    /// Called by the background task when it has prepared a batch, with the time that this took.
+    std::function<void(TimePoint begun, TimePoint ended)> prepared = {};
   };
 
   Loader(World& world, Options options);
@@ -61,6 +64,7 @@ class Loader {
   bool ending();
   void rethrow_failure();
 
+  const Clock& world_;
   Options options_;
   std::vector<Batch> batches_;
   std::optional<std::size_t> in_use_;  ///< by the caller of `next`

@@ -10,6 +10,7 @@
 #include "server/parameter_server.hpp"
 #include "telemetry/member_status.hpp"
 #include "train/member_roles.hpp"
+#include "train/server_trace.hpp"
 #include "train/training_clock.hpp"
 #include "transport/tags.hpp"
 
@@ -70,6 +71,7 @@ class ServerRole {
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
   std::optional<Duration> ended_;       ///< its reading when the last worker had left
   Duration paused_{};
+  ServerTrace trace_;
   StatusBoard status_;
   TimePoint next_status_{};
   double status_loss_ = 0;            ///< sum of losses at the last status
@@ -94,7 +96,8 @@ ServerRole::ServerRole(World& world, MemberLink& link, const ServerOptions& opti
                .compression = config_.compress,
                .arbiter = &link}),
       evaluations_(config_.eval_every, options.plan.steps_per_epoch(options.train_samples)),
-      checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)) {
+      checkpoints_(config_.checkpoint_every, options.plan.steps_per_epoch(options.train_samples)),
+      trace_(world, config_.trace, options.folder, *link.view().find(Role::server, options.shard)) {
   if (first() && options.plan.server_keeps_model()) {
     snapshots_.emplace(world, link,
                        SnapshotWriter::Options{.layout = options.layout,
@@ -115,7 +118,9 @@ void ServerRole::run() {
   while (!server_.all_gone() || awaits_first_shard()) {
     link_.check();  // a server outlives lost peers, but not the job
     link_.stands_by();
+    const Duration busy = server_.busy();
     const ParameterServer::ShardRequests asked = server_.serve(world_.now() + tick);
+    trace_.handled(server_.busy() - busy);
     if (asked.state) {
       send_state();
     }
@@ -134,6 +139,7 @@ void ServerRole::run() {
   ended_ = training();
   report_status(phase_snapshot);
   save_last();
+  trace_.flush();
 }
 
 /// The training clock, which stops with the last worker.
@@ -256,6 +262,7 @@ void ServerRole::save(bool evaluate, bool checkpoint) {
                     .model = [this, first = store_.state()]() mutable {
                       return model_of_shards(link_, servers_, std::move(first));
                     }});
+  trace_.saved(begun);
   const Duration pause = world_.now() - begun;
   paused_ += pause;
   if (clock_) {
@@ -289,6 +296,7 @@ void ServerRole::report_status(std::string_view phase) {
   update_loss();
   const TrainingProgress now = progress();
   const Transport& transport = world_.transport();
+  trace_.progressed(static_cast<double>(now.round));
   const std::uint64_t snapshots = link_.bytes_to_evaluators();
   const Traffic traffic = transport.traffic();
   status_.update([&](MemberStatus& status) {

@@ -27,11 +27,12 @@ void PhaseClock::switch_to(std::optional<Phase> phase) {
   since_ = now;
 }
 
-void StepTimes::end_pass() {
+PassTimes StepTimes::end_pass() {
   const Duration whole = clock_.now() - begun_;
   const Duration forward = options_.emulated ? whole / 3 : forward_done_ - begun_;
   phases_.add(Phase::forward, forward);
   phases_.add(Phase::backward, whole - forward);
+  return {.begun = begun_, .forward = forward, .whole = whole};
 }
 
 void StepTimes::end_step(std::uint32_t samples) {

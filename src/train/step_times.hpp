@@ -68,6 +68,13 @@ class PhaseClock {
   TimePoint since_;
 };
 
+/// When a pass was computed.
+struct PassTimes {
+  TimePoint begun;
+  Duration forward{};
+  Duration whole{};
+};
+
 /// Measures the phases of a worker's steps, and how fast its device is by itself.
 ///
 /// Order:  a step is `begin_step`, `begin_pass`, `forward_done`, `end_pass`, `end_step`.
@@ -92,7 +99,7 @@ class StepTimes {
   void begin_pass() { begun_ = forward_done_ = clock_.now(); }
   void forward_done() { forward_done_ = clock_.now(); }
   /// Counts the pass, the paced time of an emulated device included.
-  void end_pass();
+  PassTimes end_pass();
   void end_step(std::uint32_t samples);
 
   /// Samples per second of the device by itself in steps of a whole batch: a sample of a smaller

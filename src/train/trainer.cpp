@@ -64,11 +64,18 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
       evaluations_(options_.config.eval_every, policy_->steps_per_epoch()),
       checkpoints_(options_.config.checkpoint_every, policy_->steps_per_epoch()),
       first_position_(first_position(options_, *policy_, scheme.step_samples())),
+      trace_(world, {.detail = options_.config.trace,
+                     .folder = options_.folder,
+                     .worker = *link.view().find(Role::worker, options_.rank),
+                     .round = options_.start.round,
+                     .updates_first = options_.own_optimizers}),
       loader_(world, {.dataset = options_.dataset,
                       .feed = options_.feed,
-                      .start = options_.feed.position_after(Step{first_position_.batch}),
-                      .augmentation = options_.config.augment,
-                      .seed = options_.config.seed}),
+                       .start = options_.feed.position_after(Step{first_position_.batch}),
+                       .augmentation = options_.config.augment,
+                       .seed = options_.config.seed,
+                       .prepared = [this](TimePoint begun,
+                                          TimePoint ended) { trace_.loaded(begun, ended); }}),
       batches_(loader_, empty_batches(*policy_), first_position_),
       report_(world, link,
               {.rank = options_.rank, .folder = options_.folder, .start = options_.start}),
@@ -109,7 +116,10 @@ void Trainer::run() {
   }
   replica_.on_progress(PassDetail::gradients, {});
   finish();
+  const TimePoint start = world_.now();
   save_last();
+  held_since(start);
+  trace_.flush();
   report_.flush();
 }
 
@@ -148,7 +158,8 @@ void Trainer::one_step() {
   Pass pass = compute();
   const std::uint32_t computed = pass.result.samples;
   wait_for_device(computed);
-  times_.end_pass();
+  const PassTimes times = times_.end_pass();
+  trace_.passed(times, computed);
   if (stops_at_once && link_.stop_reason()) {
     cancel_step();
     return;
@@ -160,6 +171,8 @@ void Trainer::one_step() {
   const StepRequests requested = requests_after(pass.result.samples);
   const Outcome outcome = synchronize(pass, requested);
   count_time(outcome.spent, computed);
+  trace_.synchronized(times.begun + times.whole, outcome,
+                      outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero());
   report_.outcome(outcome, scheme_, times_, epoch());
   if (outcome.sync_round) {
     act_on(*outcome.sync_round, pass.learning_rate);
@@ -172,11 +185,13 @@ void Trainer::one_step() {
 
 Trainer::Pass Trainer::compute() {
   report_.enter(WorkerReport::data);
+  const TimePoint begun = world_.now();
   const Batch* batch = nullptr;
   {
     const auto scope = times_.phases().enter(Phase::data);
     batch = &batches_.next(scheme_.step_samples());
   }
+  trace_.waited_for_batch(begun);
   const auto samples = static_cast<std::uint32_t>(batch->samples());
   const double rate = learning_rate(samples);
   replica_.set_learning_rate(rate * scheme_.rate_factor());
@@ -184,7 +199,9 @@ Trainer::Pass Trainer::compute() {
   report_.enter(WorkerReport::computing);
   GradientSink* const sink = sink_for(*batch);
   times_.begin_pass();
-  return {.result = replica_.backward(*batch, sink), .learning_rate = rate};
+  const PassResult result = replica_.backward(*batch, sink);
+  report_.classified(result);
+  return {.result = result, .learning_rate = rate};
 }
 
 /// Counts the step, and returns what this worker requests after it.
@@ -336,6 +353,7 @@ void Trainer::act_on(const SyncRound& sync_round, double learning_rate) {
   report_.progress(progress_, epoch());
   report_.aggregate(scheme_.aggregate());
   report_.log({.samples = sync_round.samples, .own = own, .learning_rate = learning_rate});
+  trace_.bytes_sent(report_.bytes_sent());
   const ProgressPolicy::Rules& rules = policy_->rules();
   const bool evaluate = rules.agrees_on_evaluations ? sync_round.agreed.evaluate : evaluation_due();
   if (!evaluate && !sync_round.agreed.checkpoint) {
@@ -347,10 +365,12 @@ void Trainer::act_on(const SyncRound& sync_round, double learning_rate) {
   } else {
     save(evaluate, sync_round.agreed.checkpoint);
   }
+  held_since(start);
   pause_since(start);
 }
 
 void Trainer::count_round(const SyncRound& sync_round) {
+  report_.held(held_by_others(sync_round));
   clock_.take_off(sync_round.paused);
   device_.shift(-sync_round.paused);
   paused_ = Duration::zero();
@@ -360,6 +380,17 @@ void Trainer::count_round(const SyncRound& sync_round) {
   pending_ = {.steps = 0, .samples = sync_round.own_since};
   estimate_.synchronized(sync_round.samples, sync_round.own_since);
   report_.loss(mean(sync_round.loss_sum, sync_round.samples));
+}
+
+/// This worker has handed over a model, or written a checkpoint, since `start`.
+void Trainer::held_since(TimePoint start) {
+  report_.held(world_.now() - start);
+  trace_.saved(start);
+}
+
+/// The part of a round's pause that is not this worker's own.
+Duration Trainer::held_by_others(const SyncRound& sync_round) const {
+  return std::max(Duration::zero(), sync_round.paused - paused_);
 }
 
 /// The time since `start` comes off the training clock of all workers at their next

@@ -18,6 +18,7 @@
 #include "train/step_times.hpp"
 #include "train/training_clock.hpp"
 #include "train/worker_report.hpp"
+#include "train/worker_trace.hpp"
 
 namespace syncopate {
 
@@ -95,6 +96,8 @@ class Trainer {
   void act_on(const SyncRound& sync_round, double learning_rate);
   void count_round(const SyncRound& sync_round);
   void pause_since(TimePoint start);
+  void held_since(TimePoint start);
+  Duration held_by_others(const SyncRound& sync_round) const;
   Standing standing() const;
   double epoch() const { return policy_->epochs(standing()); }
   bool is_complete() const { return policy_->is_complete(standing()); }
@@ -123,6 +126,7 @@ class Trainer {
   PeriodicTrigger evaluations_;
   PeriodicTrigger checkpoints_;
   DataPosition first_position_;
+  WorkerTrace trace_;  ///< before the loader, which reports to it
   Loader loader_;
   MicroBatcher batches_;
   std::optional<SnapshotWriter> snapshots_;  ///< of the worker that leads

@@ -20,6 +20,7 @@ void Trainer::save_first() {
   if (options_.start == TrainingProgress{} && checkpoints_.is_active()) {
     const TimePoint start = world_.now();
     save(/*evaluate=*/false, /*checkpoint=*/true);
+    held_since(start);
     pause_since(start);
   }
 }

@@ -7,6 +7,8 @@
 namespace syncopate {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 JsonLines::Mode mode_of(const TrainingProgress& start) {
   return start == TrainingProgress{} ? JsonLines::Mode::create : JsonLines::Mode::append;
 }
@@ -65,10 +67,25 @@ void WorkerReport::loss(double mean) {
   status_.update([&](MemberStatus& status) { status.metrics.set(Metric::loss, mean); });
 }
 
+void WorkerReport::classified(const PassResult& pass) {
+  classified_.samples += pass.samples;
+  classified_.correct += pass.correct;
+}
+
+void WorkerReport::held(Duration time) {
+  held_ += time;
+  status_.update([this](MemberStatus& status) {
+    status.metrics.set(Metric::evaluate_seconds, to_seconds(held_));
+  });
+}
+
 void WorkerReport::outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times,
                            double epoch) {
   const CompressionStats compression = scheme.compression();
   const std::uint64_t received = scheme.bytes_received();
+  for (const PushStatus& push : outcome.push_statuses) {
+    staleness_.add(push.staleness);
+  }
   status_.update([&](MemberStatus& status) {
     MetricValues& metrics = status.metrics;
     for (const PushStatus& push : outcome.push_statuses) {
@@ -95,13 +112,22 @@ void WorkerReport::aggregate(const std::string& aggregate) {
 }
 
 void WorkerReport::log(const LoggedRound& round) {
+  const PassResult classified = std::exchange(classified_, {});
+  const Histogram staleness = std::exchange(staleness_, {});
   read_traffic();
-  nlohmann::ordered_json line;
+  status_.update([&](MemberStatus& status) {
+    status.metrics.set(Metric::learning_rate, round.learning_rate);
+  });
+  Json line;
   write_metrics(line, &MetricNames::log, status_.metrics());
   line["round_samples"] = round.samples;
   line["own_steps"] = round.own.steps;
   line["own_samples"] = round.own.samples;
   line["learning_rate"] = round.learning_rate;
+  line["staleness"] = staleness.count() > 0 ? Json(staleness.mean()) : Json(nullptr);
+  line["accuracy"] = classified.samples > 0
+                         ? Json(static_cast<double>(classified.correct) / classified.samples)
+                         : Json(nullptr);
   log_.write(line);
 }
 

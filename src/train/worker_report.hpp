@@ -50,6 +50,12 @@ class WorkerReport {
   void step(const TrainingProgress& progress, std::uint64_t samples);
   void progress(const TrainingProgress& progress, double epoch);
   void loss(double mean);
+  /// A pass over samples of this worker, before the update that follows from it.
+  void classified(const PassResult& pass);
+  /// Evaluation, a snapshot or a checkpoint has held this worker for `time`.
+  void held(Duration time);
+  /// As in the last line of the log.
+  double bytes_sent() const { return status_.metrics()[Metric::traffic_bytes]; }
   void outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times, double epoch);
   /// Worker 0 logs the aggregate, at first and when it changes, as after the loss of a worker.
   void aggregate(const std::string& aggregate);
@@ -70,6 +76,11 @@ class WorkerReport {
   LenientLines log_;
   StatusBoard status_;
   std::string aggregate_;
+  Duration held_{};
+
+  // Since the last line of the log.
+  PassResult classified_{};
+  Histogram staleness_{};
 };
 
 }  // namespace syncopate

@@ -211,7 +211,7 @@ class Roles(JobTest):
         self.assert_all_end_well(worker, job)
         (own,) = (elsewhere / "runs").iterdir()
         self.assertIn(str(own), note)
-        self.assertEqual(sorted(path.name for path in own.iterdir()), ["checkpoints", "workers"])
+        self.assertEqual(sorted(path.name for path in own.iterdir()), ["checkpoints", "spans", "workers"])
         self.assertEqual(len((own / "workers" / "0.jsonl").read_text().splitlines()), 5)
         self.assertEqual(list((self.folder / "run" / "workers").iterdir()), [])
         self.assertEqual(self.checkpoints(), [])

@@ -66,6 +66,7 @@ TrainConfig toy_config(const fs::path& folder) {
   config.batch_size = 16;
   config.learning_rate = 0.05;
   config.epochs = 4;
+  config.trace = TraceDetail::off;  // most tests read none
   config.run_dir = folder;
   return config;
 }

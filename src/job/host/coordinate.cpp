@@ -88,7 +88,8 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
                events.finish();
                report_hang(reason);
                ::_exit(exit_status::failure);  // a thread that hangs never would
-             }});
+             },
+         .wall_time = wall_seconds()});
   } catch (const std::exception& error) {
     status = status_of(error);
   }

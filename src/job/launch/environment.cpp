@@ -78,6 +78,10 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+double wall_seconds() {
+  return static_cast<double>(std::time(nullptr));
+}
+
 std::string time_for_a_name() {
   return fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }

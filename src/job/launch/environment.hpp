@@ -40,6 +40,9 @@ std::uint32_t process_id();
 /// CPU seconds that all threads of this process have used so far.
 double cpu_seconds();
 
+/// Seconds since 1970, for the files of other programs.
+double wall_seconds();
+
 /// The local time for the name of a run folder: "20260131-235959".
 std::string time_for_a_name();
 

@@ -155,7 +155,9 @@ void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetu
                             .cores = std::max(site.cores(), 1U),
                             .resumed = checkpoint.has_value(),
                             .emit = setup.emit,
-                            .interrupted = setup.interrupted});
+                            .interrupted = setup.interrupted,
+                            .world = &world,
+                            .wall_time = setup.wall_time});
   try {
     setup.before_gathering();
     Coordinator coordinator(

@@ -96,6 +96,7 @@ struct CoordinatorSetup {
   std::function<void()> before_gathering = [] {};     ///< its errors end the job
   std::string name = "the coordinator";               ///< for the error of one that hangs
   std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
+  double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
 };
 
 /// The role of node 0: coordinates the job to its end and records it in the site's folder. Errors:

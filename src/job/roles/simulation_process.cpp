@@ -3,6 +3,7 @@
 
 #include "device/cluster_file.hpp"
 #include "job/host/coordinate.hpp"
+#include "job/launch/environment.hpp"
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/roles/processes.hpp"
@@ -43,7 +44,8 @@ int simulate(const TrainingJob& job, int descriptor) {
        .emit = [&events](const Recorder::Json& event) { events.emit(event); },
        .interrupted = end_requested,
        .watch = &watch,
-       .keep_models = false});
+       .keep_models = false,
+       .wall_time = wall_seconds()});
   try {
     simulated.run();
   } catch (const sim::NodeFailed&) {

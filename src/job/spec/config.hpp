@@ -88,6 +88,17 @@ constexpr auto names_of(NanPolicy) {
   return std::to_array<Named<NanPolicy>>({{"stop", NanPolicy::stop}, {"skip", NanPolicy::skip}});
 }
 
+/// How much the trace of a run shows.
+enum class TraceDetail {
+  off,     ///< no trace is written
+  rounds,  ///< the phases of each round
+  steps,   ///< the phases of each step
+};
+constexpr auto names_of(TraceDetail) {
+  return std::to_array<Named<TraceDetail>>(
+      {{"off", TraceDetail::off}, {"rounds", TraceDetail::rounds}, {"steps", TraceDetail::steps}});
+}
+
 /// All settings that determine the computation of a training job. Written to a run's folder as
 /// `config.toml`, from which the same job runs again.
 struct TrainConfig {
@@ -153,6 +164,7 @@ struct TrainConfig {
   Every eval_every{Every::Unit::epochs, 1};
   BatchNormStatistics batch_norm = BatchNormStatistics::running;  ///< of evaluations
   Every checkpoint_every{Every::Unit::epochs, 1};
+  TraceDetail trace = TraceDetail::rounds;
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
   // Failure handling

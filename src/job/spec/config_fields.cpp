@@ -402,6 +402,12 @@ std::vector<Field> outputs_fields() {
              .value = "PERIOD",
              .help = "period of checkpoints, from which --resume continues",
              .resumable = true}),
+      field(&Config::trace, {.name = "trace",
+                             .group = option_group::outputs,
+                             .value = "NAME",
+                             .help = "detail of trace.json.gz: off, the phases of rounds, or those "
+                                     "of steps",
+                             .resumable = true}),
       field(&Config::run_dir, {.name = "run-dir",
                                .group = option_group::outputs,
                                .value = "FOLDER",

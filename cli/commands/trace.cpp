@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/errors.hpp"
+#include "cli/command.hpp"
+#include "job/launch/exit_status.hpp"
+#include "report/trace_merge.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr const char* trace_examples = R"(Example:
+  syncopate trace runs/mine
+
+A job writes the trace at its end. This command does it for one that runs, or has crashed, and again
+after the folder `spans` of a worker on another host was copied into that of the run. Open the trace
+in https://ui.perfetto.dev or chrome://tracing.)";
+
+/// Errors: ConfigError, if the folder is not there.
+RunFolder run_folder_of(const std::string& path) {
+  if (path.empty()) {
+    throw ConfigError("expected the folder of a run: syncopate trace RUN");
+  }
+  if (!std::filesystem::is_directory(path)) {
+    throw ConfigError(fmt::format("expected the folder of a run, found no folder {}", path));
+  }
+  return RunFolder(path);
+}
+
+int write_trace(const CLI::App& app) {
+  const RunFolder folder = run_folder_of(given(app, "run").value_or(""));
+  const MergedTrace merged = merge_trace(folder);
+  if (app.count("--json") > 0) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"trace", folder.trace().string()},
+                                              {"processes", merged.processes},
+                                              {"events", merged.events}}
+                           .dump());
+  } else {
+    fmt::print("{}: {} events of {} processes\n", folder.trace().string(), merged.events,
+               merged.processes);
+  }
+  return exit_status::success;
+}
+
+}  // namespace
+
+Command add_trace(CLI::App& root) {
+  CLI::App* app = root.add_subcommand("trace", "Write the trace of a run, also of a crashed one.");
+  app->add_option(
+         "run", [](const CLI::results_t&) { return true; }, "folder of the run")
+      ->type_name("FOLDER");
+  add_switch(*app, "json", "print one JSON object");
+  app->footer(trace_examples);
+  return {app, [app] { return write_trace(*app); }};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "report/run_folder.hpp"
+
+namespace syncopate {
+
+struct MergedTrace {
+  std::size_t processes = 0;
+  std::uint64_t events = 0;
+};
+
+/// Makes `trace.json.gz` of a run folder from the spans that its processes have written
+/// (`telemetry/span_log.hpp`). The job may run, or have crashed: lines that are damaged are passed
+/// over.
+///
+/// The time of the trace is that of the coordinator's clock since it began. The clock of a process
+/// with the coordinator's kernel is the same clock; those of others are mapped by the offsets that
+/// the coordinator has estimated, whose residual skew is in the metadata (`ClockOffset`).
+///
+/// Errors: DataError, for a folder without spans, and for a trace that cannot be written.
+MergedTrace merge_trace(const RunFolder& folder);
+
+}  // namespace syncopate

@@ -1,0 +1,159 @@
+"""Goal: TensorBoard and Perfetto read what a run leaves: event files by their format, and a trace whose slices, arrows
+and instants are consistent; of a job that is killed, `syncopate trace` makes the trace later.
+Method: a job in virtual time and a real one; readers of this test, which share no code with the writers. With
+SYNCOPATE_TENSORBOARD=1, TensorBoard reads the event file as well (pip install tensorboard)."""
+import gzip
+import json
+import os
+import signal
+import struct
+import subprocess
+import unittest
+
+from jobs import SMALL, SYNCOPATE, JobTest, descendants, wait_until_gone
+
+CLUSTER = """name = "two"
+batch_samples = 64
+[[devices]]
+name = "fast"
+seconds_per_batch = 0.1
+[[devices]]
+name = "slow"
+seconds_per_batch = 0.3
+"""
+
+
+def masked_crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17 & 0xFFFFFFFF) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    """The records of a TFRecord file, checked."""
+    data = path.read_bytes()
+    while data:
+        (length,) = struct.unpack("<Q", data[:8])
+        assert struct.unpack("<I", data[8:12])[0] == masked_crc32c(data[:8])
+        record = data[12 : 12 + length]
+        assert struct.unpack("<I", data[12 + length : 16 + length])[0] == masked_crc32c(record)
+        yield record
+        data = data[16 + length :]
+
+
+def fields(message):
+    """Number and value of each field of a protobuf message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(kind) or varint()
+            value = message[at : at + size]
+            at += size
+        yield key >> 3, value
+
+
+def scalars(path):
+    """The curves of an event file: {tag: [(step, value)]}."""
+    curves = {}
+    for record in records(path):
+        event = dict(fields(record))
+        for number, value in fields(event.get(5, b"")):
+            if number == 1:
+                scalar = dict(fields(value))
+                curves.setdefault(scalar[1].decode(), []).append((event.get(2, 0), struct.unpack("<f", scalar[2])[0]))
+    return curves
+
+
+class Traces(JobTest):
+    def simulate(self, *options):
+        cluster = self.folder / "cluster.toml"
+        cluster.write_text(CLUSTER)
+        done = self.train("--network", "mlp", "--data", "synthetic", "--scheme", "esync", "--cluster", cluster,
+                          "--virtual-time", "--max-steps", 40, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.folder / "run"
+
+    def trace(self, run_dir):
+        """The trace's events, by kind."""
+        with gzip.open(run_dir / "trace.json.gz") as file:
+            trace = json.load(file)
+        kinds = {}
+        for event in trace["traceEvents"]:
+            kinds.setdefault(event["ph"], []).append(event)
+        return kinds
+
+    def test_event_files_have_the_curves_of_the_run(self):
+        run = self.simulate()
+        [path] = run.glob("events.out.tfevents.*")
+        curves = scalars(path)
+        evaluations = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+        self.assertEqual([step for step, _ in curves["evaluation/accuracy"]], [line["round"] for line in evaluations])
+        for (_, value), line in zip(curves["evaluation/accuracy"], evaluations, strict=True):
+            self.assertAlmostEqual(value, line["accuracy"], places=6)
+        self.assertIn("training/throughput", curves)
+        self.assertIn("computing_time_ratio/worker 1 (slow (simulated))", curves)
+        if os.environ.get("SYNCOPATE_TENSORBOARD"):
+            from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+            accumulator = EventAccumulator(str(run))
+            accumulator.Reload()
+            self.assertEqual(set(accumulator.Tags()["scalars"]), set(curves))
+
+    def test_a_trace_adds_up(self):
+        run = self.simulate("--trace", "steps")
+        kinds = self.trace(run)
+        names = {event["pid"]: event["args"]["name"] for event in kinds["M"] if event["name"] == "process_name"}
+        threads = {(event["pid"], event["tid"]): event["args"]["name"] for event in kinds["M"] if event["name"] == "thread_name"}
+        for rank, device in enumerate(("fast", "slow")):
+            [pid] = [pid for pid, name in names.items() if name.startswith(f"worker {rank}: {device}")]
+            last = json.loads((run / "workers" / f"{rank}.jsonl").read_text().splitlines()[-1])
+            computed = sum(event["dur"] for event in kinds["X"] if event["pid"] == pid and
+                           threads[pid, event["tid"]] == "compute" and event["args"]["round"] <= last["round"])
+            self.assertAlmostEqual(computed / 1e6, last["compute_seconds"], places=5)
+        self.assertEqual(sorted(event["id"] for event in kinds["s"]), sorted(event["id"] for event in kinds["f"]))
+        instants = {event["name"] for event in kinds["i"]}
+        self.assertIn("worker 0 joined", instants)
+        self.assertIn("evaluation", instants)
+
+    def test_the_trace_of_a_job_that_was_killed_is_made_later(self):
+        job = self.start(*SMALL, "--epochs", 1000)
+        job.wait_for("status", lambda event: event["training_seconds"] > 2)
+        processes = descendants(job.process.pid)
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+        job.process.wait()
+        wait_until_gone(processes[1:])
+        self.assertFalse((job.run_dir / "trace.json.gz").exists())
+        done = subprocess.run([SYNCOPATE, "trace", str(job.run_dir), "--json"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["processes"], 3)
+        kinds = self.trace(job.run_dir)
+        self.assertGreater(len(kinds["X"]), 100)
+
+    def test_a_folder_without_spans_is_refused(self):
+        for folder, words in ((self.folder, "found none"), (self.folder / "none", "found no folder")):
+            done = subprocess.run([SYNCOPATE, "trace", str(folder)], capture_output=True, text=True, check=False)
+            self.assert_refused(done, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
