@@ -28,6 +28,8 @@ Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_data(CLI::App& root);
 Command add_trace(CLI::App& root);
+Command add_export(CLI::App& root);
+Command add_import(CLI::App& root);
 Command add_version(CLI::App& root);
 /// Reads all commands and options from `root` when it runs.
 Command add_completion(CLI::App& root);

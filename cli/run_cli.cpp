@@ -74,6 +74,8 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
                                       add_schemes(root),
                                       add_data(root),
                                       add_trace(root),
+                                      add_export(root),
+                                      add_import(root),
                                       add_version(root),
                                       add_completion(root)};
   for (const Command& command : commands) {

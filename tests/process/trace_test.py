@@ -149,6 +149,25 @@ class Traces(JobTest):
         kinds = self.trace(job.run_dir)
         self.assertGreater(len(kinds["X"]), 100)
 
+    def test_esyncs_tools_read_what_is_exported(self):
+        run = self.simulate()
+        out = self.folder / "logs"
+        done = subprocess.run([SYNCOPATE, "export", "esync-logs", str(run), "--out", str(out)], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in (0, 1):
+            [folder] = out.glob(f"*/worker{rank}")
+            lines = [json.loads(line) for line in (run / "workers" / f"{rank}.jsonl").read_text().splitlines()]
+            for number, line in enumerate(lines, 1):
+                report = json.loads((folder / f"iter-{number}.txt").read_text())
+                last = report["time"][str(max(map(int, report["time"])))]
+                self.assertIn("global update", last)
+                self.assertEqual(report["num_samples"], line["own_samples"])
+        again = subprocess.run([SYNCOPATE, "import", "esync-logs", str(out), "--out", str(self.folder / "again")],
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(self.summary("again")["samples"], lines[-1]["samples"])
+
     def test_a_folder_without_spans_is_refused(self):
         for folder, words in ((self.folder, "found none"), (self.folder / "none", "found no folder")):
             done = subprocess.run([SYNCOPATE, "trace", str(folder)], capture_output=True, text=True, check=False)

@@ -1,0 +1,135 @@
+// Goal:   a run becomes the logs of ESync's tools, and such logs a run, with the same seconds,
+//         samples and accuracies; damaged or missing logs are refused by name.
+// Method: logs as ESync's trainers write them, by hand; a job in the simulator, there and back.
+
+#include "report/esync_logs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "tests/support/config_options.hpp"
+#include "tests/support/toy_job.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+std::vector<Json> objects_at(const std::filesystem::path& path) {
+  std::istringstream text(read_file(path));
+  std::vector<Json> lines;
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(Json::parse(line));
+  }
+  return lines;
+}
+
+Json json_at(const std::filesystem::path& path) {
+  return Json::parse(read_file(path));
+}
+
+/// Two rounds of a worker, the first with two local iterations.
+void write_logs(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "iter-1.txt",
+             R"({"num_iters": 1, "time": {)"
+             R"("0": {"check ready": 0.25, "get_batch": 0.5, "forward and backward": 2.0, )"
+             R"("local update": 0.5}, "1": {"check ready": 0.25, "get_batch": 0.5, )"
+             R"("forward and backward": 2.0, "local update": 0.5}, )"
+             R"("2": {"check ready": 0.5, "global update": 3.0, "evaluation": 1.0}}, )"
+             R"("num_samples": 128, "total_time": 10.0, "accuracy": 0.5})");
+  write_file(folder / "iter-2.txt",
+             R"({"num_iters": 2, "time": {"0": {"check ready": 1.0, "get_batch": 0.5, )"
+             R"("forward and backward": 2.0, "local update": 0.5}, )"
+             R"("1": {"check ready": 0.0, "global update": 1.0}}, )"
+             R"("num_samples": 64, "total_time": 20.0})");
+}
+
+TEST(EsyncLogs, BecomeARun) {
+  const auto folder = fresh_folder("esync-import");
+  write_logs(folder / "logs" / "cloud1" / "gpu0");
+  write_logs(folder / "logs" / "cloud3" / "cpu");
+  const RunFolder run(folder / "run");
+  const EsyncLogs imported = import_esync_logs(folder / "logs", run);
+  EXPECT_EQ(imported.workers, 2U);
+  EXPECT_EQ(imported.rounds, 4U);
+  const auto lines = objects_at(run.worker_log(Rank{1}));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].at("own_steps"), 2);
+  EXPECT_EQ(lines[0].at("own_samples"), 128);
+  EXPECT_EQ(lines[0].at("round_samples"), 256);
+  EXPECT_EQ(lines[1].at("round"), 2);
+  EXPECT_EQ(lines[1].at("step"), 3);
+  EXPECT_EQ(lines[1].at("samples"), 384);
+  EXPECT_EQ(lines[1].at("training_seconds"), 20);
+  EXPECT_EQ(lines[1].at("data_seconds"), 1.5);
+  EXPECT_EQ(lines[1].at("compute_seconds"), 7.5);
+  EXPECT_EQ(lines[1].at("communicate_seconds"), 4);
+  EXPECT_EQ(lines[1].at("wait_seconds"), 2);
+  EXPECT_EQ(lines[1].at("evaluate_seconds"), 1);
+  EXPECT_EQ(objects_at(run.evaluations()).at(0).at("accuracy"), 0.5);
+  const Json summary = json_at(run.summary());
+  EXPECT_EQ(summary.at("scheme"), "esync");
+  EXPECT_EQ(summary.at("throughput"), 19.2);
+  EXPECT_EQ(summary.at("workers").at(0).at("device"), "cloud1/gpu0");
+  EXPECT_EQ(summary.at("workers").at(0).at("computing_time_ratio"), 0.45);
+  EXPECT_EQ(summary.at("workers").at(0).at("communication_ratio"), 0.2);
+  EXPECT_THROW(import_esync_logs(folder / "logs", run), DataError) << "it holds a run";
+}
+
+TEST(EsyncLogs, AreRefusedByNameWhereTheyAreDamagedOrMissing) {
+  const auto folder = fresh_folder("esync-damaged");
+  write_logs(folder / "logs" / "cpu");
+  write_file(folder / "logs" / "cpu" / "iter-2.txt", R"({"num_iters": 2, "ti)");
+  const auto message = [&](const std::filesystem::path& logs) -> std::string {
+    try {
+      import_esync_logs(logs, RunFolder(folder / "run"));
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message(folder / "logs"), HasSubstr("iter-2.txt: expected a round"));
+  EXPECT_THAT(message(folder / "none"), HasSubstr("found none"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "nothing is written then";
+}
+
+TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
+  TrainConfig config = toy_config(fresh_folder("esync-export"));
+  config.scheme = "local-sgd";
+  config.cluster = cluster_of(config.run_dir, equal_speeds);
+  config.epochs = 1;
+  config.trace = TraceDetail::rounds;  // has the name of the host
+  set(config, "local-steps", 3);
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto out = config.run_dir / "logs";
+  const RunFolder run(config.run_dir);
+  EXPECT_EQ(export_esync_logs(run, out).workers, 3U);
+  const auto lines = objects_at(run.worker_log(Rank{0}));
+  const auto folder = out / "sim" / "worker0";
+  const Json first = json_at(folder / "iter-1.txt");
+  EXPECT_EQ(first.at("num_iters"), 1);
+  EXPECT_EQ(first.at("num_samples"), 48);
+  EXPECT_EQ(first.at("time").size(), 4U) << "three local iterations, and the global update";
+  EXPECT_EQ(first.at("time").at("2").at("forward and backward"), 1);
+  EXPECT_TRUE(first.at("time").at("3").contains("global update"));
+  const Json last = json_at(folder / ("iter-" + std::to_string(lines.size()) + ".txt"));
+  EXPECT_EQ(last.at("accuracy"), job.summary().at("accuracy"));
+  EXPECT_FALSE(json_at(out / "sim" / "worker1" / "iter-1.txt").contains("accuracy"));
+
+  const RunFolder back(config.run_dir / "back");
+  import_esync_logs(out, back);
+  const Json again = objects_at(back.worker_log(Rank{0})).back();
+  EXPECT_EQ(again.at("samples"), lines.back().at("samples"));
+  EXPECT_EQ(again.at("step"), lines.back().at("step"));
+  EXPECT_NEAR(again.at("compute_seconds"), lines.back().at("compute_seconds"), 1e-2);
+}
+
+}  // namespace
+}  // namespace syncopate
