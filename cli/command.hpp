@@ -22,6 +22,8 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers);
 /// `role`: worker or server.
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);
 Command add_compare(CLI::App& root, const Handlers& handlers);
+/// Reads what runs have left; no job.
+Command add_report(CLI::App& root);
 Command add_bench(CLI::App& root, const Handlers& handlers);
 Command add_doctor(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);

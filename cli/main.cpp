@@ -1,7 +1,7 @@
 #include "cli/bench/bench_command.hpp"
-#include "cli/compare/comparison.hpp"
 #include "cli/doctor/doctor_command.hpp"
 #include "cli/handlers.hpp"
+#include "cli/report/report_command.hpp"
 #include "job/launch/launcher.hpp"
 
 /// `syncopate`: checks the command line without libtorch, so that an error appears at once, and
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
       .join = [&](const JoinRequest& request) -> int {
         become_torch_program(argv, request.threads, request.verbosity);
       },
-      .compare = compare,
+      .compare = compare_and_report,
       .bench = [&](const BenchCommand& command) -> int {
         become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
       },

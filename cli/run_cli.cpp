@@ -68,6 +68,7 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
                                       add_joiner(root, handlers, Role::worker),
                                       add_joiner(root, handlers, Role::server),
                                       add_compare(root, handlers),
+                                      add_report(root),
                                       add_bench(root, handlers),
                                       add_doctor(root, handlers),
                                       add_networks(root, handlers),

@@ -1,7 +1,7 @@
 #include "base/thread_stacks.hpp"
-#include "cli/compare/comparison.hpp"
 #include "cli/compute/compute.hpp"
 #include "cli/handlers.hpp"
+#include "cli/report/report_command.hpp"
 #include "cli/view/training_view.hpp"
 #include "job/roles/run_job.hpp"
 #include "torch/factory.hpp"
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
             return coordinate_job(command.request, view_of(command.request.job, command.json));
           },
       .join = join_job,
-      .compare = cli::compare,
+      .compare = cli::compare_and_report,
       .bench = cli::bench_here,
       .doctor = cli::doctor_here,
       .networks = networks,

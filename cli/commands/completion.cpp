@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,12 +56,16 @@ std::vector<const CLI::Option*> named_options(const CLI::App& command) {
   return command.get_options([](const CLI::Option* option) { return !option->get_positional(); });
 }
 
-/// The values of a command's positional argument: its help text lists exactly these.
+bool is_folder(const CLI::Option& option) {
+  return option.get_positional() && option.get_type_name() == "FOLDER";
+}
+
+/// The values of a command's positional argument: its help text lists exactly these, unless the
+/// argument is a folder.
 std::string positionals_of(const CLI::App& command) {
   std::string words;
   for (const CLI::Option* option : command.get_options()) {
-    const bool is_listed = option->get_positional() && option->get_type_name() != "FOLDER";
-    words += is_listed ? option->get_description() : "";
+    words += option->get_positional() && !is_folder(*option) ? option->get_description() : "";
   }
   std::erase(words, ',');
   return words;
@@ -79,7 +84,11 @@ std::string branches_of(const CLI::App& command) {
                               values_of(command, *option));
     }
   }
-  return branches + fmt::format("    {}:*) how=(-W '{}') ;;\n", command.get_name(), words);
+  const auto options = command.get_options();
+  const bool folders = std::any_of(options.begin(), options.end(),
+                                   [](const CLI::Option* option) { return is_folder(*option); });
+  return branches + fmt::format("    {}:*) how=({}-W '{}') ;;\n", command.get_name(),
+                                folders ? "-d " : "", words);
 }
 
 // Readline also splits words at '=', so `--scheme=ss` arrives as three words; it does not split a

@@ -71,11 +71,6 @@ std::string staleness_text(const ContestantFigures& one) {
              : "-";
 }
 
-/// The name of a contestant in tables.
-std::string shown_name(const ContestantFigures& one) {
-  return one.label == "limit" ? "upper bound" : one.label;
-}
-
 Table results(const std::vector<ContestantFigures>& contestants, std::optional<double> target) {
   Table table({{"scheme", Align::left},
                {"rate"},
@@ -184,6 +179,10 @@ Json devices_json(const std::vector<DeviceFigures>& devices) {
 }
 
 }  // namespace
+
+std::string shown_name(const ContestantFigures& one) {
+  return one.label == "limit" ? "upper bound" : one.label;
+}
 
 std::vector<TitledTable> tables_of(const std::vector<ContestantFigures>& contestants,
                                    std::optional<double> target) {

@@ -17,6 +17,9 @@ struct TitledTable {
   Table table;
 };
 
+/// The name of a contestant in tables.
+std::string shown_name(const ContestantFigures& one);
+
 /// Three tables: the results of each contestant, its throughput and time shares, and the computing
 /// time ratio of each device.
 std::vector<TitledTable> tables_of(const std::vector<ContestantFigures>& contestants,

@@ -40,6 +40,9 @@ class Table {
   /// The same as a Markdown table.
   std::vector<std::string> markdown() const;
 
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<std::string>>& rows() const { return rows_; }
+
  private:
   std::string line(const std::vector<std::string>& cells,
                    const std::vector<std::size_t>& widths) const;

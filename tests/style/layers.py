@@ -25,9 +25,10 @@ CLI = {
     "cli/bench": ["cli/view"],
     "cli/doctor": ["cli/view"],
     "cli/compare": ["cli/view"],
+    "cli/report": ["cli/view", "cli/compare"],
     "cli/compute": ["cli/view", "cli/bench", "cli/doctor"],
-    "cli": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli/compute"],
-    "cli/commands": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli"],
+    "cli": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli/compute", "cli/report"],
+    "cli/commands": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli/report", "cli"],
 }
 
 # The folders that the leaf folders of cli/ may include beside src/: a job with libtorch only where a

@@ -1,0 +1,219 @@
+#include "cli/report/bar_plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace syncopate::cli {
+namespace {
+
+/// A horizontal bar: names of any length fit beside it.
+struct Bar {
+  std::string name;
+  double value = 0;
+  double least = 0;  ///< of the whisker
+  double most = 0;
+  std::string text = {};  ///< at its end
+};
+
+struct BarAxis {
+  std::string name;  ///< of the file
+  std::string title;
+  std::string caption;
+  bool ratio = false;  ///< a share in percent
+};
+
+constexpr std::size_t bar_height = 30;
+constexpr std::size_t axis_height = 75;
+constexpr std::size_t most_devices = 16;
+
+/// The name of each row, from the top down.
+std::string row_tics(const std::vector<std::string>& names) {
+  std::string tics;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    tics += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(names[i]), i);
+  }
+  return fmt::format("set yrange [{}:-0.6]\nset ytics ({}) scale 0\nset grid noytics\n",
+                     static_cast<double>(names.size()) - 0.4, tics);
+}
+
+Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
+  Plot plot{.name = axis.name, .caption = axis.caption};
+  std::vector<std::string> rows;
+  std::vector<std::string> names;
+  double most = 0;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    rows.push_back(fmt::format("{:.6g} {} {:.6g} {:.6g} {}", bars[i].value, i, bars[i].least,
+                               bars[i].most, gnuplot_string(bars[i].text)));
+    names.push_back(bars[i].name);
+    most = std::max({most, bars[i].most, bars[i].value});
+  }
+  plot.data = data_block("bars", rows);
+  plot.height = axis_height + bar_height * bars.size();
+  // Room at the right for the texts at the ends of bars.
+  plot.drawing = fmt::format(
+      "unset key\nset xlabel {}\nset xrange [0:{:.6g}]\nset border 1\n{}"
+      "plot $bars using 1:2:(0):1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb '{}' fillstyle "
+      "solid 0.85 border linecolor rgb 'black', \\\n"
+      "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
+      "  $bars using 4:2:5 with labels left offset 0.7,0\n",
+      gnuplot_string(axis.title), most > 0 ? 1.28 * most : 1.0, row_tics(names),
+      look_of(0).colour);
+  return plot;
+}
+
+/// A bar for each group that has the figure.
+template <class BarOf>
+std::vector<Bar> bars_of(const Setting& setting, BarOf bar_of) {
+  std::vector<Bar> bars;
+  for (const RunGroup& group : setting.groups) {
+    if (std::optional<Bar> bar = bar_of(group.figures)) {
+      bar->name = shown_name(group.figures);
+      bars.push_back(std::move(*bar));
+    }
+  }
+  return bars;
+}
+
+Bar plain_bar(double value, std::string text) {
+  return {.name = "", .value = value, .least = value, .most = value, .text = std::move(text)};
+}
+
+std::optional<Bar> throughput_bar(const ContestantFigures& one) {
+  return one.throughput
+             ? std::optional(plain_bar(*one.throughput, fmt::format("{:.4g}", *one.throughput)))
+             : std::nullopt;
+}
+
+std::optional<Bar> time_bar(const ContestantFigures& one) {
+  if (!one.time_to_target) {
+    return std::nullopt;
+  }
+  const Spread& time = *one.time_to_target;
+  return Bar{.name = "",
+             .value = time.median,
+             .least = time.least,
+             .most = std::max(time.most, time.median),
+             .text = fmt::format("{:.4g}", time.median)};
+}
+
+/// Kilobytes that each sample costs, wherever they went.
+std::optional<Bar> traffic_bar(const ContestantFigures& one) {
+  const auto found = one.totals_per_sample.find("traffic_bytes");
+  if (found == one.totals_per_sample.end()) {
+    return std::nullopt;
+  }
+  const double kilobytes = found->second / 1000;
+  return plain_bar(kilobytes, fmt::format("{:.3g}", kilobytes));
+}
+
+std::optional<Bar> communication_bar(const ContestantFigures& one) {
+  const auto range = range_of(one.devices, &DeviceFigures::communication);
+  if (!range) {
+    return std::nullopt;
+  }
+  double sum = 0;
+  for (const DeviceFigures& device : one.devices) {
+    sum += device.communication;
+  }
+  const double mean = 100 * sum / static_cast<double>(one.devices.size());
+  return Bar{.name = "",
+             .value = mean,
+             .least = 100 * range->least,
+             .most = 100 * range->most,
+             .text = fmt::format("{:.3g} %", mean)};
+}
+
+/// The devices of the cluster, which the contestant with the most devices has.
+const std::vector<DeviceFigures>& all_devices(const Setting& setting) {
+  return std::max_element(setting.groups.begin(), setting.groups.end(),
+                          [](const RunGroup& one, const RunGroup& other) {
+                            return one.figures.devices.size() < other.figures.devices.size();
+                          })
+      ->figures.devices;
+}
+
+/// "gpu-new" of "gpu-new (emulated)".
+std::string short_device(const std::string& name) {
+  return name.substr(0, name.find(" ("));
+}
+
+std::optional<Plot> computing_plot(const Setting& setting) {
+  const std::vector<DeviceFigures>& devices = all_devices(setting);
+  const std::size_t shown = std::min(devices.size(), most_devices);
+  std::vector<std::size_t> groups;
+  for (std::size_t i = 0; i < setting.groups.size(); ++i) {
+    if (!devices.empty() && setting.groups[i].figures.devices.size() == devices.size()) {
+      groups.push_back(i);
+    }
+  }
+  if (groups.empty()) {
+    return std::nullopt;
+  }
+  Plot plot{.name = "computing-time",
+            .caption = "Computing time ratio of each device: data, forward, backward and local "
+                       "update over training time."};
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    names.push_back(fmt::format("{} {}", rank, short_device(devices[rank].name)));
+  }
+  plot.drawing = "set key below Left reverse samplen 2 spacing 1.1\nset border 1\n"
+                 "set xlabel 'computing time ratio (%)'\nset xrange [0:100]\n" +
+                 row_tics(names) + "plot ";
+  const double width = 0.8 / static_cast<double>(groups.size());
+  std::vector<std::string> titles;
+  for (std::size_t place = 0; place < groups.size(); ++place) {
+    const ContestantFigures& one = setting.groups[groups[place]].figures;
+    std::vector<std::string> rows;
+    for (std::size_t rank = 0; rank < shown; ++rank) {
+      const double top = static_cast<double>(rank) - 0.4 + width * static_cast<double>(place);
+      rows.push_back(fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top,
+                                 top + width));
+    }
+    const std::string block = fmt::format("group{}", place);
+    const Look look = look_of(groups[place]);
+    plot.data += data_block(block, rows);
+    titles.push_back(shown_name(one));
+    plot.drawing += fmt::format(
+        "${} using 1:2:(0):1:2:3 with boxxyerror fillcolor rgb '{}' fillstyle pattern {} border "
+        "linecolor rgb 'black' title {}{}",
+        block, look.colour, look.pattern, gnuplot_string(titles.back()),
+        place + 1 < groups.size() ? ", \\\n  " : "\n");
+  }
+  plot.height = axis_height + shown * (14 + 13 * groups.size()) + legend_height(titles, plot.width);
+  return plot;
+}
+
+}  // namespace
+
+std::vector<Plot> bar_plots(const Setting& setting) {
+  std::vector<Plot> plots;
+  const auto add = [&](const BarAxis& axis, const std::vector<Bar>& bars) {
+    if (!bars.empty()) {
+      plots.push_back(bars_plot(axis, bars));
+    }
+  };
+  add({"throughput", "throughput (samples/s)",
+       "Samples whose gradients entered the model, per second of training time: median over seeds."},
+      bars_of(setting, throughput_bar));
+  if (setting.target) {
+    add({"time-to-accuracy", fmt::format("time to test accuracy {:g} (s)", *setting.target),
+         fmt::format("Training time to a test accuracy of {:g}: median over seeds; whiskers: "
+                     "least and most. Schemes that did not reach it have no bar.",
+                     *setting.target)},
+        bars_of(setting, time_bar));
+  }
+  add({"traffic", "traffic (kB per sample)",
+       "Bytes sent through a transport, headers included, for each sample: median over seeds."},
+      bars_of(setting, traffic_bar));
+  add({"communication", "communication ratio (%)",
+       "Share of the training time in which communication holds a device: mean over devices; "
+       "whiskers: least and most."},
+      bars_of(setting, communication_bar));
+  if (auto plot = computing_plot(setting)) {
+    plots.push_back(std::move(*plot));
+  }
+  return plots;
+}
+
+}  // namespace syncopate::cli

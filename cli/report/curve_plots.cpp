@@ -1,0 +1,212 @@
+#include "cli/report/curve_plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace syncopate::cli {
+namespace {
+
+constexpr std::size_t band_points = 80;
+constexpr std::size_t smoothing_reach = 1;
+constexpr std::size_t marks = 8;  ///< on a curve, so that it is known in grey print
+
+/// One curve of a plot, with its legend.
+struct Line {
+  std::string title;
+  Look look;
+  std::vector<BandPoint> points;
+};
+
+std::vector<std::string> rows_of(const std::vector<BandPoint>& band) {
+  std::vector<std::string> rows;
+  for (const BandPoint& point : band) {
+    rows.push_back(
+        fmt::format("{:.6g} {:.6g} {:.6g} {:.6g}", point.x, point.mean, point.low, point.high));
+  }
+  return rows;
+}
+
+bool has_width(const std::vector<BandPoint>& band) {
+  return std::any_of(band.begin(), band.end(),
+                     [](const BandPoint& point) { return point.high > point.low; });
+}
+
+/// The bands first, so that no band covers a curve. Markers of two curves stand at other places.
+std::string plot_command(const std::vector<Line>& lines) {
+  std::string command = "plot ";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (has_width(lines[i].points)) {
+      command += fmt::format(
+          "$line{} using 1:3:4 with filledcurves fillcolor rgb '{}' fillstyle transparent solid "
+          "0.18 noborder notitle, \\\n  ",
+          i, lines[i].look.colour);
+    }
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = lines[i];
+    const std::size_t every = std::max<std::size_t>(1, line.points.size() / marks);
+    command += fmt::format(
+        "$line{} using 1:2 with linespoints linecolor rgb '{}' linewidth 2 dashtype {} pointtype "
+        "{} pointsize 0.7 pointinterval {} title {}{}",
+        i, line.look.colour, line.look.dash, line.look.marker, every, gnuplot_string(line.title),
+        i + 1 < lines.size() ? ", \\\n  " : "\n");
+  }
+  return command;
+}
+
+void add_lines(Plot& plot, const std::vector<Line>& lines) {
+  std::vector<std::string> titles;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    plot.data += data_block(fmt::format("line{}", i), rows_of(lines[i].points));
+    titles.push_back(lines[i].title);
+  }
+  plot.drawing += "set key below Left reverse samplen 3 spacing 1.1\n" + plot_command(lines);
+  plot.height += legend_height(titles, plot.width);
+}
+
+std::string seeds_text(std::size_t runs) {
+  return runs > 1 ? fmt::format(" ({} seeds)", runs) : "";
+}
+
+std::vector<Line> accuracy_lines(const Setting& setting, Progress progress) {
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < setting.groups.size(); ++i) {
+    const RunGroup& group = setting.groups[i];
+    std::vector<Curve> curves;
+    for (const RunRecord& run : group.runs) {
+      const Curve curve = accuracy_curve(run, progress);
+      if (!curve.empty()) {
+        curves.push_back(smoothed(curve, smoothing_reach));
+      }
+    }
+    const std::size_t runs = curves.size();
+    const auto band = band_of(std::move(curves), band_points);
+    if (!band.empty()) {
+      lines.push_back({shown_name(group.figures) + seeds_text(runs), look_of(i), band});
+    }
+  }
+  return lines;
+}
+
+/// The speed-ups of one task by label, over the factors.
+struct SpeedUps {
+  const Setting* task = nullptr;
+  std::vector<std::string> labels = {};
+  std::map<std::string, std::vector<BandPoint>> by_label = {};
+  std::vector<double> factors = {};
+};
+
+void add_speed_ups(SpeedUps& found, const Setting& setting, double factor) {
+  for (const RunGroup& group : setting.groups) {
+    if (!group.figures.speed_up) {
+      continue;
+    }
+    const std::string label = shown_name(group.figures);
+    if (!found.by_label.contains(label)) {
+      found.labels.push_back(label);
+    }
+    const double value = *group.figures.speed_up;
+    found.by_label[label].push_back({factor, value, value, value});
+    if (std::find(found.factors.begin(), found.factors.end(), factor) == found.factors.end()) {
+      found.factors.push_back(factor);
+    }
+  }
+}
+
+Plot speed_up_plot(SpeedUps found, std::size_t index) {
+  Plot plot{.name = numbered("speedup-heterogeneity", index),
+            .caption = fmt::format(
+                "Speed-up over ssgd in time to the target accuracy, by the factor by which the "
+                "slow device is slower than the others: {} on {}.",
+                found.task->network, found.task->data)};
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < found.labels.size(); ++i) {
+    auto& points = found.by_label[found.labels[i]];
+    std::sort(points.begin(), points.end(),
+              [](const BandPoint& one, const BandPoint& other) { return one.x < other.x; });
+    lines.push_back({found.labels[i], look_of(i), points});
+  }
+  std::string tics;
+  for (const double factor : found.factors) {
+    tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", factor);
+  }
+  plot.drawing = fmt::format(
+      "set xlabel 'slowdown of the slow device (times)'\nset ylabel 'speed-up over ssgd (times)'\n"
+      "set logscale x 2\nset xtics ({})\nset yrange [0:*]\nset offsets graph 0.03, 0.03, 0.05, 0\n",
+      tics);
+  add_lines(plot, lines);
+  return plot;
+}
+
+}  // namespace
+
+Curve accuracy_curve(const RunRecord& run, Progress progress) {
+  Curve curve;
+  for (const EvaluationResult& one : run.evaluations) {
+    const double x = progress == Progress::training_time ? one.training_seconds
+                                                         : static_cast<double>(one.samples);
+    const bool follows = curve.empty() || x > curve.back().x;
+    if (std::isfinite(one.accuracy) && std::isfinite(x) && follows) {
+      curve.push_back({x, one.accuracy});
+    }
+  }
+  return curve;
+}
+
+std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
+  const std::vector<Line> lines = accuracy_lines(setting, progress);
+  if (lines.empty()) {
+    return std::nullopt;
+  }
+  const bool by_time = progress == Progress::training_time;
+  Plot plot{.name = by_time ? "accuracy-time" : "accuracy-samples",
+            .caption = fmt::format(
+                "Test accuracy against {}: mean of three neighbouring evaluations; over seeds, "
+                "their mean with a band of one standard deviation.",
+                by_time ? "training time" : "samples trained on")};
+  plot.drawing = fmt::format(
+      "set xlabel '{}'\nset ylabel 'test accuracy'\nset xrange [0:*]\nset yrange [*:1<*]\n"
+      "set xtics autofreq\nset format x '%.6g'\n",
+      by_time ? "training time (s)" : "samples (thousands)");
+  std::vector<Line> scaled = lines;
+  for (Line& line : scaled) {
+    for (BandPoint& point : line.points) {
+      point.x /= by_time ? 1 : 1000;
+    }
+  }
+  if (setting.target) {
+    plot.drawing += fmt::format(
+        "set arrow from graph 0, first {0} to graph 1, first {0} nohead linecolor rgb '#888888' "
+        "dashtype 3\n",
+        *setting.target);
+  }
+  add_lines(plot, scaled);
+  return plot;
+}
+
+std::vector<Plot> heterogeneity_plots(const std::vector<Setting>& settings) {
+  std::vector<SpeedUps> tasks;
+  for (const Setting& setting : settings) {
+    if (const auto factor = heterogeneity_of(setting)) {
+      auto task = std::find_if(tasks.begin(), tasks.end(), [&](const SpeedUps& one) {
+        return same_task(*one.task, setting);
+      });
+      if (task == tasks.end()) {
+        task = tasks.insert(tasks.end(), {.task = &setting});
+      }
+      add_speed_ups(*task, setting, *factor);
+    }
+  }
+  std::vector<Plot> plots;
+  for (SpeedUps& task : tasks) {
+    if (task.factors.size() > 1) {
+      plots.push_back(speed_up_plot(std::move(task), plots.size()));
+    }
+  }
+  return plots;
+}
+
+}  // namespace syncopate::cli

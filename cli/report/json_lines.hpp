@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace syncopate::cli {
+
+/// The objects of a file of JSON lines.
+struct JsonLines {
+  std::vector<nlohmann::ordered_json> objects = {};
+  std::size_t damaged = 0;  ///< lines that are no object
+  bool half_line = false;   ///< the last line is not complete: somebody still writes it
+};
+
+JsonLines json_lines_in(const std::string& text);
+
+/// No object where there is no file. Errors: DataError, for a file that cannot be read.
+JsonLines read_json_lines(const std::filesystem::path& file);
+
+/// The number in a field; `otherwise` where it is missing, null or of another type.
+double number_at(const nlohmann::ordered_json& object, const char* field, double otherwise = 0);
+std::string text_at(const nlohmann::ordered_json& object, const char* field);
+
+}  // namespace syncopate::cli

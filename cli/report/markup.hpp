@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/compare/comparison_report.hpp"
+
+namespace syncopate::cli {
+
+/// A text in which LaTeX prints every character as it is.
+std::string latex_escaped(std::string_view text);
+
+/// A `table` with a caption, in the style of the package booktabs.
+std::string latex_of(const TitledTable& table);
+
+/// A text in which HTML shows every character as it is.
+std::string html_escaped(std::string_view text);
+
+std::string html_of(const TitledTable& table);
+
+/// An SVG that stands in an HTML page beside others: no header, and identifiers that begin with
+/// `prefix`, because a page has each identifier once.
+std::string inline_svg(const std::string& svg, const std::string& prefix);
+
+}  // namespace syncopate::cli

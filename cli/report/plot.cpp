@@ -1,0 +1,87 @@
+#include "cli/report/plot.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/printable.hpp"
+#include "cli/view/table.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+constexpr std::size_t png_scale = 3;  ///< 430 dots per inch at the width of a column
+
+// Both terminals set texts as they are: an underscore in a name is no index.
+constexpr std::string_view frame = R"({data}
+do for [format in "svg png"] {{
+reset
+if (format eq "svg") {{
+set terminal svg noenhanced size {width},{height} font 'sans-serif,14' background rgb 'white'
+}} else {{
+set terminal pngcairo noenhanced size {wide},{high} font 'sans-serif,10.5' fontscale {scale} \
+  linewidth {scale} pointscale {scale} background rgb 'white'
+}}
+set output {name}.'.'.format
+set border 3 linecolor rgb '#444444'
+set tics nomirror out textcolor rgb 'black'
+set grid linecolor rgb '#dddddd' linewidth 0.7 linetype 1
+set style fill solid
+{drawing}
+unset output
+}}
+)";
+
+}  // namespace
+
+Look look_of(std::size_t index) {
+  static const std::array<Look, 7> looks{
+      {{.colour = "#0072B2", .dash = 1, .marker = 7, .pattern = 3},
+       {.colour = "#D55E00", .dash = 2, .marker = 5, .pattern = 4},
+       {.colour = "#009E73", .dash = 4, .marker = 9, .pattern = 2},
+       {.colour = "#CC79A7", .dash = 3, .marker = 13, .pattern = 5},
+       {.colour = "#E69F00", .dash = 5, .marker = 6, .pattern = 6},
+       {.colour = "#56B4E9", .dash = 1, .marker = 4, .pattern = 1},
+       {.colour = "#000000", .dash = 2, .marker = 8, .pattern = 7}}};
+  return looks.at(index % looks.size());
+}
+
+std::string gnuplot_string(const std::string& text) {
+  std::string quoted = "'";
+  for (const char character : printable(text)) {
+    quoted += character == '\'' ? "''" : std::string(1, character);
+  }
+  return quoted + "'";
+}
+
+std::string script_of(const Plot& plot) {
+  return fmt::format(
+      frame, fmt::arg("data", plot.data), fmt::arg("width", plot.width),
+      fmt::arg("height", plot.height), fmt::arg("wide", plot.width * png_scale),
+      fmt::arg("high", plot.height * png_scale), fmt::arg("scale", png_scale),
+      fmt::arg("name", gnuplot_string(plot.name)), fmt::arg("drawing", plot.drawing));
+}
+
+std::string data_block(const std::string& name, const std::vector<std::string>& rows) {
+  return fmt::format("${} << END\n{}\nEND\n", name, fmt::join(rows, "\n"));
+}
+
+std::size_t legend_height(const std::vector<std::string>& entries, std::size_t width) {
+  constexpr std::size_t sample = 60;  ///< a piece of the curve beside the text
+  constexpr std::size_t character = 9;
+  constexpr std::size_t line = 20;
+  std::size_t widest = 1;
+  for (const std::string& entry : entries) {
+    widest = std::max(widest, sample + character * width_of(entry));
+  }
+  const std::size_t columns = std::max<std::size_t>(1, (width - 20) / widest);
+  return line * ((entries.size() + columns - 1) / columns);
+}
+
+std::string numbered(const std::string& name, std::size_t index) {
+  return index == 0 ? name : fmt::format("{}-{}", name, index + 1);
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace syncopate::cli {
+
+/// A figure: gnuplot draws it as SVG and as PNG.
+struct Plot {
+  std::string name;     ///< of its files: "accuracy-time"
+  std::string caption;  ///< what it shows, in words
+  std::size_t width = 480;  ///< of the SVG, as wide as one column: 14-point text prints as 7 points
+  std::size_t height = 340;
+  std::string data = {};     ///< named data blocks of gnuplot
+  std::string drawing = {};  ///< commands, carried out once for each of the two files
+};
+
+/// How a scheme looks in all figures, in colour and in grey print. The colours are those of Okabe
+/// and Ito, which people with any kind of colour blindness can tell apart.
+struct Look {
+  std::string colour;  ///< "#0072B2"
+  int dash = 1;        ///< `dashtype`
+  int marker = 7;      ///< `pointtype`
+  int pattern = 3;     ///< of filled bars
+};
+
+/// Repeats after seven.
+Look look_of(std::size_t index);
+
+/// A text as gnuplot's string, without control characters.
+std::string gnuplot_string(const std::string& text);
+
+/// The whole script, which writes NAME.svg and NAME.png beside itself.
+std::string script_of(const Plot& plot);
+
+/// A named data block. `rows`: numbers separated by spaces, or `gnuplot_string`s.
+std::string data_block(const std::string& name, const std::vector<std::string>& rows);
+
+/// The height that a legend below a figure needs: its entries stand side by side as they fit.
+std::size_t legend_height(const std::vector<std::string>& entries, std::size_t width);
+
+/// "accuracy-time" for one setting of a report, "accuracy-time-2" for the second.
+std::string numbered(const std::string& name, std::size_t index);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,238 @@
+#include "cli/report/published.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "cli/report/json_lines.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view esync_text = R"({
+"source": "Li, Zhou, Yu, Xu: ESync (2019), read off its charts to about 2 percent; time to test accuracy 0.80 on Fashion-MNIST, batch size 64",
+"cluster": "paper",
+"figures": [
+{"figure": "speed_up", "scheme": "esync", "network": "alexnet", "value": 27},
+{"figure": "speed_up", "scheme": "esync", "network": "inception-v3", "value": 7},
+{"figure": "speed_up", "scheme": "esync", "network": "resnet18-v1", "value": 7},
+{"figure": "speed_up", "scheme": "esync", "network": "resnet50-v1", "value": 4},
+{"figure": "speed_up", "scheme": "esync", "network": "resnet50-v2", "value": 6},
+{"figure": "speed_up", "scheme": "esync", "network": "mobilenet-v1", "value": 2},
+{"figure": "accuracy", "scheme": "esync", "network": "alexnet", "value": 0.932, "deviation": 0.003},
+{"figure": "accuracy", "scheme": "esync", "network": "inception-v3", "value": 0.940, "deviation": 0.003},
+{"figure": "accuracy", "scheme": "esync", "network": "resnet18-v1", "value": 0.926, "deviation": 0.002},
+{"figure": "accuracy", "scheme": "esync", "network": "resnet50-v1", "value": 0.914, "deviation": 0.001},
+{"figure": "accuracy", "scheme": "esync", "network": "resnet50-v2", "value": 0.917, "deviation": 0.001},
+{"figure": "accuracy", "scheme": "esync", "network": "mobilenet-v1", "value": 0.905, "deviation": 0.002},
+{"figure": "accuracy", "scheme": "local", "network": "alexnet", "value": 0.928, "deviation": 0.006},
+{"figure": "accuracy", "scheme": "local", "network": "inception-v3", "value": 0.932, "deviation": 0.004},
+{"figure": "accuracy", "scheme": "local", "network": "resnet18-v1", "value": 0.919, "deviation": 0.004},
+{"figure": "accuracy", "scheme": "local", "network": "resnet50-v1", "value": 0.910, "deviation": 0.003},
+{"figure": "accuracy", "scheme": "local", "network": "resnet50-v2", "value": 0.918, "deviation": 0.002},
+{"figure": "accuracy", "scheme": "local", "network": "mobilenet-v1", "value": 0.906, "deviation": 0.003},
+{"figure": "throughput", "scheme": "esync", "value": 1555},
+{"figure": "throughput", "scheme": "ssgd", "value": 45},
+{"figure": "throughput", "scheme": "asgd", "value": 120},
+{"figure": "throughput", "scheme": "dc-asgd", "value": 105},
+{"figure": "traffic_mb_per_s", "scheme": "esync", "value": 21},
+{"figure": "traffic_mb_per_s", "scheme": "ssgd", "value": 31},
+{"figure": "traffic_mb_per_s", "scheme": "asgd", "value": 80},
+{"figure": "traffic_mb_per_s", "scheme": "dc-asgd", "value": 73},
+{"figure": "computing_time_ratio", "scheme": "esync", "values": [0.37, 0.37, 0.39, 0.37, 0.37, 0.42]},
+{"figure": "computing_time_ratio", "scheme": "ssgd", "values": [0.00, 0.26, 0.41, 0.00, 0.00, 0.38]},
+{"figure": "computing_time_ratio", "scheme": "asgd", "values": [0.52, 0.02, 0.63, 0.02, 0.02, 0.56]},
+{"figure": "computing_time_ratio", "scheme": "dc-asgd", "values": [0.02, 0.43, 0.54, 0.02, 0.02, 0.52]}
+]})";
+
+std::string range_words(double least, double most, double scale, const char* unit) {
+  const std::string low = fmt::format("{:.4g}", scale * least);
+  const std::string high = fmt::format("{:.4g}", scale * most);
+  return low == high ? fmt::format("{}{}", low, unit) : fmt::format("{} to {}{}", low, high, unit);
+}
+
+/// A kind of figure: how its values look, and what it is in our runs.
+struct FigureKind {
+  const char* name;
+  const char* title;
+  double scale;
+  const char* unit;
+  std::optional<MinMax> (*here)(const ContestantFigures& one);
+};
+
+std::optional<MinMax> one_value(std::optional<double> value) {
+  return value ? std::optional(MinMax{*value, *value}) : std::nullopt;
+}
+
+std::optional<MinMax> speed_up_here(const ContestantFigures& one) {
+  return one_value(one.speed_up);
+}
+
+std::optional<MinMax> throughput_here(const ContestantFigures& one) {
+  return one_value(one.throughput);
+}
+
+std::optional<MinMax> traffic_here(const ContestantFigures& one) {
+  const auto found = one.totals_per_sample.find("traffic_bytes");
+  return found == one.totals_per_sample.end() || !one.throughput
+             ? std::nullopt
+             : one_value(found->second * *one.throughput / 1e6);
+}
+
+std::optional<MinMax> computing_here(const ContestantFigures& one) {
+  return range_of(one.devices, &DeviceFigures::computing);
+}
+
+std::optional<MinMax> accuracy_here(const ContestantFigures& one) {
+  return one.accuracy ? one_value(one.accuracy->mean) : std::nullopt;
+}
+
+constexpr std::array<FigureKind, 5> figure_kinds{
+    {{"speed_up", "speed-up over ssgd", 1, "", speed_up_here},
+     {"throughput", "throughput", 1, " samples/s", throughput_here},
+     {"traffic_mb_per_s", "traffic", 1, " MB/s", traffic_here},
+     {"computing_time_ratio", "computing time ratio", 100, " %", computing_here},
+     {"accuracy", "accuracy", 1, "", accuracy_here}}};
+
+std::string with_deviation(const std::string& value, std::optional<double> deviation) {
+  return deviation ? fmt::format("{} ± {:.3g}", value, *deviation) : value;
+}
+
+std::string published_text(const std::vector<const PublishedFigure*>& figures,
+                           const FigureKind& kind, const std::string& network) {
+  std::vector<double> values;
+  for (const PublishedFigure* one : figures) {
+    if (one->network.empty() || one->network == network) {
+      const auto [least, most] = std::minmax_element(one->values.begin(), one->values.end());
+      return with_deviation(range_words(*least, *most, kind.scale, kind.unit), one->deviation);
+    }
+    values.insert(values.end(), one->values.begin(), one->values.end());
+  }
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return range_words(*least, *most, kind.scale, kind.unit) + " (other networks)";
+}
+
+std::string here_text(const ContestantFigures& one, const FigureKind& kind) {
+  const auto value = kind.here(one);
+  if (!value) {
+    return "-";
+  }
+  const bool is_accuracy = kind.here == accuracy_here;
+  return with_deviation(range_words(value->least, value->most, kind.scale, kind.unit),
+                        is_accuracy && one.runs > 1 ? std::optional(one.accuracy->deviation)
+                                                    : std::nullopt);
+}
+
+std::string text_option(const RunRecord& run, const char* key) {
+  const auto found = run.options.find(key);
+  return found == run.options.end() ? "" : found->second;
+}
+
+/// The groups of a scheme that ran on the whole cluster: not on its fast devices alone.
+std::vector<const ContestantFigures*> groups_of(const Setting& setting, const std::string& scheme) {
+  std::vector<const ContestantFigures*> groups;
+  for (const RunGroup& group : setting.groups) {
+    const RunRecord& run = group.runs.front();
+    const auto own = std::filesystem::path(text_option(run, "cluster")).stem();
+    if (text_option(run, "scheme") == scheme && own == setting.cluster) {
+      groups.push_back(&group.figures);
+    }
+  }
+  return groups;
+}
+
+PublishedFigure published_figure(const Json& object) {
+  PublishedFigure figure{.figure = object.at("figure"),
+                         .scheme = object.at("scheme"),
+                         .network = object.value("network", "")};
+  const auto known = std::any_of(figure_kinds.begin(), figure_kinds.end(), [&](const auto& kind) {
+    return figure.figure == kind.name;
+  });
+  if (!known) {
+    throw ConfigError(fmt::format(
+        "expected a figure of speed_up, throughput, traffic_mb_per_s, computing_time_ratio or "
+        "accuracy, found '{}'",
+        figure.figure));
+  }
+  figure.values = object.contains("values") ? object.at("values").get<std::vector<double>>()
+                                            : std::vector{object.at("value").get<double>()};
+  if (figure.values.empty()) {
+    throw ConfigError("expected values of " + figure.figure + ", found none");
+  }
+  if (object.contains("deviation")) {
+    figure.deviation = object.at("deviation").get<double>();
+  }
+  return figure;
+}
+
+}  // namespace
+
+Published published_in(std::string_view text, const std::string& source) {
+  try {
+    const Json object = Json::parse(text);
+    Published published{.source = object.at("source"), .cluster = object.value("cluster", "")};
+    for (const Json& figure : object.at("figures")) {
+      published.figures.push_back(published_figure(figure));
+    }
+    return published;
+  } catch (const Json::exception& error) {
+    throw ConfigError(fmt::format(
+        "{}: expected JSON with source and figures, each with figure, scheme and value, found {}",
+        source, error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", source, error.what()));
+  }
+}
+
+Published read_published(const std::filesystem::path& file) {
+  return published_in(read_file(file), "--reference: " + file.string());
+}
+
+const Published& esync_paper() {
+  static const Published paper = published_in(esync_text, "the figures of ESync");
+  return paper;
+}
+
+std::optional<TitledTable> beside_published(const Setting& setting, const Published& published) {
+  if (!published.cluster.empty() && published.cluster != setting.cluster) {
+    return std::nullopt;
+  }
+  std::vector<std::string> schemes;
+  for (const PublishedFigure& one : published.figures) {
+    if (std::find(schemes.begin(), schemes.end(), one.scheme) == schemes.end()) {
+      schemes.push_back(one.scheme);
+    }
+  }
+  using Align = Table::Align;
+  Table table({{"scheme", Align::left}, {"figure", Align::left}, {"published"}, {"here"}});
+  for (const std::string& scheme : schemes) {
+    for (const FigureKind& kind : figure_kinds) {
+      std::vector<const PublishedFigure*> figures;
+      for (const PublishedFigure& one : published.figures) {
+        if (one.scheme == scheme && one.figure == kind.name) {
+          figures.push_back(&one);
+        }
+      }
+      if (figures.empty()) {
+        continue;
+      }
+      const std::string text = published_text(figures, kind, setting.network);
+      const auto groups = groups_of(setting, scheme);
+      for (const ContestantFigures* group : groups) {
+        table.add({group->label, kind.title, text, here_text(*group, kind)});
+      }
+      if (groups.empty()) {
+        table.add({scheme, kind.title, text, "-"});
+      }
+    }
+  }
+  return TitledTable{"Beside the published figures (" + published.source + ")", table};
+}
+
+}  // namespace syncopate::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/compare/comparison.hpp"
+#include "cli/report/published.hpp"
+#include "cli/report/study.hpp"
+
+namespace syncopate::cli {
+
+enum class ReportFormat { text, json, markdown, latex };
+
+/// The parsed command line of `syncopate report`.
+struct ReportCommand {
+  std::vector<std::filesystem::path> runs;       ///< run folders, or folders of comparisons
+  std::optional<std::filesystem::path> out = {};  ///< of report.html and the figures
+  ReportFormat format = ReportFormat::text;
+  StudyOptions options = {};
+  std::optional<Published> reference = {};  ///< in place of ESync's
+};
+
+/// Prints the tables, and writes the report where `out` is given. Returns the exit status. Errors:
+/// as `read_runs`, `study_of` and `write_report`.
+int report(const ReportCommand& command);
+
+/// Carries out a comparison, and writes its report into its folder. Errors: as `compare`, and as
+/// `write_report`.
+int compare_and_report(const CompareCommand& command);
+
+}  // namespace syncopate::cli

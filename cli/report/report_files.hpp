@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/report/report.hpp"
+
+namespace syncopate::cli {
+
+/// The page that stands alone: tables, and the figures that `figures` holds as NAME.svg. Without
+/// that file a figure is dropped.
+std::string html_page(const Report& report, const std::filesystem::path& figures);
+
+/// Writes report.html, report.md, report.tex and report.json, and the figures below figures/, into
+/// `folder`, which is made. Returns what the user is to know about missing figures; empty: none is
+/// missing. Errors: as `draw`; DataError.
+std::string write_report(const std::vector<Setting>& settings, const Report& report,
+                         const std::filesystem::path& folder);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,85 @@
+#include "cli/report/run_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/errors.hpp"
+#include "base/file.hpp"
+#include "cli/report/json_lines.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void take_from(const Json& comparison, RunRecord& run) {
+  const Json agreement = comparison.value("agreement", Json::object());
+  run.cluster = fs::path(text_at(agreement, "cluster")).stem().string();
+  const double target = number_at(comparison, "target_accuracy", -1);
+  run.target = target > 0 ? std::optional(target) : run.target;
+}
+
+/// The runs of a comparison that has not ended, those that try learning rates included.
+std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison) {
+  std::vector<fs::path> folders;
+  if (fs::is_directory(folder / "runs")) {
+    for (const auto& entry : fs::directory_iterator(folder / "runs")) {
+      if (entry.is_directory() && is_run_folder(entry.path())) {
+        folders.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  std::vector<RunRecord> runs;
+  for (const fs::path& one : folders) {
+    runs.push_back(read_run(one));
+    take_from(comparison, runs.back());
+    runs.back().notes.push_back("of a comparison that has not ended");
+  }
+  return runs;
+}
+
+std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
+  const fs::path file = folder / "comparison.json";
+  const Json comparison = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!comparison.is_object()) {
+    throw DataError(fmt::format("{}: expected the JSON of a comparison, found other text",
+                                file.string()));
+  }
+  if (!comparison.contains("runs") || !comparison.at("runs").is_array()) {
+    return unfinished(folder, comparison);
+  }
+  std::vector<RunRecord> runs;
+  for (const Json& counted : comparison.at("runs")) {
+    runs.push_back(read_run(folder / "runs" / text_at(counted, "name")));
+    runs.back().label = text_at(counted, "label");
+    take_from(comparison, runs.back());
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<RunRecord> read_runs(const std::vector<fs::path>& folders) {
+  std::vector<RunRecord> runs;
+  std::set<fs::path> seen;
+  for (const fs::path& folder : folders) {
+    std::vector<RunRecord> found;
+    if (fs::exists(folder / "comparison.json")) {
+      found = runs_of_comparison(folder);
+    } else {
+      found.push_back(read_run(folder));
+    }
+    for (RunRecord& run : found) {
+      if (seen.insert(fs::weakly_canonical(run.folder)).second) {
+        runs.push_back(std::move(run));
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace syncopate::cli

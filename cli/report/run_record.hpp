@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/scoreboard.hpp"
+
+namespace syncopate::cli {
+
+/// Where a worker's time went until the end of a round: sums since its process began, in seconds.
+struct RoundTimes {
+  double end = 0;  ///< training clock
+  double data = 0;
+  double compute = 0;
+  double communicate = 0;
+  double wait = 0;
+};
+
+/// What a run folder holds (`docs/records.md`), as far as it can be read.
+struct RunRecord {
+  std::filesystem::path folder;
+  std::map<std::string, std::string> options = {};  ///< of `config.toml`, by the keys there
+  std::string label = {};    ///< of the contestant in a comparison; else empty
+  std::string cluster = {};  ///< name of the cluster file; empty: real devices
+  std::uint64_t seed = 0;
+  std::string state = {};  ///< "every epoch is done", "running", "ended by an error"
+  std::optional<double> target = {};
+  std::vector<EvaluationResult> evaluations = {};
+  std::vector<std::vector<RoundTimes>> workers = {};  ///< by rank
+  /// `summary.json`, with a neutral value in each field that the file lacks; null without a file.
+  nlohmann::ordered_json summary = {};
+  std::vector<std::string> lacks = {};  ///< fields that the summary lacks
+  std::vector<std::string> notes = {};  ///< what is unusual about the run, in words
+};
+
+/// Whether the folder has one of the files that only a run leaves.
+bool is_run_folder(const std::filesystem::path& folder);
+
+/// Reads a run folder: of a run that ended, that still runs, that crashed, or of another version.
+/// Damaged and missing parts become notes. Errors: ConfigError, for a folder that is no run.
+RunRecord read_run(const std::filesystem::path& folder);
+
+}  // namespace syncopate::cli

@@ -1,0 +1,296 @@
+#include "cli/report/study.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/errors.hpp"
+#include "cli/report/json_lines.hpp"
+#include "config/text.hpp"
+#include "report/scoreboard.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// Options by which runs of one group may differ, and those that make another setting.
+constexpr std::array not_of_a_group{"seed",    "run_dir", "data_dir",       "cluster",
+                                    "network", "data",    "split",          "virtual_time",
+                                    "scheme",  "workers", "split_by_class", "target_accuracy"};
+
+using Options = std::map<std::string, std::string>;
+
+std::string option_in(const RunRecord& run, const std::string& key) {
+  const auto found = run.options.find(key);
+  return found == run.options.end() ? "" : found->second;
+}
+
+std::string base_label(const RunRecord& run) {
+  if (!run.label.empty()) {
+    return run.label;
+  }
+  const std::string scheme = option_in(run, "scheme");
+  return scheme.empty() ? "unknown scheme" : scheme;
+}
+
+/// What tells groups of one setting apart. Workers count where no cluster file determines them.
+Options distinguishing(const RunRecord& run) {
+  Options options = run.options;
+  for (const char* key : not_of_a_group) {
+    options.erase(key);
+  }
+  if (run.cluster.empty()) {
+    options["workers"] = option_in(run, "workers");
+  }
+  return options;
+}
+
+Setting setting_of(const RunRecord& run) {
+  const std::string split = option_in(run, "split");
+  return {.network = option_in(run, "network"),
+          .data = option_in(run, "data"),
+          .split = split.empty() ? "iid" : split,
+          .cluster = run.cluster,
+          .virtual_time = option_in(run, "virtual_time") == "true"};
+}
+
+bool same_setting(const Setting& one, const Setting& other) {
+  return same_task(one, other) && one.cluster == other.cluster &&
+         one.virtual_time == other.virtual_time;
+}
+
+bool belongs(const RunRecord& run, const RunGroup& group) {
+  return group.label == base_label(run) &&
+         distinguishing(group.runs.front()) == distinguishing(run);
+}
+
+void add_run(std::vector<Setting>& settings, RunRecord run) {
+  const Setting own = setting_of(run);
+  auto setting = std::find_if(settings.begin(), settings.end(),
+                              [&](const Setting& one) { return same_setting(one, own); });
+  if (setting == settings.end()) {
+    setting = settings.insert(settings.end(), own);
+  }
+  auto group = std::find_if(setting->groups.begin(), setting->groups.end(),
+                            [&](const RunGroup& one) { return belongs(run, one); });
+  if (group == setting->groups.end()) {
+    group = setting->groups.insert(setting->groups.end(), {.label = base_label(run)});
+  }
+  group->runs.push_back(std::move(run));
+}
+
+/// The options whose values differ between groups of the same label.
+std::set<std::string> differing(const std::vector<const RunGroup*>& groups) {
+  std::set<std::string> keys;
+  std::set<std::string> names;
+  for (const RunGroup* group : groups) {
+    for (const auto& option : distinguishing(group->runs.front())) {
+      names.insert(option.first);
+    }
+  }
+  for (const std::string& name : names) {
+    const std::string first = option_in(groups.front()->runs.front(), name);
+    const bool differs = std::any_of(groups.begin(), groups.end(), [&](const RunGroup* group) {
+      return option_in(group->runs.front(), name) != first;
+    });
+    if (differs) {
+      keys.insert(name);
+    }
+  }
+  return keys;
+}
+
+std::string with_options(const RunGroup& group, const std::set<std::string>& keys) {
+  std::string label = group.label;
+  for (const std::string& key : keys) {
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string value = option_in(group.runs.front(), key);
+    label += fmt::format(":{}={}", name, value.empty() ? "default" : value);
+  }
+  return label;
+}
+
+void tell_apart(Setting& setting) {
+  std::map<std::string, std::vector<const RunGroup*>> by_label;
+  for (const RunGroup& group : setting.groups) {
+    by_label[group.label].push_back(&group);
+  }
+  std::vector<std::string> labels;
+  for (const RunGroup& group : setting.groups) {
+    const auto& namesakes = by_label.at(group.label);
+    labels.push_back(namesakes.size() > 1 ? with_options(group, differing(namesakes))
+                                          : group.label);
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    setting.groups[i].label = labels[i];
+  }
+}
+
+std::optional<double> time_to(const RunRecord& run, double target) {
+  Scoreboard scoreboard(target);
+  for (const EvaluationResult& one : run.evaluations) {
+    scoreboard.add(one);
+  }
+  return scoreboard.time_to_target_seconds();
+}
+
+bool reached_by_half(const RunGroup& group, double target) {
+  std::size_t reached = 0;
+  std::size_t tested = 0;
+  for (const RunRecord& run : group.runs) {
+    tested += run.evaluations.empty() ? 0 : 1;
+    reached += time_to(run, target) ? 1 : 0;
+  }
+  return 2 * reached >= tested;
+}
+
+std::optional<double> usual_target(const std::vector<const RunGroup*>& groups) {
+  std::optional<double> own;
+  bool tested = false;
+  for (const RunGroup* group : groups) {
+    for (const RunRecord& run : group->runs) {
+      own = run.target ? std::max(own.value_or(0), *run.target) : own;
+      tested = tested || !run.evaluations.empty();
+    }
+  }
+  for (int twentieths = 19; twentieths > 0 && tested && !own; --twentieths) {
+    const double target = twentieths / 20.0;
+    if (std::all_of(groups.begin(), groups.end(),
+                    [&](const RunGroup* group) { return reached_by_half(*group, target); })) {
+      return target;
+    }
+  }
+  return own;
+}
+
+void choose_targets(std::vector<Setting>& settings, std::optional<double> asked) {
+  for (Setting& setting : settings) {
+    std::vector<const RunGroup*> groups;
+    for (const Setting& other : settings) {
+      if (same_task(setting, other)) {
+        for (const RunGroup& group : other.groups) {
+          groups.push_back(&group);
+        }
+      }
+    }
+    setting.target = asked ? asked : usual_target(groups);
+  }
+}
+
+RunFigures figures_in(const RunRecord& run, std::optional<double> target) {
+  if (run.summary.is_object()) {
+    return figures_of(run.summary, target);
+  }
+  return {.time_to_target = target ? time_to(run, *target) : std::nullopt};
+}
+
+bool lacks(const RunGroup& group, const std::string& field) {
+  return std::any_of(group.runs.begin(), group.runs.end(), [&](const RunRecord& run) {
+    return std::find(run.lacks.begin(), run.lacks.end(), field) != run.lacks.end();
+  });
+}
+
+/// A figure that a run of another version lacks is unknown, not 0.
+void forget_lacking(RunGroup& group) {
+  ContestantFigures& figures = group.figures;
+  if (lacks(group, "throughput")) {
+    figures.throughput.reset();
+  }
+  if (lacks(group, "cluster_efficiency")) {
+    figures.cluster_efficiency.reset();
+  }
+  if (lacks(group, "staleness.median")) {
+    figures.median_staleness.reset();
+  }
+  for (const char* ratio :
+       {"workers.computing_time_ratio", "workers.communication_ratio", "workers.wait_ratio"}) {
+    if (lacks(group, ratio)) {
+      figures.devices.clear();
+    }
+  }
+}
+
+void compute_figures(Setting& setting) {
+  std::vector<ContestantFigures> all;
+  for (RunGroup& group : setting.groups) {
+    std::vector<RunFigures> runs;
+    std::size_t devices = 0;
+    for (const RunRecord& run : group.runs) {
+      runs.push_back(figures_in(run, setting.target));
+      // A run with another number of devices has no medians with the others.
+      devices = std::max(devices, runs.back().devices.size());
+    }
+    for (RunFigures& run : runs) {
+      if (run.devices.size() != devices) {
+        run.devices.clear();
+      }
+    }
+    all.push_back(figures_over(group.label, runs));
+  }
+  relate(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    setting.groups[i].figures = all[i];
+    forget_lacking(setting.groups[i]);
+  }
+}
+
+void rename(std::vector<Setting>& settings, const std::vector<std::string>& labels) {
+  std::vector<std::string> own;
+  for (const Setting& setting : settings) {
+    for (const RunGroup& group : setting.groups) {
+      if (std::find(own.begin(), own.end(), group.label) == own.end()) {
+        own.push_back(group.label);
+      }
+    }
+  }
+  if (own.size() != labels.size()) {
+    throw ConfigError(fmt::format("--labels: expected {} names, one for each of {}; found {}",
+                                  own.size(), fmt::join(own, ", "), labels.size()));
+  }
+  for (Setting& setting : settings) {
+    for (RunGroup& group : setting.groups) {
+      const auto place = std::find(own.begin(), own.end(), group.label) - own.begin();
+      group.figures.label = labels[static_cast<std::size_t>(place)];
+    }
+  }
+}
+
+}  // namespace
+
+std::string Setting::title() const {
+  const std::string where = cluster.empty() ? "real devices" : "cluster " + cluster;
+  return fmt::format("{} on {}, {}, {}, {} time", network.empty() ? "unknown network" : network,
+                     data.empty() ? "unknown data" : data, where,
+                     split == "iid" ? "i.i.d." : "split " + split,
+                     virtual_time ? "virtual" : "real");
+}
+
+bool same_task(const Setting& one, const Setting& other) {
+  return one.network == other.network && one.data == other.data && one.split == other.split;
+}
+
+std::optional<double> heterogeneity_of(const Setting& setting) {
+  constexpr std::string_view prefix = "ratio-";
+  const std::string_view name = setting.cluster;
+  return name.starts_with(prefix) ? number_in<double>(name.substr(prefix.size())) : std::nullopt;
+}
+
+std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& options) {
+  std::vector<Setting> settings;
+  for (RunRecord& run : runs) {
+    add_run(settings, std::move(run));
+  }
+  std::for_each(settings.begin(), settings.end(), tell_apart);
+  choose_targets(settings, options.target);
+  std::for_each(settings.begin(), settings.end(), compute_figures);
+  if (!options.labels.empty()) {
+    rename(settings, options.labels);
+  }
+  return settings;
+}
+
+}  // namespace syncopate::cli

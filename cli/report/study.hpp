@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/compare/figures.hpp"
+#include "cli/report/run_record.hpp"
+
+namespace syncopate::cli {
+
+/// Runs that differ by their seeds alone.
+struct RunGroup {
+  std::string label;  ///< "esync", "esync:pacing=paper", or of the contestant
+  std::vector<RunRecord> runs = {};
+  ContestantFigures figures = {};  ///< its label is the one to show
+};
+
+/// What runs share that can be compared with each other.
+struct Setting {
+  std::string network;
+  std::string data;
+  std::string split;    ///< "iid"
+  std::string cluster;  ///< empty: real devices
+  bool virtual_time = false;
+  std::optional<double> target = {};
+  std::vector<RunGroup> groups = {};
+
+  /// "lenet5 on fashion-mnist, cluster mixed, i.i.d., virtual time".
+  std::string title() const;
+};
+
+struct StudyOptions {
+  std::optional<double> target = {};     ///< empty: chosen, see `study_of`
+  std::vector<std::string> labels = {};  ///< to show, by the order of groups; empty: their own
+};
+
+/// Groups runs, and computes the figures of each group.
+///
+/// Runs are of one setting if network, data, split, cluster and clock are equal, and there of one
+/// group if all options but the seed and folders are. The label of a group is its contestant's in
+/// a comparison, else the scheme; where several groups would have the same one, it names the
+/// options in which they differ.
+///
+/// Without a target of its own, a task (network, data, split) has the highest one of its runs, else
+/// the greatest multiple of 0.05 that each group with evaluations reached in half of its runs.
+///
+/// Errors: ConfigError, for another number of labels than of groups.
+std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& options);
+
+/// Two settings train the same network on the same data.
+bool same_task(const Setting& one, const Setting& other);
+
+/// The slow devices' factor in the name of a cluster, `ratio-16`; empty for any other cluster.
+std::optional<double> heterogeneity_of(const Setting& setting);
+
+}  // namespace syncopate::cli
