@@ -11,6 +11,7 @@
 #include "cli/compare/comparison.hpp"
 #include "cli/train_options.hpp"
 #include "device/cluster_file.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -25,7 +26,9 @@ A scheme may have its own options, which override the common ones; a switch has 
 With several learning rates, each scheme tries every rate with the seed before the first, whose runs
 do not count, and continues with its best rate. Evaluations recompute the statistics of BatchNorm,
 unless --batch-norm is given.
-With a cluster file, the comparison includes the upper bound: one device as fast as all together.
+The comparison includes two baselines: ssgd on all devices, and ssgd-fast, on those alone that have
+half of the fastest one's speed or more. With a cluster file, it also includes the upper bound: one
+device as fast as all together. Its report, with figures, is in the folder of --out.
 The same command continues an interrupted comparison; a comparison in the folder of --out may be
 extended by schemes, seeds and rates.)";
 
@@ -101,24 +104,55 @@ CommonOptions common_of(const CLI::App& app) {
   return common;
 }
 
-CompareCommand compare_command_of(const CLI::App& app) {
-  CompareCommand command{.common = common_of(app), .folder = folder_of(app)};
+/// Seeds and repeats are two names of one number.
+std::uint32_t seeds_of(const CLI::App& app, std::uint64_t first) {
+  const bool both = app.count("--seeds") > 0 && app.count("--repeats") > 0;
+  const std::string option = app.count("--repeats") > 0 ? "--repeats" : "--seeds";
+  const std::uint32_t seeds = count_of(app, option, 3);
+  if (both && seeds != count_of(app, "--seeds", 3)) {
+    throw ConfigError("--repeats and --seeds are the same number; give one of them");
+  }
+  if (first + (seeds - 1) > static_cast<std::uint64_t>(INT64_MAX)) {
+    throw ConfigError(fmt::format("{}: expected seeds up to {}, found {} from --seed {} on", option,
+                                  INT64_MAX, seeds, first));
+  }
+  return seeds;
+}
+
+/// Those of `--schemes`, and the baseline scheme where it is not among them.
+std::vector<Contestant> contestants_of(const CLI::App& app, const CommonOptions& common,
+                                       bool baselines) {
   const auto schemes = given(app, "--schemes");
   if (!schemes) {
     throw ConfigError("compare needs --schemes NAME,NAME,...");
   }
-  const TrainConfig& config = command.common.config;
-  command.contestants = read_contestants(*schemes, command.common);
-  command.seeds = count_of(app, "--seeds", 3);
-  if (config.seed + (command.seeds - 1) > static_cast<std::uint64_t>(INT64_MAX)) {
-    throw ConfigError(fmt::format("--seeds: expected seeds up to {}, found {} from --seed {} on",
-                                  INT64_MAX, command.seeds, config.seed));
+  std::vector<Contestant> contestants = read_contestants(*schemes, common);
+  const std::string baseline(baseline_scheme().name);
+  const bool there = std::any_of(contestants.begin(), contestants.end(),
+                                 [&](const Contestant& one) { return one.label == baseline; });
+  if (baselines && !there) {
+    // The common options were checked with the user's own schemes.
+    contestants.push_back(read_contestants(baseline, {.config = common.config,
+                                                      .given = {},
+                                                      .learning_rates = common.learning_rates,
+                                                      .devices = common.devices})
+                              .front());
   }
+  return contestants;
+}
+
+CompareCommand compare_command_of(const CLI::App& app) {
+  CompareCommand command{.common = common_of(app), .folder = folder_of(app)};
+  const TrainConfig& config = command.common.config;
+  const bool baselines = app.count("--no-baselines") == 0;
+  command.contestants = contestants_of(app, command.common, baselines);
+  command.seeds = seeds_of(app, config.seed);
   command.grid_in_virtual_time = grid_in_virtual_time(app, config);
   command.until_target = app.count("--until-target") > 0;
   if (command.until_target && !config.target_accuracy) {
     throw ConfigError("--until-target needs a --target-accuracy");
   }
+  command.with_fast = baselines && !config.cluster.empty();
   command.with_limit = !config.cluster.empty() && app.count("--no-limit") == 0;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   command.jobs = count_of(app, "--jobs", std::max(1U, cores / config.threads));
@@ -138,6 +172,7 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
   add_value(*app, "seeds", "N",
             fmt::format("runs of each scheme, with seeds from --seed on [{}]", usual_seeds))
       ->group(comparison_group);
+  add_value(*app, "repeats", "N", "the same as --seeds")->group(comparison_group);
   add_value(*app, "learning-rates", "LIST", "rates to try for each scheme [the scheme's default]")
       ->group(comparison_group);
   add_value(*app, "grid-in", "WORLD",
@@ -145,6 +180,9 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
       ->group(comparison_group);
   add_switch(*app, "until-target", "end each run at the target accuracy")->group(comparison_group);
   add_switch(*app, "no-limit", "omit the upper bound")->group(comparison_group);
+  add_switch(*app, "no-baselines",
+             "omit the baselines: ssgd, and with a cluster file ssgd on its fast devices alone")
+      ->group(comparison_group);
   add_value(*app, "jobs", "N", "number of parallel runs in virtual time [number of cores]")
       ->group(comparison_group);
   add_value(*app, "out", "FOLDER",

@@ -71,7 +71,8 @@ ReportCommand report_command_of(const CLI::App& app) {
     command.runs.emplace_back(run);
   }
   if (command.runs.empty()) {
-    throw ConfigError("report needs the folders of runs or of comparisons: syncopate report runs/*");
+    throw ConfigError(
+        "report needs the folders of runs or of comparisons: syncopate report runs/*");
   }
   return command;
 }

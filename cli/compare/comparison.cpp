@@ -36,6 +36,10 @@ ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders)
     plan.contestants.push_back(
         limit_of(command.common, std::filesystem::absolute(folders.limit())));
   }
+  if (command.with_fast && fast_devices_of(read_cluster_file(plan.common.cluster))) {
+    plan.contestants.push_back(
+        fast_baseline(command.common, std::filesystem::absolute(folders.fast())));
+  }
   return plan;
 }
 
@@ -81,6 +85,7 @@ class Comparison {
   ComparisonPlan plan_;
   std::optional<ClusterFile> cluster_;
   std::optional<ClusterFile> limit_;
+  std::optional<ClusterFile> fast_;
   std::string cluster_text_;
   std::uint64_t train_samples_;
   Forecast forecast_;
@@ -105,6 +110,10 @@ Comparison::Comparison(const CompareCommand& command)
     write_file(folders_.limit(), one_device_file(*cluster_));
     limit_ = read_cluster_file(folders_.limit());
   }
+  fast_ = command.with_fast ? fast_devices_of(*cluster_) : std::nullopt;
+  if (fast_) {
+    write_file(folders_.fast(), cluster_file_of(*fast_));
+  }
   progress_.emplace(command.output, plan_.size(), plan_.target);
   queue_.emplace(RunQueue::Options{.plan = plan_,
                                    .folders = folders_,
@@ -115,7 +124,8 @@ Comparison::Comparison(const CompareCommand& command)
 }
 
 Workload Comparison::workload(const Run& run) const {
-  const auto& cluster = plan_.contestant(run.contestant).is_limit ? limit_ : cluster_;
+  const Contestant& one = plan_.contestant(run.contestant);
+  const auto& cluster = one.is_limit ? limit_ : one.is_fast ? fast_ : cluster_;
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 

@@ -18,6 +18,7 @@ struct CompareCommand {
   bool grid_in_virtual_time = false;
   bool until_target = false;
   bool with_limit = false;  ///< needs a cluster file
+  bool with_fast = false;   ///< the baseline on the fast devices alone; needs a cluster file
   std::uint32_t jobs = 1;   ///< virtual runs in parallel
   std::filesystem::path folder;
   OutputOptions output = {};

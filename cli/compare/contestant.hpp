@@ -16,6 +16,7 @@ struct Contestant {
   TrainConfig config;  ///< not resolved; without seed, learning rate and run folder
   std::vector<double> learning_rates = {};  ///< candidates; none: the scheme's default
   bool is_limit = false;  ///< the upper bound: one imaginary device as fast as the cluster
+  bool is_fast = false;   ///< a baseline: the fast devices of the cluster alone
 };
 
 /// The options that all contestants share.

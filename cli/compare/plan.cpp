@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "config/toml_table.hpp"
 #include "job/spec/config_fields.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -15,6 +16,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view limit_label = "limit";
+
+std::string quoted_toml(const std::string& text) {
+  return to_toml(OptionValue(text));
+}
+
+std::string device_text(const DeviceProfile& device) {
+  std::string text =
+      fmt::format("\n[[devices]]\nname = {}\nsamples_per_second = {}\njitter = {}\n",
+                  quoted_toml(device.name), device.samples_per_second(), device.jitter);
+  if (device.batch_size) {
+    text += fmt::format("batch_size = {}\n", *device.batch_size);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -133,6 +148,46 @@ std::string one_device_file(const ClusterFile& cluster) {
       "# One device as fast as all of {} together.\nname = \"limit\"\n\n[[devices]]\nname = "
       "\"limit\"\nsamples_per_second = {}\n",
       cluster.name, speed);
+}
+
+std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster) {
+  double fastest = 0;
+  for (const DeviceProfile& device : cluster.devices) {
+    fastest = std::max(fastest, device.samples_per_second());
+  }
+  ClusterFile fast = cluster;
+  fast.name = "fast";
+  // Rounding of the times must not exclude a device at exactly half.
+  const double least = least_share_of_fastest * fastest * (1 - 1e-6);
+  std::erase_if(fast.devices,
+                [&](const DeviceProfile& device) { return device.samples_per_second() < least; });
+  return fast.devices.size() < cluster.devices.size() ? std::optional(std::move(fast))
+                                                      : std::nullopt;
+}
+
+std::string cluster_file_of(const ClusterFile& cluster) {
+  std::string text = fmt::format("name = {}\n", quoted_toml(cluster.name));
+  for (const DeviceProfile& device : cluster.devices) {
+    text += device_text(device);
+  }
+  if (cluster.pauses) {
+    text += fmt::format("\n[pauses]\nevery = {}\nlasting = {}\n", to_seconds(cluster.pauses->every),
+                        to_seconds(cluster.pauses->lasting));
+  }
+  return text + fmt::format("\n[link]\nbandwidth = {}\nlatency = {}\n", cluster.link.bandwidth,
+                            to_seconds(cluster.link.latency));
+}
+
+Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file) {
+  const std::string name(baseline_scheme().name);
+  Contestant fast{.label = name + "-fast",
+                  .config = common.config,
+                  .learning_rates = common.learning_rates,
+                  .is_fast = true};
+  fast.config.scheme = name;
+  fast.config.cluster = cluster_file;
+  fast.config.workers = 0;
+  return fast;
 }
 
 }  // namespace syncopate::cli

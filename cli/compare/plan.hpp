@@ -65,4 +65,16 @@ std::string difference(const nlohmann::ordered_json& here, const nlohmann::order
 Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cluster_file);
 std::string one_device_file(const ClusterFile& cluster);
 
+/// A device of a cluster is fast if it trains at half or more of the fastest one's samples per
+/// second.
+inline constexpr double least_share_of_fastest = 0.5;
+
+/// The devices of a cluster that are fast, with the cluster's pauses and link. Empty where all are:
+/// then they are no cluster of their own.
+std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster);
+/// A cluster file that `read_cluster_file` reads back.
+std::string cluster_file_of(const ClusterFile& cluster);
+/// The baseline scheme on the fast devices alone, the others unplugged.
+Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file);
+
 }  // namespace syncopate::cli

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#include "base/whole.hpp"
+#include "cli/compare/comparison_report.hpp"
+#include "cli/view/table.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -57,8 +61,7 @@ Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
       "solid 0.85 border linecolor rgb 'black', \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
       "  $bars using 4:2:5 with labels left offset 0.7,0\n",
-      gnuplot_string(axis.title), most > 0 ? 1.28 * most : 1.0, row_tics(names),
-      look_of(0).colour);
+      gnuplot_string(axis.title), most > 0 ? 1.28 * most : 1.0, row_tics(names), look_of(0).colour);
   return plot;
 }
 
@@ -75,14 +78,17 @@ std::vector<Bar> bars_of(const Setting& setting, BarOf bar_of) {
   return bars;
 }
 
-Bar plain_bar(double value, std::string text) {
-  return {.name = "", .value = value, .least = value, .most = value, .text = std::move(text)};
+/// "12,345", or three digits of a small number.
+std::string number_text(double value) {
+  return value < 1000 ? fmt::format("{:.3g}", value) : grouped(whole_of(value));
+}
+
+Bar plain_bar(double value) {
+  return {.name = "", .value = value, .least = value, .most = value, .text = number_text(value)};
 }
 
 std::optional<Bar> throughput_bar(const ContestantFigures& one) {
-  return one.throughput
-             ? std::optional(plain_bar(*one.throughput, fmt::format("{:.4g}", *one.throughput)))
-             : std::nullopt;
+  return one.throughput ? std::optional(plain_bar(*one.throughput)) : std::nullopt;
 }
 
 std::optional<Bar> time_bar(const ContestantFigures& one) {
@@ -94,7 +100,7 @@ std::optional<Bar> time_bar(const ContestantFigures& one) {
              .value = time.median,
              .least = time.least,
              .most = std::max(time.most, time.median),
-             .text = fmt::format("{:.4g}", time.median)};
+             .text = number_text(time.median)};
 }
 
 /// Kilobytes that each sample costs, wherever they went.
@@ -103,8 +109,7 @@ std::optional<Bar> traffic_bar(const ContestantFigures& one) {
   if (found == one.totals_per_sample.end()) {
     return std::nullopt;
   }
-  const double kilobytes = found->second / 1000;
-  return plain_bar(kilobytes, fmt::format("{:.3g}", kilobytes));
+  return plain_bar(found->second / 1000);
 }
 
 std::optional<Bar> communication_bar(const ContestantFigures& one) {
@@ -151,15 +156,17 @@ std::optional<Plot> computing_plot(const Setting& setting) {
     return std::nullopt;
   }
   Plot plot{.name = "computing-time",
-            .caption = "Computing time ratio of each device: data, forward, backward and local "
-                       "update over training time."};
+            .caption =
+                "Computing time ratio of each device: data, forward, backward and local "
+                "update over training time."};
   std::vector<std::string> names;
   for (std::size_t rank = 0; rank < shown; ++rank) {
     names.push_back(fmt::format("{} {}", rank, short_device(devices[rank].name)));
   }
-  plot.drawing = "set key below Left reverse samplen 2 spacing 1.1\nset border 1\n"
-                 "set xlabel 'computing time ratio (%)'\nset xrange [0:100]\n" +
-                 row_tics(names) + "plot ";
+  plot.drawing =
+      "set key below Left reverse samplen 2 spacing 1.1\nset border 1\n"
+      "set xlabel 'computing time ratio (%)'\nset xrange [0:100]\n" +
+      row_tics(names) + "plot ";
   const double width = 0.8 / static_cast<double>(groups.size());
   std::vector<std::string> titles;
   for (std::size_t place = 0; place < groups.size(); ++place) {
@@ -167,8 +174,8 @@ std::optional<Plot> computing_plot(const Setting& setting) {
     std::vector<std::string> rows;
     for (std::size_t rank = 0; rank < shown; ++rank) {
       const double top = static_cast<double>(rank) - 0.4 + width * static_cast<double>(place);
-      rows.push_back(fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top,
-                                 top + width));
+      rows.push_back(
+          fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top, top + width));
     }
     const std::string block = fmt::format("group{}", place);
     const Look look = look_of(groups[place]);
@@ -194,7 +201,8 @@ std::vector<Plot> bar_plots(const Setting& setting) {
     }
   };
   add({"throughput", "throughput (samples/s)",
-       "Samples whose gradients entered the model, per second of training time: median over seeds."},
+       "Samples whose gradients entered the model, per second of training time: median over "
+       "seeds."},
       bars_of(setting, throughput_bar));
   if (setting.target) {
     add({"time-to-accuracy", fmt::format("time to test accuracy {:g} (s)", *setting.target),

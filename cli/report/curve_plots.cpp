@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "cli/compare/comparison_report.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -191,9 +193,8 @@ std::vector<Plot> heterogeneity_plots(const std::vector<Setting>& settings) {
   std::vector<SpeedUps> tasks;
   for (const Setting& setting : settings) {
     if (const auto factor = heterogeneity_of(setting)) {
-      auto task = std::find_if(tasks.begin(), tasks.end(), [&](const SpeedUps& one) {
-        return same_task(*one.task, setting);
-      });
+      auto task = std::find_if(tasks.begin(), tasks.end(),
+                               [&](const SpeedUps& one) { return same_task(*one.task, setting); });
       if (task == tasks.end()) {
         task = tasks.insert(tasks.end(), {.task = &setting});
       }

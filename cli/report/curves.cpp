@@ -46,8 +46,9 @@ Curve smoothed(const Curve& curve, std::size_t reach) {
 }
 
 double value_at(const Curve& curve, double x) {
-  const auto after = std::lower_bound(curve.begin(), curve.end(), x,
-                                      [](const CurvePoint& point, double at) { return point.x < at; });
+  const auto after =
+      std::lower_bound(curve.begin(), curve.end(), x,
+                       [](const CurvePoint& point, double at) { return point.x < at; });
   if (after == curve.begin()) {
     return curve.front().y;
   }

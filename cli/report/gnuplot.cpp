@@ -42,8 +42,8 @@ Started start(const std::string& program, const std::string& script, const fs::p
   std::string file = script;
   std::array<char*, 3> words{name.data(), file.data(), nullptr};
   Started started;
-  const int error = ::posix_spawnp(&started.process, program.c_str(), &actions, nullptr,
-                                   words.data(), environ);
+  const int error =
+      ::posix_spawnp(&started.process, program.c_str(), &actions, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) {
     started.process = -1;

@@ -118,9 +118,11 @@ std::string inline_svg(const std::string& svg, const std::string& prefix) {
   if (begin == std::string::npos) {
     return "";
   }
-  const std::array<Replacement, 5> references{
-      {{"id=\"", "id=\""}, {"id='", "id='"}, {"href='#", "href='#"}, {"href=\"#", "href=\"#"},
-       {"url(#", "url(#"}}};
+  const std::array<Replacement, 5> references{{{"id=\"", "id=\""},
+                                               {"id='", "id='"},
+                                               {"href='#", "href='#"},
+                                               {"href=\"#", "href=\"#"},
+                                               {"url(#", "url(#"}}};
   std::string result;
   std::string_view left = std::string_view(svg).substr(begin);
   while (!left.empty()) {

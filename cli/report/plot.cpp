@@ -57,11 +57,11 @@ std::string gnuplot_string(const std::string& text) {
 }
 
 std::string script_of(const Plot& plot) {
-  return fmt::format(
-      frame, fmt::arg("data", plot.data), fmt::arg("width", plot.width),
-      fmt::arg("height", plot.height), fmt::arg("wide", plot.width * png_scale),
-      fmt::arg("high", plot.height * png_scale), fmt::arg("scale", png_scale),
-      fmt::arg("name", gnuplot_string(plot.name)), fmt::arg("drawing", plot.drawing));
+  return fmt::format(frame, fmt::arg("data", plot.data), fmt::arg("width", plot.width),
+                     fmt::arg("height", plot.height), fmt::arg("wide", plot.width * png_scale),
+                     fmt::arg("high", plot.height * png_scale), fmt::arg("scale", png_scale),
+                     fmt::arg("name", gnuplot_string(plot.name)),
+                     fmt::arg("drawing", plot.drawing));
 }
 
 std::string data_block(const std::string& name, const std::vector<std::string>& rows) {

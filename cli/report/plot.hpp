@@ -8,8 +8,8 @@ namespace syncopate::cli {
 
 /// A figure: gnuplot draws it as SVG and as PNG.
 struct Plot {
-  std::string name;     ///< of its files: "accuracy-time"
-  std::string caption;  ///< what it shows, in words
+  std::string name;         ///< of its files: "accuracy-time"
+  std::string caption;      ///< what it shows, in words
   std::size_t width = 480;  ///< of the SVG, as wide as one column: 14-point text prints as 7 points
   std::size_t height = 340;
   std::string data = {};     ///< named data blocks of gnuplot
@@ -17,7 +17,7 @@ struct Plot {
 };
 
 /// How a scheme looks in all figures, in colour and in grey print. The colours are those of Okabe
-/// and Ito, which people with any kind of colour blindness can tell apart.
+/// and Ito, which differ to people with any kind of colour blindness.
 struct Look {
   std::string colour;  ///< "#0072B2"
   int dash = 1;        ///< `dashtype`

@@ -124,9 +124,9 @@ std::string here_text(const ContestantFigures& one, const FigureKind& kind) {
     return "-";
   }
   const bool is_accuracy = kind.here == accuracy_here;
-  return with_deviation(range_words(value->least, value->most, kind.scale, kind.unit),
-                        is_accuracy && one.runs > 1 ? std::optional(one.accuracy->deviation)
-                                                    : std::nullopt);
+  return with_deviation(
+      range_words(value->least, value->most, kind.scale, kind.unit),
+      is_accuracy && one.runs > 1 ? std::optional(one.accuracy->deviation) : std::nullopt);
 }
 
 std::string text_option(const RunRecord& run, const char* key) {
@@ -151,9 +151,8 @@ PublishedFigure published_figure(const Json& object) {
   PublishedFigure figure{.figure = object.at("figure"),
                          .scheme = object.at("scheme"),
                          .network = object.value("network", "")};
-  const auto known = std::any_of(figure_kinds.begin(), figure_kinds.end(), [&](const auto& kind) {
-    return figure.figure == kind.name;
-  });
+  const auto known = std::any_of(figure_kinds.begin(), figure_kinds.end(),
+                                 [&](const auto& kind) { return figure.figure == kind.name; });
   if (!known) {
     throw ConfigError(fmt::format(
         "expected a figure of speed_up, throughput, traffic_mb_per_s, computing_time_ratio or "

@@ -15,8 +15,8 @@ namespace syncopate::cli {
 struct PublishedFigure {
   std::string figure;  ///< speed_up, accuracy, throughput, traffic_mb_per_s, computing_time_ratio
   std::string scheme;
-  std::string network = {};            ///< empty: the paper does not say, or all
-  std::vector<double> values = {};     ///< one, or one for each device
+  std::string network = {};         ///< empty: the paper does not say, or all
+  std::vector<double> values = {};  ///< one, or one for each device
   std::optional<double> deviation = {};
 };
 

@@ -40,11 +40,11 @@ TitledTable runs_table(const Setting& setting) {
                {"training time"}});
   for (const RunGroup& group : setting.groups) {
     for (const RunRecord& run : group.runs) {
-      table.add({run.folder.filename().string(), shown_name(group.figures),
-                 fmt::format("{}", run.seed), run.state, fmt::format("{}", run.evaluations.size()),
-                 run.evaluations.empty() ? "-"
-                                         : fmt::format("{:.4f}", run.evaluations.back().accuracy),
-                 fmt::format("{:.4g} s", trained_seconds(run))});
+      table.add(
+          {run.folder.filename().string(), shown_name(group.figures), fmt::format("{}", run.seed),
+           run.state, fmt::format("{}", run.evaluations.size()),
+           run.evaluations.empty() ? "-" : fmt::format("{:.4f}", run.evaluations.back().accuracy),
+           fmt::format("{:.4g} s", trained_seconds(run))});
     }
   }
   return {"Runs", table};
@@ -106,8 +106,11 @@ Json json_of_run(const RunRecord& run) {
   for (const EvaluationResult& one : run.evaluations) {
     evaluations.push_back(to_json(one));
   }
-  return {{"folder", run.folder.string()}, {"seed", run.seed},   {"state", run.state},
-          {"notes", run.notes},            {"evaluations", evaluations}};
+  return {{"folder", run.folder.string()},
+          {"seed", run.seed},
+          {"state", run.state},
+          {"notes", run.notes},
+          {"evaluations", evaluations}};
 }
 
 }  // namespace
@@ -145,7 +148,9 @@ std::string text_of(const Report& report) {
   std::string text;
   for_each_table(
       report, false,
-      [&](const std::string& title) { text += fmt::format("{}{}\n", text.empty() ? "" : "\n", title); },
+      [&](const std::string& title) {
+        text += fmt::format("{}{}\n", text.empty() ? "" : "\n", title);
+      },
       [&](const TitledTable& one) {
         text += fmt::format("\n{}\n{}\n", one.title, fmt::join(one.table.lines(), "\n"));
       });

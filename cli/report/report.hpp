@@ -23,9 +23,9 @@ struct ReportSection {
 
 struct Report {
   std::vector<ReportSection> sections = {};
-  std::vector<Plot> plots = {};         ///< of several settings
+  std::vector<Plot> plots = {};          ///< of several settings
   std::vector<TitledTable> tables = {};  ///< of several settings
-  std::vector<std::string> notes = {};  ///< a line for what is unusual about a run
+  std::vector<std::string> notes = {};   ///< a line for what is unusual about a run
 };
 
 Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published);

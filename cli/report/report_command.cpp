@@ -13,14 +13,10 @@ namespace {
 std::string shown_as(ReportFormat format, const std::vector<Setting>& settings,
                      const Report& report) {
   switch (format) {
-    case ReportFormat::json:
-      return json_of(settings).dump() + "\n";
-    case ReportFormat::markdown:
-      return markdown_of(report);
-    case ReportFormat::latex:
-      return latex_of(report);
-    case ReportFormat::text:
-      break;
+    case ReportFormat::json: return json_of(settings).dump() + "\n";
+    case ReportFormat::markdown: return markdown_of(report);
+    case ReportFormat::latex: return latex_of(report);
+    case ReportFormat::text: break;
   }
   return text_of(report);
 }

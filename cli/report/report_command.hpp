@@ -15,7 +15,7 @@ enum class ReportFormat { text, json, markdown, latex };
 
 /// The parsed command line of `syncopate report`.
 struct ReportCommand {
-  std::vector<std::filesystem::path> runs;       ///< run folders, or folders of comparisons
+  std::vector<std::filesystem::path> runs;        ///< run folders, or folders of comparisons
   std::optional<std::filesystem::path> out = {};  ///< of report.html and the figures
   ReportFormat format = ReportFormat::text;
   StudyOptions options = {};

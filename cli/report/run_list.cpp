@@ -46,8 +46,8 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   const fs::path file = folder / "comparison.json";
   const Json comparison = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!comparison.is_object()) {
-    throw DataError(fmt::format("{}: expected the JSON of a comparison, found other text",
-                                file.string()));
+    throw DataError(
+        fmt::format("{}: expected the JSON of a comparison, found other text", file.string()));
   }
   if (!comparison.contains("runs") || !comparison.at("runs").is_array()) {
     return unfinished(folder, comparison);

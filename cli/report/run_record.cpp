@@ -105,7 +105,8 @@ void complete(Json& object, const char* field, const Json& value, const std::str
 
 /// Null is a value of these fields.
 void complete_if_absent(Json& object, const char* field) {
-  const bool fits = object.contains(field) && (object[field].is_number() || object[field].is_null());
+  const bool fits =
+      object.contains(field) && (object[field].is_number() || object[field].is_null());
   if (!fits) {
     object[field] = nullptr;
   }
@@ -146,7 +147,8 @@ void note_missing_summary(RunRecord& run) {
     run.notes.push_back("diverged: curves until then, no figures");
   } else {
     run.state = "ended by an error";
-    run.notes.push_back("no summary.json, the job ended by an error: curves until then, no figures");
+    run.notes.push_back(
+        "no summary.json, the job ended by an error: curves until then, no figures");
   }
 }
 
@@ -225,10 +227,9 @@ bool is_run_folder(const fs::path& folder) {
 
 RunRecord read_run(const fs::path& folder) {
   if (!is_run_folder(folder)) {
-    throw ConfigError(fmt::format("{}: expected the folder of a run or of a comparison, found {}",
-                                  folder.string(),
-                                  fs::exists(folder) ? "no config.toml and no summary.json in it"
-                                                     : "nothing there"));
+    throw ConfigError(fmt::format(
+        "{}: expected the folder of a run or of a comparison, found {}", folder.string(),
+        fs::exists(folder) ? "no config.toml and no summary.json in it" : "nothing there"));
   }
   RunRecord run{.folder = folder};
   read_options(run);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/compare/comparison_report.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -53,9 +55,9 @@ struct Window {
 
 /// The round of one worker that contains the middle of the run.
 Window middle_of(const std::vector<RoundTimes>& rounds, double middle) {
-  const auto end = std::upper_bound(
-      rounds.begin() + 1, rounds.end() - 1, middle,
-      [](double time, const RoundTimes& round) { return time < round.end; });
+  const auto end =
+      std::upper_bound(rounds.begin() + 1, rounds.end() - 1, middle,
+                       [](double time, const RoundTimes& round) { return time < round.end; });
   return {(end - 1)->end, end->end};
 }
 
@@ -69,11 +71,11 @@ void add_slices(TimeLine& line, std::size_t worker, const std::vector<RoundTimes
     const double sum = spent.data + spent.compute + spent.wait + spent.communicate;
     const double scale = sum > spent.end ? spent.end / sum : 1;
     double at = rounds[i - 1].end;
-    const std::array<std::pair<Activity, double>, 4> parts{{{Activity::data, spent.data},
-                                                            {Activity::compute, spent.compute},
-                                                            {Activity::wait, spent.wait},
-                                                            {Activity::communicate,
-                                                             spent.communicate}}};
+    const std::array<std::pair<Activity, double>, 4> parts{
+        {{Activity::data, spent.data},
+         {Activity::compute, spent.compute},
+         {Activity::wait, spent.wait},
+         {Activity::communicate, spent.communicate}}};
     for (const auto& [activity, seconds] : parts) {
       const double begin = std::max(at, window.begin);
       const double end = std::min(at + scale * seconds, window.end);
@@ -120,8 +122,8 @@ std::vector<std::string> slice_rows(const Panel& panel, Activity activity) {
   std::vector<std::string> rows;
   for (const TimeSlice& slice : panel.line.slices) {
     if (slice.activity == activity && slice.worker < panel.workers) {
-      rows.push_back(fmt::format("{:.6g} {} {:.6g}", scale * slice.begin, slice.worker,
-                                 scale * slice.end));
+      rows.push_back(
+          fmt::format("{:.6g} {} {:.6g}", scale * slice.begin, slice.worker, scale * slice.end));
     }
   }
   return rows;
@@ -133,13 +135,14 @@ std::string panel_command(std::size_t index, const Panel& panel, bool with_key) 
   std::string separator;
   for (std::size_t i = 0; i < activity_looks.size(); ++i) {
     const ActivityLook& look = activity_looks[i];
-    const std::string fill = fmt::format("fillcolor rgb '{}' fillstyle pattern {} border linecolor "
-                                         "rgb '{}'",
-                                         look.colour, look.pattern, look.colour);
+    const std::string fill = fmt::format(
+        "fillcolor rgb '{}' fillstyle pattern {} border linecolor "
+        "rgb '{}'",
+        look.colour, look.pattern, look.colour);
     if (!slice_rows(panel, look.activity).empty()) {
-      command += fmt::format(
-          "{}$panel{}_{} using 1:2:1:3:($2-0.38):($2+0.38) with boxxyerror {} notitle", separator,
-          index, i, fill);
+      command +=
+          fmt::format("{}$panel{}_{} using 1:2:1:3:($2-0.38):($2+0.38) with boxxyerror {} notitle",
+                      separator, index, i, fill);
       separator = ", \\\n  ";
     }
     if (with_key) {
@@ -192,13 +195,13 @@ std::optional<TimeLine> middle_round(const std::vector<std::vector<RoundTimes>>&
   if (all.empty()) {
     return std::nullopt;
   }
-  const Window window = middle_of(
-      *std::min_element(all.begin(), all.end(),
-                        [](const auto& one, const auto& other) {
-                          return static_cast<double>(one.size()) / one.back().end <
-                                 static_cast<double>(other.size()) / other.back().end;
-                        }),
-      end / 2);
+  const Window window =
+      middle_of(*std::min_element(all.begin(), all.end(),
+                                  [](const auto& one, const auto& other) {
+                                    return static_cast<double>(one.size()) / one.back().end <
+                                           static_cast<double>(other.size()) / other.back().end;
+                                  }),
+                end / 2);
   TimeLine line{.seconds = window.end - window.begin};
   for (std::size_t worker = 0; worker < all.size(); ++worker) {
     add_slices(line, worker, all[worker], window);
@@ -212,9 +215,10 @@ std::optional<Plot> timeline_plot(const Setting& setting) {
     return std::nullopt;
   }
   Plot plot{.name = "timeline",
-            .caption = "One round in the middle of a run, or one step of the slowest device where "
-                       "there are no rounds. Within a round the order of activities is that of a "
-                       "step. Each scheme has its own scale."};
+            .caption =
+                "One round in the middle of a run, or one step of the slowest device where "
+                "there are no rounds. Within a round the order of activities is that of a "
+                "step. Each scheme has its own scale."};
   plot.height = key_height;
   for (const Panel& panel : panels) {
     plot.height += height_of(panel);

@@ -27,7 +27,8 @@ class Compare(JobTest):
         self.cluster = self.folder / "three.toml"
         self.cluster.write_text(CLUSTER)
         self.out = self.folder / "out"
-        self.common = ["--cluster", self.cluster, "--network", "mlp", "--data", "synthetic", "--virtual-time"]
+        self.common = ["--cluster", self.cluster, "--network", "mlp", "--data", "synthetic", "--virtual-time",
+                       "--no-baselines"]
 
     def words(self, *options):
         return [str(word) for word in (SYNCOPATE, "compare", *self.common, "--out", self.out, *options)]
@@ -86,6 +87,30 @@ class Compare(JobTest):
         self.assertEqual(len(lines), 12 + 1)
         self.assertEqual(lines[-1], self.memory())
         self.assertEqual(lines[-1]["contestants"], list(found.values()))
+
+    def test_both_baselines_take_part_and_a_report_with_figures_is_written(self):
+        self.common.remove("--no-baselines")
+        done = self.compare("--schemes", "asgd", "--repeats", "2", "--no-limit", "--epochs", "0.2",
+                            "--eval-every", "0.05epochs", "--target-accuracy", "0.1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = self.contestants()
+        self.assertEqual(list(found), ["asgd", "ssgd", "ssgd-fast"])
+        self.assertEqual([len(one["devices"]) for one in found.values()], [3, 3, 2])
+        self.assertAlmostEqual(found["ssgd-fast"]["throughput"], 2560, delta=100)
+        self.assertEqual(found["ssgd-fast"]["runs"], 2)
+        self.assertIn("report.html", done.stdout)
+        page = (self.out / "report.html").read_text()
+        for label in found:
+            self.assertIn(f'<td class="left">{label}</td>', page)
+        for name in ("report.md", "report.tex", "report.json", "fast.toml"):
+            self.assertTrue((self.out / name).is_file(), name)
+        if shutil.which("gnuplot"):
+            for name in ("accuracy-time", "throughput", "time-to-accuracy", "timeline"):
+                self.assertTrue((self.out / "figures" / f"{name}.svg").is_file(), name)
+                self.assertGreater((self.out / "figures" / f"{name}.png").stat().st_size, 1000, name)
+            self.assertIn("<svg", page)
+        else:
+            self.assertIn("install gnuplot-nox", done.stderr)
 
     def test_a_time_to_the_target_and_a_last_accuracy_come_from_one_run_unless_it_ends_at_the_target(self):
         options = ["--schemes", "ssgd", "--seeds", "1", "--no-limit", "--epochs", "1", "--eval-every", "0.1epochs",

@@ -87,8 +87,8 @@ void expect_refused(const std::string& command, const std::string& option,
 
 TEST(NumericOptions, RefuseAbsurdNumbersInEveryCommand) {
   std::size_t options = 0;
-  for (const char* command :
-       {"train", "coordinator", "worker", "server", "compare", "bench", "networks", "data"}) {
+  for (const char* command : {"train", "coordinator", "worker", "server", "compare", "report",
+                              "bench", "networks", "data"}) {
     for (const std::string& option : numeric_options(command)) {
       ++options;
       for (const char* text : {"1e300", "-1", "nan"}) {

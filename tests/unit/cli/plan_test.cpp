@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -118,6 +121,58 @@ TEST(LimitTest, IsOneDeviceOfTheSummedSpeed) {
   cluster.devices.push_back(
       {.name = "b", .batch_time = std::chrono::milliseconds(64), .batch_size = {}});
   EXPECT_THAT(one_device_file(cluster), HasSubstr("samples_per_second = 3000"));
+}
+
+ClusterFile cluster_of(const std::vector<int>& milliseconds) {
+  ClusterFile cluster{.name = "some", .devices = {}, .pauses = {}, .link = {}};
+  for (const int one : milliseconds) {
+    cluster.devices.push_back({.name = "d" + std::to_string(one),
+                               .batch_time = std::chrono::milliseconds(one),
+                               .batch_size = {}});
+  }
+  return cluster;
+}
+
+TEST(FastDevicesTest, HaveHalfOfTheFastestSpeedOrMore) {
+  const auto fast = fast_devices_of(cluster_of({20, 40, 41, 80}));
+  ASSERT_TRUE(fast);
+  ASSERT_EQ(fast->devices.size(), 2U);
+  EXPECT_EQ(fast->devices[1].name, "d40");
+  EXPECT_FALSE(fast_devices_of(cluster_of({20, 20, 40})));  // all of them
+}
+
+TEST(FastDevicesTest, AreAClusterFileThatIsReadBack) {
+  ClusterFile cluster = cluster_of({30, 3500});
+  cluster.devices[0].jitter = 0.05;
+  cluster.devices[0].batch_size = 128;
+  cluster.pauses =
+      PauseProfile{.every = std::chrono::seconds(60), .lasting = std::chrono::seconds(30)};
+  cluster.link.bandwidth = 1e8;
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("syncopate-fast-" + std::to_string(::getpid()) + ".toml");
+  write_file(file, cluster_file_of(*fast_devices_of(cluster)));
+  const ClusterFile read = read_cluster_file(file);
+  std::filesystem::remove(file);
+  ASSERT_EQ(read.devices.size(), 1U);
+  EXPECT_EQ(read.name, "fast");
+  EXPECT_EQ(read.devices[0].name, "d30");
+  EXPECT_NEAR(read.devices[0].samples_per_second(), 64 / 0.03, 1e-3);
+  EXPECT_EQ(read.devices[0].jitter, 0.05);
+  EXPECT_EQ(read.devices[0].batch_size, 128U);
+  EXPECT_EQ(read.pauses->every, std::chrono::seconds(60));
+  EXPECT_EQ(read.link.bandwidth, 1e8);
+}
+
+TEST(FastDevicesTest, RunTheBaselineScheme) {
+  CommonOptions common;
+  common.config.scheme = "esync";
+  common.learning_rates = {0.1, 0.2};
+  const Contestant fast = fast_baseline(common, "/x/fast.toml");
+  EXPECT_EQ(fast.label, "ssgd-fast");
+  EXPECT_EQ(fast.config.scheme, "ssgd");
+  EXPECT_EQ(fast.config.cluster, "/x/fast.toml");
+  EXPECT_EQ(fast.learning_rates.size(), 2U);  // it has a best one of its own
+  EXPECT_TRUE(fast.is_fast);
 }
 
 }  // namespace

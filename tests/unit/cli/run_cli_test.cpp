@@ -455,6 +455,7 @@ TEST_F(RunCliTest, ComparesWhatItsHelpSays) {
   EXPECT_EQ(comparison_->seeds, 3U);
   EXPECT_EQ(comparison_->jobs, 3U);
   EXPECT_TRUE(comparison_->grid_in_virtual_time && comparison_->with_limit);
+  EXPECT_TRUE(comparison_->with_fast);
   EXPECT_FALSE(comparison_->until_target);
   EXPECT_THAT(
       comparison_->words,

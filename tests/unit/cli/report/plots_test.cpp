@@ -1,0 +1,230 @@
+// Goal:   each figure has its axes, its legend and one curve or bar a scheme, as a script and as
+//         drawn; a time line shows what the logs say.
+// Method: the scripts of made runs; gnuplot's own SVG, read as text.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "base/errors.hpp"
+#include "cli/report/bar_plots.hpp"
+#include "cli/report/curve_plots.hpp"
+#include "cli/report/gnuplot.hpp"
+#include "cli/report/plot.hpp"
+#include "cli/report/report_files.hpp"
+#include "cli/report/run_list.hpp"
+#include "cli/report/timeline_plot.hpp"
+#include "tests/unit/cli/report/made_runs.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t count_in(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+/// Two seeds of ssgd, one of esync at half its time, both on one cluster.
+std::vector<Setting> two_schemes(MadeRuns& made, const std::string& cluster = "mixed.toml") {
+  return study_of(
+      read_runs(
+          {made.add(cluster + "a", {.cluster = cluster}),
+           made.add(cluster + "b", {.seed = 2, .cluster = cluster, .accuracies = {0.3, 0.7, 0.9}}),
+           made.add(cluster + "c", {.scheme = "esync", .cluster = cluster, .seconds = 0.5})}),
+      {.target = 0.6});
+}
+
+TEST(PlotTest, QuotesTextsAndKeepsThemOnOneLine) {
+  EXPECT_EQ(gnuplot_string("it's\n1"), "'it''s 1'");
+  const std::string script =
+      script_of({.name = "x", .caption = "", .data = "DATA\n", .drawing = "plot x\n"});
+  EXPECT_THAT(script,
+              AllOf(testing::StartsWith("DATA\n"), HasSubstr("set output 'x'.'.'.format"),
+                    HasSubstr("plot x\n"), HasSubstr("size 480,340"), HasSubstr("size 1440,1020")));
+}
+
+TEST(PlotTest, SchemesDifferInColourDashMarkerAndPattern) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      EXPECT_NE(look_of(i).colour, look_of(j).colour);
+      EXPECT_NE(look_of(i).dash, look_of(j).dash);
+      EXPECT_NE(look_of(i).marker, look_of(j).marker);
+      EXPECT_NE(look_of(i).pattern, look_of(j).pattern);
+    }
+  }
+  EXPECT_EQ(look_of(7).colour, look_of(0).colour);
+}
+
+TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
+  EXPECT_EQ(legend_height({"a", "b", "c"}, 480), 20U);
+  EXPECT_EQ(legend_height({std::string(40, 'x'), "b", "c"}, 480), 60U);
+}
+
+TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {
+  MadeRuns made;
+  const auto settings = two_schemes(made);
+  const auto plot = accuracy_plot(settings[0], Progress::training_time);
+  ASSERT_TRUE(plot);
+  EXPECT_THAT(plot->drawing,
+              AllOf(HasSubstr("set xlabel 'training time (s)'"),
+                    HasSubstr("set ylabel 'test accuracy'"), HasSubstr("title 'ssgd (2 seeds)'"),
+                    HasSubstr("title 'esync'"), HasSubstr("first 0.6 to graph 1")));
+  EXPECT_EQ(count_in(plot->drawing, "with linespoints"), 2U);
+  EXPECT_EQ(count_in(plot->drawing, "with filledcurves"), 1U);
+  // esync: 0.2, the mean of three values, 0.8.
+  EXPECT_THAT(plot->data, HasSubstr("$line1 << END\n0.5 0.2 0.2 0.2\n1 0.533333 "));
+  const auto samples = accuracy_plot(settings[0], Progress::samples);
+  EXPECT_THAT(samples->drawing, HasSubstr("set xlabel 'samples (thousands)'"));
+  EXPECT_THAT(samples->data, HasSubstr("$line1 << END\n1 0.2 0.2 0.2\n2 0.533333 "));
+}
+
+TEST(AccuracyPlotTest, IsMissingWithoutEvaluations) {
+  MadeRuns made;
+  const auto settings = study_of(read_runs({made.add("a", {.accuracies = {}})}), {});
+  EXPECT_FALSE(accuracy_plot(settings[0], Progress::training_time));
+}
+
+TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
+  MadeRuns made;
+  const auto plots = bar_plots(two_schemes(made)[0]);
+  std::vector<std::string> names;
+  for (const Plot& plot : plots) {
+    names.push_back(plot.name);
+  }
+  ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "traffic", "communication",
+                                 "computing-time"));
+  EXPECT_THAT(plots[0].data, HasSubstr("\n1000 0 1000 1000 '1,000'\n1000 1 1000 1000 '1,000'\n"));
+  EXPECT_THAT(plots[0].drawing,
+              AllOf(HasSubstr("'throughput (samples/s)'"), HasSubstr("('ssgd' 0, 'esync' 1)")));
+  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 '2'\n1 1 1 1 '1'\n"));
+  EXPECT_THAT(plots[2].data, HasSubstr("\n2 0 2 2 '2'\n"));  // 8 MB over 4,000 samples
+  EXPECT_THAT(plots[3].data, HasSubstr("\n5 0 5 5 '5 %'\n"));
+  EXPECT_THAT(plots[4].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
+                                      HasSubstr("title 'ssgd'"), HasSubstr("title 'esync'")));
+  EXPECT_THAT(plots[4].data, HasSubstr("$group0 << END\n25 -0.4 0\n90 0.6 1\n"));
+}
+
+TEST(HeterogeneityPlotTest, HasASpeedUpOfEachSchemeForEachRatio) {
+  MadeRuns made;
+  std::vector<Setting> settings = two_schemes(made, "ratio-4.toml");
+  EXPECT_TRUE(heterogeneity_plots(settings).empty());  // one ratio is no curve
+  settings.push_back(two_schemes(made, "ratio-16.toml")[0]);
+  const auto plots = heterogeneity_plots(settings);
+  ASSERT_EQ(plots.size(), 1U);
+  EXPECT_THAT(plots[0].data, HasSubstr("$line1 << END\n4 2 2 2\n16 2 2 2\nEND"));
+  EXPECT_THAT(plots[0].drawing, AllOf(HasSubstr("set xtics (4, 16)"), HasSubstr("title 'esync'"),
+                                      HasSubstr("'speed-up over ssgd (times)'")));
+}
+
+TEST(TimeLineTest, IsTheRoundInTheMiddle) {
+  MadeRuns made;
+  const auto line = middle_round(read_run(made.add("a")).workers);
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->seconds, 1, 1e-9);
+  ASSERT_EQ(line->slices.size(), 5U);
+  const auto expect = [&](std::size_t i, std::size_t worker, Activity what, double begin,
+                          double end) {
+    EXPECT_EQ(line->slices[i].worker, worker);
+    EXPECT_EQ(line->slices[i].activity, what);
+    EXPECT_NEAR(line->slices[i].begin, begin, 1e-9);
+    EXPECT_NEAR(line->slices[i].end, end, 1e-9);
+  };
+  expect(0, 0, Activity::compute, 0, 0.25);
+  expect(1, 0, Activity::wait, 0.25, 0.95);
+  expect(2, 0, Activity::communicate, 0.95, 1);
+  expect(3, 1, Activity::compute, 0, 0.95);
+  expect(4, 1, Activity::communicate, 0.95, 1);
+}
+
+TEST(TimeLineTest, ShowsWhatFastWorkersDoDuringAStepOfTheSlowest) {
+  std::vector<RoundTimes> fast;
+  std::vector<RoundTimes> slow;
+  for (int i = 1; i <= 12; ++i) {
+    fast.push_back({.end = i * 1.0, .data = 0, .compute = i * 2.0, .communicate = 0, .wait = 0});
+  }
+  for (int i = 1; i <= 3; ++i) {
+    slow.push_back({.end = i * 4.0, .data = 0, .compute = i * 4.0, .communicate = 0, .wait = 0});
+  }
+  const auto line = middle_round({fast, slow});
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->seconds, 4);
+  ASSERT_EQ(line->slices.size(), 5U);  // four of the fast one, shortened to their seconds
+  EXPECT_EQ(line->slices[0].end, 1);
+  EXPECT_EQ(line->slices[4].end, 4);
+}
+
+TEST(TimeLineTest, IsMissingWithoutRounds) {
+  EXPECT_FALSE(middle_round({}));
+  EXPECT_FALSE(middle_round({{{.end = 1}}, {}}));
+}
+
+TEST(DrawTest, WithoutTheProgramLeavesTheScripts) {
+  MadeRuns made;
+  const Plot plot{.name = "x", .caption = "", .data = "", .drawing = "plot x\n"};
+  EXPECT_FALSE(draw({plot}, made.root() / "figures", "no-such-gnuplot"));
+  EXPECT_TRUE(fs::exists(made.root() / "figures" / "x.gp"));
+}
+
+bool has_gnuplot(const fs::path& folder) {
+  return draw({}, folder) && std::system("command -v gnuplot > /dev/null") == 0;
+}
+
+TEST(DrawTest, DrawsTheElementsOfEachFigure) {
+  MadeRuns made;
+  if (!has_gnuplot(made.root())) {
+    GTEST_SKIP() << "gnuplot is not installed (Debian: gnuplot-nox)";
+  }
+  std::vector<Setting> settings = two_schemes(made, "ratio-4.toml");
+  settings.push_back(two_schemes(made, "ratio-16.toml")[0]);
+  const Report report = report_on(settings, {esync_paper()});
+  const fs::path out = made.root() / "out";
+  EXPECT_EQ(write_report(settings, report, out), "");
+  const auto svg = [&](const std::string& name) {
+    EXPECT_GT(fs::file_size(out / "figures" / (name + ".png")), 1000U) << name;
+    return read_file(out / "figures" / (name + ".svg"));
+  };
+  EXPECT_THAT(svg("accuracy-time"),
+              AllOf(HasSubstr(">training time (s)<"), HasSubstr(">test accuracy<"),
+                    HasSubstr(">ssgd (2 seeds)<"), HasSubstr(">esync<")));
+  EXPECT_EQ(count_in(svg("accuracy-time"), "<title>gnuplot_plot_"), 3U);  // with a band
+  EXPECT_THAT(svg("throughput"), AllOf(HasSubstr(">throughput (samples/s)<"), HasSubstr(">ssgd<"),
+                                       HasSubstr(">esync<"), HasSubstr(">1,000<")));
+  EXPECT_THAT(svg("computing-time"),
+              AllOf(HasSubstr(">computing time ratio (%)<"), HasSubstr(">0 gpu<"),
+                    HasSubstr(">1 cpu<"), HasSubstr(">ssgd<"), HasSubstr(">esync<")));
+  EXPECT_THAT(svg("timeline"),
+              AllOf(HasSubstr(">ssgd<"), HasSubstr(">esync<"), HasSubstr(">compute<"),
+                    HasSubstr(">wait<"), HasSubstr(">communicate<"), HasSubstr(">time (s)<")));
+  EXPECT_THAT(svg("speedup-heterogeneity"), AllOf(HasSubstr(">speed-up over ssgd (times)<"),
+                                                  HasSubstr(">16<"), HasSubstr(">esync<")));
+  const std::string page = read_file(out / "report.html");
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("<!DOCTYPE html>"), Not(HasSubstr("<script")), Not(HasSubstr("src=")),
+                    HasSubstr("id=\"accuracy-time-gnuplot_plot_1\"")));
+  EXPECT_EQ(count_in(page, "<svg"), 2 * 8U + 1U);
+}
+
+TEST(DrawTest, ReportsWhatTheProgramRefuses) {
+  MadeRuns made;
+  if (!has_gnuplot(made.root())) {
+    GTEST_SKIP() << "gnuplot is not installed (Debian: gnuplot-nox)";
+  }
+  const Plot plot{.name = "x", .caption = "", .data = "", .drawing = "plot nonsense_here\n"};
+  try {
+    draw({plot}, made.root() / "figures");
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("x.gp"), HasSubstr("nonsense_here")));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::cli

@@ -1,0 +1,72 @@
+// Goal:   a report says the same in each format, and how each unusual run was read.
+// Method: made runs, one of them crashed.
+#include "cli/report/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/report/report_files.hpp"
+#include "cli/report/run_list.hpp"
+#include "tests/unit/cli/report/made_runs.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ReportTest : public testing::Test {
+ protected:
+  ReportTest() {
+    const auto crashed = made_.add("crashed", {.scheme = "asgd"});
+    std::filesystem::remove(crashed / "summary.json");
+    settings_ = study_of(
+        read_runs({made_.add("a"), made_.add("b", {.seed = 2, .accuracies = {0.3, 0.7, 0.9}}),
+                   made_.add("c", {.scheme = "esync", .seconds = 0.5}), crashed}),
+        {.target = 0.6});
+    report_ = report_on(settings_, {});
+  }
+
+  MadeRuns made_;
+  std::vector<Setting> settings_;
+  Report report_;
+};
+
+TEST_F(ReportTest, HasATableForATerminal) {
+  EXPECT_THAT(text_of(report_),
+              AllOf(HasSubstr("mlp on synthetic, cluster mixed"), HasSubstr("time to 0.6"),
+                    HasSubstr("0.8500 ± 0.0707"), HasSubstr("\nnote: "),
+                    HasSubstr("crashed: no summary.json")));
+}
+
+TEST_F(ReportTest, IsMarkdownWithTheRuns) {
+  EXPECT_THAT(markdown_of(report_),
+              AllOf(HasSubstr("# Report"), HasSubstr("| crashed | asgd | 1 | ended by an error | 3 "
+                                                     "| 0.8000 | 3 s |")));
+}
+
+TEST_F(ReportTest, IsLatexWithAnEscapedPlusMinus) {
+  EXPECT_THAT(latex_of(report_),
+              AllOf(HasSubstr("\\usepackage{booktabs}"), HasSubstr("0.8500 $\\pm$ 0.0707"),
+                    HasSubstr("\\bottomrule"), HasSubstr("50.0 \\%")));
+}
+
+TEST_F(ReportTest, IsJsonWithEveryRun) {
+  const auto json = json_of(settings_);
+  const auto& setting = json.at("settings").at(0);
+  EXPECT_EQ(setting.at("target_accuracy"), 0.6);
+  EXPECT_EQ(setting.at("schemes").size(), 3U);
+  EXPECT_EQ(setting.at("schemes").at(1).at("speed_up"), 2);
+  EXPECT_EQ(setting.at("schemes").at(0).at("runs_read").size(), 2U);
+  EXPECT_EQ(setting.at("schemes").at(2).at("runs_read").at(0).at("state"), "ended by an error");
+}
+
+TEST_F(ReportTest, IsAPageAlsoWithoutFigures) {
+  const std::string page = html_page(report_, made_.root() / "nowhere");
+  EXPECT_THAT(page, AllOf(HasSubstr("<h2>mlp on synthetic"), HasSubstr("no summary.json"),
+                          Not(HasSubstr("<figure>")), HasSubstr("</html>")));
+}
+
+}  // namespace
+}  // namespace syncopate::cli

@@ -1,0 +1,145 @@
+// Goal:   a run folder is read whatever its state: ended, running, crashed, damaged, of another
+//         version; and a folder that is no run is refused in one line.
+// Method: folders of known content, from which parts are taken away.
+#include "cli/report/run_record.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include "base/errors.hpp"
+#include "cli/report/json_lines.hpp"
+#include "cli/report/run_list.hpp"
+#include "job/launch/descriptor.hpp"
+#include "tests/unit/cli/report/made_runs.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(RunRecordTest, HoldsWhatTheFolderSays) {
+  MadeRuns made;
+  const RunRecord run = read_run(made.add("one", {.seed = 7}));
+  EXPECT_EQ(run.seed, 7U);
+  EXPECT_EQ(run.cluster, "mixed");
+  EXPECT_EQ(run.state, "every epoch is done");
+  ASSERT_EQ(run.evaluations.size(), 3U);
+  EXPECT_EQ(run.evaluations[1].accuracy, 0.6);
+  ASSERT_EQ(run.workers.size(), 2U);
+  EXPECT_EQ(run.workers[0].back().wait, 3.5);
+  EXPECT_THAT(run.notes, IsEmpty());
+}
+
+TEST(RunRecordTest, OfACrashedJobHasItsCurvesAndANote) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  fs::remove(folder / "summary.json");
+  const RunRecord run = read_run(folder);
+  EXPECT_EQ(run.state, "ended by an error");
+  EXPECT_TRUE(run.summary.is_null());
+  EXPECT_EQ(run.evaluations.size(), 3U);
+  EXPECT_THAT(run.notes, ElementsAre(HasSubstr("no summary.json")));
+}
+
+TEST(RunRecordTest, OfARunningJobIgnoresTheHalfLine) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  fs::remove(folder / "summary.json");
+  write_file(folder / "evaluations.jsonl",
+             read_file(folder / "evaluations.jsonl") + "{\"round\": 4, \"samp");
+  write_file(folder / "run.lock", "1 here\n");
+  const Descriptor lock(::open((folder / "run.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  const RunRecord run = read_run(folder);
+  EXPECT_EQ(run.state, "running");
+  EXPECT_EQ(run.evaluations.size(), 3U);
+  EXPECT_THAT(run.notes,
+              ElementsAre(HasSubstr("last line is not complete"), HasSubstr("still running")));
+}
+
+TEST(RunRecordTest, WithoutEvaluationsSaysSo) {
+  MadeRuns made;
+  const RunRecord run = read_run(made.add("one", {.accuracies = {}}));
+  EXPECT_THAT(run.notes, ElementsAre(HasSubstr("no evaluation")));
+}
+
+TEST(RunRecordTest, OfAnotherVersionNamesWhatItLacks) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  auto summary = nlohmann::ordered_json::parse(read_file(folder / "summary.json"));
+  summary.erase("cluster_efficiency");
+  summary.erase("staleness");
+  summary["workers"][0].erase("wait_ratio");
+  write_file(folder / "summary.json", summary.dump());
+  const RunRecord run = read_run(folder);
+  EXPECT_THAT(run.notes,
+              ElementsAre("summary.json of another version lacks staleness, staleness.median, "
+                          "staleness.p99, staleness.max, cluster_efficiency, workers.wait_ratio"));
+}
+
+TEST(RunRecordTest, SurvivesDamage) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  write_file(folder / "summary.json", "{\"scheme\":");
+  write_file(folder / "config.toml", "scheme = = 3\n");
+  write_file(folder / "evaluations.jsonl", "no JSON\n{\"accuracy\": \"high\"}\n");
+  const RunRecord run = read_run(folder);
+  EXPECT_EQ(run.state, "damaged");
+  EXPECT_THAT(run.evaluations, IsEmpty());
+  EXPECT_THAT(run.notes,
+              ElementsAre(HasSubstr("config.toml cannot be read"),
+                          "evaluations.jsonl: 2 damaged lines passed over",
+                          HasSubstr("summary.json is damaged"), HasSubstr("no evaluation")));
+}
+
+TEST(RunListTest, RefusesAFolderThatIsNoRun) {
+  MadeRuns made;
+  try {
+    read_runs({made.root()});
+    FAIL() << "not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("expected the folder of a run or of a comparison"));
+  }
+  EXPECT_THROW(read_runs({made.root() / "nothing"}), ConfigError);
+}
+
+TEST(RunListTest, AComparisonStandsForItsCountedRuns) {
+  MadeRuns made;
+  made.add("runs/ssgd-seed1");
+  made.add("runs/ssgd-lr0.1-seed0");  // tried a learning rate
+  made.add("runs/ssgd-fast-seed1", {.cluster = "/elsewhere/fast.toml"});
+  write_file(made.root() / "comparison.json",
+             R"({"agreement": {"cluster": "clusters/mixed.toml"}, "target_accuracy": 0.7,
+                 "runs": [{"label": "ssgd", "name": "ssgd-seed1", "seed": 1},
+                          {"label": "ssgd-fast", "name": "ssgd-fast-seed1", "seed": 1}]})");
+  const auto runs = read_runs({made.root(), made.root()});
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[1].label, "ssgd-fast");
+  EXPECT_EQ(runs[1].cluster, "mixed");
+  EXPECT_EQ(runs[1].target, 0.7);
+}
+
+TEST(RunListTest, AComparisonThatHasNotEndedHasAllItsRuns) {
+  MadeRuns made;
+  made.add("runs/ssgd-seed1");
+  write_file(made.root() / "comparison.json", R"({"agreement": {}})");
+  const auto runs = read_runs({made.root()});
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_THAT(runs[0].notes, ElementsAre(HasSubstr("has not ended")));
+}
+
+TEST(JsonLinesTest, CountDamageAndAHalfLine) {
+  const JsonLines lines = json_lines_in("{\"a\": 1}\nx\n[1]\n\n{\"a\": 2}\n{\"a\":");
+  EXPECT_EQ(lines.objects.size(), 2U);
+  EXPECT_EQ(lines.damaged, 2U);
+  EXPECT_TRUE(lines.half_line);
+  EXPECT_FALSE(json_lines_in("{\"a\": 1}").half_line);
+}
+
+}  // namespace
+}  // namespace syncopate::cli

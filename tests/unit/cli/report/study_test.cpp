@@ -1,0 +1,111 @@
+// Goal:   runs that differ by their seeds are one group, labels name their differences, and a target is
+//         found where none is given.
+// Method: made run folders.
+#include "cli/report/study.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "cli/report/run_list.hpp"
+#include "tests/unit/cli/report/made_runs.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> labels_in(const Setting& setting) {
+  std::vector<std::string> labels;
+  for (const RunGroup& group : setting.groups) {
+    labels.push_back(group.label);
+  }
+  return labels;
+}
+
+TEST(StudyTest, GroupsSeedsAndSeparatesSettings) {
+  MadeRuns made;
+  const auto settings =
+      study_of(read_runs({made.add("a", {.seed = 1}), made.add("b", {.seed = 2}),
+                          made.add("c", {.scheme = "esync", .seconds = 0.5, .throughput = 3000}),
+                          made.add("d", {.split = "dirichlet:0.5"})}),
+               {.target = 0.6});
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_THAT(labels_in(settings[0]), ElementsAre("ssgd", "esync"));
+  EXPECT_EQ(settings[0].groups[0].runs.size(), 2U);
+  EXPECT_EQ(settings[0].title(), "mlp on synthetic, cluster mixed, i.i.d., virtual time");
+  EXPECT_THAT(settings[1].title(), HasSubstr("split dirichlet:0.5"));
+  // The second of three evaluations reaches 0.6, and the third confirms it.
+  EXPECT_EQ(settings[0].groups[0].figures.time_to_target->median, 2);
+  EXPECT_EQ(settings[0].groups[1].figures.speed_up, 2);
+  EXPECT_EQ(settings[0].groups[1].figures.throughput, 3000);
+}
+
+TEST(StudyTest, NamesTheOptionsInWhichGroupsOfOneSchemeDiffer) {
+  MadeRuns made;
+  const auto settings = study_of(
+      read_runs({made.add("a", {.scheme = "esync", .more = "pacing = 'paper'\nbalance = false\n"}),
+                 made.add("b", {.scheme = "esync", .more = "pacing = 'timed'\nbalance = false\n"}),
+                 made.add("c", {.scheme = "esync", .more = "balance = false\n"}),
+                 made.add("d", {.scheme = "asgd"})}),
+      {});
+  ASSERT_EQ(settings.size(), 1U);
+  EXPECT_THAT(labels_in(settings[0]), ElementsAre("esync:pacing=paper", "esync:pacing=timed",
+                                                  "esync:pacing=default", "asgd"));
+}
+
+TEST(StudyTest, TakesTheHighestTargetThatAllReach) {
+  MadeRuns made;
+  const auto target = [&](std::vector<double> accuracies) {
+    const auto settings = study_of(
+        read_runs({made.add("a"), made.add("b", {.scheme = "asgd", .accuracies = accuracies})}),
+        {});
+    return settings[0].target;
+  };
+  EXPECT_EQ(target({0.9, 0.9}), 0.6);  // the other group confirms no more
+  EXPECT_EQ(target({0.3, 0.32, 0.31}), 0.3);
+  EXPECT_EQ(target({}), 0.6);  // never tested
+}
+
+TEST(StudyTest, RenamesInOrderAndRefusesAnotherNumber) {
+  MadeRuns made;
+  const std::vector<std::filesystem::path> folders{
+      made.add("a"), made.add("b", {.scheme = "esync", .seconds = 0.5})};
+  const auto settings = study_of(read_runs(folders), {.target = 0.6, .labels = {"SSGD", "ESync"}});
+  EXPECT_EQ(settings[0].groups[1].figures.label, "ESync");
+  EXPECT_EQ(settings[0].groups[1].figures.speed_up, 2);
+  EXPECT_THROW(study_of(read_runs(folders), {.target = {}, .labels = {"SSGD"}}), ConfigError);
+}
+
+TEST(StudyTest, ARunWithoutFiguresHasNoMedians) {
+  MadeRuns made;
+  const auto crashed = made.add("a");
+  std::filesystem::remove(crashed / "summary.json");
+  const auto settings = study_of(read_runs({crashed, made.add("b", {.seed = 2})}), {});
+  ASSERT_EQ(settings[0].groups.size(), 1U);
+  const ContestantFigures& figures = settings[0].groups[0].figures;
+  EXPECT_EQ(figures.runs, 2U);
+  EXPECT_EQ(figures.throughput, 1000);
+  EXPECT_EQ(figures.devices.size(), 2U);
+  EXPECT_EQ(figures.accuracy->mean, 0.8);
+}
+
+TEST(StudyTest, AMissingFigureIsUnknownAndNotZero) {
+  MadeRuns made;
+  const auto folder = made.add("a");
+  auto summary = nlohmann::ordered_json::parse(read_file(folder / "summary.json"));
+  summary.erase("cluster_efficiency");
+  write_file(folder / "summary.json", summary.dump());
+  const auto settings = study_of(read_runs({folder}), {});
+  EXPECT_FALSE(settings[0].groups[0].figures.cluster_efficiency);
+  EXPECT_EQ(settings[0].groups[0].figures.throughput, 1000);
+}
+
+TEST(HeterogeneityTest, IsInTheNameOfTheCluster) {
+  EXPECT_EQ(heterogeneity_of({.network = "", .data = "", .split = "", .cluster = "ratio-16"}), 16);
+  EXPECT_FALSE(heterogeneity_of({.network = "", .data = "", .split = "", .cluster = "mixed"}));
+}
+
+}  // namespace
+}  // namespace syncopate::cli

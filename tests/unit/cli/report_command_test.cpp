@@ -1,0 +1,107 @@
+// Goal:   a comparison takes its baselines along, and `report` reads runs and refuses anything else.
+// Method: whole command lines through `run_cli`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.hpp"
+#include "cli/compare/comparison.hpp"
+#include "cli/handlers.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct CommandEnd {
+  int status;
+  std::string out, err;
+};
+
+class ReportCommandTest : public testing::Test {
+ protected:
+  ReportCommandTest() {
+    std::string name = (fs::temp_directory_path() / "report_command_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~ReportCommandTest() override { fs::remove_all(folder_); }
+
+  CommandEnd run(std::vector<std::string> words) {
+    words.insert(words.begin(), "syncopate");
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Handlers handlers;
+    handlers.compare = [this](const CompareCommand& command) {
+      comparison_ = command;
+      return 0;
+    };
+    const int status = run_cli(static_cast<int>(words.size()), argv.data(), handlers);
+    std::fflush(nullptr);
+    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  }
+
+  /// The one line that refuses a command line.
+  std::string refusal(const std::vector<std::string>& words) {
+    const CommandEnd ran = run(words);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    return ran.err;
+  }
+
+  std::string file(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    write_file(folder_ / name, text);
+    return (folder_ / name).string();
+  }
+
+  fs::path folder_;
+  std::optional<CompareCommand> comparison_;
+};
+
+TEST_F(ReportCommandTest, ComparesWithTheBaselinesUnlessTheyAreDropped) {
+  const std::string cluster = file("two.toml", "[[devices]]\ncount = 2\nseconds_per_batch = 0.1\n");
+  run({"compare", "--schemes", "asgd,esync", "--cluster", cluster, "--repeats", "5"});
+  ASSERT_TRUE(comparison_);
+  ASSERT_EQ(comparison_->contestants.size(), 3U);
+  EXPECT_EQ(comparison_->contestants[2].label, "ssgd");
+  EXPECT_EQ(comparison_->seeds, 5U);
+  run({"compare", "--schemes", "asgd", "--cluster", cluster, "--no-baselines"});
+  EXPECT_EQ(comparison_->contestants.size(), 1U);
+  EXPECT_FALSE(comparison_->with_fast);
+  run({"compare", "--schemes", "asgd", "--workers", "2"});
+  EXPECT_EQ(comparison_->contestants.size(), 2U);
+  EXPECT_FALSE(comparison_->with_fast);
+  comparison_.reset();
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--seeds", "2", "--repeats", "3"}),
+              HasSubstr("the same number"));
+}
+
+TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {
+  const std::string folder = (folder_ / "run").string();
+  file("run/config.toml", "scheme = 'ssgd'\nnetwork = 'mlp'\n");
+  const Ran ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("| ssgd | - | - | 0 of 1 |"), HasSubstr("no evaluation")));
+  EXPECT_THAT(refusal({"report", folder_.string()}), HasSubstr("expected the folder of a run"));
+  EXPECT_THAT(refusal({"report"}), HasSubstr("needs the folders"));
+  EXPECT_THAT(refusal({"report", folder, "--format", "pdf"}), HasSubstr("found 'pdf'"));
+  EXPECT_THAT(refusal({"report", folder, "--target", "80"}), HasSubstr("--target"));
+  EXPECT_THAT(refusal({"report", folder, "--labels", "a,b"}), HasSubstr("--labels"));
+  EXPECT_THAT(run({"completion", "bash"}).out, HasSubstr("report:*) how=(-d -W ' --help"));
+}
+
+}  // namespace
+}  // namespace syncopate::cli
