@@ -47,8 +47,8 @@ Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
   std::vector<std::string> names;
   double most = 0;
   for (std::size_t i = 0; i < bars.size(); ++i) {
-    rows.push_back(fmt::format("{:.6g} {} {:.6g} {:.6g} {}", bars[i].value, i, bars[i].least,
-                               bars[i].most, gnuplot_string(bars[i].text)));
+    rows.push_back(fmt::format("{:.6g} {} {:.6g} {:.6g} \"{}\"", bars[i].value, i, bars[i].least,
+                               bars[i].most, bars[i].text));
     names.push_back(bars[i].name);
     most = std::max({most, bars[i].most, bars[i].value});
   }
@@ -56,9 +56,9 @@ Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
   plot.height = axis_height + bar_height * bars.size();
   // Room at the right for the texts at the ends of bars.
   plot.drawing = fmt::format(
-      "unset key\nset xlabel {}\nset xrange [0:{:.6g}]\nset border 1\n{}"
+      "unset key\nset xlabel {} offset 0,1\nset xrange [0:{:.6g}]\nset border 1\n{}"
       "plot $bars using 1:2:(0):1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb '{}' fillstyle "
-      "solid 0.85 border linecolor rgb 'black', \\\n"
+      "solid 0.55 border linecolor rgb 'black', \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
       "  $bars using 4:2:5 with labels left offset 0.7,0\n",
       gnuplot_string(axis.title), most > 0 ? 1.28 * most : 1.0, row_tics(names), look_of(0).colour);
@@ -165,7 +165,7 @@ std::optional<Plot> computing_plot(const Setting& setting) {
   }
   plot.drawing =
       "set key below Left reverse samplen 2 spacing 1.1\nset border 1\n"
-      "set xlabel 'computing time ratio (%)'\nset xrange [0:100]\n" +
+      "set xlabel 'computing time ratio (%)' offset 0,1\nset xrange [0:100]\n" +
       row_tics(names) + "plot ";
   const double width = 0.8 / static_cast<double>(groups.size());
   std::vector<std::string> titles;
@@ -178,7 +178,7 @@ std::optional<Plot> computing_plot(const Setting& setting) {
           fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top, top + width));
     }
     const std::string block = fmt::format("group{}", place);
-    const Look look = look_of(groups[place]);
+    const Look look = look_of(setting.groups[groups[place]].look);
     plot.data += data_block(block, rows);
     titles.push_back(shown_name(one));
     plot.drawing += fmt::format(

@@ -87,7 +87,7 @@ std::vector<Line> accuracy_lines(const Setting& setting, Progress progress) {
     const std::size_t runs = curves.size();
     const auto band = band_of(std::move(curves), band_points);
     if (!band.empty()) {
-      lines.push_back({shown_name(group.figures) + seeds_text(runs), look_of(i), band});
+      lines.push_back({shown_name(group.figures) + seeds_text(runs), look_of(group.look), band});
     }
   }
   return lines;
@@ -98,6 +98,7 @@ struct SpeedUps {
   const Setting* task = nullptr;
   std::vector<std::string> labels = {};
   std::map<std::string, std::vector<BandPoint>> by_label = {};
+  std::map<std::string, std::size_t> looks = {};
   std::vector<double> factors = {};
 };
 
@@ -110,6 +111,7 @@ void add_speed_ups(SpeedUps& found, const Setting& setting, double factor) {
     if (!found.by_label.contains(label)) {
       found.labels.push_back(label);
     }
+    found.looks[label] = group.look;
     const double value = *group.figures.speed_up;
     found.by_label[label].push_back({factor, value, value, value});
     if (std::find(found.factors.begin(), found.factors.end(), factor) == found.factors.end()) {
@@ -129,16 +131,18 @@ Plot speed_up_plot(SpeedUps found, std::size_t index) {
     auto& points = found.by_label[found.labels[i]];
     std::sort(points.begin(), points.end(),
               [](const BandPoint& one, const BandPoint& other) { return one.x < other.x; });
-    lines.push_back({found.labels[i], look_of(i), points});
+    lines.push_back({found.labels[i], look_of(found.looks[found.labels[i]]), points});
   }
+  std::sort(found.factors.begin(), found.factors.end());
   std::string tics;
   for (const double factor : found.factors) {
     tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", factor);
   }
   plot.drawing = fmt::format(
-      "set xlabel 'slowdown of the slow device (times)'\nset ylabel 'speed-up over ssgd (times)'\n"
-      "set logscale x 2\nset xtics ({})\nset yrange [0:*]\nset offsets graph 0.03, 0.03, 0.05, 0\n",
-      tics);
+      "set xlabel 'slowdown of the slow device (times)' offset 0,1\nset ylabel 'speed-up over "
+      "ssgd (times)'\n"
+      "set logscale x 2\nset xrange [{:g}:{:g}]\nset xtics ({})\nset yrange [0:*]\n",
+      found.factors.front() / 1.3, found.factors.back() * 1.3, tics);
   add_lines(plot, lines);
   return plot;
 }
@@ -170,8 +174,8 @@ std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
                 "their mean with a band of one standard deviation.",
                 by_time ? "training time" : "samples trained on")};
   plot.drawing = fmt::format(
-      "set xlabel '{}'\nset ylabel 'test accuracy'\nset xrange [0:*]\nset yrange [*:1<*]\n"
-      "set xtics autofreq\nset format x '%.6g'\n",
+      "set xlabel '{}' offset 0,1\nset ylabel 'test accuracy'\nset xrange [0:*]\n"
+      "set yrange [*:1<*]\n",
       by_time ? "training time (s)" : "samples (thousands)");
   std::vector<Line> scaled = lines;
   for (Line& line : scaled) {

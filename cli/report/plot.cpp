@@ -27,6 +27,8 @@ set terminal pngcairo noenhanced size {wide},{high} font 'sans-serif,10.5' fonts
 set output {name}.'.'.format
 set border 3 linecolor rgb '#444444'
 set tics nomirror out textcolor rgb 'black'
+set format '%.6g'
+set xtics offset 0,0.4
 set grid linecolor rgb '#dddddd' linewidth 0.7 linetype 1
 set style fill solid
 {drawing}
@@ -38,13 +40,13 @@ unset output
 
 Look look_of(std::size_t index) {
   static const std::array<Look, 7> looks{
-      {{.colour = "#0072B2", .dash = 1, .marker = 7, .pattern = 3},
-       {.colour = "#D55E00", .dash = 2, .marker = 5, .pattern = 4},
-       {.colour = "#009E73", .dash = 4, .marker = 9, .pattern = 2},
-       {.colour = "#CC79A7", .dash = 3, .marker = 13, .pattern = 5},
-       {.colour = "#E69F00", .dash = 5, .marker = 6, .pattern = 6},
-       {.colour = "#56B4E9", .dash = 1, .marker = 4, .pattern = 1},
-       {.colour = "#000000", .dash = 2, .marker = 8, .pattern = 7}}};
+      {{.colour = "#0072B2", .dash = "solid", .marker = 7, .pattern = 3},
+       {.colour = "#D55E00", .dash = "(9,3)", .marker = 5, .pattern = 4},
+       {.colour = "#009E73", .dash = "(3,2)", .marker = 9, .pattern = 2},
+       {.colour = "#CC79A7", .dash = "(9,3,2,3)", .marker = 13, .pattern = 5},
+       {.colour = "#E69F00", .dash = "(16,3)", .marker = 6, .pattern = 6},
+       {.colour = "#56B4E9", .dash = "(5,5)", .marker = 4, .pattern = 1},
+       {.colour = "#000000", .dash = "(9,3,2,3,2,3)", .marker = 8, .pattern = 7}}};
   return looks.at(index % looks.size());
 }
 

@@ -20,7 +20,7 @@ struct Plot {
 /// and Ito, which differ to people with any kind of colour blindness.
 struct Look {
   std::string colour;  ///< "#0072B2"
-  int dash = 1;        ///< `dashtype`
+  std::string dash;    ///< `dashtype`: solid, or the lengths of strokes and gaps
   int marker = 7;      ///< `pointtype`
   int pattern = 3;     ///< of filled bars
 };

@@ -51,9 +51,14 @@ constexpr std::string_view esync_text = R"({
 {"figure": "computing_time_ratio", "scheme": "dc-asgd", "values": [0.02, 0.43, 0.54, 0.02, 0.02, 0.52]}
 ]})";
 
+/// Three digits, and all those before the point.
+std::string short_number(double value) {
+  return value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+}
+
 std::string range_words(double least, double most, double scale, const char* unit) {
-  const std::string low = fmt::format("{:.4g}", scale * least);
-  const std::string high = fmt::format("{:.4g}", scale * most);
+  const std::string low = short_number(scale * least);
+  const std::string high = short_number(scale * most);
   return low == high ? fmt::format("{}{}", low, unit) : fmt::format("{} to {}{}", low, high, unit);
 }
 

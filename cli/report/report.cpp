@@ -70,13 +70,18 @@ std::vector<Plot> plots_of(const Setting& setting, std::size_t index) {
 }
 
 std::optional<TitledTable> speed_ups_by_ratio(const std::vector<Setting>& settings) {
-  Table table({{"setting", Align::left}, {"slowdown"}, {"scheme", Align::left}, {"speed-up"}});
+  std::multimap<double, const Setting*> by_factor;
   for (const Setting& setting : settings) {
-    const auto factor = heterogeneity_of(setting);
-    for (const RunGroup& group : setting.groups) {
-      if (factor && group.figures.speed_up) {
-        table.add({fmt::format("{} on {}", setting.network, setting.data),
-                   fmt::format("{:g}", *factor), shown_name(group.figures),
+    if (const auto factor = heterogeneity_of(setting)) {
+      by_factor.emplace(*factor, &setting);
+    }
+  }
+  Table table({{"setting", Align::left}, {"slowdown"}, {"scheme", Align::left}, {"speed-up"}});
+  for (const auto& [factor, setting] : by_factor) {
+    for (const RunGroup& group : setting->groups) {
+      if (group.figures.speed_up) {
+        table.add({fmt::format("{} on {}", setting->network, setting->data),
+                   fmt::format("{:g}", factor), shown_name(group.figures),
                    fmt::format("{:.3g}", *group.figures.speed_up)});
       }
     }

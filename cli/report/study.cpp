@@ -167,11 +167,17 @@ std::optional<double> usual_target(const std::vector<const RunGroup*>& groups) {
   return own;
 }
 
+/// The clusters `ratio-R` are one experiment.
+bool shares_target(const Setting& one, const Setting& other) {
+  const bool ratios = heterogeneity_of(one) && heterogeneity_of(other);
+  return same_task(one, other) && (ratios || one.cluster == other.cluster);
+}
+
 void choose_targets(std::vector<Setting>& settings, std::optional<double> asked) {
   for (Setting& setting : settings) {
     std::vector<const RunGroup*> groups;
     for (const Setting& other : settings) {
-      if (same_task(setting, other)) {
+      if (shares_target(setting, other)) {
         for (const RunGroup& group : other.groups) {
           groups.push_back(&group);
         }
@@ -238,23 +244,38 @@ void compute_figures(Setting& setting) {
   }
 }
 
-void rename(std::vector<Setting>& settings, const std::vector<std::string>& labels) {
-  std::vector<std::string> own;
+/// The labels of all settings, each once, in the order of groups.
+std::vector<std::string> all_labels(const std::vector<Setting>& settings) {
+  std::vector<std::string> labels;
   for (const Setting& setting : settings) {
     for (const RunGroup& group : setting.groups) {
-      if (std::find(own.begin(), own.end(), group.label) == own.end()) {
-        own.push_back(group.label);
+      if (std::find(labels.begin(), labels.end(), group.label) == labels.end()) {
+        labels.push_back(group.label);
       }
     }
   }
-  if (own.size() != labels.size()) {
+  return labels;
+}
+
+void choose_looks(std::vector<Setting>& settings) {
+  const std::vector<std::string> labels = all_labels(settings);
+  for (Setting& setting : settings) {
+    for (RunGroup& group : setting.groups) {
+      const auto place = std::find(labels.begin(), labels.end(), group.label);
+      group.look = static_cast<std::size_t>(place - labels.begin());
+    }
+  }
+}
+
+void rename(std::vector<Setting>& settings, const std::vector<std::string>& names) {
+  const std::vector<std::string> labels = all_labels(settings);
+  if (labels.size() != names.size()) {
     throw ConfigError(fmt::format("--labels: expected {} names, one for each of {}; found {}",
-                                  own.size(), fmt::join(own, ", "), labels.size()));
+                                  labels.size(), fmt::join(labels, ", "), names.size()));
   }
   for (Setting& setting : settings) {
     for (RunGroup& group : setting.groups) {
-      const auto place = std::find(own.begin(), own.end(), group.label) - own.begin();
-      group.figures.label = labels[static_cast<std::size_t>(place)];
+      group.figures.label = names[group.look];
     }
   }
 }
@@ -287,6 +308,7 @@ std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& o
   std::for_each(settings.begin(), settings.end(), tell_apart);
   choose_targets(settings, options.target);
   std::for_each(settings.begin(), settings.end(), compute_figures);
+  choose_looks(settings);
   if (!options.labels.empty()) {
     rename(settings, options.labels);
   }

@@ -14,6 +14,7 @@ struct RunGroup {
   std::string label;  ///< "esync", "esync:pacing=paper", or of the contestant
   std::vector<RunRecord> runs = {};
   ContestantFigures figures = {};  ///< its label is the one to show
+  std::size_t look = 0;            ///< equal for equal labels, in all settings
 };
 
 /// What runs share that can be compared with each other.
@@ -42,8 +43,9 @@ struct StudyOptions {
 /// a comparison, else the scheme; where several groups would have the same one, it names the
 /// options in which they differ.
 ///
-/// Without a target of its own, a task (network, data, split) has the highest one of its runs, else
-/// the greatest multiple of 0.05 that each group with evaluations reached in half of its runs.
+/// Without a target that was asked for, a setting has the highest one of its runs, else the greatest
+/// multiple of 0.05 that each group with evaluations reached in half of its runs. Settings that
+/// differ by the clusters `ratio-R` alone have one target.
 ///
 /// Errors: ConfigError, for another number of labels than of groups.
 std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& options);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t most_workers_shown = 16;
 constexpr std::size_t worker_height = 17;
 constexpr std::size_t panel_margin = 62;  ///< for the title, the tics and the name of the axis
-constexpr std::size_t key_height = 34;
+constexpr std::size_t key_height = 52;
 
 struct ActivityLook {
   Activity activity;
@@ -170,12 +170,14 @@ std::string panel_drawing(std::size_t index, const Panel& panel, double top, dou
   const TimeUnit unit = unit_for(panel.line.seconds);
   return fmt::format(
       "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
-      "set title {} left at graph 0, graph 1 offset 0,-0.6\n"
-      "set ylabel 'worker'\nset xlabel 'time ({})' offset 0,0.6\nset border 1\n"
-      "set xrange [0:{:.6g}]\nset yrange [{}:-0.6]\nset ytics ({}) scale 0\nset grid noytics\n{}{}",
+      "set label 1 {} at graph 0, graph 1 left offset 0,0.7\n"
+      "set ylabel 'worker'\nset xlabel 'time ({})' offset 0,1.1\nset "
+      "border 1\n"
+      "set xrange [0:{:.6g}]\nset yrange [{}:-0.6]\nset ytics ({}) scale 0\nunset grid\n{}{}",
       top, bottom, gnuplot_string(panel.title), unit.name, unit.per_second * panel.line.seconds,
       static_cast<double>(panel.workers) - 0.4, worker_tics(panel.workers),
-      last ? "set key at screen 0.55, screen 0.01 center bottom horizontal samplen 2\n"
+      last ? "set key at screen 0.55, screen 0.01 center bottom horizontal Left reverse "
+             "samplen 2\n"
            : "unset key\n",
       panel_command(index, panel, last));
 }

@@ -101,12 +101,13 @@ TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
   }
   ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "traffic", "communication",
                                  "computing-time"));
-  EXPECT_THAT(plots[0].data, HasSubstr("\n1000 0 1000 1000 '1,000'\n1000 1 1000 1000 '1,000'\n"));
+  EXPECT_THAT(plots[0].data,
+              HasSubstr("\n1000 0 1000 1000 \"1,000\"\n1000 1 1000 1000 \"1,000\"\n"));
   EXPECT_THAT(plots[0].drawing,
               AllOf(HasSubstr("'throughput (samples/s)'"), HasSubstr("('ssgd' 0, 'esync' 1)")));
-  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 '2'\n1 1 1 1 '1'\n"));
-  EXPECT_THAT(plots[2].data, HasSubstr("\n2 0 2 2 '2'\n"));  // 8 MB over 4,000 samples
-  EXPECT_THAT(plots[3].data, HasSubstr("\n5 0 5 5 '5 %'\n"));
+  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\"\n1 1 1 1 \"1\"\n"));
+  EXPECT_THAT(plots[2].data, HasSubstr("\n2 0 2 2 \"2\"\n"));  // 8 MB over 4,000 samples
+  EXPECT_THAT(plots[3].data, HasSubstr("\n5 0 5 5 \"5 %\"\n"));
   EXPECT_THAT(plots[4].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
                                       HasSubstr("title 'ssgd'"), HasSubstr("title 'esync'")));
   EXPECT_THAT(plots[4].data, HasSubstr("$group0 << END\n25 -0.4 0\n90 0.6 1\n"));
