@@ -58,7 +58,8 @@ std::vector<std::string> labels_of(const CLI::App& app) {
 }
 
 ReportCommand report_command_of(const CLI::App& app) {
-  ReportCommand command{.format = format_of(app),
+  ReportCommand command{.runs = {},
+                        .format = format_of(app),
                         .options = {.target = target_of(app), .labels = labels_of(app)}};
   if (const auto file = given(app, "--reference")) {
     command.reference = read_published(*file);

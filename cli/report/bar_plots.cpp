@@ -143,18 +143,36 @@ std::string short_device(const std::string& name) {
   return name.substr(0, name.find(" ("));
 }
 
-std::optional<Plot> computing_plot(const Setting& setting) {
-  const std::vector<DeviceFigures>& devices = all_devices(setting);
-  const std::size_t shown = std::min(devices.size(), most_devices);
-  std::vector<std::size_t> groups;
-  for (std::size_t i = 0; i < setting.groups.size(); ++i) {
-    if (!devices.empty() && setting.groups[i].figures.devices.size() == devices.size()) {
-      groups.push_back(i);
+/// The groups that have the figures of all devices.
+std::vector<const RunGroup*> with_devices(const Setting& setting, std::size_t devices) {
+  std::vector<const RunGroup*> groups;
+  for (const RunGroup& group : setting.groups) {
+    if (devices > 0 && group.figures.devices.size() == devices) {
+      groups.push_back(&group);
     }
   }
+  return groups;
+}
+
+/// The bars of one group: one a device, `place` steps of `width` below the first group's.
+std::vector<std::string> computing_rows(const ContestantFigures& one, std::size_t shown,
+                                        std::size_t place, double width) {
+  std::vector<std::string> rows;
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    const double top = static_cast<double>(rank) - 0.4 + width * static_cast<double>(place);
+    rows.push_back(
+        fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top, top + width));
+  }
+  return rows;
+}
+
+std::optional<Plot> computing_plot(const Setting& setting) {
+  const std::vector<DeviceFigures>& devices = all_devices(setting);
+  const std::vector<const RunGroup*> groups = with_devices(setting, devices.size());
   if (groups.empty()) {
     return std::nullopt;
   }
+  const std::size_t shown = std::min(devices.size(), most_devices);
   Plot plot{.name = "computing-time",
             .caption =
                 "Computing time ratio of each device: data, forward, backward and local "
@@ -163,31 +181,26 @@ std::optional<Plot> computing_plot(const Setting& setting) {
   for (std::size_t rank = 0; rank < shown; ++rank) {
     names.push_back(fmt::format("{} {}", rank, short_device(devices[rank].name)));
   }
-  plot.drawing =
-      "set key below Left reverse samplen 2 spacing 1.1\nset border 1\n"
-      "set xlabel 'computing time ratio (%)' offset 0,1\nset xrange [0:100]\n" +
-      row_tics(names) + "plot ";
-  const double width = 0.8 / static_cast<double>(groups.size());
   std::vector<std::string> titles;
+  std::string bars;
   for (std::size_t place = 0; place < groups.size(); ++place) {
-    const ContestantFigures& one = setting.groups[groups[place]].figures;
-    std::vector<std::string> rows;
-    for (std::size_t rank = 0; rank < shown; ++rank) {
-      const double top = static_cast<double>(rank) - 0.4 + width * static_cast<double>(place);
-      rows.push_back(
-          fmt::format("{:.6g} {:.6g} {:.6g}", 100 * one.devices[rank].computing, top, top + width));
-    }
     const std::string block = fmt::format("group{}", place);
-    const Look look = look_of(setting.groups[groups[place]].look);
-    plot.data += data_block(block, rows);
-    titles.push_back(shown_name(one));
-    plot.drawing += fmt::format(
-        "${} using 1:2:(0):1:2:3 with boxxyerror fillcolor rgb '{}' fillstyle pattern {} border "
-        "linecolor rgb 'black' title {}{}",
-        block, look.colour, look.pattern, gnuplot_string(titles.back()),
-        place + 1 < groups.size() ? ", \\\n  " : "\n");
+    const Look look = look_of(groups[place]->look);
+    plot.data += data_block(block, computing_rows(groups[place]->figures, shown, place,
+                                                  0.8 / static_cast<double>(groups.size())));
+    titles.push_back(shown_name(groups[place]->figures));
+    bars += fmt::format(
+        "{}${} using 1:2:(0):1:2:3 with boxxyerror fillcolor rgb '{}' fillstyle pattern {} border "
+        "linecolor rgb 'black' title {}",
+        place == 0 ? "plot " : ", \\\n  ", block, look.colour, look.pattern,
+        gnuplot_string(titles.back()));
   }
-  plot.height = axis_height + shown * (14 + 13 * groups.size()) + legend_height(titles, plot.width);
+  plot.height = axis_height + shown * (14 + 13 * groups.size());
+  add_legend(plot, titles);
+  plot.drawing +=
+      "set border 1\nset xlabel 'computing time ratio (%)' offset 0,1\n"
+      "set xrange [0:100]\n" +
+      row_tics(names) + bars + "\n";
   return plot;
 }
 

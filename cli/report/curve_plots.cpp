@@ -65,8 +65,8 @@ void add_lines(Plot& plot, const std::vector<Line>& lines) {
     plot.data += data_block(fmt::format("line{}", i), rows_of(lines[i].points));
     titles.push_back(lines[i].title);
   }
-  plot.drawing += "set key below Left reverse samplen 3 spacing 1.1\n" + plot_command(lines);
-  plot.height += legend_height(titles, plot.width);
+  add_legend(plot, titles);
+  plot.drawing += plot_command(lines);
 }
 
 std::string seeds_text(std::size_t runs) {

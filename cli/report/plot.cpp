@@ -70,7 +70,7 @@ std::string data_block(const std::string& name, const std::vector<std::string>& 
   return fmt::format("${} << END\n{}\nEND\n", name, fmt::join(rows, "\n"));
 }
 
-std::size_t legend_height(const std::vector<std::string>& entries, std::size_t width) {
+LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width) {
   constexpr std::size_t sample = 60;  ///< a piece of the curve beside the text
   constexpr std::size_t character = 9;
   constexpr std::size_t line = 20;
@@ -79,7 +79,17 @@ std::size_t legend_height(const std::vector<std::string>& entries, std::size_t w
     widest = std::max(widest, sample + character * width_of(entry));
   }
   const std::size_t columns = std::max<std::size_t>(1, (width - 20) / widest);
-  return line * ((entries.size() + columns - 1) / columns);
+  return {columns, line * ((entries.size() + columns - 1) / columns)};
+}
+
+void add_legend(Plot& plot, const std::vector<std::string>& entries) {
+  constexpr std::size_t axis = 54;  ///< of tics and the title of the axis, and a gap below
+  const LegendSize legend = legend_size(entries, plot.width);
+  plot.height += legend.height + 8;
+  plot.drawing += fmt::format(
+      "set key at screen 0.52, screen 0.01 center bottom horizontal maxcols {} Left reverse "
+      "samplen 3 spacing 1.1\nset bmargin at screen {:.4f}\n",
+      legend.columns, static_cast<double>(legend.height + axis) / static_cast<double>(plot.height));
 }
 
 std::string numbered(const std::string& name, std::size_t index) {

@@ -37,8 +37,15 @@ std::string script_of(const Plot& plot);
 /// A named data block. `rows`: numbers separated by spaces, or `gnuplot_string`s.
 std::string data_block(const std::string& name, const std::vector<std::string>& rows);
 
-/// The height that a legend below a figure needs: its entries stand side by side as they fit.
-std::size_t legend_height(const std::vector<std::string>& entries, std::size_t width);
+/// How a legend's entries stand below a figure of this width: side by side as they fit.
+struct LegendSize {
+  std::size_t columns = 1;
+  std::size_t height = 0;
+};
+LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width);
+
+/// Makes room for a legend below a figure whose height is set but for it, and places it there.
+void add_legend(Plot& plot, const std::vector<std::string>& entries);
 
 /// "accuracy-time" for one setting of a report, "accuracy-time-2" for the second.
 std::string numbered(const std::string& name, std::size_t index);

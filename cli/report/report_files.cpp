@@ -18,17 +18,24 @@ constexpr std::string_view page_begin = R"(<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Syncopate: report</title>
 <style>
-body { font: 16px/1.5 sans-serif; color: #111; background: #fff; max-width: 1040px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.6em; } h2 { font-size: 1.3em; margin-top: 2em; border-bottom: 1px solid #999; } h3 { font-size: 1em; }
+body { font: 16px/1.5 sans-serif; color: #111; background: #fff; max-width: 1040px; }
+body { margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.6em; } h3 { font-size: 1em; }
+h2 { font-size: 1.3em; margin-top: 2em; border-bottom: 1px solid #999; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85em; border-top: 2px solid #111; border-bottom: 2px solid #111; }
+table { border-collapse: collapse; font-size: 0.85em; }
+table { border-top: 2px solid #111; border-bottom: 2px solid #111; }
 th { border-bottom: 1px solid #111; text-align: right; } td { text-align: right; }
 th, td { padding: 0.2em 0.7em; white-space: nowrap; } .left { text-align: left; }
 .figures { display: flex; flex-wrap: wrap; gap: 1.5em; align-items: flex-start; }
 figure { margin: 0; width: 480px; max-width: 100%; break-inside: avoid; }
 figure svg { width: 100%; height: auto; }
 figcaption { font-size: 0.85em; }
-@media print { body { font-size: 10pt; max-width: none; margin: 0; } figure { width: 47%; } h2 { break-after: avoid; } }
+@media print {
+  body { font-size: 10pt; max-width: none; margin: 0; }
+  figure { width: 47%; }
+  h2, h3 { break-after: avoid; }
+}
 </style>
 </head>
 <body>

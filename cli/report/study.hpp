@@ -43,7 +43,7 @@ struct StudyOptions {
 /// a comparison, else the scheme; where several groups would have the same one, it names the
 /// options in which they differ.
 ///
-/// Without a target that was asked for, a setting has the highest one of its runs, else the greatest
+/// Without a target from the user, a setting has the highest one of its runs, else the greatest
 /// multiple of 0.05 that each group with evaluations reached in half of its runs. Settings that
 /// differ by the clusters `ratio-R` alone have one target.
 ///

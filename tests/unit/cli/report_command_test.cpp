@@ -1,4 +1,4 @@
-// Goal:   a comparison takes its baselines along, and `report` reads runs and refuses anything else.
+// Goal:   a comparison has its baselines, and `report` reads runs and refuses anything else.
 // Method: whole command lines through `run_cli`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -64,8 +64,9 @@ TEST(PlotTest, SchemesDifferInColourDashMarkerAndPattern) {
 }
 
 TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
-  EXPECT_EQ(legend_height({"a", "b", "c"}, 480), 20U);
-  EXPECT_EQ(legend_height({std::string(40, 'x'), "b", "c"}, 480), 60U);
+  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 20U);
+  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).columns, 6U);
+  EXPECT_EQ(legend_size({std::string(40, 'x'), "b", "c"}, 480).height, 60U);
 }
 
 TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {

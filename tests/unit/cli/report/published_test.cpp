@@ -47,7 +47,8 @@ TEST(PublishedTest, TakesTheNetworkOfTheRuns) {
   const auto settings = study_of(read_runs({made.add("a"), made.add("b", {.seed = 2})}), {});
   const Published mine = published_in(
       R"({"source": "a page", "figures": [
-          {"figure": "accuracy", "scheme": "ssgd", "network": "mlp", "value": 0.9, "deviation": 0.01},
+          {"figure": "accuracy", "scheme": "ssgd", "network": "mlp", "value": 0.9,
+           "deviation": 0.01},
           {"figure": "accuracy", "scheme": "ssgd", "network": "alexnet", "value": 0.5}]})",
       "mine.json");
   EXPECT_THAT(beside_published(settings[0], mine)->table.rows(),
