@@ -36,8 +36,8 @@ std::string base_label(const RunRecord& run) {
   return scheme.empty() ? "unknown scheme" : scheme;
 }
 
-/// The options in which groups of one setting differ. Workers count where no cluster file determines
-/// them.
+/// The options in which groups of one setting differ. Workers count where no cluster file
+/// determines them.
 Options distinguishing(const RunRecord& run) {
   Options options = run.options;
   for (const char* key : not_of_a_group) {

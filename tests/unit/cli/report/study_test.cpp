@@ -1,5 +1,5 @@
-// Goal:   runs that differ by their seeds are one group, labels name their differences, and a target
-//         is found where none is given.
+// Goal:   runs that differ by their seeds are one group, labels name their differences, and a
+//         target is found where none is given.
 // Method: made run folders.
 #include "cli/report/study.hpp"
 
