@@ -85,12 +85,16 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-bool draw(const std::vector<Plot>& plots, const fs::path& folder, const std::string& program) {
+void make_figures_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
     throw DataError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
   }
+}
+
+bool draw(const std::vector<Plot>& plots, const fs::path& folder, const std::string& program) {
+  make_figures_folder(folder);
   bool drawn = true;
   for (const Plot& plot : plots) {
     const std::string script = plot.name + ".gp";

@@ -8,6 +8,9 @@
 
 namespace syncopate::cli {
 
+/// Makes the folder of the figures. Errors: DataError.
+void make_figures_folder(const std::filesystem::path& folder);
+
 /// Writes each figure's script as NAME.gp, and draws NAME.svg and NAME.png by `program`. False
 /// where there is no such program: then the scripts alone are there.
 /// Errors: Error, with the program's own words, where it refuses a script; DataError.

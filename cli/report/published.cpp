@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/report/bar_plots.hpp"
 #include "cli/report/curve_plots.hpp"
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 #include "cli/report/markup.hpp"
 #include "cli/report/timeline_plot.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 #include "config/text.hpp"
 #include "config/toml_table.hpp"
 #include "job/launch/descriptor.hpp"

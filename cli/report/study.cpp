@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/errors.hpp"
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 #include "config/text.hpp"
 #include "report/scoreboard.hpp"
 

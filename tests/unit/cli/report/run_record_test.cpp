@@ -9,7 +9,7 @@
 #include <sys/file.h>
 
 #include "base/errors.hpp"
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 #include "cli/report/run_list.hpp"
 #include "job/launch/descriptor.hpp"
 #include "tests/unit/cli/report/made_runs.hpp"

@@ -1,4 +1,4 @@
-#include "cli/report/json_lines.hpp"
+#include "cli/report/log_lines.hpp"
 
 #include <sstream>
 
