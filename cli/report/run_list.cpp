@@ -15,8 +15,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+/// What all runs of a comparison share. Its upper bound is always simulated, and stands beside runs
+/// in real time nevertheless.
 void take_from(const Json& comparison, RunRecord& run) {
   const Json agreement = comparison.value("agreement", Json::object());
+  for (const char* key : {"network", "data", "split"}) {
+    if (const std::string value = text_at(agreement, key); !value.empty()) {
+      run.options[key] = value;
+    }
+  }
+  const auto clock = comparison.find("virtual_time");
+  if (clock != comparison.end() && clock->is_boolean()) {
+    run.options["virtual_time"] = clock->get<bool>() ? "true" : "false";
+  }
   run.cluster = fs::path(text_at(agreement, "cluster")).stem().string();
   const double target = number_at(comparison, "target_accuracy", -1);
   run.target = target > 0 ? std::optional(target) : run.target;
@@ -42,6 +53,17 @@ std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison
   return runs;
 }
 
+/// A run that diverged leaves no folder.
+RunRecord counted_run(const fs::path& folder) {
+  if (is_run_folder(folder)) {
+    return read_run(folder);
+  }
+  const bool diverged = fs::exists(folder.string() + ".diverged.json");
+  return {.folder = folder,
+          .state = diverged ? "diverged" : "missing",
+          .notes = {diverged ? "diverged: no figures" : "its folder is missing: no figures"}};
+}
+
 std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   const fs::path file = folder / "comparison.json";
   const Json comparison = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
@@ -54,8 +76,10 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   }
   std::vector<RunRecord> runs;
   for (const Json& counted : comparison.at("runs")) {
-    runs.push_back(read_run(folder / "runs" / text_at(counted, "name")));
+    runs.push_back(counted_run(folder / "runs" / text_at(counted, "name")));
     runs.back().label = text_at(counted, "label");
+    runs.back().comparison = folder;
+    runs.back().seed = static_cast<std::uint64_t>(std::max(0.0, number_at(counted, "seed")));
     take_from(comparison, runs.back());
   }
   return runs;

@@ -25,8 +25,9 @@ struct RoundTimes {
 struct RunRecord {
   std::filesystem::path folder;
   std::map<std::string, std::string> options = {};  ///< of `config.toml`, by the keys there
-  std::string label = {};    ///< of the contestant in a comparison; else empty
-  std::string cluster = {};  ///< name of the cluster file; empty: real devices
+  std::string label = {};                 ///< of the contestant in a comparison; else empty
+  std::filesystem::path comparison = {};  ///< folder of that comparison
+  std::string cluster = {};               ///< name of the cluster file; empty: real devices
   std::uint64_t seed = 0;
   std::string state = {};  ///< "every epoch is done", "running", "ended by an error"
   std::optional<double> target = {};

@@ -39,6 +39,9 @@ std::string base_label(const RunRecord& run) {
 /// The options in which groups of one setting differ. Workers count where no cluster file
 /// determines them.
 Options distinguishing(const RunRecord& run) {
+  if (!run.label.empty()) {
+    return {{"comparison", run.comparison.string()}};  // contestants have labels of their own
+  }
   Options options = run.options;
   for (const char* key : not_of_a_group) {
     options.erase(key);
@@ -93,9 +96,12 @@ std::set<std::string> differing(const std::vector<const RunGroup*>& groups) {
     }
   }
   for (const std::string& name : names) {
-    const std::string first = option_in(groups.front()->runs.front(), name);
+    const auto value_of = [&](const RunGroup* group) {
+      return distinguishing(group->runs.front())[name];
+    };
+    const std::string first = value_of(groups.front());
     const bool differs = std::any_of(groups.begin(), groups.end(), [&](const RunGroup* group) {
-      return option_in(group->runs.front(), name) != first;
+      return value_of(group) != first;
     });
     if (differs) {
       keys.insert(name);
@@ -109,7 +115,7 @@ std::string with_options(const RunGroup& group, const std::set<std::string>& key
   for (const std::string& key : keys) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
-    const std::string value = option_in(group.runs.front(), key);
+    const std::string value = distinguishing(group.runs.front())[key];
     label += fmt::format(":{}={}", name, value.empty() ? "default" : value);
   }
   return label;

@@ -92,7 +92,7 @@ TEST_F(ReportCommandTest, ComparesWithTheBaselinesUnlessTheyAreDropped) {
 TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {
   const std::string folder = (folder_ / "run").string();
   file("run/config.toml", "scheme = 'ssgd'\nnetwork = 'mlp'\n");
-  const Ran ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
+  const CommandEnd ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("| ssgd | - | - | 0 of 1 |"), HasSubstr("no evaluation")));
   EXPECT_THAT(refusal({"report", folder_.string()}), HasSubstr("expected the folder of a run"));

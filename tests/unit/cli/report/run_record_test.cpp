@@ -11,6 +11,7 @@
 #include "base/errors.hpp"
 #include "cli/report/log_lines.hpp"
 #include "cli/report/run_list.hpp"
+#include "cli/report/study.hpp"
 #include "job/launch/descriptor.hpp"
 #include "tests/unit/cli/report/made_runs.hpp"
 
@@ -122,6 +123,28 @@ TEST(RunListTest, AComparisonStandsForItsCountedRuns) {
   EXPECT_EQ(runs[1].label, "ssgd-fast");
   EXPECT_EQ(runs[1].cluster, "mixed");
   EXPECT_EQ(runs[1].target, 0.7);
+}
+
+TEST(RunListTest, ADivergedRunOfAComparisonHasNoFolder) {
+  MadeRuns made;
+  made.add("runs/ssgd-seed1");
+  write_file(made.root() / "runs" / "ssgd-seed2.diverged.json", "{}");
+  write_file(made.root() / "comparison.json",
+             R"({"agreement": {"cluster": "mixed.toml", "network": "mlp", "data": "synthetic",
+                               "split": "iid"},
+                 "virtual_time": false,
+                 "runs": [{"label": "ssgd", "name": "ssgd-seed1", "seed": 1},
+                          {"label": "ssgd", "name": "ssgd-seed2", "seed": 2}]})");
+  const auto runs = read_runs({made.root()});
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[1].state, "diverged");
+  EXPECT_EQ(runs[1].seed, 2U);
+  const auto settings = study_of(runs, {});
+  ASSERT_EQ(settings.size(), 1U);  // one clock, that of the comparison
+  EXPECT_FALSE(settings[0].virtual_time);
+  ASSERT_EQ(settings[0].groups.size(), 1U);
+  EXPECT_EQ(settings[0].groups[0].figures.runs, 2U);
+  EXPECT_EQ(settings[0].groups[0].figures.accuracy->mean, 0.8);
 }
 
 TEST(RunListTest, AComparisonThatHasNotEndedHasAllItsRuns) {
