@@ -86,7 +86,8 @@ Command add_report(CLI::App& root) {
   app->add_option(
          "runs", [](const CLI::results_t&) { return true; }, "folders of runs or of comparisons")
       ->type_name("FOLDER")
-      ->expected(1, -1);
+      ->expected(1, -1)
+      ->allow_extra_args();
   add_value(*app, "out", "FOLDER", "write report.html, the tables and the figures there");
   add_value(*app, "format", "NAME", "of the tables printed: text, json, markdown, latex [text]");
   add_value(*app, "target", "X",

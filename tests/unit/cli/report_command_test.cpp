@@ -95,6 +95,10 @@ TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {
   const CommandEnd ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("| ssgd | - | - | 0 of 1 |"), HasSubstr("no evaluation")));
+  file("other/config.toml", "scheme = 'asgd'\nnetwork = 'mlp'\n");
+  const CommandEnd two = run({"report", folder, (folder_ / "other").string(), "--format", "json"});
+  EXPECT_EQ(two.status, 0) << two.err;
+  EXPECT_THAT(two.out, AllOf(HasSubstr("\"label\":\"ssgd\""), HasSubstr("\"label\":\"asgd\"")));
   EXPECT_THAT(refusal({"report", folder_.string()}), HasSubstr("expected the folder of a run"));
   EXPECT_THAT(refusal({"report"}), HasSubstr("needs the folders"));
   EXPECT_THAT(refusal({"report", folder, "--format", "pdf"}), HasSubstr("found 'pdf'"));
