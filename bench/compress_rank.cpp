@@ -61,7 +61,7 @@ void take_step(Ssgd& ssgd, Replica& replica, const Batch& batch) {
 }
 
 void train(const Orders& orders, World& world, Group& group) {
-  const Batch batch = cli::random_batch(orders.batch, Random(1).fork("batch", orders.index));
+  const Batch batch = cli::random_batch(orders.batch, 28, Random(1).fork("batch", orders.index));
   torch_backend::set_threads(1);
   const auto replica = torch_backend::make_replica(
       {.name = orders.network, .input = batch.shape, .classes = cli::random_batch_classes},

@@ -41,7 +41,7 @@ torch::Tensor tensor_of(const std::vector<float>& values) {
   return torch::tensor(values, torch::kFloat32);
 }
 
-std::vector<float> values_of(const torch::Tensor& tensor) {
+std::vector<float> floats_of(const torch::Tensor& tensor) {
   const float* const begin = tensor.data_ptr<float>();
   return {begin, begin + tensor.numel()};
 }
@@ -97,7 +97,7 @@ TEST_P(EachRule, DoesWhatLibtorchDoes) {
       tensor.mutable_grad() = tensor_of(gradient);
       optimizer->step();
     }
-    expect_close(values, values_of(tensor));
+    expect_close(values, floats_of(tensor));
     expect_same(rule->state(), state_of(*optimizer));
   }
 }
@@ -129,7 +129,7 @@ TEST_P(EachRule, DoesWhatLibtorchDoesWithOtherHyperparameters) {
     tensor.mutable_grad() = tensor_of(gradient);
     optimizer->step();
   }
-  expect_close(values, values_of(tensor));
+  expect_close(values, floats_of(tensor));
   const bool adaptive = name.starts_with("ada") || name == "rmsprop";
   EXPECT_EQ(values != values_by_usual, adaptive);
 }
@@ -145,12 +145,12 @@ TEST_P(EachRule, TakesOverFromLibtorch) {
   tensor.mutable_grad() = tensor_of(random_gradient(random));
   optimizer->step();
   rule->load(state_of(*optimizer));
-  std::vector<float> values = values_of(tensor);
+  std::vector<float> values = floats_of(tensor);
   const std::vector<float> gradient = random_gradient(random);
   one_step(*rule, 0.01, values, gradient);
   tensor.mutable_grad() = tensor_of(gradient);
   optimizer->step();
-  expect_close(values, values_of(tensor));
+  expect_close(values, floats_of(tensor));
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, EachRule, testing::ValuesIn(update_rule_names()),

@@ -49,7 +49,7 @@ bool evaluates_batch_norm(const TrainConfig& config) {
 /// Other networks draw their own weights.
 bool has_built_in_network(const TrainConfig& config) {
   return std::ranges::any_of(
-      all_networks(), [&](const NetworkSpec& network) { return &network == config.network; });
+      all_networks(), [&](const NetworkSpec& network) { return &network == &*config.network; });
 }
 
 constexpr std::string_view compressible =
