@@ -20,7 +20,7 @@ struct NetworkSettings {
   SampleShape input = {};
   std::uint32_t classes = 10;
   WeightInit weight_init = WeightInit::standard;
-  std::uint64_t dropout_seed = 0;  ///< of the masks of dropout; each worker has its own
+  std::uint64_t dropout_seed = 0;         ///< of the masks of dropout; each worker has its own
   std::optional<std::uint32_t> resize{};  ///< side to which it scales images; empty: as they are
 };
 

@@ -198,6 +198,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"pacing-margin", {"--scheme", "esync", "--pacing", "paper"}},
         {"overlap", {"--scheme", "ssgd"}},
         {"batch-norm", {"--network", "resnet18-v1"}},
+        {"image-size", {"--data", "./images/"}},
         {"beta1", {"--optimizer", "adam"}},
         {"beta2", {"--optimizer", "adam"}},
         {"alpha", {"--optimizer", "rmsprop"}},
