@@ -156,7 +156,7 @@ class Completion(unittest.TestCase):
         return ran.stdout.split()
 
     def test_commands(self):
-        self.assertEqual(self.complete("syncopate", "tr"), ["train"])
+        self.assertEqual(self.complete("syncopate", "tra"), ["train", "trace"])
         self.assertIn("schemes", self.complete("syncopate", ""))
         self.assertEqual(self.complete("syncopate", "wor"), ["worker"])
 
@@ -167,7 +167,7 @@ class Completion(unittest.TestCase):
 
     def test_values(self):
         self.assertEqual(self.complete("syncopate", "train", "--scheme", "")[:2], ["local", "ssgd"])
-        self.assertEqual(self.complete("syncopate", "train", "--network", "res"), ["resnet18-v1"])
+        self.assertEqual(self.complete("syncopate", "train", "--network", "resnet1"), ["resnet18-v1"])
         self.assertEqual(self.complete("syncopate", "train", "--scheme", "=", "ss"), ["ssgd", "ssp"])
         self.assertIn("ssgd", self.complete("syncopate", "train", "--scheme", "="))
         self.assertEqual(self.complete("syncopate", "completion", "b"), ["bash"])
