@@ -76,6 +76,11 @@ class Refusals(JobTest):
         (self.data / "t10k-images-idx3-ubyte.gz").unlink()
         self.assert_data_refused("t10k-images-idx3-ubyte")
 
+    def test_images_too_small_for_the_network(self):
+        done = self.train("--network", "alexnet", "--data", "synthetic", "--workers", "2")
+        self.assert_refused(done, "alexnet for images of 28x28: expected at least 63x63", "--resize 63")
+        self.assertFalse((self.folder / "run").exists())
+
     def test_a_cluster_that_the_machine_cannot_pace(self):
         cluster = self.folder / "cluster.toml"
         cluster.write_text('name = "light"\n[[devices]]\nname = "light"\nseconds_per_batch = 1e-5\n')

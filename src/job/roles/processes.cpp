@@ -111,6 +111,17 @@ torch_backend::NetworkSettings network_settings(const HostSite& job) {
           .resize = job.config().resize};
 }
 
+/// Refuses images that are too small for the network, once for all processes. Errors: ConfigError.
+void expect_images_of_a_size(const HostSite& job) {
+  const SampleShape& shape = job.dataset().train.shape;
+  const auto& resize = job.config().resize;
+  const std::string refusal = size_refusal(*job.config().network, resize.value_or(shape.height),
+                                           resize.value_or(shape.width));
+  if (!refusal.empty()) {
+    throw ConfigError(refusal);
+  }
+}
+
 torch_backend::NetworkFacts network_facts(const HostSite& job) {
   return torch_backend::network_facts(network_settings(job));
 }
@@ -120,6 +131,7 @@ torch_backend::NetworkFacts network_facts(const HostSite& job) {
 TrainingJob::TrainingJob(const TrainConfig& config,
                          std::optional<std::filesystem::path> resume_from)
     : HostSite(config, load_data(config), std::move(resume_from)) {
+  expect_images_of_a_size(*this);
   if (!config.network->file.empty() || config.resize) {
     torch_backend::check_network(network_settings(*this));
   }
