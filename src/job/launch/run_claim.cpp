@@ -102,6 +102,8 @@ void RunClaim::give_up() {
   std::filesystem::remove(folder.config(), ignored);
   std::filesystem::remove(folder.checkpoints(), ignored);
   std::filesystem::remove(folder.worker_log(Rank{0}).parent_path(), ignored);
+  std::filesystem::remove(folder.spans_of_coordinator(), ignored);
+  std::filesystem::remove(folder.spans(), ignored);
   lock_.reset();
   if (made_) {
     std::filesystem::remove(folder.root(), ignored);
