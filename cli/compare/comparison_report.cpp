@@ -32,8 +32,8 @@ std::string percent_text(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-std::string plain_text(double value) {
-  return fmt::format("{}", value);
+std::string rate_text(double value) {
+  return fmt::format("{:.4g}", value);
 }
 
 std::string whole_text(double value) {
@@ -50,8 +50,12 @@ std::string time_text(const std::optional<Spread>& time) {
              : fmt::format("{} ({:.4g} to {:.4g})", median, time->least, time->most);
 }
 
-std::string accuracy_text(const std::optional<MeanAndDeviation>& accuracy) {
-  return accuracy ? fmt::format("{:.4f} ± {:.4f}", accuracy->mean, accuracy->deviation) : "-";
+std::string accuracy_text(const ContestantFigures& one) {
+  if (!one.accuracy) {
+    return "-";
+  }
+  const std::string mean = fmt::format("{:.4f}", one.accuracy->mean);
+  return one.runs > 1 ? fmt::format("{} ± {:.4f}", mean, one.accuracy->deviation) : mean;
 }
 
 std::string range_text(const ContestantFigures& one, double DeviceFigures::*figure) {
@@ -80,10 +84,10 @@ Table results(const std::vector<ContestantFigures>& contestants, std::optional<d
                {"of upper bound"},
                {"accuracy"}});
   for (const ContestantFigures& one : contestants) {
-    table.add({shown_name(one), shown(one.learning_rate, plain_text), time_text(one.time_to_target),
+    table.add({shown_name(one), shown(one.learning_rate, rate_text), time_text(one.time_to_target),
                target ? fmt::format("{} of {}", one.reached, one.runs) : "-",
                shown(one.speed_up, times_text), shown(one.distance_to_limit, times_text),
-               accuracy_text(one.accuracy)});
+               accuracy_text(one)});
   }
   return table;
 }

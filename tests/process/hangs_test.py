@@ -30,7 +30,7 @@ class Hangs(jobs.JobTest):
 
     def assert_named(self, name, pid, text):
         """`text` names this process as the culprit, and no other."""
-        culprits = re.findall(r"((?:worker|server) \d+|the \w+) \(pid (\d+) on [^)]*\)(?: hangs:|, last heard)", text)
+        culprits = re.findall(r"((?:worker|server) \d+|the \w+) \(pid (\d+) on [^)]*\)(?: hangs:|, last heard| no longer answers;)", text)
         self.assertEqual(culprits, [(name, str(pid))], text)
 
     def test_the_culprit_is_named_and_no_innocent(self):
