@@ -15,8 +15,8 @@ CONFIGURATION = """\
 ClusterName=syncopate
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-SlurmUser=root
-SlurmdUser=root
+SlurmUser={user}
+SlurmdUser={user}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
@@ -41,6 +41,13 @@ NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
+# Nothing here uses cgroups, but without a choice of theirs, slurmd refuses to start where none are mounted.
+CGROUPS = "CgroupPlugin=cgroup/v1\n"
+
+
+class Unavailable(Exception):
+    """Slurm does not start on this machine; says why in one line."""
+
 
 def free_ports(count):
     """Consecutive ports that are all free at this moment."""
@@ -56,6 +63,13 @@ def free_ports(count):
             for probe in probes:
                 probe.close()
     raise AssertionError("no row of ports is free")
+
+
+def complaint_in(path):
+    """What a daemon that cannot start writes: what is fatal, else its first error, else its last line."""
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    worst = [line for line in lines if "fatal:" in line] or [line for line in lines if "error:" in line] or lines[-1:]
+    return worst[0].strip() if worst else "nothing"
 
 
 class Slurm:
@@ -99,16 +113,17 @@ class Slurm:
         self.daemon("slurmctld", "-D")
         for node in range(1, NODES + 1):
             self.daemon("slurmd", "-D", "-N", f"n{node}")
-        self.wait_for("the nodes to be idle", self.is_idle)
+        self.wait_for_start("the nodes to be idle", self.is_idle)
 
     def write_configuration(self):
-        first = free_ports(NODES + 1)
+        self.port = free_ports(NODES + 1)
         (self.folder / "slurm.conf").write_text(
             CONFIGURATION.format(
-                host=socket.gethostname().split(".")[0], port=first, first=first + 1, last=first + NODES,
-                folder=self.folder, nodes=NODES, cpus=CPUS,
+                host=socket.gethostname().split(".")[0], port=self.port, first=self.port + 1, last=self.port + NODES,
+                folder=self.folder, nodes=NODES, cpus=CPUS, user=os.geteuid(),
             )
         )
+        (self.folder / "cgroup.conf").write_text(CGROUPS)
 
     def start_munge(self):
         place = self.folder / "munge"
@@ -120,18 +135,50 @@ class Slurm:
             "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.folder}/munge.socket",
             f"--pid-file={place}/pid", f"--log-file={place}/log", f"--seed-file={place}/seed",
         )
-        self.wait_for("munged's socket", (self.folder / "munge.socket").exists)
+        self.wait_for_start("munged's socket", (self.folder / "munge.socket").exists)
 
     def daemon(self, *command):
-        log = open(self.folder / f"{command[0]}-{len(self.daemons)}.out", "wb")
-        with log:
+        if not shutil.which(command[0]):
+            raise Unavailable(f"no Slurm: {command[0]} is not installed")
+        with open(self.output_of(command[0], len(self.daemons)), "wb") as log:
             self.daemons.append(
                 subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             )
 
+    def output_of(self, program, number):
+        return self.folder / f"{program}-{number}.out"
+
     def is_idle(self):
-        done = self.run("sinfo", "--noheader", "--format=%T %D")
-        return done.stdout.split() == ["idle", str(NODES)]
+        """Nodes that slurmctld has refused stay out."""
+        if not self.answers():
+            return False
+        listed = self.run("sinfo", "--noheader", "--format=%T %D %E").stdout.splitlines()
+        nodes = [line.split(maxsplit=2) for line in listed]
+        for state, _, reason in nodes:
+            if state in ("drained", "inval"):
+                raise Unavailable(f"no Slurm: nodes are {state}: {reason.strip()}")
+        return [node[:2] for node in nodes] == [["idle", str(NODES)]]
+
+    def answers(self):
+        """Without slurmctld, Slurm's commands wait for it long after it has ended."""
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def wait_for_start(self, what, happens):
+        """Waits while all daemons run, which else would be waited for in vain."""
+        deadline = time.monotonic() + LIMIT
+        while not happens():
+            self.require_daemons()
+            if time.monotonic() > deadline:
+                reason = complaint_in(self.folder / "slurmctld.log")
+                raise Unavailable(f"no Slurm: waited {LIMIT} s for {what}; slurmctld says: {reason}")
+            time.sleep(0.1)  # polls: Slurm has no event for this
+
+    def require_daemons(self):
+        for number, daemon in enumerate(self.daemons):
+            if daemon.poll() is not None:
+                program = daemon.args[0]
+                raise Unavailable(f"no Slurm: {program} ended: {complaint_in(self.output_of(program, number))}")
 
     def wait_for(self, what, happens, limit=LIMIT):
         deadline = time.monotonic() + limit
