@@ -9,12 +9,17 @@ import resource
 import subprocess
 import unittest
 
+import privileges
 from jobs import LIMIT, SYNCOPATE, JobTest, free_address
 
 MPICH = ["mpirun.mpich", "-n", "3"]
 
 
 class DoctorTest(JobTest):
+    def setUp(self):
+        privileges.descriptors(1024).require()  # the doctor expects as many
+        super().setUp()
+
     def doctor(self, *options, through=(), data=("--data", "synthetic"), **more):
         command = [*through, SYNCOPATE, "doctor", *data, "--run-dir", self.folder, *options]
         return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -69,9 +74,8 @@ class DoctorTest(JobTest):
         found = self.findings(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
         self.assert_only_problem(found, "open files", "256", "ulimit -n")
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root can make a network namespace")
     def test_a_network_without_loopback(self):
-        found = self.findings(through=["unshare", "--net"])
+        found = self.findings(through=privileges.network().require())
         self.assert_only_problem(found, "loopback", "127.0.0.1", "ip link set lo up")
 
     def test_a_folder_that_cannot_be_written_to(self):

@@ -8,12 +8,17 @@ import signal
 import unittest
 
 import jobs
+import privileges
 import threads
 
 TRAINING = [*jobs.SMALL, "--epochs", "100000", "--wait-limit", "4"]
 
 
 class Hangs(jobs.JobTest):
+    def setUp(self):
+        privileges.debugger().require()
+        super().setUp()
+
     def start_all(self, cases):
         """Starts a job for each of `cases`, {name: options}, and waits until all train."""
         running = {name: self.start(*TRAINING, *options, run_dir=name) for name, options in cases.items()}

@@ -6,10 +6,10 @@ import collections
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import unittest
 
+import privileges
 from jobs import LIMIT
 
 RANK = os.environ.get("SYNCOPATE_NETWORK_RANK", "syncopate_network_rank")
@@ -18,14 +18,6 @@ RANKS = HOSTS * RANKS_OF_HOST
 SHAPED = ["root", "tbf", "rate", "1gbit", "burst", "64kb", "latency", "100ms"]
 COORDINATOR = "10.83.0.1:9091"
 NIC = "nic"
-
-
-def cannot_be():
-    """The reason to skip this test. In CI every skipped test is a failure (`script/test`)."""
-    if os.geteuid() != 0:
-        return "it takes root to make network namespaces"
-    missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
-    return f"{', '.join(missing)} is missing" if missing else None
 
 
 class Namespace:
@@ -58,8 +50,7 @@ class Namespace:
 
 class Network(unittest.TestCase):
     def setUp(self):
-        if reason := cannot_be():
-            self.skipTest(reason)
+        privileges.linked_networks().require()
         switch = self.namespace()
         switch.do("ip", "link", "add", "switch", "type", "bridge")
         switch.do("ip", "link", "set", "switch", "up")

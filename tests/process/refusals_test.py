@@ -3,13 +3,13 @@ Method: damaged datasets, impossible clusters, folders in use, a full disk; dama
 one is taken."""
 import gzip
 import json
-import os
 import signal
 import struct
 import subprocess
 import unittest
 import zlib
 
+import privileges
 from jobs import LIMIT, SMALL, SYNCOPATE, JobTest, read_safetensors
 
 
@@ -163,9 +163,8 @@ class Refusals(JobTest):
             f"--data synthetic --workers 2 --max-steps 2 --run-dir {disk}/run; status=$?; "
             f"cp -r {disk} {copy}; exit $status"
         )
-        namespace = ["unshare", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
         done = subprocess.run(
-            [*namespace, "sh", "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
+            [*privileges.mounts().require(), "sh", "-c", script], capture_output=True, text=True, timeout=LIMIT, check=False
         )
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("No space left on device", done.stderr)

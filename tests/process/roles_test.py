@@ -8,6 +8,7 @@ import signal
 import socket
 import unittest
 
+import privileges
 import raw_node
 from jobs import LIMIT, SMALL, SYNCOPATE, Joiner, JobTest, RunningJob, free_address, wait_until_gone
 
@@ -137,6 +138,7 @@ class Roles(JobTest):
         self.assertFalse(key.exists())
 
     def test_silent_connections_end_no_job(self):
+        privileges.descriptors(400).require()
         job = self.coordinate(*SMALL, "--workers", "1", "--epochs", "100000", "--eval-every", "never",
                               "--checkpoint-every", "1epoch")
         address = job.address()
