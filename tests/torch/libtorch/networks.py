@@ -1,9 +1,14 @@
 """The built-in networks in plain PyTorch, from their papers, with the names of Syncopate's parameters.
 
-To add one: a module, and a line in NETWORKS.
+Tests compare their outputs with Syncopate's, and benchmarks their speed. To add one: a module, and a line in NETWORKS.
 """
 from torch import nn
 from torch.nn import functional
+
+from inception import InceptionV3
+from layers import relu
+from mobilenets import MobilenetV1, MobilenetV2
+from residual import Resnet9, Resnet18, Resnet50V1, Resnet50V2
 
 
 class Mlp(nn.Module):
@@ -14,8 +19,7 @@ class Mlp(nn.Module):
         self.fc3 = nn.Linear(128, classes)
 
     def forward(self, x):
-        x = functional.relu(self.fc1(x.flatten(1)))
-        return self.fc3(functional.relu(self.fc2(x)))
+        return self.fc3(relu(self.fc2(relu(self.fc1(x.flatten(1))))))
 
 
 class Lenet5(nn.Module):
@@ -29,55 +33,51 @@ class Lenet5(nn.Module):
         self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x):
-        x = functional.max_pool2d(functional.relu(self.conv1(x)), 2)
-        x = functional.max_pool2d(functional.relu(self.conv2(x)), 2)
-        x = functional.relu(self.fc1(x.flatten(1)))
-        return self.fc3(functional.relu(self.fc2(x)))
+        x = relu(functional.max_pool2d(self.conv1(x), 2))
+        x = relu(functional.max_pool2d(self.conv2(x), 2))
+        return self.fc3(relu(self.fc2(relu(self.fc1(x.flatten(1))))))
 
 
-class BasicBlock(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(functional.relu(self.bn1(self.conv1(x)))))
-        return functional.relu(y + (self.downsample(x) if hasattr(self, "downsample") else x))
-
-
-class Resnet18(nn.Module):
-    """The layers of torchvision's resnet18, by the same names."""
+class Alexnet(nn.Module):
+    """Krizhevsky 2014 (arXiv:1404.5997), without local response normalization."""
 
     def __init__(self, channels, side, classes):
         super().__init__()
         del side
-        self.conv1 = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        self.layer1 = nn.Sequential(BasicBlock(64, 64, 1), BasicBlock(64, 64, 1))
-        self.layer2 = nn.Sequential(BasicBlock(64, 128, 2), BasicBlock(128, 128, 1))
-        self.layer3 = nn.Sequential(BasicBlock(128, 256, 2), BasicBlock(256, 256, 1))
-        self.layer4 = nn.Sequential(BasicBlock(256, 512, 2), BasicBlock(512, 512, 1))
-        self.fc = nn.Linear(512, classes)
+        self.features = nn.Sequential(
+            nn.Conv2d(channels, 64, 11, 4, 2), nn.MaxPool2d(3, 2), nn.ReLU(inplace=True),
+            nn.Conv2d(64, 192, 5, padding=2), nn.MaxPool2d(3, 2), nn.ReLU(inplace=True),
+            nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(inplace=True),
+            nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(inplace=True),
+            nn.Conv2d(256, 256, 3, padding=1), nn.MaxPool2d(3, 2), nn.ReLU(inplace=True),
+        )  # fmt: skip
+        self.classifier = nn.Sequential(
+            nn.Dropout(0.5), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(inplace=True),
+            nn.Dropout(0.5), nn.Linear(4096, 4096), nn.ReLU(inplace=True),
+            nn.Linear(4096, classes),
+        )  # fmt: skip
 
     def forward(self, x):
-        x = functional.max_pool2d(functional.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(functional.adaptive_avg_pool2d(x, 1).flatten(1))
+        return self.classifier(functional.adaptive_avg_pool2d(self.features(x), 6).flatten(1))
 
 
 # Each is made by NETWORKS[name](channels, side, classes).
 NETWORKS = {
     "mlp": Mlp,
     "lenet5": Lenet5,
+    "alexnet": Alexnet,
+    "resnet9": Resnet9,
     "resnet18-v1": Resnet18,
+    "resnet50-v1": Resnet50V1,
+    "resnet50-v2": Resnet50V2,
+    "mobilenet-v1": MobilenetV1,
+    "mobilenet-v2": MobilenetV2,
+    "inception-v3": InceptionV3,
 }
 
+# Those that take no images of 28×28.
+SMALLEST_SIDES = {"alexnet": 63, "inception-v3": 75}
+
 # The inputs on which a network is compared, as (channels, side); by default those of MNIST and CIFAR.
-INPUTS = {}
+INPUTS = {name: ((3, side),) for name, side in SMALLEST_SIDES.items()}
 DEFAULT_INPUTS = ((1, 28), (3, 32))
