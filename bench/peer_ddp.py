@@ -14,7 +14,7 @@ import torch
 from torch import distributed, multiprocessing, nn
 from torch.nn import functional
 
-from torch_local import NETWORKS, WARM_UP_STEPS, peak_resident_bytes
+from torch_local import NETWORKS, WARM_UP_STEPS, peak_resident_bytes, training_set
 
 
 class Trainer:
@@ -22,9 +22,8 @@ class Trainer:
 
     def __init__(self, options):
         torch.manual_seed(1)
-        self.network = nn.parallel.DistributedDataParallel(NETWORKS[options.network]())
-        self.features = torch.randn(options.batch_size, 1, 28, 28)
-        self.labels = torch.randint(0, 10, (options.batch_size,))
+        network, self.features, self.labels = training_set(options)
+        self.network = nn.parallel.DistributedDataParallel(network)
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.9)
 
     def step(self):

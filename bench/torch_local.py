@@ -2,92 +2,32 @@
 """The peer of `syncopate bench step`: the same networks and options in plain PyTorch."""
 import argparse
 import json
+import pathlib
+import sys
 import time
 
 import torch
-from torch import nn
 from torch.nn import functional
 
+# The modules that the tests compare with ours.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/torch/libtorch"))
+from networks import NETWORKS, SMALLEST_SIDES  # noqa: E402
+
 WARM_UP_STEPS = 5
+CLASSES = 10
 
 
-class Mlp(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1 = nn.Linear(784, 256)
-        self.fc2 = nn.Linear(256, 128)
-        self.fc3 = nn.Linear(128, 10)
-
-    def forward(self, x):
-        x = functional.relu(self.fc1(x.flatten(1)), inplace=True)
-        x = functional.relu(self.fc2(x), inplace=True)
-        return self.fc3(x)
-
-
-class Lenet5(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
-        self.conv2 = nn.Conv2d(6, 16, 5)
-        self.fc1 = nn.Linear(400, 120)
-        self.fc2 = nn.Linear(120, 84)
-        self.fc3 = nn.Linear(84, 10)
-
-    def forward(self, x):
-        x = functional.relu(functional.max_pool2d(self.conv1(x), 2), inplace=True)
-        x = functional.relu(functional.max_pool2d(self.conv2(x), 2), inplace=True)
-        x = functional.relu(self.fc1(x.flatten(1)), inplace=True)
-        x = functional.relu(self.fc2(x), inplace=True)
-        return self.fc3(x)
-
-
-class BasicBlock(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.downsample = None
-        if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
-            )
-
-    def forward(self, x):
-        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
-        y = self.bn2(self.conv2(y))
-        y += x if self.downsample is None else self.downsample(x)
-        return functional.relu(y, inplace=True)
-
-
-class Resnet18(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 64, 7, 2, 3, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        blocks = []
-        inputs = 64
-        for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
-            blocks += [BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1)]
-            inputs = outputs
-        self.blocks = nn.Sequential(*blocks)
-        self.fc = nn.Linear(512, 10)
-
-    def forward(self, x):
-        x = functional.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = self.blocks(functional.max_pool2d(x, 3, 2, 1))
-        return self.fc(functional.adaptive_avg_pool2d(x, 1).flatten(1))
-
-
-NETWORKS = {"mlp": Mlp, "lenet5": Lenet5, "resnet18-v1": Resnet18}
+def training_set(options):
+    """A network and a batch as `syncopate bench step` has: images of one channel and 28×28 where the network takes them."""
+    side = max(28, SMALLEST_SIDES.get(options.network, 1))
+    features = torch.randn(options.batch_size, 1, side, side)
+    labels = torch.randint(0, CLASSES, (options.batch_size,))
+    return NETWORKS[options.network](1, side, CLASSES), features, labels
 
 
 def images_per_second(options):
     torch.manual_seed(1)
-    network = NETWORKS[options.network]()
-    features = torch.randn(options.batch_size, 1, 28, 28)
-    labels = torch.randint(0, 10, (options.batch_size,))
+    network, features, labels = training_set(options)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
 
     def step():

@@ -7,6 +7,7 @@
 // mode; its metadata has the version of libtorch.
 
 #include <ATen/Parallel.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/utils.h>
 
 #include <filesystem>
@@ -21,7 +22,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t samples = 4;
+constexpr std::int64_t samples = 16;
 
 /// BatchNorm layers begin as the identity, which would hide a parameter that is used as another.
 void draw_all(const torch::nn::Module& module) {
@@ -31,6 +32,24 @@ void draw_all(const torch::nn::Module& module) {
   for (const auto& named : torch_backend::untrained_tensors(module)) {
     named.tensor.uniform_(0.5, 1.5);
   }
+}
+
+void set_momentum(const torch::nn::Module& module, double momentum) {
+  for (const auto& layer : module.modules()) {
+    if (auto* const norm = layer->as<torch::nn::BatchNorm2dImpl>()) {
+      norm->options.momentum(momentum);
+    }
+  }
+}
+
+/// Sets running statistics to those of `images`. With others a signal fades from layer to layer,
+/// and outputs would hardly depend on inputs and parameters.
+void take_statistics(const torch_backend::Network& network, const torch::Tensor& images) {
+  const double usual = torch::nn::BatchNormOptions(1).momentum().value();
+  set_momentum(*network.module, 1);
+  network.module->train();
+  network.forward(images);
+  set_momentum(*network.module, usual);
 }
 
 NamedTensor in_file(std::string name, const torch::Tensor& tensor) {
@@ -59,6 +78,8 @@ void write_files(const torch_backend::NetworkSettings& settings,
   torch::manual_seed(7);
   const torch_backend::Network network = torch_backend::build_network(settings);
   draw_all(*network.module);
+  const auto& [channels, height, width] = settings.input;
+  take_statistics(network, torch::randn({samples, channels, height, width}));
   torch_backend::FlatTensors params(torch_backend::trained_tensors(*network.module), torch::kCPU);
   torch_backend::FlatTensors buffers(torch_backend::untrained_tensors(*network.module),
                                      torch::kCPU);
@@ -66,7 +87,6 @@ void write_files(const torch_backend::NetworkSettings& settings,
   write_checkpoint(
       folder / "model.safetensors", {}, settings.name,
       {.layout = layout, .params = params.vector().view(), .buffers = buffers.vector().view()});
-  const auto& [channels, height, width] = settings.input;
   write_passes(network, torch::randn({samples, channels, height, width}),
                folder / "passes.safetensors");
 }
