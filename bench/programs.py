@@ -61,17 +61,18 @@ class Programs:
         command = [*launcher, self.bin / "syncopate", "bench", benchmark, "--json", *options]
         return self.last_json(command)["results"]
 
-    def replica(self, network, seconds):
+    def replica(self, network, seconds, batch=64):
         """Syncopate's replica alone in a process."""
-        results = self.bench("step", "--network", network, "--seconds", seconds)
+        results = self.bench("step", "--network", network, "--seconds", seconds, "--batch-size", batch)
         step = next(result for result in results if result["part"] == "step")
         return {"images_per_second": step["samples_per_second"], "peak_resident_bytes": step["peak_resident_bytes"]}
 
-    def pytorch(self, network, seconds, as_installed=False):
+    def pytorch(self, network, seconds, as_installed=False, batch=64):
         """The same network in PyTorch."""
         script = HERE / "torch_local.py"
         return self.last_json(
-            [self.python, script, "--network", network, "--seconds", seconds, "--json"], as_installed
+            [self.python, script, "--network", network, "--seconds", seconds, "--batch-size", batch, "--json"],
+            as_installed,
         )
 
     def ddp_command(self, network, processes, seconds):

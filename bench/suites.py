@@ -4,7 +4,7 @@ from concurrent import futures
 
 from allreduce import allreduce, allreduce_tcp
 from compress import compress
-from measuring import ROOT, Contestant, comparison, interleave, table
+from measuring import ROOT, Contestant, comparison, interleave, table, with_spread
 from mpi import mpi
 
 MIB = 2**20
@@ -43,6 +43,33 @@ def libtorch(programs, options):
         results = interleave(contestants, options.rounds)
         yield f"## {network}, one thread, batch 64\n"
         yield comparison(results, "images/s", contestants[0].name)
+
+
+# Each network, and a batch of which a step takes at most about half a second.
+NETWORK_BATCHES = {
+    "mlp": 64, "lenet5": 64, "alexnet": 16, "resnet9": 16, "resnet18-v1": 64, "resnet50-v1": 16, "resnet50-v2": 16,
+    "mobilenet-v1": 64, "mobilenet-v2": 64, "inception-v3": 16,
+}  # fmt: skip
+
+
+def networks(programs, options):
+    """Each network on one device, one thread: images per second of a replica, beside PyTorch."""
+    yield (
+        f"libtorch {programs.libtorch_version()} on both sides. Images of one channel and of 28×28, or of the smallest size\n"
+        "that a network takes: 63×63 for `alexnet`, 75×75 for `inception-v3`. Ten classes; SGD with momentum.\n"
+    )
+    rows = []
+    for network, batch in NETWORK_BATCHES.items():
+        print(f"  {network}, batch {batch}", flush=True)
+        results = interleave(
+            [
+                Contestant("Syncopate", lambda: speed(programs.replica(network, options.seconds, batch))),
+                Contestant("PyTorch", lambda: speed(programs.pytorch(network, options.seconds, batch=batch))),
+            ],
+            options.rounds,
+        )
+        rows.append(row_of_network(network, batch, results))
+    yield table(["", "batch", "Syncopate, images/s", "PyTorch, images/s", "relative"], rows)
 
 
 def ssgd(programs, options):
@@ -213,7 +240,7 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce,
+        local, libtorch, networks, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce,
         allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }
@@ -221,6 +248,12 @@ SUITES = {
 
 def exchange(result):
     return {"ms": 1e3 * result["median_seconds"]}
+
+
+def row_of_network(network, batch, results):
+    ours, peers = (results[name]["images/s"] for name in ("Syncopate", "PyTorch"))
+    relative = statistics.median(ours) / statistics.median(peers)
+    return [f"`{network}`", str(batch), with_spread(ours), with_spread(peers), f"{relative:.2f}"]
 
 
 def row_of_scheme(name, summaries):

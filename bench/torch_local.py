@@ -18,7 +18,7 @@ CLASSES = 10
 
 
 def training_set(options):
-    """A network and a batch as `syncopate bench step` has: images of one channel and 28×28 where the network takes them."""
+    """A network and a batch as `syncopate bench step` has: one channel of 28×28, or of the network's smallest size."""
     side = max(28, SMALLEST_SIDES.get(options.network, 1))
     features = torch.randn(options.batch_size, 1, side, side)
     labels = torch.randint(0, CLASSES, (options.batch_size,))
