@@ -6,6 +6,11 @@ set(SYNCOPATE_LIBTORCH "" CACHE PATH
 # libtorch's CMake files look for the rest of their package and would find Debian's: CMake searches
 # the system's folders after these prefixes alone. Nothing else may be found in that folder.
 if(SYNCOPATE_LIBTORCH)
+  set(libtorch_config ${SYNCOPATE_LIBTORCH}/share/cmake/Torch/TorchConfig.cmake)
+  if(NOT EXISTS ${libtorch_config})
+    message(FATAL_ERROR "SYNCOPATE_LIBTORCH: expected the folder of a libtorch, found no ${libtorch_config}; "
+                        "script/build --torch pip installs one")
+  endif()
   list(PREPEND CMAKE_PREFIX_PATH ${SYNCOPATE_LIBTORCH})
 endif()
 find_package(Torch REQUIRED)
