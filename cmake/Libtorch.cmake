@@ -30,7 +30,8 @@ if(SYNCOPATE_LIBTORCH)
   own_headers(${fmt_include} fmt)
   own_headers(${Protobuf_INCLUDE_DIRS} google)
   list(PREPEND TORCH_INCLUDE_DIRS ${CMAKE_BINARY_DIR}/own-headers)
-  # Installed programs load this libtorch from where it is now.
-  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+  # An installed program loads this libtorch from where it is now. CMake's own option for this leaves out a
+  # folder below the sources, as that of script/build is.
+  file(REAL_PATH ${SYNCOPATE_LIBTORCH}/lib SYNCOPATE_INSTALL_RPATH)
 endif()
 message(STATUS "libtorch ${Torch_VERSION} in ${TORCH_INSTALL_PREFIX}")

@@ -55,7 +55,8 @@ class Libraries(unittest.TestCase):
             output("cmake", "--install", BUILD, "--prefix", prefix)
             program = pathlib.Path(prefix) / "bin/syncopate"
             installed = libraries_of(pathlib.Path(prefix) / "libexec/syncopate/syncopate-torch")
-            self.assertTrue(installed["libtorch_cpu.so"].startswith(LIBTORCH), installed)
+            found = installed["libtorch_cpu.so"]
+            self.assertTrue(found.startswith(LIBTORCH), found)
             networks = json.loads(output(program, "networks", "--json"))["networks"]
             self.assertIn(61706, [network["parameters"] for network in networks])
 
