@@ -181,9 +181,6 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   if (auto missing = hanging(now); !missing.empty()) {
     return {.missing = std::move(missing), .hang = true};
   }
-  if (auto verdict = judge_servers(report, now)) {
-    return *verdict;
-  }
   const bool over = report.waited >= report.limit;
   if (auto missing = idle_of(report.awaited, now); over && !missing.empty()) {
     // A server is blocked by a worker that has begun to push: the others are better off without it.
@@ -196,12 +193,10 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
 }
 
-/// A wait for servers alone: a server that lives may wait for a worker that hangs, which is found
-/// by itself, so that it gets the limit once more.
-std::optional<WaitPolicy::Verdict> WaitPolicy::judge_servers(const Report& report, TimePoint now) {
-  if (!report.awaited.empty() || report.servers.empty() || report.waited < report.limit) {
-    return std::nullopt;
-  }
+/// A wait that has taken its limit, and for which no worker is to blame. A server that lives may
+/// itself wait for a worker that hangs, which is found without this report, so that the server gets
+/// the limit once more.
+WaitPolicy::Verdict WaitPolicy::judge_servers(const Report& report, TimePoint now) {
   const Duration longest = report.limit + options_.wait_limit;
   return report.waited < longest ? extend(report.from, longest - report.waited, now)
                                  : Verdict{.missing = report.servers};
@@ -211,17 +206,27 @@ std::optional<WaitPolicy::Verdict> WaitPolicy::judge_servers(const Report& repor
 WaitPolicy::Verdict WaitPolicy::give_up(const Report& report, TimePoint now) {
   std::vector<NodeId> awaited = report.awaited;
   std::erase_if(awaited, [this](NodeId node) { return !workers_.contains(node); });
-  if (awaited.empty()) {
-    return report.awaited.empty() ? Verdict{} : extend(report.from, options_.wait_limit, now);
+  if (awaited.empty() && !report.awaited.empty()) {
+    return extend(report.from, options_.wait_limit, now);
   }
+  std::vector<NodeId> idle;
+  if (!awaited.empty()) {
+    idle = idle_of(workers_but(report.from), now);
+  }
+  if (idle.empty() && !report.servers.empty()) {
+    return judge_servers(report, now);
+  }
+  return {.missing = idle.empty() ? std::move(awaited) : std::move(idle)};
+}
+
+std::vector<NodeId> WaitPolicy::workers_but(NodeId one) const {
   std::vector<NodeId> others;
   for (const auto& [node, worker] : workers_) {
-    if (node != report.from) {
+    if (node != one) {
       others.push_back(node);
     }
   }
-  std::vector<NodeId> idle = idle_of(others, now);
-  return {.missing = idle.empty() ? std::move(awaited) : std::move(idle)};
+  return others;
 }
 
 const StepWatch* WaitPolicy::watch(NodeId node) const {

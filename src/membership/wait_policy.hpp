@@ -205,8 +205,9 @@ class WaitPolicy {
 
   Worker* find(NodeId node);
   const Worker* find(NodeId node) const;
-  std::optional<Verdict> judge_servers(const Report& report, TimePoint now);
+  Verdict judge_servers(const Report& report, TimePoint now);
 
+  std::vector<NodeId> workers_but(NodeId one) const;
   std::vector<NodeId> hanging(TimePoint now) const;
   std::vector<NodeId> idle_of(const std::vector<NodeId>& nodes, TimePoint now) const;
   std::vector<NodeId> culprits_of(std::vector<NodeId> idle) const;

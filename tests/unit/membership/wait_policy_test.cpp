@@ -312,6 +312,22 @@ TEST(WaitPolicy, NamesAServerThatLivesAndDoesNotAnswer) {
   EXPECT_THAT(policy.decide(for_server, start + 120s).missing, ElementsAre(server));
 }
 
+TEST(WaitPolicy, NamesTheServerAndNotTheWorkersThatWaitForItAsWell) {
+  WaitPolicy policy = three_workers();
+  policy.accessory_joined(server, start);
+  const auto decide = [&](NodeId from, std::vector<NodeId> awaited, Duration waited) {
+    WaitPolicy::Report held = report(from, std::move(awaited), waited);
+    held.servers = {server};
+    return policy.decide(held, start + waited);
+  };
+  for (const Duration waited : {30s, 60s, 90s}) {
+    EXPECT_TRUE(decide(fast, {other, slow}, waited).more) << to_seconds(waited);
+    EXPECT_TRUE(decide(other, {fast, slow}, waited).more) << to_seconds(waited);
+    EXPECT_TRUE(decide(slow, {fast, other}, waited).more) << to_seconds(waited);
+  }
+  EXPECT_THAT(decide(fast, {other, slow}, 120s).missing, ElementsAre(server));
+}
+
 TEST(WaitPolicy, BlamesAFailedWaitOnOneThatNeitherComputesNorWaits) {
   WaitPolicy policy = three_unequal();
   EXPECT_EQ(policy.blame(fast, slow, start + 61s), other) << "the slow one computes in time";
