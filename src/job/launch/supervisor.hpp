@@ -68,7 +68,7 @@ class Supervisor {
     /// The same once the user has requested the end.
     Duration requested_grace = std::chrono::milliseconds(400);
     /// The same where the job has ended well, so that its processes end by themselves.
-    Duration orderly_grace = std::chrono::milliseconds(1500);
+    Duration orderly_grace = std::chrono::seconds(1);
     /// Within this time of a request the coordinator shows by an event that it goes on; zero: it
     /// need not, as where it computes itself.
     Duration answer = std::chrono::milliseconds(1500);
