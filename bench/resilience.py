@@ -37,6 +37,8 @@ SLACK = 2
 OBEYED_WITHIN = 4  # an end that is asked for: 2 s, and 2 s for the load of the other jobs
 SAVING_LIMIT = 10  # the same, of a job that writes its last checkpoint
 LONG = 120  # seconds after which a harness gives a job up
+FACTOR = 20  # a step may take this many times what is likely; on a busy machine that is more than the wait limit
+EXPECTED = re.compile(r"\((\S+) s expected at the most\)")
 # As the messages say it: "NAME (pid N on HOST) hangs", "... for NAME (pid N on HOST), last heard".
 CULPRIT = re.compile(
     r"(worker \d+|server \d+|the evaluator|the coordinator) \(pid (\d+) on [^)]*\)(?: hangs|, last heard| no longer answers| died)"
@@ -226,18 +228,25 @@ def judge_hang(job, scheme, where, culprit, begun):
     """A thread that is not needed for some time hangs from the moment on at which the job no longer trains."""
     limit = (SILENCE_LIMIT if must_be_silent(where) else 1.5 * WAIT_LIMIT) + SLACK
     rounds, still_since = job.rounds, begun
-    while time.monotonic() < still_since + limit:
+    while time.monotonic() < still_since + LONG:
         verdict = verdict_of(job)
         if verdict:
             when, text = verdict
-            right = CULPRIT.findall(text) == [(culprit[0], str(culprit[1]))]
-            return Outcome(scheme, where, "named" if right else "WRONG: named", when - still_since, text)
+            return Outcome(scheme, where, judge_words(text, culprit, when - still_since, limit), when - still_since, text)
         job.wait_until(lambda: job.failure or job.losses, 0.1)
         if job.rounds != rounds and not where.endswith("main"):
             rounds, still_since = job.rounds, time.monotonic()
         if time.monotonic() > begun + limit and time.monotonic() < still_since + 1:
             return judge_request(job, scheme, where, culprit)
-    return Outcome(scheme, where, "WRONG: not noticed", limit, last_of(job))
+    return Outcome(scheme, where, "WRONG: not noticed", LONG, last_of(job))
+
+
+def judge_words(text, culprit, took, limit):
+    """Whether a message names the culprit alone, and came in time."""
+    if CULPRIT.findall(text) != [(culprit[0], str(culprit[1]))]:
+        return "WRONG: named"
+    expected = [float(seconds) for seconds in EXPECTED.findall(text)]
+    return "named" if took <= max([limit, *(FACTOR * seconds + SLACK for seconds in expected)]) else "WRONG: late"
 
 
 def must_be_silent(where):
@@ -268,8 +277,7 @@ def judge_request(job, scheme, where, culprit):
         return Outcome(scheme, where, "WRONG: does not end", limit, last_of(job))
     took = time.monotonic() - asked
     if saves:
-        right = CULPRIT.findall(last_of(job)) == [(culprit[0], str(culprit[1]))]
-        return Outcome(scheme, where, "named" if right else "WRONG: named", took, last_of(job))
+        return Outcome(scheme, where, judge_words(last_of(job), culprit, took, limit), took, last_of(job))
     return Outcome(scheme, where, "harmless", took, last_of(job))
 
 
@@ -300,11 +308,17 @@ def page_of_hangs(outcomes):
                      str(sum(outcome.verdict == "harmless" for outcome in own)),
                      str(sum(outcome.is_bad() for outcome in own))])  # fmt: skip
     yield (
-        f"`--wait-limit {WAIT_LIMIT}`; the limit is {1.5 * WAIT_LIMIT:g} s, of silence and of the coordinator {SILENCE_LIMIT} s, and "
-        f"{SLACK} s more. Harmless: the job trains on, and ends within {OBEYED_WITHIN} s of Ctrl-C.\n"
+        f"`--wait-limit {WAIT_LIMIT}`; the limit is {1.5 * WAIT_LIMIT:g} s, of silence and of the coordinator {SILENCE_LIMIT} s, of a step "
+        f"{FACTOR} times what the message expects of it, and {SLACK} s more. Harmless: the job trains on, and ends within "
+        f"{OBEYED_WITHIN} s of Ctrl-C: {obeyed_after(outcomes)}.\n"
     )
     yield measuring.table(["role, thread", "hangs", "named", "after s", "harmless", "wrong"], rows)
     yield from faults_in([outcome for outcome in outcomes if outcome.is_bad()])
+
+
+def obeyed_after(outcomes):
+    seconds = [outcome.seconds for outcome in outcomes if outcome.verdict == "harmless"]
+    return f"{measuring.with_spread(seconds)} s" if seconds else "there was none"
 
 
 def faults_in(bad):
