@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "job/spec/networks.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
@@ -44,6 +45,8 @@ struct BenchCommand {
   std::string network = "lenet5";
   std::uint32_t batch_size = 64;
   std::uint32_t threads = 1;
+  std::optional<std::uint32_t> image_size = {};  ///< side; empty: 28, or the least that it takes
+  Precision precision = Precision::float32;
 };
 
 }  // namespace syncopate::cli

@@ -9,6 +9,7 @@
 #include "cli/bench/bench_command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
+#include "config/option_values.hpp"
 #include "config/text.hpp"
 #include "job/spec/networks.hpp"
 
@@ -48,7 +49,7 @@ const std::vector<Kind>& kinds() {
       {"latency", "64,1KB,64KiB,1MB,44.7MB", 1, {"transport", "bytes"}},
       {"kernels", "44701480", sizeof(float), {"bytes"}},
       {"codecs", "44701480", sizeof(float), {"bytes"}},
-      {"step", "", 1, {"network", "batch-size", "threads"}}};
+      {"step", "", 1, {"network", "batch-size", "image-size", "precision", "threads"}}};
   return all;
 }
 
@@ -194,6 +195,16 @@ BenchCommand bench_command_of(const CLI::App& app) {
   if (const auto name = given(app, "--network")) {
     command.network = value_of("--network", [&] { return choice_of(*name, network_names()); });
   }
+  if (const auto text = given(app, "--image-size")) {
+    command.image_size = static_cast<std::uint32_t>(
+        value_of("--image-size", [&] { return number_of(*text, 1, 4096); }));
+  }
+  if (const auto name = given(app, "--precision")) {
+    const auto choices = OptionTraits<Precision>::choices();
+    command.precision = value_of("--precision", [&] {
+      return OptionTraits<Precision>::read(OptionValue(choice_of(*name, choices)));
+    });
+  }
   const auto sizes = given(app, "--bytes").value_or(std::string(kind.bytes));
   if (!sizes.empty()) {
     command.bytes = value_of("--bytes", [&] { return read_sizes(sizes, kind.unit); });
@@ -224,6 +235,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("servers", "N", "push-pull: number of shards, one process each [1]");
   add("network", "NAME", "step: the model, see syncopate networks [lenet5]");
   add("batch-size", "N", "step: samples per step [64]");
+  add("image-size", "N", "step: side of the images [28, or the least that the network takes]");
+  add("precision", "NAME", "step: number format of the forward pass: float32, bf16 [float32]");
   add("threads", "N", "step: CPU threads [1]");
   add("seconds", "S", "time of each measurement [0.5]");
   add("rounds", "N", "rounds of each measurement, instead of --seconds");

@@ -38,13 +38,20 @@ Names values_of_field(const std::string& name) {
   return field != nullptr && field->choices != nullptr ? field->choices() : Names{};
 }
 
+/// Whether an option takes paths beside its names. `bench` trains built-in networks only.
+bool takes_paths(const CLI::App& command, const std::string& option) {
+  const Field* field = find_field(option);
+  return field != nullptr && field->also_paths && command.get_name() != "bench";
+}
+
 /// The text after "how=" in the script: `compgen`'s arguments for the values of an option.
 std::string values_of(const CLI::App& command, const CLI::Option& option) {
   const std::string& name = option.get_lnames().front();
   const Names own = own_values(command, name);
   const Names values = own.empty() ? values_of_field(name) : own;
   if (!values.empty()) {
-    return fmt::format("(-W '{}')", fmt::join(values, " "));
+    return fmt::format("(-W '{}'{})", fmt::join(values, " "),
+                       takes_paths(command, name) ? " -f" : "");
   }
   if (option.get_type_name() == "FILE") {
     return "(-f)";

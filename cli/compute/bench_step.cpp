@@ -14,6 +14,7 @@
 #include "cli/bench/random_batch.hpp"
 #include "cli/bench/timing.hpp"
 #include "cli/compute/compute.hpp"
+#include "config/option_values.hpp"
 #include "torch/factory.hpp"
 #include "transport/steady_time.hpp"
 
@@ -21,6 +22,7 @@ namespace syncopate::cli {
 namespace {
 
 constexpr int warm_up_steps = 5;
+constexpr std::uint32_t usual_side = 28;  ///< of the images of MNIST
 
 /// Seconds of each step.
 struct Parts {
@@ -57,13 +59,15 @@ struct Ready {
   std::unique_ptr<Replica> replica;
 };
 
-Ready get_ready(const StepSetting& setting, std::uint32_t threads) {
-  const std::uint32_t side = std::max(28U, NetworkChoice::of(setting.network)->smallest_side);
+/// Errors: ConfigError, also for images that the network cannot take.
+Ready get_ready(const StepSetting& setting) {
+  const std::uint32_t least = NetworkChoice::of(setting.network)->smallest_side;
+  const std::uint32_t side = setting.image_size.value_or(std::max(usual_side, least));
   Ready ready{.batch = random_batch(setting.samples, side, Random(1)), .replica = {}};
-  torch_backend::set_threads(threads);
+  torch_backend::set_threads(setting.threads);
   ready.replica = torch_backend::make_replica(
       {.name = setting.network, .input = ready.batch.shape, .classes = random_batch_classes},
-      {.optimizer = Optimizer::momentum, .learning_rate = 0.01}, setting.device);
+      {.optimizer = Optimizer::momentum, .learning_rate = 0.01}, setting.device, setting.precision);
   ready.replica->initialise(1);
   train(*ready.replica, ready.batch, {.rounds = warm_up_steps});
   return ready;
@@ -87,15 +91,20 @@ std::uint64_t peak_resident_bytes() {
 
 void measure(const BenchCommand& command, BenchReporter& reporter) {
   reporter.begins(fmt::format("steps of {}, {} samples", command.network, command.batch_size));
-  const Ready ready =
-      get_ready({.network = command.network, .device = "cpu", .samples = command.batch_size},
-                command.threads);
+  const Ready ready = get_ready({.network = command.network,
+                                 .device = "cpu",
+                                 .samples = command.batch_size,
+                                 .threads = command.threads,
+                                 .image_size = command.image_size,
+                                 .precision = command.precision});
   const Parts parts = train(*ready.replica, ready.batch, command.effort);
   const auto add_part = [&](const std::string& part, const std::vector<double>& seconds) {
     nlohmann::ordered_json result{{"network", command.network},
                                   {"part", part},
                                   {"threads", command.threads},
-                                  {"samples", command.batch_size}};
+                                  {"samples", command.batch_size},
+                                  {"image_size", ready.batch.shape.height},
+                                  {"precision", name_of_value(command.precision)}};
     add_times(result, seconds);
     result["samples_per_second"] = samples_per_second(command.batch_size, seconds);
     result["peak_resident_bytes"] = peak_resident_bytes();
@@ -110,7 +119,7 @@ void measure(const BenchCommand& command, BenchReporter& reporter) {
 }  // namespace
 
 double training_speed(const StepSetting& setting) {
-  const Ready ready = get_ready(setting, 1);
+  const Ready ready = get_ready(setting);
   return samples_per_second(setting.samples,
                             train(*ready.replica, ready.batch, setting.effort).step);
 }

@@ -12,18 +12,20 @@ struct StepSetting {
   std::string device;  ///< as `resolve_device` understands
   std::uint32_t samples = 64;
   Effort effort = {};
+  std::uint32_t threads = 1;
+  std::optional<std::uint32_t> image_size = {};  ///< empty: 28, or the least that it takes
+  Precision precision = Precision::float32;
 };
 
-/// Samples a second that one thread of this process trains with. Errors: ConfigError; those of
-/// libtorch.
+/// Samples a second that this process trains with. Errors: ConfigError; those of libtorch.
 double training_speed(const StepSetting& setting);
 
 /// Trains one replica on one batch again and again, so only computation is timed: the forward and
 /// backward pass, the update, and the whole step.
 ///
-/// Results: network, part (`backward`, `update`, `step`), threads, samples (a batch), median, min
-///          and p90 seconds, samples per second over all rounds,
-///          peak resident bytes (of the process), rounds.
+/// Results: network, part (`backward`, `update`, `step`), threads, samples (a batch), image_size
+///          (pixels a side), precision, median, min and p90 seconds, samples per second over all
+///          rounds, peak resident bytes (of the process), rounds.
 /// Thread:  to be called while this process has one thread. Errors: ConfigError.
 int bench_step(const BenchCommand& command);
 

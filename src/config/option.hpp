@@ -81,6 +81,7 @@ struct OptionSpec {
   std::vector<std::string_view> (*choices)() = nullptr;
   /// Accepts further names, in the form that `value` shows; null: none.
   bool (*also)(std::string_view) = nullptr;
+  bool also_paths = false;  ///< these are paths, which a shell completes
   std::string_view when_unset =
       "";                  ///< the default in words, for an option without an initial value
   bool resumable = false;  ///< may change when a run is resumed

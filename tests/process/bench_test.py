@@ -106,6 +106,15 @@ class Bench(JobTest):
         self.assertEqual(markdown[1], "| --- | --- |" + " ---: |" * 7)
         self.assertRegex(markdown[2], r"^\| shm \| auto \| 2 \| 1 kB \|")
 
+    def test_step_of_a_size_and_a_precision(self):
+        options = ["step", "--network", "lenet5", "--batch-size", 8, "--rounds", 1]
+        usual = self.results(*options)[0]
+        self.assertEqual((usual["image_size"], usual["precision"]), (28, "float32"))
+        chosen = self.results(*options, "--image-size", 40, "--precision", "bf16")[0]
+        self.assertEqual((chosen["image_size"], chosen["precision"]), (40, "bf16"))
+        self.assert_refused(bench(*options, "--precision", "half"), "--precision", "float32, bf16", "'half'")
+        self.assert_refused(bench(*options, "--image-size", 0), "--image-size", "from 1 to 4096", "'0'")
+
     def test_shows_progress_on_a_terminal(self):
         ours, terminal = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", "LANG": "C.UTF-8"}

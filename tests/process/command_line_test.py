@@ -188,6 +188,13 @@ class Completion(unittest.TestCase):
     def test_nothing_where_anything_goes(self):
         self.assertEqual(self.complete("syncopate", "train", "--seed", ""), [])
 
+    def test_paths_beside_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "model.pt").touch()
+            self.assertEqual(self.complete("syncopate", "train", "--network", f"{folder}/m"), [f"{folder}/model.pt"])
+            self.assertEqual(self.complete("syncopate", "compare", "--data", f"{folder}/m"), [f"{folder}/model.pt"])
+            self.assertEqual(self.complete("syncopate", "bench", "--network", f"{folder}/m"), [])
+
     def test_files_and_folders(self):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "job.toml").touch()

@@ -70,7 +70,7 @@ Field field(T TrainConfig::*member, OptionSpec spec) {
           /*of_scheme=*/false};
 }
 
-// The options of every job, in the order of help texts. Each group is made anew.
+// The options of every job, by group: first those of training_fields.cpp.
 
 std::vector<Field> model_and_data_fields();
 std::vector<Field> optimizer_fields();
