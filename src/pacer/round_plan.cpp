@@ -37,7 +37,7 @@ Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchroni
 Duration smoothed_round_time(Duration current, Duration wanted) {
   const Duration way = wanted - current;
   const bool stays = std::abs(to_seconds(way)) <= steady * to_seconds(current);
-  return stays ? current : current + way / 2;
+  return stays ? current : current + std::min(way / 2, current);
 }
 
 std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current) {

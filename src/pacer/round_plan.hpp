@@ -25,7 +25,8 @@ struct DeviceSpeed {
 Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits);
 
 /// The next length of a round: half the way to the `wanted` one, which is measured and fluctuates;
-/// `current` where that is within a tenth.
+/// `current` where that is within a tenth; at most twice as long, because a round that is far too
+/// long by a mistake cannot be shortened while it lasts.
 Duration smoothed_round_time(Duration current, Duration wanted);
 
 /// Samples for each step of a device that has `time` for one: whole mini-batches if these fit, else

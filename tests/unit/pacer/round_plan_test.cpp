@@ -42,6 +42,11 @@ TEST(RoundTime, GoesHalfTheWayAndNotForATenth) {
   EXPECT_EQ(smoothed_round_time(1s, 901ms), 1s);
 }
 
+TEST(RoundTime, GrowsNoFasterThanTwofold) {
+  EXPECT_EQ(smoothed_round_time(1s, 840s), 2s) << "as after two stalls in a row";
+  EXPECT_EQ(smoothed_round_time(840s, 1s), 420500ms);
+}
+
 TEST(RoundTime, FitsStepsIntoIt) {
   EXPECT_EQ(fitting_samples(fast, 1s, 4), 64) << "no more than a whole mini-batch";
   EXPECT_EQ(fitting_samples(slow, 1s, 4), 20);
