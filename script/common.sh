@@ -74,6 +74,11 @@ build() {
   cmake --build "build/$preset" ${1:+--target "$@"}
 }
 
+# Options of ctest: as many tests at a time as there are processors, but for those that have to be alone. A test
+# that hangs ends after the time that its CMakeLists.txt gives it, or after five minutes.
+# shellcheck disable=SC2034
+ctest_options=(--parallel "$(nproc)" --timeout 300)
+
 log_of() {
   mkdir -p "build/$1"
   printf 'build/%s/configure.log' "$1"
