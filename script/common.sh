@@ -60,10 +60,46 @@ install_pip_torch() {
   echo "$version" >"$venv/installed"
 }
 
+# available_memory: kilobytes that the machine has left, or fewer where a container may take no more.
+available_memory() {
+  {
+    awk '/^MemAvailable:/ { print $2 }' /proc/meminfo
+    # Of either version of cgroups; without a limit the first says "max".
+    cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max" \
+      /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | awk '/^[0-9]+$/ { printf "%.0f\n", $1 / 1024 }'
+  } | sort -n | head -n 1
+}
+
+# compilers_for KILOBYTES PROCESSORS: how many compilers run at a time. The largest sources take 1.5 GB each.
+compilers_for() {
+  local fitting=$(($1 / 1500000)) most=$(($2 + 1))
+  if [ "$fitting" -lt 1 ]; then
+    echo 1
+  elif [ "$fitting" -lt "$most" ]; then
+    echo "$fitting"
+  else
+    echo "$most"
+  fi
+}
+
+# place_ccache: ccache ends each compilation with an error where it cannot write, as in a home that is
+# read-only or does not exist.
+place_ccache() {
+  local folder
+  if folder=$(ccache --get-config cache_dir 2>/dev/null) && mkdir -p "$folder/tmp" 2>/dev/null &&
+    [ -w "$folder/tmp" ]; then
+    return 0
+  fi
+  export CCACHE_DIR=$PWD/build/ccache
+}
+
 # build PRESET [TARGET...]: configures build/PRESET where CMake files changed, and builds it.
 build() {
   local preset=$1
   shift
+  mkdir -p "build/$preset" 2>/dev/null && [ -w "build/$preset" ] ||
+    die 2 "cannot write to $PWD/build/$preset as user $(id -un 2>/dev/null || true): clone the repository as this user, or own the clone"
+  place_ccache
   # Presets of one tree share with each other what they compile alike.
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
   say "build $preset"
@@ -71,7 +107,7 @@ build() {
     cat "$(log_of "$preset")" >&2
     return 1
   }
-  cmake --build "build/$preset" ${1:+--target "$@"}
+  cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"}
 }
 
 # Options of ctest: as many tests at a time as there are processors, but for those that have to be alone. A test
@@ -80,6 +116,5 @@ build() {
 ctest_options=(--parallel "$(nproc)" --timeout 300)
 
 log_of() {
-  mkdir -p "build/$1"
   printf 'build/%s/configure.log' "$1"
 }

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Goal:   the scripts run where a home is read-only, memory is little or the clone is another user's, and refuse what they
+        cannot do in one line.
+Method: functions of script/common.sh, in a bash that sources it; scripts with wrong arguments; a folder `build` that cannot
+        be written to, in a copy of the script.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def bash(commands, root=ROOT, **variables):
+    environment = {name: value for name, value in os.environ.items() if name not in ("CCACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.run(["bash", "-euc", f". script/common.sh\n{commands}", "script"], cwd=root, env={**environment, **variables},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+
+
+class Scripts(unittest.TestCase):
+    def test_as_many_compilers_run_as_memory_and_processors_let(self):
+        cases = {(400_000, 2): 1, (2_000_000, 2): 1, (4_600_000, 2): 3, (22_000_000, 2): 3, (22_000_000, 1): 2}
+        for (memory, processors), expected in cases.items():
+            done = bash(f"compilers_for {memory} {processors}")
+            self.assertEqual(done.stdout, f"{expected}\n", (memory, processors, done.stderr))
+
+    def test_memory_is_at_most_that_of_the_machine(self):
+        done = bash("available_memory; awk '/^MemTotal:/ { print $2 }' /proc/meminfo")
+        available, total = map(int, done.stdout.split())
+        self.assertTrue(0 < available <= total, done)
+
+    def test_the_compilers_cache_is_in_build_where_the_home_is_read_only(self):
+        shown = 'place_ccache; echo "${CCACHE_DIR:-the usual one}"'
+        self.assertEqual(bash(shown, HOME="/proc").stdout, f"{ROOT}/build/ccache\n")
+        with tempfile.TemporaryDirectory() as home:
+            self.assertEqual(bash(shown, HOME=home).stdout, "the usual one\n")
+            self.assertEqual(bash(shown, HOME="/proc", CCACHE_DIR=f"{home}/own").stdout, f"{home}/own\n")
+
+    def test_a_clone_that_cannot_be_written_to_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(ROOT / "script", f"{folder}/script")
+            pathlib.Path(folder, "build").touch()
+            done = bash("build release", root=folder)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertRegex(done.stderr, r"^\w+: cannot write to \S+/build/release as user \w+: clone the repository .*\n$")
+
+    def test_wrong_arguments_are_refused(self):
+        cases = {
+            ("script/test", "--only", "style"): "test: --only 'style': expected libtorch",
+        }
+        for words, expected in cases.items():
+            done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (2, f"{expected}\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
