@@ -76,7 +76,8 @@ def commit():
     """The commit that is measured, marked where files differ from it."""
 
     def git(*arguments):
-        command = ["git", "-C", ROOT, *arguments]
+        # Git reads no repository of another user unless it is told that this one is meant.
+        command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:

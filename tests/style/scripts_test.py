@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -46,6 +47,13 @@ class Scripts(unittest.TestCase):
             done = bash("build release", root=folder)
             self.assertEqual(done.returncode, 2, done)
             self.assertRegex(done.stderr, r"^\w+: cannot write to \S+/build/release as user \w+: clone the repository .*\n$")
+
+    @unittest.skipUnless(shutil.which("git") and (ROOT / ".git").exists(), "this is no clone, or Git is not installed")
+    def test_tables_name_the_commit_of_a_clone_that_another_user_owns(self):
+        done = subprocess.run([sys.executable, "-Bc", "import measuring; print(measuring.commit())"], cwd=ROOT / "bench",
+                              env={**os.environ, "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}, capture_output=True, text=True,
+                              check=True)  # fmt: skip
+        self.assertRegex(done.stdout, "^[0-9a-f]{12}")
 
     def test_wrong_arguments_are_refused(self):
         cases = {
