@@ -30,7 +30,7 @@ std::string head_of(std::string name) {
   }
   for (const std::string_view unit : {"_seconds", "_bytes", "_per_second"}) {
     if (name.ends_with(unit)) {
-      name.resize(name.size() - unit.size());
+      name.erase(name.size() - unit.size());
       name += unit == "_per_second" ? "/s" : "";
     }
   }
