@@ -19,6 +19,12 @@ if(SYNCOPATE_CCACHE)
       ${SYNCOPATE_CCACHE})
 endif()
 
+# clang refuses a precompiled header once the time of one of its files differs, which ccache does not look at, so with
+# clang only headers of the system are precompiled.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(SYNCOPATE_PRECOMPILES_OWN_HEADERS ON)
+endif()
+
 add_library(syncopate_warnings INTERFACE)
 target_compile_options(syncopate_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Werror)
