@@ -13,8 +13,9 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
 find_program(SYNCOPATE_CCACHE ccache)
 if(SYNCOPATE_CCACHE)
-  # ccache refuses precompiled headers unless told that their definitions and times may differ.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+  # ccache refuses precompiled headers unless told that their definitions and times may differ. It takes the included
+  # files from what the compiler writes for Ninja, instead of preprocessing each source once more.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       ${SYNCOPATE_CCACHE})
 endif()
