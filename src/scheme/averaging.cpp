@@ -149,8 +149,10 @@ void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
   } else {
     allreduce_.compressed_mean(values.model, 0, of_change, total);
   }
-  allreduce_.weighted_mean(values.control, mine.weight, total);
-  allreduce_.weighted_mean(values.buffers, mine.weight, total);
+  if (total > 0) {  // without samples they stay as they are
+    allreduce_.weighted_mean(values.control, mine.weight, total);
+    allreduce_.weighted_mean(values.buffers, mine.weight, total);
+  }
 }
 
 /// Pushes and pulls through the same memory: the server replies only after it has received the

@@ -193,11 +193,13 @@ StepInfo LocalRounds::contribute(Replica& replica) {
 SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& replica,
                                     Spent& spent) {
   const TimePoint begun = clock_.now();
-  outer_->begin_step(options_.outer_rate);
-  outer_->apply(0, global_, mean_.all(), -1);
-  global_buffers_ = mean_buffers_;
-  if (control_) {
-    control_->on_mean(mean_control_);
+  if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
+    outer_->begin_step(options_.outer_rate);
+    outer_->apply(0, global_, mean_.all(), -1);
+    global_buffers_ = mean_buffers_;
+    if (control_) {
+      control_->on_mean(mean_control_);
+    }
   }
   replace(replica.view(ReplicaVector::params), contributed_, global_);
   replace(replica.view(ReplicaVector::buffers), contributed_buffers_, global_buffers_);

@@ -64,6 +64,7 @@ void NbssgdRounds::add(std::span<const float> gradient, const StepFacts& facts) 
     info_.paused = facts.paused;
     info_.requests.stop |= facts.requests.stop;
     info_.requests.checkpoint |= facts.requests.checkpoint;
+    info_.requests.left |= facts.requests.left;
     if (facts.last) {
       drain_.stop();
     }

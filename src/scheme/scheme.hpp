@@ -16,16 +16,20 @@
 namespace syncopate {
 
 /// The actions that a worker requests at the next synchronization round. A request of one worker
-/// holds for all workers.
+/// holds for all workers, except `left`.
 struct StepRequests {
   bool stop = false;        ///< end training after this round
   bool evaluate = false;    ///< hand a snapshot to the evaluator after this round
   bool checkpoint = false;  ///< write a checkpoint after this round
+  /// This worker takes no further steps. Once every worker has requested it, training ends after
+  /// this round.
+  bool left = false;
 
   void merge(const StepRequests& other) {
     stop |= other.stop;
     evaluate |= other.evaluate;
     checkpoint |= other.checkpoint;
+    left |= other.left;
   }
 
   friend bool operator==(const StepRequests&, const StepRequests&) = default;

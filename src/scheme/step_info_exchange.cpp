@@ -9,8 +9,8 @@
 namespace syncopate {
 namespace {
 
-/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 4 flags (stop, evaluate,
-/// checkpoint, ready), 4 zeros, i64 duration in ns, f64 weight, f64 progress.
+/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 5 flags (stop, evaluate,
+/// checkpoint, ready, left), 3 zeros, i64 duration in ns, f64 weight, f64 progress.
 constexpr std::size_t step_info_bytes = 56;
 
 std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
@@ -23,7 +23,8 @@ std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
       .put(info.requests.evaluate)
       .put(info.requests.checkpoint)
       .put(info.ready)
-      .put_zeros(4)
+      .put(info.requests.left)
+      .put_zeros(3)
       .put(std::int64_t{info.took.count()})
       .put(info.weight)
       .put(info.progress);
@@ -40,7 +41,8 @@ StepInfo unpack(std::span<const std::byte> bytes) {
   info.requests.evaluate = reader.take<bool>();
   info.requests.checkpoint = reader.take<bool>();
   info.ready = reader.take<bool>();
-  reader.skip(4);
+  info.requests.left = reader.take<bool>();
+  reader.skip(3);
   info.took = Duration(reader.take<std::int64_t>());
   info.weight = reader.take<double>();
   info.progress = reader.take<double>();
@@ -80,6 +82,9 @@ SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
     sync_round.paused = std::max(sync_round.paused, info.paused);
     sync_round.agreed.merge(info.requests);
   }
+  sync_round.agreed.left = false;
+  sync_round.agreed.stop |=
+      std::ranges::all_of(infos, [](const StepInfo& info) { return info.requests.left; });
   return sync_round;
 }
 

@@ -39,8 +39,8 @@ struct RoundInfo {
 /// Errors: RanksMissing, PeerLost.
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 
-/// The round that follows from the step infos: total samples and loss, the longest pause, and the
-/// union of all requests. Pure.
+/// The round that follows from the step infos, of one worker or more: total samples and loss, the
+/// longest pause, and the union of all requests; training ends where all workers have left. Pure.
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
 
 /// Σ w_j over the step infos, w_j their weights.

@@ -29,6 +29,14 @@ TEST(Conclude, AllDoWhatOneWishes) {
   EXPECT_EQ(sync_round.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
 }
 
+TEST(Conclude, EndsOnceEveryWorkerHasLeft) {
+  const StepInfo left{.requests = {.left = true}};
+  const StepInfo stays{.samples = 8};
+  EXPECT_FALSE(combine_step_infos({left, stays}).agreed.stop);
+  EXPECT_FALSE(combine_step_infos({stays, left}).agreed.left);
+  EXPECT_TRUE(combine_step_infos({left, left}).agreed.stop);
+}
+
 TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {
   const std::vector<StepInfo> infos{{.weight = 3}, {.weight = 5}};
   EXPECT_EQ(total_weight(infos), 8);
