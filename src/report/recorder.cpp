@@ -397,6 +397,9 @@ std::string Recorder::ended_because() const {
     return *stop_reason_;
   }
   const TrainConfig& config = options_.config;
+  if (config.epochs >= open_end) {
+    return "every program has left its loop";
+  }
   const auto& workers = members_.workers;
   const bool all_stepped = std::all_of(workers.begin(), workers.end(), [&](const auto& worker) {
     return config.max_steps && worker.second.step() >= *config.max_steps;

@@ -47,6 +47,10 @@ void expect_samples(Trainer::Options& options, const ProgressPolicy& policy) {
   }
 }
 
+/// The time between two steps without samples, of a worker whose loop has left: the others, which
+/// compute, are not held up, and a core stays free for them.
+constexpr Duration lingering = std::chrono::milliseconds(20);
+
 double mean(double sum, std::uint64_t count) {
   return count > 0 ? sum / static_cast<double>(count) : 0;
 }
@@ -164,6 +168,13 @@ void Trainer::one_step() {
     cancel_step();
     return;
   }
+  if (loop_has_left()) {
+    if (stops_at_once) {
+      done_ = true;
+      return;
+    }
+    world_.sleep_for(lingering);
+  }
   forecast_.took(computed, clock_.now() - device_.begun());
   if (!admit(pass.result)) {
     report_.count(Metric::skipped_batches);
@@ -200,7 +211,9 @@ Trainer::Pass Trainer::compute() {
   GradientSink* const sink = sink_for(*batch);
   times_.begin_pass();
   const PassResult result = replica_.backward(*batch, sink);
-  report_.classified(result);
+  if (options_.loop == nullptr) {  // which does not say how many it has classified right
+    report_.classified(result);
+  }
   return {.result = result, .learning_rate = rate};
 }
 
@@ -253,7 +266,10 @@ GradientSink* Trainer::sink_for(const Batch& batch) {
 /// Reports the longest likely time of a step over `samples`, by the device's profile and earlier
 /// steps. If neither is known, the other workers wait as long as the step makes progress.
 void Trainer::forecast_step(std::uint32_t samples) {
-  const Duration longest = std::max(device_.mean_step_time(samples), forecast_.longest(samples));
+  // A program may do anything between two steps of its loop, and shows progress meanwhile.
+  const Duration longest = options_.loop != nullptr ? Duration::zero()
+                                                    : std::max(device_.mean_step_time(samples),
+                                                               forecast_.longest(samples));
   report_.expect(longest);
   const bool unknown = longest == Duration::zero();
   if (std::exchange(reports_operators_, unknown) != unknown) {
@@ -292,6 +308,7 @@ StepRequests Trainer::requests() {
   const double seconds = to_seconds(moment().training);
   const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
   requests.stop = is_complete() || out_of_time || link_.stop_reason().has_value();
+  requests.left = loop_has_left();
   return requests;
 }
 
@@ -349,7 +366,7 @@ void Trainer::count_time(const Spent& spent, std::uint32_t samples) {
 void Trainer::act_on(const SyncRound& sync_round, double learning_rate) {
   const OwnContribution own = sync_round.own.value_or(pending_);
   count_round(sync_round);
-  done_ = sync_round.agreed.stop;
+  done_ = sync_round.agreed.stop || sync_round.agreed.left;
   report_.progress(progress_, epoch());
   report_.aggregate(scheme_.aggregate());
   report_.log({.samples = sync_round.samples, .own = own, .learning_rate = learning_rate});

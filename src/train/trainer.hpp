@@ -15,6 +15,7 @@
 #include "train/device_clock.hpp"
 #include "train/loader.hpp"
 #include "train/progress_policy.hpp"
+#include "train/step_handover.hpp"
 #include "train/step_times.hpp"
 #include "train/training_clock.hpp"
 #include "train/worker_report.hpp"
@@ -30,6 +31,9 @@ namespace syncopate {
 ///
 /// In an asynchronous job, the first worker that sees the job's samples complete reports it to the
 /// coordinator, which stops all workers. A step in hand is then cancelled, and counted as such.
+///
+/// Where a program's own loop computes the gradients, the worker goes on until that loop has left.
+/// In a synchronous job it then goes on without samples until the loops of all workers have left.
 ///
 /// A checkpoint that all workers agree on holds the states of all. Workers that are paced by time
 /// go on from it at the same moment, so that a run which is resumed there does the same.
@@ -55,6 +59,8 @@ class Trainer {
     bool gathers_at_the_end = false;     ///< the model is complete when every worker has ended
     /// Samples per second of the device by itself, known before training; 0: unknown.
     double stand_alone_throughput = 0;
+    /// A program's own loop, which decides when this worker leaves; null: the configuration does.
+    const StepHandover* loop = nullptr;
   };
 
   Trainer(World& world, MemberLink& link, Replica& replica, Scheme& scheme, Options options);
@@ -101,6 +107,7 @@ class Trainer {
   Standing standing() const;
   double epoch() const { return policy_->epochs(standing()); }
   bool is_complete() const { return policy_->is_complete(standing()); }
+  bool loop_has_left() const { return options_.loop != nullptr && options_.loop->has_left(); }
   PeriodicTrigger::Moment moment() const;
 
   // Snapshots and checkpoints: trainer_checkpoints.cpp.

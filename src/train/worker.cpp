@@ -69,8 +69,8 @@ double measured_throughput(const Clock& clock, Replica& replica, const WorkerOpt
 /// Samples per second of the device by itself, if they are known before training; else 0.
 double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   const double profiled = options.plan.profiled_throughput(options.rank);
-  return profiled == 0 && options.plan.cuts_batches() ? measured_throughput(clock, replica, options)
-                                                      : profiled;
+  const bool measurable = options.loop == nullptr && options.plan.cuts_batches();
+  return profiled == 0 && measurable ? measured_throughput(clock, replica, options) : profiled;
 }
 
 /// In batches of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
@@ -280,6 +280,9 @@ void cut_log(const std::filesystem::path& path, std::uint64_t round) {
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   PacerLink pacer(link);
+  if (options.loop != nullptr) {
+    options.loop->attach(world);
+  }
   link.join();
   try {
     WorkerSetup setup(world, link, pacer, replica, options);
@@ -307,7 +310,8 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = uses_shared_model(options.plan.config()),
-         .stand_alone_throughput = setup.stand_alone_throughput()});
+         .stand_alone_throughput = setup.stand_alone_throughput(),
+         .loop = options.loop});
     trainer.run();
     wire::Leave leave;
     *leave.mutable_last() = trainer.last_status();

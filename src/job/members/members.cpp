@@ -28,7 +28,8 @@ class WorkerRunner final : public RoleRunner {
                 .rank = rank_,
                 .resume_from = site_.resume_from(),
                 .shared_memory = site_.shared_memory(),
-                .cores = site_.cores()});
+                .cores = site_.cores(),
+                .loop = site_.loop()});
   }
 
   const MemberSite& site_;

@@ -17,6 +17,7 @@
 #include "report/run_folder.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
+#include "train/step_handover.hpp"
 
 namespace syncopate {
 
@@ -40,6 +41,10 @@ class MemberSite {
   virtual std::uint32_t cores() const = 0;
   /// Threads for the update of a long shard.
   virtual std::uint32_t server_threads() const = 0;
+
+  /// The program's own loop that computes the gradients of the one worker of this process; null
+  /// where workers train on the dataset.
+  virtual StepHandover* loop() const { return nullptr; }
 
   /// Errors: ConfigError.
   virtual std::unique_ptr<Replica> make_replica(Role role, Rank index) const = 0;

@@ -99,6 +99,9 @@ constexpr auto names_of(TraceDetail) {
       {{"off", TraceDetail::off}, {"rounds", TraceDetail::rounds}, {"steps", TraceDetail::steps}});
 }
 
+/// The epochs of a job whose programs decide by their own loops when it ends: more than any takes.
+inline constexpr double open_end = 1e9;
+
 /// All settings that determine the computation of a training job. Written to a run's folder as
 /// `config.toml`, from which the same job runs again.
 struct TrainConfig {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "scheme/replica.hpp"
+#include "train/step_handover.hpp"
+
+namespace syncopate {
+
+/// A replica whose gradients a program's own loop computes: `backward` waits for the loop's next
+/// step, and ignores its batch, which has no samples but their number.
+///
+/// The parameters are the program's own, so `initialise` keeps them. The learning rate is that of
+/// the program's optimizer; a scheme that changes the rate multiplies it (`take_step`).
+///
+/// Once the loop has left, gradients are zero. Such a gradient makes no step, not even by a
+/// momentum: other workers may still train.
+class LoopReplica : public Replica {
+ public:
+  /// The loop outlives the replica's training. `learning_rate`: that of the job's configuration.
+  void attach(StepHandover& loop, double learning_rate);
+
+  void on_progress(PassDetail detail, std::function<void()> progressed) override;
+  PassResult backward(const Batch& batch, GradientSink* sink) final;
+  using Replica::backward;
+  void initialise(std::uint64_t seed) final;
+  void set_learning_rate(double rate) final;
+  void local_step() final;
+
+  /// Errors of both: InternalError, since a job of programs has no evaluator.
+  PassResult evaluate(const Batch& batch) final;
+  void recompute_statistics(const std::function<bool(Batch& into)>& next) final;
+
+ private:
+  /// One step of the program's optimizer, with its learning rate times `rate_factor`.
+  virtual void take_step(double rate_factor) = 0;
+
+  bool has_gradient();
+
+  StepHandover* loop_ = nullptr;
+  double base_rate_ = 0;
+  double rate_factor_ = 1;
+  std::function<void()> progressed_;
+};
+
+}  // namespace syncopate

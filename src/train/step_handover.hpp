@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/mutex.hpp"
+#include "runtime/world.hpp"
+
+namespace syncopate {
+
+/// A step of a program's own loop: its mean gradient is in the replica.
+struct LoopStep {
+  std::uint32_t samples = 0;
+  double loss_sum = std::numeric_limits<double>::quiet_NaN();  ///< NaN: the loop does not say it
+};
+
+/// Passes control between a program's own loop and the task of its worker, of which one runs at a
+/// time: the loop computes gradients, the worker does with them what the scheme says.
+///
+/// Order:   the worker calls `attach`, then `next` repeatedly, and `end` at its end. The loop calls
+///          `begin`, then `step` repeatedly, then `leave`.
+/// Threads: one thread calls the loop's side, the worker's task the other; `has_left` any.
+class StepHandover {
+ public:
+  // The loop's side. Errors of `begin` and `step`: the error that ended the worker; Cancelled,
+  // where the job ended before the loop left.
+
+  /// Blocks until the worker asks for the first gradient: the parameters are those to start with.
+  void begin();
+  /// Hands over a gradient. Blocks until the worker asks for the next one: the parameters are then
+  /// those to compute it with.
+  void step(const LoopStep& step);
+  /// No step follows.
+  void leave();
+  /// The program ends its loop by an error, which ends the job: `next` throws an Error of `reason`.
+  void abandon(const std::string& reason);
+  /// True once the worker's task has ended.
+  bool has_ended() const;
+
+  // The worker's side.
+
+  /// The worker runs in `world`, which outlives every later call of `next`.
+  void attach(World& world);
+  /// Waits for the loop's next step, and calls `progressed` from time to time meanwhile. Empty once
+  /// the loop has left. Errors: Error, of a loop that was abandoned; the error that cancelled the
+  /// world.
+  std::optional<LoopStep> next(const std::function<void()>& progressed);
+  /// The worker's task ends, with an error or without one.
+  void end(std::exception_ptr failure);
+
+  bool has_left() const;
+
+ private:
+  void await_turn(MutexLock& lock) REQUIRES(mutex_);
+  void wake_worker();
+  std::optional<LoopStep> take();
+
+  mutable Mutex mutex_;
+  std::condition_variable turned_;  ///< the loop has its turn, or the worker has ended
+  bool asking_ GUARDED_BY(mutex_) = false;
+  bool left_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::optional<LoopStep> step_ GUARDED_BY(mutex_);
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
+  std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
+  World* world_ = nullptr;
+  std::shared_ptr<Event> stepped_ GUARDED_BY(mutex_);  ///< null before `attach`
+};
+
+}  // namespace syncopate
