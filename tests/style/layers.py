@@ -16,7 +16,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
 BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # The leaf folders of job/ above the training code, low to high.
-JOB = ["job/members", "job/launch", "job/host", "job/front", "job/roles"]
+JOB = ["job/members", "job/launch", "job/host", "job/program", "job/front", "job/roles"]
 
 # The leaf folders of cli/, and those of cli/ that each may include besides itself. A command that needs
 # libtorch is in cli/compute; "cli" is the command line itself, with the two mains.
@@ -43,7 +43,8 @@ BESIDE_SRC = {
     "job/members": SRC + JOB[:1],
     "job/launch": SRC + JOB[:2],
     "job/host": SRC + JOB[:3],
-    "job/front": SRC + [*JOB[:4], "include"],
+    "job/program": SRC + JOB[:4],
+    "job/front": SRC + [*JOB[:5], "include"],
     "job/roles": SRC + ["torch", *JOB[:3], "job/roles"],
     "include": SRC + ["torch", "include"],
     "examples": ["include"],

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/time.hpp"
@@ -48,6 +49,16 @@ struct JoinRequest {
   log::Verbosity verbosity = log::Verbosity::normal;
   bool launched =
       false;  ///< by the launcher that also started the coordinator, which reports errors
+};
+
+/// Programs to start as the workers of one job, each of which trains by a loop of its own.
+struct ProgramsRequest {
+  std::vector<std::string> command;  ///< the program and its arguments, the same for all
+  std::uint32_t workers = 1;
+  GivenOptions given = {};  ///< of `loop_fields`; the programs may give others
+  TrainConfig config;       ///< what `given` resolves to, as far as it is known
+  Duration gather_limit{};  ///< for all programs to join, from the first on
+  log::Verbosity verbosity = log::Verbosity::normal;
 };
 
 /// The configuration of a process that joins `job`: its own data and run folder, device and threads

@@ -201,7 +201,9 @@ void Supervisor::wait_for_something() {
 void Supervisor::on_event(std::string_view line) {
   ++events_;
   watcher_.event(line);
-  if (const auto success = events::end_in(line)) {
+  const auto success = events::end_in(line);
+  const bool goes_on = success == true && options_.programs && !end_.was_interrupted();
+  if (success && !goes_on) {
     act(end_.reported_end(*success));
   }
 }
@@ -259,6 +261,18 @@ void Supervisor::ended(std::size_t index, int wait_status) {
   act(action);
   if (index == 0) {
     kill_restarted();
+  }
+  report_end_of_programs();
+}
+
+/// The coordinator cannot know by itself that programs have ended which never reached it.
+void Supervisor::report_end_of_programs() {
+  bool runs = false;
+  for (std::size_t index = 1; index < pids_.size(); ++index) {
+    runs |= end_.is_running(index);
+  }
+  if (options_.programs && !runs) {
+    signal_running(0, all_programs_ended);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,9 @@ class Watcher {
   virtual bool output_closed() const { return false; }
 };
 
+/// The signal that the coordinator of programs gets once all of them have ended.
+inline constexpr int all_programs_ended = SIGUSR1;
+
 /// One process of a job.
 struct Child {
   std::string name;                    ///< "worker 2"
@@ -76,6 +80,9 @@ class Supervisor {
     /// last one counts for all others.
     std::vector<Duration> restart_delays{std::chrono::milliseconds(500), std::chrono::seconds(2),
                                          std::chrono::seconds(5)};
+    /// The processes after the first are programs of the user: they go on after the job has ended
+    /// well. Once all have ended, the first one gets the signal `all_programs_ended`.
+    bool programs = false;
   };
 
   struct Result {
@@ -117,6 +124,7 @@ class Supervisor {
   Duration grace() const;
   void kill_all();
   void kill_restarted();
+  void report_end_of_programs();
   void signal_running(std::size_t index, int signal);
   std::string describe(const JobEnd::Failure& failure) const;
 

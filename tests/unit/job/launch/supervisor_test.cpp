@@ -173,6 +173,32 @@ TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
                                                       HasSubstr("ended with exit status 1")));
 }
 
+TEST_F(SupervisorTest, LetsProgramsGoOnAfterTheJobHasEndedWell) {
+  options_.programs = true;
+  options_.grace = std::chrono::milliseconds(1);
+  Pipe seen = make_pipe();
+  ::fcntl(seen.read.get(), F_SETFL, 0);
+  recorder_.on_event = [&] { say(seen.write.get(), "1"); };
+  sigset_t end;
+  ::sigemptyset(&end);
+  ::sigaddset(&end, all_programs_ended);
+  ::sigprocmask(SIG_BLOCK, &end, nullptr);  // which the processes inherit
+  add("coordinator", [&] {
+    say(events_, "{\"event\":\"finished\"}\n");
+    int signal = 0;
+    return ::sigwait(&end, &signal);  // after which it would otherwise be killed
+  });
+  add("worker 0", [&] {
+    char byte = 0;
+    return ::read(seen.read.get(), &byte, 1) == 1 ? 0 : 1;
+  });
+  const auto result = run();
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.notices, IsEmpty());
+  ::sigprocmask(SIG_UNBLOCK, &end, nullptr);
+}
+
 TEST_F(SupervisorTest, StartsALostProcessAgainUntilItStays) {
   Pipe starts = make_pipe();
   Pipe stays = make_pipe();

@@ -1,0 +1,266 @@
+#include "job/program/program_host.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "job/program/program_training.hpp"
+#include "runtime/control_link.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The user's request to end is noticed this soon.
+constexpr Duration glance = std::chrono::milliseconds(100);
+
+/// The first difference of two definitions, in the words of worker `rank`.
+std::string difference(std::uint32_t rank, const LoopDefinition& own, const LoopDefinition& first) {
+  const auto text = [](const GivenOptions& options, const std::string& name) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string("not set") : found->second;
+  };
+  GivenOptions all = first.options;
+  all.insert(own.options.begin(), own.options.end());
+  for (const auto& [name, value] : all) {
+    if (text(own.options, name) != text(first.options, name)) {
+      return fmt::format("{} is {} in the program of worker {}, but {} in that of worker 0", name,
+                         text(own.options, name), rank, text(first.options, name));
+    }
+  }
+  const bool of_data = own.model.samples != first.model.samples;
+  return fmt::format("the {} of worker {} has {} {}, but that of worker 0 has {}",
+                     of_data ? "dataset" : "module", rank,
+                     of_data ? own.model.samples : own.model.parameters + own.model.buffers,
+                     of_data ? "samples" : "values",
+                     of_data ? first.model.samples : first.model.parameters + first.model.buffers);
+}
+
+}  // namespace
+
+ProgramHost::ProgramHost(World& world, Options options)
+    : world_(world), options_(std::move(options)) {}
+
+void ProgramHost::run() {
+  try {
+    if (prepare()) {
+      train();
+    }
+  } catch (const std::exception& error) {
+    if (!failure_is_shown_) {
+      options_.emit({{"event", "failed"},
+                     {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
+                     {"error", error.what()}});
+    }
+    end_all(error);
+    throw;
+  }
+  wait_until_all_have_gone();
+}
+
+/// Returns true once all programs have said what they train; false, where they have gone without.
+bool ProgramHost::prepare() {
+  while (!all_defined()) {
+    take_events();
+    if (options_.interrupted()) {
+      throw Cancelled("interrupted before training began");
+    }
+    if (is_over()) {
+      return false;
+    }
+    check_time();
+  }
+  check_definitions();
+  return true;
+}
+
+/// Takes the messages that come within a glance.
+void ProgramHost::take_events() {
+  const TimePoint until = world_.now() + glance;
+  try {
+    take(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
+  } catch (const TimedOut&) {
+    if (world_.now() < until) {
+      throw;  // the error that ended this node
+    }
+  } catch (const PeerLost& loss) {
+    lose(loss.peer());
+  }
+}
+
+void ProgramHost::take(const Message& message) {
+  try {
+    const wire::FromProgram decoded = from_program(message.payload);
+    if (decoded.has_hello()) {
+      greet(message.from, decoded.hello());
+      return;
+    }
+    const auto program = programs_.find(message.from);
+    if (program == programs_.end()) {
+      throw ProtocolError("a program said what it trains before it said which worker it is");
+    }
+    program->second.definition = definition_of(decoded.definition());
+  } catch (const Error& error) {
+    refuse(message.from, error);
+  }
+}
+
+/// Errors: ConfigError, for a program that the job does not expect.
+void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
+  if (hello.rank() >= options_.programs || hello.size() != options_.programs) {
+    throw ConfigError(fmt::format("this job has {} workers; found worker {} of {}",
+                                  options_.programs, hello.rank(), hello.size()));
+  }
+  const bool taken = std::ranges::any_of(
+      programs_, [&](const auto& known) { return known.second.rank == hello.rank(); });
+  if (taken) {
+    throw ConfigError(fmt::format(
+        "worker {} has joined already: a program calls syncopate::init once", hello.rank()));
+  }
+  world_.transport().introduce(node, hello.address());
+  programs_[node] = {.rank = hello.rank(), .hello = hello};
+  if (!first_came_) {
+    first_came_ = world_.now();
+  }
+  if (programs_.size() == options_.programs) {
+    introduce_all();
+  }
+}
+
+void ProgramHost::refuse(NodeId node, const std::exception& error) {
+  wire::ToProgram message;
+  *message.mutable_abort() = to_abort(error);
+  post(world_.transport(), node, message);
+}
+
+/// Errors: Error, where other programs wait for the one that has gone.
+void ProgramHost::lose(NodeId node) {
+  const auto program = programs_.find(node);
+  if (program == programs_.end()) {
+    return;
+  }
+  program->second.gone = true;
+  const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
+    return !other.second.gone && other.second.definition.has_value();
+  });
+  if (awaited || !introduced_) {
+    throw Error(fmt::format("worker {} (pid {} on {}) has ended before training began",
+                            program->second.rank, program->second.hello.pid(),
+                            program->second.hello.host()));
+  }
+}
+
+void ProgramHost::introduce_all() {
+  introduced_ = true;
+  wire::ToProgram message;
+  for (const auto& [rank, node] : nodes_by_rank()) {
+    const wire::ProgramHello& hello = programs_.at(node).hello;
+    wire::Roster::Program& program = *message.mutable_roster()->add_programs();
+    program.set_node(node.value);
+    program.set_address(hello.address());
+    program.set_machine(hello.machine());
+  }
+  for (const auto& [node, program] : programs_) {
+    post(world_.transport(), node, message);
+  }
+}
+
+bool ProgramHost::is_over() const {
+  const bool all_gone = introduced_ && std::ranges::all_of(programs_, [](const auto& program) {
+                          return program.second.gone;
+                        });
+  return all_gone || options_.abandoned();
+}
+
+bool ProgramHost::all_defined() const {
+  return introduced_ && std::ranges::all_of(programs_, [](const auto& program) {
+           return program.second.definition.has_value();
+         });
+}
+
+void ProgramHost::check_time() const {
+  if (introduced_ || !first_came_ || world_.now() < *first_came_ + options_.gather_limit) {
+    return;
+  }
+  const auto nodes = nodes_by_rank();
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t rank = 0; rank < options_.programs; ++rank) {
+    if (!nodes.contains(rank)) {
+      missing.push_back(rank);
+    }
+  }
+  throw TimedOut(fmt::format(
+      "worker {} has not called syncopate::init within {:.0f} s of the first; see --gather-limit",
+      fmt::join(missing, ", "), to_seconds(options_.gather_limit)));
+}
+
+void ProgramHost::check_definitions() const {
+  const LoopDefinition& first = *program_of(0).definition;
+  for (std::uint32_t rank = 1; rank < options_.programs; ++rank) {
+    const LoopDefinition& own = *program_of(rank).definition;
+    if (own != first) {
+      throw ConfigError(
+          fmt::format("{}; every program of a job trains the same", difference(rank, own, first)));
+    }
+  }
+}
+
+std::map<std::uint32_t, NodeId> ProgramHost::nodes_by_rank() const {
+  std::map<std::uint32_t, NodeId> nodes;
+  for (const auto& [node, program] : programs_) {
+    nodes.emplace(program.rank, node);
+  }
+  return nodes;
+}
+
+const ProgramHost::Program& ProgramHost::program_of(std::uint32_t rank) const {
+  return programs_.at(nodes_by_rank().at(rank));
+}
+
+void ProgramHost::train() {
+  ProgramTraining training({.definition = *program_of(0).definition,
+                            .programs = options_.programs,
+                            .gather_limit = options_.gather_limit,
+                            .emit = options_.emit,
+                            .interrupted = options_.interrupted,
+                            .name = options_.name,
+                            .hung = options_.hung,
+                            .wall_time = options_.wall_time});
+  wire::ToProgram message;
+  *message.mutable_training() = training.described();
+  for (const auto& [node, program] : programs_) {
+    post(world_.transport(), node, message);
+  }
+  failure_is_shown_ = true;  // from here on the job's own record shows it
+  training.run();
+}
+
+void ProgramHost::end_all(const std::exception& error) {
+  for (const auto& [node, program] : programs_) {
+    if (!program.gone) {
+      refuse(node, error);
+    }
+  }
+}
+
+/// Programs may exchange tensors, or work by themselves, after their training.
+void ProgramHost::wait_until_all_have_gone() {
+  while (!is_over() && !options_.interrupted()) {
+    const TimePoint until = world_.now() + glance;
+    try {
+      world_.transport().receive(std::nullopt, tags::to_coordinator, until);
+    } catch (const TimedOut&) {
+      if (world_.now() < until) {
+        throw;
+      }
+    } catch (const PeerLost& loss) {
+      programs_[loss.peer()].gone = true;
+    }
+  }
+}
+
+}  // namespace syncopate

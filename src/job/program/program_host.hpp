@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "job/program/program_messages.hpp"
+#include "report/recorder.hpp"
+#include "runtime/world.hpp"
+
+namespace syncopate {
+
+/// Coordinates programs with a loop of their own: introduces them to each other, waits until all
+/// have said what they train, and then coordinates that training, whose servers are tasks of this
+/// process. The job is over when every program has gone.
+///
+/// The programs reach it by the transport of its world. Training has a transport of its own, and is
+/// a job as any other.
+///
+/// Thread: one.
+class ProgramHost {
+ public:
+  using Json = Recorder::Json;
+
+  struct Options {
+    std::uint32_t programs = 1;
+    /// For all programs to call `init`, from the first call on, and for all to join the training.
+    Duration gather_limit = std::chrono::seconds(600);
+    std::function<void(const Json&)> emit = [](const Json&) {};  ///< takes each event of the job
+    std::function<bool()> interrupted = [] { return false; };    ///< the user has requested the end
+    /// Every program has ended, also those that never came.
+    std::function<bool()> abandoned = [] { return false; };
+    std::string name = "the coordinator";               ///< as `Coordinator::Options::name`
+    std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
+    double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
+  };
+
+  /// `world` is node 0 of a transport that takes control messages alone, and outlives this.
+  ProgramHost(World& world, Options options);
+
+  /// Serves until every program has gone. Errors: the error that ended the job, after a `failed`
+  /// event; every program gets it, too.
+  void run();
+
+ private:
+  struct Program {
+    std::uint32_t rank = 0;
+    wire::ProgramHello hello;
+    std::optional<LoopDefinition> definition{};
+    bool gone = false;
+  };
+
+  bool prepare();
+  void take_events();
+  void take(const Message& message);
+  void greet(NodeId node, const wire::ProgramHello& hello);
+  void refuse(NodeId node, const std::exception& error);
+  void lose(NodeId node);
+  void introduce_all();
+  bool is_over() const;
+  bool all_defined() const;
+  void check_time() const;
+  void check_definitions() const;
+  void train();
+  void end_all(const std::exception& error);
+  void wait_until_all_have_gone();
+  std::map<std::uint32_t, NodeId> nodes_by_rank() const;
+  const Program& program_of(std::uint32_t rank) const;
+
+  World& world_;
+  Options options_;
+  std::map<NodeId, Program> programs_;
+  std::optional<TimePoint> first_came_;
+  bool introduced_ = false;
+  bool failure_is_shown_ = false;
+};
+
+}  // namespace syncopate

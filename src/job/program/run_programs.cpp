@@ -1,0 +1,133 @@
+#include "job/program/run_programs.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "base/random.hpp"
+#include "job/host/coordinate.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/event_pipe.hpp"
+#include "job/launch/exit_status.hpp"
+#include "job/launch/program_environment.hpp"
+#include "job/program/program_host.hpp"
+#include "runtime/real_world.hpp"
+#include "transport/transport_registry.hpp"
+
+namespace syncopate {
+namespace {
+
+/// For programs to save what they have when the user has requested the end.
+constexpr Duration time_to_end = std::chrono::seconds(10);
+
+volatile std::sig_atomic_t no_program_runs = 0;
+
+void note_end_of_programs(int /*signal*/) {
+  no_program_runs = 1;
+}
+
+ProgramHost::Options host_options(const ProgramsRequest& request, EventPipe& events) {
+  const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
+  return {.programs = request.workers,
+          .gather_limit = request.gather_limit,
+          .emit = emit,
+          .interrupted = end_requested,
+          .abandoned = [] { return no_program_runs != 0; },
+          .name = fmt::format("the coordinator (pid {} on {})", process_id(), host_name()),
+          .hung =
+              [emit, &events](const std::string& reason) {
+                emit({{"event", "failed"},
+                      {"kind", wire::Abort::Kind_Name(wire::Abort::KIND_TIMED_OUT)},
+                      {"error", reason}});
+                events.finish();
+                report_hang(reason);
+                ::_exit(exit_status::failure);  // a thread that hangs never would
+              },
+          .wall_time = wall_seconds()};
+}
+
+/// The body of the coordinator's process. Owns the listener, borrows the pipe of events.
+int coordinate_programs(const ProgramsRequest& request, const std::string& key, int listener,
+                        int event_pipe) {
+  take_end_requests();
+  EventPipe events(event_pipe);
+  RealWorld world(listen_over("shm", {.token = key, .descriptor = listener, .control_only = true}));
+  int status = exit_status::success;
+  try {
+    ProgramHost(world, host_options(request, events)).run();
+  } catch (const std::exception& error) {
+    status = status_of(error);
+  }
+  world.transport().close(world.now() + std::chrono::seconds(2));
+  return status;
+}
+
+/// Becomes the program. Returns only where it cannot be started.
+int become_program(const ProgramsRequest& request, const ProgramLaunch& launch) {
+  for (const auto& [name, value] : variables_of(launch)) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  std::vector<char*> arguments;
+  for (const std::string& word : request.command) {
+    arguments.push_back(const_cast<char*>(word.c_str()));  // execvp does not write into them
+  }
+  arguments.push_back(nullptr);
+  std::signal(SIGXFSZ, SIG_DFL);  // as it was before the command line ignored it
+  ::execvp(arguments.front(), arguments.data());
+  throw ConfigError(
+      fmt::format("cannot start {}: {}", request.command.front(), std::strerror(errno)));
+}
+
+Child program_process(const ProgramsRequest& request, const ProgramLaunch& launch) {
+  return {.name = fmt::format("worker {}", launch.rank),
+          .body = [&request, launch] { return become_program(request, launch); }};
+}
+
+Child host_process(const ProgramsRequest& request, const std::string& key, ListeningSocket listener,
+                   Descriptor events) {
+  const int socket = listener.socket.get();
+  const int event_pipe = events.get();
+  Child child{.name = "coordinator", .body = [&request, key, socket, event_pipe] {
+                return coordinate_programs(request, key, socket, event_pipe);
+              }};
+  child.alone.push_back(std::move(listener.socket));
+  child.alone.push_back(std::move(events));
+  return child;
+}
+
+}  // namespace
+
+int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
+  // Here, so that the coordinator's process has it from its beginning.
+  std::signal(all_programs_ended, note_end_of_programs);
+  const std::string key = unguessable_token();
+  ListeningSocket listener = listen_on_loopback();
+  const std::string address = listener.address;
+  Pipe events = make_pipe();
+  std::vector<Child> children;
+  children.push_back(host_process(request, key, std::move(listener), std::move(events.write)));
+  for (std::uint32_t rank = 0; rank < request.workers; ++rank) {
+    children.push_back(program_process(request, {.coordinator = address,
+                                                 .key = key,
+                                                 .rank = rank,
+                                                 .size = request.workers,
+                                                 .local_rank = rank,
+                                                 .options = request.given}));
+  }
+  const auto view = open_view(request.config);
+  return run_watched({.children = std::move(children),
+                      .events = std::move(events.read),
+                      .requested_grace = time_to_end,
+                      .orderly_grace = time_to_end,
+                      .programs = true},
+                     request.verbosity, *view);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,111 @@
+// Goal:   the options of programs with a loop of their own: which there are, that the command line
+//         and the program do not contradict each other, and the job that follows from them.
+// Method: options as text; the messages of refusals.
+#include "job/launch/loop_config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+#include "job/launch/program_environment.hpp"
+#include "tests/support/refusal.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::HasSubstr;
+
+GivenOptions merged(const GivenOptions& line, const GivenOptions& program) {
+  return merged_options({line, "on the command line"}, {program, "in the program"});
+}
+
+TEST(LoopOptionsTest, HoldEveryOptionOfEverySchemeButBalance) {
+  for (const OptionSpec& option : scheme_options()) {
+    const auto fields = loop_fields();
+    const bool known =
+        std::ranges::any_of(fields, [&](const Field* field) { return field->name == option.name; });
+    EXPECT_EQ(known, option.name != "balance") << option.name;
+  }
+}
+
+TEST(LoopOptionsTest, RefuseWhatTheProgramDecides) {
+  EXPECT_THAT(refusal([] {
+                check_loop_options({{"epochs", "3"}});
+              }),
+              HasSubstr("--epochs is an option of `syncopate train`: a program"));
+  EXPECT_THAT(refusal([] {
+                check_loop_options({{"local-step", "3"}});
+              }),
+              HasSubstr("a job has no option local-step; did you mean 'local-steps'?"));
+  EXPECT_THAT(refusal([] { check_loop_options({{"scheme", "esink"}}); }), HasSubstr("esync"));
+}
+
+TEST(LoopOptionsTest, MayBeGivenTwiceButNotDifferently) {
+  const GivenOptions line{{"scheme", "local-sgd"}, {"local-steps", "4"}};
+  EXPECT_EQ(merged(line, {{"scheme", "local-sgd"}, {"seed", "2"}}),
+            (GivenOptions{{"scheme", "local-sgd"}, {"local-steps", "4"}, {"seed", "2"}}));
+  EXPECT_EQ(merged(line, {{"local-steps", "04"}}), line);
+  EXPECT_EQ(refusal([&] {
+              merged(line, {{"scheme", "esync"}});
+            }),
+            "--scheme is esync in the program, but local-sgd on the command line; give it in one "
+            "place");
+}
+
+TEST(LoopConfigTest, HasNeitherAnEndNorEvaluationsOfItsOwn) {
+  const TrainConfig config =
+      loop_config({{"scheme", "asgd"}, {"batch-size", "8"}, {"learning-rate", "0.1"}}, 2);
+  EXPECT_EQ(config.epochs, open_end);
+  EXPECT_EQ(config.eval_every.unit, Every::Unit::never);
+  EXPECT_EQ(config.checkpoint_every.unit, Every::Unit::never);
+  EXPECT_EQ(config.workers, 2U);
+  EXPECT_EQ(config.servers, 1U);
+  EXPECT_EQ(config.server_process, ServerProcess::shared);
+  EXPECT_EQ(config.learning_rate, 0.1);
+}
+
+TEST(LoopConfigTest, RefusesAsTheCommandLineDoes) {
+  EXPECT_THAT(refusal([] { loop_config({{"scheme", "local"}}, 2); }), HasSubstr("found 2 workers"));
+  EXPECT_THAT(refusal([] {
+                loop_config({{"scheme", "ssgd"}, {"local-steps", "4"}}, 2);
+              }),
+              HasSubstr("--local-steps has no effect without --scheme"));
+  EXPECT_THAT(refusal([] {
+                loop_config({{"servers", "2"}}, 2);
+              }),
+              HasSubstr("scheme ssgd has no parameter server"));
+}
+
+/// A mini-batch of nbssgd is a step; the steps of the other schemes are whole batches.
+TEST(LoopConfigTest, DividesTheBatchAsTheSchemeDoes) {
+  const auto step = [](const char* scheme) {
+    return samples_of_loop_step(loop_config({{"scheme", scheme}, {"batch-size", "32"}}, 2), 32);
+  };
+  EXPECT_EQ(step("nbssgd"), 4U);
+  EXPECT_EQ(step("ssgd"), 32U);
+  EXPECT_EQ(step("esync"), 32U);
+}
+
+TEST(ProgramEnvironmentTest, CarriesALaunch) {
+  const ProgramLaunch launch{.coordinator = "127.0.0.1:4711",
+                             .key = "secret",
+                             .rank = 1,
+                             .size = 3,
+                             .local_rank = 1,
+                             .options = {{"scheme", "esync"}, {"run-dir", "a \"b\""}}};
+  std::map<std::string, std::string> variables;
+  for (const Variable& variable : variables_of(launch)) {
+    variables[variable.name] = variable.value;
+  }
+  const auto environment = [&](const char* name) { return variables[name]; };
+  EXPECT_EQ(program_launch_in(environment), launch);
+  variables["SYNCOPATE_RANK"] = "3";
+  EXPECT_THAT(refusal([&] { program_launch_in(environment); }), HasSubstr("contradict each other"));
+  variables["SYNCOPATE_RANK"] = "first";
+  EXPECT_THAT(refusal([&] { program_launch_in(environment); }),
+              HasSubstr("expected SYNCOPATE_RANK to be a number, found 'first'"));
+  EXPECT_EQ(program_launch_in([](const char*) { return std::string(); }), std::nullopt);
+}
+
+}  // namespace
+}  // namespace syncopate
