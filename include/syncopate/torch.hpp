@@ -1,9 +1,21 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <syncopate/job.hpp>
+#include <syncopate/loop.hpp>
 #include <utility>
+#include <vector>
 
+#include "torch/loop_data.hpp"
+#include "torch/loop_module.hpp"
 #include "torch/module_replica.hpp"
+#include "torch/optimizer_rule.hpp"
 
 namespace syncopate {
 
@@ -23,6 +35,202 @@ MakeReplica module_replicas(MakeModule make_module,
         .make_optimizer = make_optimizer,
         .device = device});
   };
+}
+
+/// A worker's membership in a job of programs that train libtorch's modules: `LoopJob`, and what
+/// concerns tensors, modules and datasets.
+///
+/// Thread, errors: as `LoopJob`.
+class TorchJob : public LoopJob {
+ public:
+  using LoopJob::LoopJob;
+
+  using LoopJob::allgather;
+  using LoopJob::allreduce;
+  using LoopJob::broadcast;
+
+  /// Replaces a float32 tensor by its sum over all workers. Errors: ConfigError, for another type.
+  void allreduce(torch::Tensor tensor);
+  /// Replaces a tensor of any type by that of worker 0.
+  void broadcast(torch::Tensor tensor);
+  /// The tensors of all workers, by rank. They have the same type and shape.
+  std::vector<torch::Tensor> allgather(const torch::Tensor& tensor);
+
+  /// Gives a module the parameters and buffers of worker 0.
+  void broadcast_parameters(torch::nn::Module& module);
+
+  /// A data loader over this worker's share of a dataset, which all workers pass alike. All take
+  /// `batch_size` samples together in a step, and every sample once in an epoch, in an order that
+  /// follows from the job's seed. One loop over a loader is one epoch.
+  template <class Dataset>
+  auto partition_dataset(Dataset dataset, std::size_t batch_size,
+                         torch::data::DataLoaderOptions options = {}) {
+    static_assert(!Dataset::is_stateful, "a stateful dataset has an order of its own");
+    const auto samples = dataset.size();
+    if (!samples) {
+      throw ConfigError("a dataset without a size cannot be partitioned");
+    }
+    LoopShare share = this->share(*samples, batch_size);
+    options.batch_size(share.step_size());
+    torch_backend::SharedSampler sampler([share]() mutable { return share.next(); },
+                                         [share]() mutable { share.next_epoch(); });
+    return torch::data::make_data_loader(std::move(dataset), std::move(sampler),
+                                         std::move(options));
+  }
+};
+
+/// Joins the job that `syncopate run` has started this process for, as one of its workers. Without
+/// a launcher the process is a job of one worker.
+inline TorchJob init(const InitOptions& options = {}) {
+  return TorchJob(options);
+}
+
+/// What a `DistributedOptimizer` is made with besides module and optimizer.
+struct DistributedOptions {
+  std::string scheme = {};                          ///< as `InitOptions::scheme`
+  std::map<std::string, std::string> options = {};  ///< as `InitOptions::options`
+  /// Samples of a step of this worker, in a program that does not call `partition_dataset`.
+  std::optional<std::uint32_t> batch_size = {};
+};
+
+/// Takes the place of a program's optimizer in its training loop: `step` exchanges gradients or
+/// parameters with the other workers as the job's scheme says.
+///
+/// The module starts with the parameters of worker 0. Its parameters, gradients and floating
+/// buffers become views of flat vectors, and stay views of them; a parameter without a gradient
+/// counts as one whose gradient is zero. The learning rate is that of the optimizer, which the
+/// program may change at any time; where a parameter server takes the steps, it is that of the
+/// beginning.
+///
+/// Order:  every worker makes one, once a job. It is left by the end of its scope or by `finish`.
+///         In a synchronous job both wait for the loops of all workers; while an exception flies,
+///         the end of the scope ends the job for all instead.
+/// Thread: that of the job. Module and optimizer outlive it.
+/// Errors: of the constructor, ConfigError: what the module, the optimizer or the options lack.
+class DistributedOptimizer {
+ public:
+  DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
+                       const DistributedOptions& options = {});
+
+  /// Sets the gradients of the module to zero.
+  void zero_grad();
+
+  /// A step of this worker with the gradients that `backward` has left in the module, over as many
+  /// samples as `partition_dataset` hands out at a time. Afterwards the module has the parameters
+  /// to go on with.
+  /// Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError,
+  /// after `finish`, and for a module that has changed.
+  void step();
+  /// The same over `samples` samples, which is the weight of the gradient in a mean over workers.
+  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1.
+  void step(std::int64_t samples);
+
+  /// This worker takes no further step. Errors: the error that ended the job.
+  void finish();
+
+ private:
+  std::unique_ptr<torch_backend::LoopModule> replica_of(torch::nn::Module& module,
+                                                        torch::optim::Optimizer& optimizer);
+  void expect_rate() const;
+
+  torch_backend::LoopModule* replica_ = nullptr;  ///< of the training
+  double rate_;                                   ///< at the beginning
+  LoopTraining training_;
+};
+
+inline void TorchJob::allreduce(torch::Tensor tensor) {
+  if (tensor.scalar_type() != torch::kFloat32) {
+    throw ConfigError(std::string("allreduce takes float32 tensors, found ") +
+                      torch::toString(tensor.scalar_type()) +
+                      "; convert it by to(torch::kFloat32)");
+  }
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor host = tensor.detach().cpu().contiguous();
+  LoopJob::allreduce(
+      std::span<float>(host.data_ptr<float>(), static_cast<std::size_t>(host.numel())));
+  if (host.data_ptr() != tensor.data_ptr()) {
+    tensor.copy_(host);
+  }
+}
+
+inline void TorchJob::broadcast(torch::Tensor tensor) {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor host = tensor.detach().cpu().contiguous();
+  LoopJob::broadcast(std::span<std::byte>(static_cast<std::byte*>(host.data_ptr()), host.nbytes()));
+  if (host.data_ptr() != tensor.data_ptr()) {
+    tensor.copy_(host);
+  }
+}
+
+inline std::vector<torch::Tensor> TorchJob::allgather(const torch::Tensor& tensor) {
+  const torch::Tensor host = tensor.detach().cpu().contiguous();
+  std::vector<std::int64_t> shape = host.sizes().vec();
+  shape.insert(shape.begin(), size());
+  const torch::Tensor all = torch::empty(shape, host.options());
+  LoopJob::allgather(
+      std::span<const std::byte>(static_cast<const std::byte*>(host.data_ptr()), host.nbytes()),
+      std::span<std::byte>(static_cast<std::byte*>(all.data_ptr()), all.nbytes()));
+  return all.unbind();
+}
+
+inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {
+  for (const torch::Tensor& tensor : module.parameters()) {
+    broadcast(tensor);
+  }
+  for (const torch::Tensor& tensor : module.buffers()) {
+    broadcast(tensor);
+  }
+}
+
+inline std::unique_ptr<torch_backend::LoopModule> DistributedOptimizer::replica_of(
+    torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
+  auto replica = std::make_unique<torch_backend::LoopModule>(module, optimizer);
+  replica_ = replica.get();
+  return replica;
+}
+
+inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Module& module,
+                                                  torch::optim::Optimizer& optimizer,
+                                                  const DistributedOptions& options)
+    : rate_(optimizer.param_groups().front().options().get_lr()),
+      training_(job, replica_of(module, optimizer), [&] {
+        torch_backend::OptimizerRule rule = torch_backend::rule_of(optimizer);
+        return LoopTraining::Options{.optimizer = {.learning_rate = rule.learning_rate,
+                                                   .rule = std::move(rule.options),
+                                                   .has_no_rule = std::move(rule.has_no_rule)},
+                                     .scheme = options.scheme,
+                                     .options = options.options,
+                                     .batch_size = options.batch_size};
+      }()) {}
+
+inline void DistributedOptimizer::zero_grad() {
+  replica_->zero_gradients();
+}
+
+inline void DistributedOptimizer::step() {
+  step(training_.batch_size());
+}
+
+inline void DistributedOptimizer::step(std::int64_t samples) {
+  if (samples < 0 || samples > std::numeric_limits<std::uint32_t>::max()) {
+    throw ConfigError("a step has from 0 to 4294967295 samples, found " + std::to_string(samples));
+  }
+  expect_rate();
+  replica_->collect();
+  training_.step(static_cast<std::uint32_t>(samples));
+}
+
+inline void DistributedOptimizer::finish() {
+  training_.finish();
+}
+
+inline void DistributedOptimizer::expect_rate() const {
+  if (training_.server_steps() && replica_->learning_rate() != rate_) {
+    throw ConfigError(
+        "the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
+        "rate that the program changes has no effect; choose a scheme without a server, such as "
+        "esync");
+  }
 }
 
 }  // namespace syncopate

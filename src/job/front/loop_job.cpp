@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <syncopate/loop.hpp>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/quiet_log.hpp"
+#include "collective/basic_collectives.hpp"
+#include "job/front/loop_member.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/loop_config.hpp"
+#include "job/spec/job_plan.hpp"
+
+namespace syncopate {
+namespace {
+
+std::optional<ProgramLaunch> launch_of(const std::optional<JobEntry>& entry) {
+  if (!entry) {
+    return program_launch_in(from_environment);
+  }
+  return ProgramLaunch{.coordinator = entry->coordinator,
+                       .key = entry->key,
+                       .rank = entry->rank,
+                       .size = entry->size,
+                       .local_rank = entry->local_rank};
+}
+
+GivenOptions options_of(const InitOptions& options, const GivenOptions& of_command_line) {
+  const GivenOptions own = given_in(options.scheme, options.options);
+  return merged_options({of_command_line, "on the command line"}, {own, "in the program"});
+}
+
+}  // namespace
+
+GivenOptions given_in(const std::string& scheme, GivenOptions options) {
+  if (!scheme.empty()) {
+    options["scheme"] = scheme;
+  }
+  return options;
+}
+
+LoopJob::Member::Member(const InitOptions& options)
+    : launch_(launch_of(options.entry)),
+      given_(options_of(options, launch_ ? launch_->options : GivenOptions())) {
+  log::keep_quiet();
+  loop_config(given_, size());  // refuses impossible options before it waits for others
+  if (launch_) {
+    node_.emplace(*launch_);
+  }
+}
+
+TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {
+  GivenOptions options = given_;
+  options["batch-size"] = std::to_string(batch_size);
+  return loop_config(options, size());
+}
+
+ProgramNode& LoopJob::Member::node() {
+  return node_.value();
+}
+
+void LoopJob::Member::begin_training() {
+  if (std::exchange(trained_, true)) {
+    throw ConfigError(
+        "this job has trained already, or trains: a job has one optimizer. Put all networks into "
+        "one "
+        "module, and all of its parameters into the groups of one optimizer");
+  }
+}
+
+LoopJob::LoopJob(const InitOptions& options) : member_(std::make_shared<Member>(options)) {}
+LoopJob::~LoopJob() = default;
+LoopJob::LoopJob(LoopJob&&) noexcept = default;
+LoopJob& LoopJob::operator=(LoopJob&&) noexcept = default;
+
+std::uint32_t LoopJob::rank() const {
+  return member_->rank();
+}
+
+std::uint32_t LoopJob::size() const {
+  return member_->size();
+}
+
+std::uint32_t LoopJob::local_rank() const {
+  return member_->local_rank();
+}
+
+void LoopJob::allreduce(std::span<float> values) {
+  if (size() > 1) {
+    member_->node().allreduce().reduce(values);
+  }
+}
+
+void LoopJob::broadcast(std::span<std::byte> bytes) {
+  if (size() > 1) {
+    syncopate::broadcast(member_->node().group(), bytes);
+  }
+}
+
+void LoopJob::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  if (all.size() != mine.size() * size()) {
+    throw ConfigError(
+        fmt::format("allgather of {} bytes from each of {} workers needs room for {}, "
+                    "found {}",
+                    mine.size(), size(), mine.size() * size(), all.size()));
+  }
+  if (size() > 1) {
+    syncopate::allgather(member_->node().group(), mine, all);
+  } else {
+    std::ranges::copy(mine, all.begin());
+  }
+}
+
+void LoopJob::barrier() {
+  if (size() > 1) {
+    syncopate::barrier(member_->node().group());
+  }
+}
+
+LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {
+  if (batch_size == 0 || batch_size % size() != 0) {
+    throw ConfigError(fmt::format(
+        "a batch of {} samples does not divide into {} equal parts, one for each worker; choose {}",
+        batch_size, size(), (batch_size / size() + 1) * size()));
+  }
+  return LoopShare(member_->share(samples, static_cast<std::uint32_t>(batch_size / size())));
+}
+
+}  // namespace syncopate

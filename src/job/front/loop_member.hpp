@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <syncopate/loop.hpp>
+#include <utility>
+#include <vector>
+
+#include "data/batch_feed.hpp"
+#include "job/launch/program_environment.hpp"
+#include "job/program/program_node.hpp"
+
+namespace syncopate {
+
+/// The options of a program, the scheme among them.
+GivenOptions given_in(const std::string& scheme, GivenOptions options);
+
+/// The sizes of a worker's share of a dataset.
+struct ShareSizes {
+  std::uint64_t samples = 0;     ///< in the dataset
+  std::uint32_t batch_size = 0;  ///< of this worker: of one or more steps
+  std::uint32_t step_size = 0;
+};
+
+/// This process's side of a job of programs.
+class LoopJob::Member {
+ public:
+  /// Errors: those of `LoopJob`.
+  explicit Member(const InitOptions& options);
+
+  std::uint32_t rank() const { return launch_ ? launch_->rank : 0; }
+  std::uint32_t size() const { return launch_ ? launch_->size : 1; }
+  std::uint32_t local_rank() const { return launch_ ? launch_->local_rank : 0; }
+  /// True where no launcher has started this process: there is no coordinator.
+  bool is_alone() const { return !node_; }
+  ProgramNode& node();
+
+  /// Of the command line and of `init`.
+  const GivenOptions& given() const { return given_; }
+  std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size);
+  /// Of the last call of `share`.
+  const std::optional<ShareSizes>& sizes() const { return sizes_; }
+
+  /// Errors: ConfigError, at the second call.
+  void begin_training();
+
+ private:
+  TrainConfig config(std::uint32_t batch_size) const;
+
+  std::optional<ProgramLaunch> launch_;
+  GivenOptions given_;
+  std::optional<ShareSizes> sizes_;
+  bool trained_ = false;
+  std::optional<ProgramNode> node_;  ///< last: it leaves first
+};
+
+/// The order of one worker's samples, epoch by epoch.
+class LoopShare::Order {
+ public:
+  Order(BatchFeed feed, std::size_t step_size) : feed_(std::move(feed)), step_size_(step_size) {}
+
+  std::size_t step_size() const { return step_size_; }
+  std::vector<std::size_t> next();
+  void next_epoch();
+  std::size_t epoch() const { return epoch_; }
+  std::size_t step() const { return step_; }
+
+ private:
+  bool begin_batch();
+
+  BatchFeed feed_;
+  std::size_t step_size_;
+  std::size_t epoch_ = 0;
+  std::size_t step_ = 0;               ///< taken in this epoch
+  std::uint64_t batch_ = 0;            ///< of the epoch, begun
+  std::vector<std::size_t> in_batch_;  ///< samples of the batch that no step has taken, last first
+  bool ended_ = false;                 ///< the epoch
+};
+
+}  // namespace syncopate

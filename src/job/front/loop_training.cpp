@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "job/front/loop_member.hpp"
+#include "job/host/coordinate.hpp"
+#include "job/launch/loop_config.hpp"
+#include "job/program/loop_site.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The rate of a program that warms up from 0 is a factor of another one: the job knows none of 0.
+GivenOptions with_optimizer(GivenOptions options, const LoopOptimizer& optimizer) {
+  options.insert(optimizer.rule.begin(), optimizer.rule.end());
+  const double rate = optimizer.learning_rate > 0 ? optimizer.learning_rate : 1;
+  options["learning-rate"] = fmt::format("{}", rate);
+  return options;
+}
+
+/// The sizes of this worker's steps. Errors: ConfigError, where nothing says them.
+ShareSizes sizes_of(const LoopJob::Member& job, const LoopTraining::Options& options) {
+  if (options.batch_size) {
+    const std::uint64_t samples = job.sizes() ? job.sizes()->samples : 0;
+    const std::uint32_t own = *options.batch_size;
+    return {.samples = std::max(samples, std::uint64_t{own} * job.size()),
+            .batch_size = own,
+            .step_size = own};
+  }
+  if (!job.sizes()) {
+    throw ConfigError(
+        "the job does not know how many samples a step has: call partition_dataset before, or give "
+        "the optimizer's option batch_size");
+  }
+  return *job.sizes();
+}
+
+/// True where a parameter server takes the steps of the program's optimizer.
+bool server_takes_steps(const TrainConfig& config) {
+  if (!server_keeps_model(config)) {
+    return false;
+  }
+  const ServerPolicy policy = server_policy_of(config);
+  return !policy.optimizer && policy.consistency.kind != ConsistencyOptions::Kind::elastic;
+}
+
+LoopDefinition definition_of(const LoopJob::Member& job, LoopReplica& replica,
+                             const LoopTraining::Options& options, const ShareSizes& sizes) {
+  const GivenOptions own = given_in(options.scheme, options.options);
+  GivenOptions given =
+      merged_options({job.given(), "in init or on the command line"}, {own, "in the optimizer"});
+  given["batch-size"] = std::to_string(sizes.batch_size);
+  return {.options = with_optimizer(std::move(given), options.optimizer),
+          .model = {.parameters = replica.view(ReplicaVector::params).size(),
+                    .buffers = replica.view(ReplicaVector::buffers).size(),
+                    .samples = sizes.samples}};
+}
+
+}  // namespace
+
+class LoopTraining::Worker {
+ public:
+  Worker(std::shared_ptr<LoopJob::Member> job, std::unique_ptr<LoopReplica> replica,
+         const Options& options)
+      : job_(std::move(job)), sizes_(sizes_of(*job_, options)) {
+    const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
+    TrainConfig config = loop_config(definition.options, job_->size());
+    server_steps_ = !job_->is_alone() && server_takes_steps(config);
+    if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
+      throw ConfigError(fmt::format("the server of scheme {} takes the optimizer's steps, but {}",
+                                    config.scheme, options.optimizer.has_no_rule));
+    }
+    if (server_steps_ && !(options.optimizer.learning_rate > 0)) {
+      throw ConfigError(
+          fmt::format("the server of scheme {} takes the optimizer's steps at its first learning "
+                      "rate, which is "
+                      "0; set it before, or choose another scheme",
+                      config.scheme));
+    }
+    job_->begin_training();
+    replica->attach(loop_, config.learning_rate.value());
+    if (job_->is_alone()) {
+      replica_ = std::move(replica);
+    } else {
+      join(job_->node().define(definition), std::move(config), definition.model,
+           std::move(replica));
+    }
+  }
+
+  ~Worker() {
+    if (!task_) {
+      return;
+    }
+    if (std::uncaught_exceptions() > exceptions_) {
+      loop_.abandon("the program left its loop by an exception");
+    }
+    try {
+      finish();
+    } catch (const std::exception& error) {
+      log::debug("{}", error.what());  // a destructor cannot throw; `finish` does
+    }
+  }
+
+  bool server_steps() const { return server_steps_; }
+  std::uint32_t batch_size() const { return sizes_.step_size; }
+
+  void step(std::uint32_t samples) {
+    if (finished_) {
+      throw ConfigError("the loop has finished: its optimizer takes no further step");
+    }
+    if (replica_) {
+      replica_->local_step();
+    } else {
+      loop_.step({.samples = samples});
+    }
+  }
+
+  void finish() {
+    finished_ = true;
+    loop_.leave();
+    if (task_) {
+      std::exchange(task_, nullptr)->join();
+    }
+    if (failure_) {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+  }
+
+ private:
+  void join(const wire::Training& training, TrainConfig config, const LoopModel& model,
+            std::unique_ptr<LoopReplica> replica) {
+    config.run_dir = training.run_dir();
+    const CoordinatorEndpoint endpoint{
+        .address = training.address(), .token = training.token(), .transport = config.transport};
+    site_.emplace(config, model, std::move(replica), loop_);
+    if (training.has_memory()) {
+      site_->use(shm::Segment::open(address_of(training.memory())));
+    }
+    runner_ = member_role(Role::worker).make(*site_, Rank{job_->rank()});
+    world_.emplace(connect(endpoint));
+    task_ = world_->spawn("worker", [this] { run(); });
+    loop_.begin();
+  }
+
+  void run() {
+    try {
+      runner_->run(*world_);
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+    }
+    loop_.end(failure_);
+  }
+
+  std::shared_ptr<LoopJob::Member> job_;
+  const ShareSizes sizes_;
+  const int exceptions_ = std::uncaught_exceptions();
+  bool server_steps_ = false;
+  bool finished_ = false;
+  std::exception_ptr failure_;  ///< written by the task, read once it has ended
+  StepHandover loop_;
+  std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
+  std::optional<LoopSite> site_;
+  std::unique_ptr<RoleRunner> runner_;
+  std::optional<RealWorld> world_;
+  std::unique_ptr<Task> task_;  ///< last: it uses the members above
+};
+
+LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<LoopReplica> replica,
+                           const Options& options)
+    : worker_(std::make_unique<Worker>(job.member(), std::move(replica), options)) {}
+
+LoopTraining::~LoopTraining() = default;
+
+bool LoopTraining::server_steps() const {
+  return worker_->server_steps();
+}
+
+std::uint32_t LoopTraining::batch_size() const {
+  return worker_->batch_size();
+}
+
+void LoopTraining::step(std::uint32_t samples) {
+  worker_->step(samples);
+}
+
+void LoopTraining::finish() {
+  worker_->finish();
+}
+
+}  // namespace syncopate
