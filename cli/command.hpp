@@ -18,6 +18,8 @@ struct Command {
 
 // Each command has one file under commands/. Its function adds the command's options to `root`.
 Command add_train(CLI::App& root, const Handlers& handlers);
+/// `command`: the program to start, and its arguments.
+Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::string> command);
 Command add_coordinator(CLI::App& root, const Handlers& handlers);
 /// `role`: worker or server.
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);

@@ -23,6 +23,12 @@ struct CoordinatorCommand {
   bool json = false;
 };
 
+/// The parsed command line of `syncopate run`.
+struct RunCommand {
+  ProgramsRequest request;
+  bool json = false;
+};
+
 /// The parsed command line of `syncopate networks`.
 struct NetworksCommand {
   SampleShape input;  ///< a height or width of 0 is left open, see `all_network_facts`
@@ -46,6 +52,7 @@ struct Handlers {
   /// The default learning rate by the optimizer's name; empty without libtorch, which leaves the
   /// rate open.
   std::function<double(Optimizer)> usual_learning_rate;
+  std::function<int(const RunCommand&)> run = {};
 };
 
 /// Parses the command line, runs the command, and returns the exit status

@@ -31,6 +31,9 @@ int main(int argc, char** argv) {
           [&](const NetworksCommand&) -> std::vector<syncopate::torch_backend::NetworkFacts> {
         become_torch_program(argv, 1, syncopate::log::Verbosity::normal);
       },
-      .usual_learning_rate = {}};
+      .usual_learning_rate = {},
+      .run = [&](const RunCommand& command) -> int {
+        become_torch_program(argv, command.request.config.threads, command.request.verbosity);
+      }};
   return run_cli(argc, argv, handlers);
 }

@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
@@ -60,10 +64,23 @@ int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
   return exit_status::success;
 }
 
+/// The first argument from `argv[1]` on that ends the options of `syncopate run`; `argc` where none
+/// does: the words after it belong to the program that it starts.
+int end_of_options(int argc, char** argv) {
+  int end = 1;
+  while (end < argc && std::strcmp(argv[end], "--") != 0) {
+    ++end;
+  }
+  return argc > 1 && std::strcmp(argv[1], "run") == 0 ? end : argc;
+}
+
 int parse_and_run(int argc, char** argv, const Handlers& handlers) {
+  const int end = end_of_options(argc, argv);
+  std::vector<std::string> program(argv + std::min(end + 1, argc), argv + argc);
   CLI::App root("Data-parallel deep learning on machines of unequal speed.");
   set_up(root);
   const std::vector<Command> commands{add_train(root, handlers),
+                                      add_run(root, handlers, std::move(program)),
                                       add_coordinator(root, handlers),
                                       add_joiner(root, handlers, Role::worker),
                                       add_joiner(root, handlers, Role::server),
@@ -83,7 +100,7 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
     command.app->group("Commands");
   }
   try {
-    root.parse(argc, argv);
+    root.parse(end, argv);
   } catch (const CLI::Success& wanted) {
     return root.exit(wanted);
   } catch (const CLI::ParseError& error) {

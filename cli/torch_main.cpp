@@ -3,6 +3,7 @@
 #include "cli/handlers.hpp"
 #include "cli/report/report_command.hpp"
 #include "cli/view/training_view.hpp"
+#include "job/program/run_programs.hpp"
 #include "job/roles/run_job.hpp"
 #include "torch/factory.hpp"
 
@@ -10,8 +11,8 @@ namespace {
 
 using namespace syncopate;
 
-OpenView view_of(const JobRequest& request, bool json) {
-  return [output = cli::OutputOptions{.verbosity = request.verbosity, .json = json}](
+OpenView view_of(syncopate::log::Verbosity verbosity, bool json) {
+  return [output = cli::OutputOptions{.verbosity = verbosity, .json = json}](
              const TrainConfig& config) { return cli::make_view(config, output); };
 }
 
@@ -26,18 +27,23 @@ int main(int argc, char** argv) {
   const cli::Handlers handlers{
       .train =
           [](const cli::TrainCommand& command) {
-            return train_job(command.request, view_of(command.request, command.json));
+            return train_job(command.request, view_of(command.request.verbosity, command.json));
           },
       .coordinate =
           [](const cli::CoordinatorCommand& command) {
-            return coordinate_job(command.request, view_of(command.request.job, command.json));
+            return coordinate_job(command.request,
+                                  view_of(command.request.job.verbosity, command.json));
           },
       .join = join_job,
       .compare = cli::compare_and_report,
       .bench = cli::bench_here,
       .doctor = cli::doctor_here,
       .networks = networks,
-      .usual_learning_rate = usual_learning_rate};
+      .usual_learning_rate = usual_learning_rate,
+      .run =
+          [](const cli::RunCommand& command) {
+            return run_programs(command.request, view_of(command.request.verbosity, command.json));
+          }};
   prepare_thread_stacks();
   return cli::run_cli(argc, argv, handlers);
 }

@@ -12,6 +12,7 @@
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
+#include "job/launch/loop_config.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
 #include "job/spec/job_plan.hpp"
@@ -144,6 +145,18 @@ void add_common_options(CLI::App& app) {
   }
   add_old_options(app);
   add_config_option(app);
+  add_output_options(app, Says::events);
+}
+
+void add_loop_options(CLI::App& app) {
+  const auto keep_text = [](const CLI::results_t&) { return true; };
+  app.add_option("-n,--workers", keep_text, "number of programs to start, one worker each [1]")
+      ->type_name("N")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->group(std::string(option_group::workers));
+  for (const Field* const field : loop_fields()) {
+    add_option(app, *field, default_of(*field));
+  }
   add_output_options(app, Says::events);
 }
 

@@ -15,6 +15,9 @@ void add_train_options(CLI::App& app);
 /// own machine set values; all others must agree with the job.
 void add_expectations(CLI::App& app);
 
+/// Adds an option for every field that holds for programs with a loop of their own, and `-n`.
+void add_loop_options(CLI::App& app);
+
 /// The default BatchNorm statistics of evaluations in a comparison. Running statistics lag behind
 /// the parameters, with some schemes more than with others, which would distort the comparison.
 inline constexpr BatchNormStatistics comparisons_batch_norm = BatchNormStatistics::recomputed;

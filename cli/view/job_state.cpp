@@ -9,7 +9,14 @@ namespace {
 struct Apply {
   JobState& state;
 
-  void operator()(const events::Started& event) { state.started = event; }
+  /// Programs may have chosen what the command line left open.
+  void operator()(const events::Started& event) {
+    state.started = event;
+    if (event.epochs >= open_end) {
+      state.config.scheme = event.scheme;
+      state.config.run_dir = event.run_dir;
+    }
+  }
   void operator()(const events::Status& event) { state.status = event; }
   void operator()(const EvaluationResult& event) {
     state.evaluation = event;
@@ -41,7 +48,8 @@ void JobState::apply(const events::Event& event) {
 }
 
 std::optional<double> JobState::remaining_seconds() const {
-  if (!status || status->epoch <= 0 || status->training_seconds <= 0) {
+  const bool has_end = config.epochs < open_end;
+  if (!has_end || !status || status->epoch <= 0 || status->training_seconds <= 0) {
     return std::nullopt;
   }
   const double seconds = status->training_seconds;

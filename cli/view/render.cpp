@@ -168,9 +168,10 @@ std::string accuracy_text(const JobState& state) {
 std::string progress_text(const JobState& state) {
   const events::Status& status = *state.status;
   const double round = status.round_seconds.value_or(0);
-  return fmt::format("epoch {:.2f} of {}   {} samples/s   loss {:.4f}   accuracy {}{}",
-                     status.epoch, state.config.epochs, grouped(whole_of(status.throughput)),
-                     status.loss, accuracy_text(state),
+  const double whole = state.config.epochs;
+  return fmt::format("epoch {:.2f}{}   {} samples/s   loss {:.4f}   accuracy {}{}", status.epoch,
+                     whole < open_end ? fmt::format(" of {}", whole) : "",
+                     grouped(whole_of(status.throughput)), status.loss, accuracy_text(state),
                      round > 0 ? "   rounds of " + short_time(round) : "");
 }
 
