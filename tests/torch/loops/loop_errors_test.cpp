@@ -1,0 +1,263 @@
+// Goal:   a program with a loop of its own that does something unusual works, or gets an error that
+//         says what to do; an error of one program reaches the others.
+// Method: jobs of one process; two programs as threads where one has to notice the other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/refusal.hpp"
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+struct Setup {
+  explicit Setup(const InitOptions& options = {}) : job(init(options)) {}
+
+  void backward() {
+    torch::nn::functional::cross_entropy(net.forward(torch::ones({4, 6})),
+                                         torch::zeros({4}, torch::kInt64))
+        .backward();
+  }
+
+  TorchJob job;
+  Linear net;
+  torch::optim::SGD sgd{net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+};
+
+TEST(LoopErrorsTest, OptimizerWrappedTwice) {
+  Setup setup;
+  const DistributedOptimizer first(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+  EXPECT_THAT(
+      refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4}); }),
+      HasSubstr("a job has one optimizer. Put all networks into one module"));
+}
+
+TEST(LoopErrorsTest, ParameterWithoutGradientMakesNoStep) {
+  Setup setup;
+  DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+  const std::vector<float> before = values_of(setup.net);
+  for (torch::Tensor& parameter : setup.net.parameters()) {
+    parameter.mutable_grad().reset();
+  }
+  optimizer.step();
+  EXPECT_EQ(values_of(setup.net), before);
+}
+
+/// libtorch 2 takes gradients away where libtorch 1 sets them to zero; `backward` makes new ones.
+TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
+  Setup wrapped, plain;
+  DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
+  for (int step = 0; step < 3; ++step) {
+    for (Setup* const setup : {&wrapped, &plain}) {
+      for (torch::Tensor& parameter : setup->net.parameters()) {
+        parameter.mutable_grad().reset();
+      }
+      setup->backward();
+    }
+    optimizer.step();
+    plain.sgd.step();
+    EXPECT_EQ(values_of(wrapped.net), values_of(plain.net));
+  }
+}
+
+TEST(LoopErrorsTest, RateThatTheProgramChanges) {
+  Setup wrapped, plain;
+  DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
+  for (const double rate : {0.1, 0.01}) {
+    for (Setup* const setup : {&wrapped, &plain}) {
+      setup->sgd.param_groups().front().options().set_lr(rate);
+    }
+    optimizer.zero_grad();
+    plain.net.zero_grad();
+    wrapped.backward();
+    plain.backward();
+    optimizer.step();
+    plain.sgd.step();
+  }
+  EXPECT_EQ(values_of(wrapped.net), values_of(plain.net));
+}
+
+TEST(LoopErrorsTest, ModuleChangedAfterWrapping) {
+  Setup setup;
+  DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+  setup.net.layer->weight.set_data(torch::zeros({3, 6}));
+  EXPECT_THAT(refusal([&] { optimizer.step(); }),
+              HasSubstr("layer.weight is no longer the tensor that the optimizer was made with"));
+}
+
+TEST(LoopErrorsTest, StepAfterTheEnd) {
+  Setup setup;
+  DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+  optimizer.finish();
+  EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("takes no further step"));
+}
+
+TEST(LoopErrorsTest, OptimizersThatDoNotFit) {
+  Setup setup;
+  Linear other;
+  torch::optim::SGD of_other(other.parameters(), torch::optim::SGDOptions(0.1));
+  EXPECT_THAT(
+      refusal([&] { DistributedOptimizer(setup.job, setup.net, of_other, {.batch_size = 4}); }),
+      HasSubstr("none of the module's trained parameters"));
+  torch::optim::LBFGS lbfgs(setup.net.parameters(), torch::optim::LBFGSOptions(1));
+  EXPECT_THAT(
+      refusal([&] { DistributedOptimizer(setup.job, setup.net, lbfgs, {.batch_size = 4}); }),
+      HasSubstr("choose another optimizer"));
+}
+
+TEST(LoopErrorsTest, UnknownBatchSize) {
+  Setup setup;
+  EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd); }),
+              HasSubstr("call partition_dataset before"));
+}
+
+TEST(LoopErrorsTest, OptionsThatDoNotExistOrContradict) {
+  EXPECT_THAT(refusal([] { init({.scheme = "esink"}); }), HasSubstr("esync"));
+  EXPECT_THAT(refusal([] {
+                init({.options = {{"epochs", "2"}}});
+              }),
+              HasSubstr("a program with a loop of its own decides"));
+  Setup setup({.scheme = "esync"});
+  EXPECT_THAT(refusal([&] {
+                DistributedOptimizer(setup.job, setup.net, setup.sgd,
+                                     {.scheme = "ssgd", .batch_size = 4});
+              }),
+              HasSubstr("--scheme is ssgd in the optimizer, but esync in init"));
+}
+
+std::vector<std::string> errors_of_two(const ThreadedPrograms::Program& program) {
+  return ThreadedPrograms(2).run(program);
+}
+
+TEST(LoopErrorsTest, ProgramsThatTrainDifferentThings) {
+  const std::string folder = run_folder();
+  EXPECT_THAT(errors_of_two([&](const JobEntry& entry) {
+                Setup setup({.options = {{"run-dir", folder}}, .entry = entry});
+                DistributedOptimizer(setup.job, setup.net, setup.sgd,
+                                     {.batch_size = 4 + entry.rank});
+              }),
+              Each(AllOf(HasSubstr("batch-size is 5 in the program of worker 1, but 4 in that of "
+                                   "worker 0"))));
+}
+
+/// The other one gets the error in its own loop.
+TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
+  const std::string folder = run_folder();
+  const auto errors = errors_of_two([&](const JobEntry& entry) {
+    Setup setup({.options = {{"run-dir", folder}}, .entry = entry});
+    DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+    for (int step = 0; step < 100; ++step) {
+      if (entry.rank == 1 && step == 3) {
+        throw std::runtime_error("out of paper");
+      }
+      optimizer.zero_grad();
+      setup.backward();
+      optimizer.step();
+    }
+  });
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("worker 1"), HasSubstr("left its loop by an exception")));
+  EXPECT_EQ(errors[1], "out of paper");
+}
+
+/// One that has left waits for the others, and all have the same parameters at the end.
+TEST(LoopErrorsTest, LoopsOfUnequalLength) {
+  for (const char* const scheme : {"ssgd", "local-sgd", "esync", "nbssgd", "asgd"}) {
+    SCOPED_TRACE(scheme);
+    const std::string folder = run_folder();
+    std::vector<std::vector<float>> params(2);
+    const auto errors = errors_of_two([&](const JobEntry& entry) {
+      Setup setup({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
+      {
+        DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+        for (std::uint32_t step = 0; step < 3 + 4 * entry.rank; ++step) {
+          optimizer.zero_grad();
+          setup.backward();
+          optimizer.step();
+        }
+      }
+      params[entry.rank] = values_of(setup.net);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+    if (std::string(scheme) != "asgd") {
+      ASSERT_EQ(params[0].size(), params[1].size());
+      for (std::size_t i = 0; i < params[0].size(); ++i) {
+        EXPECT_NEAR(params[0][i], params[1][i], 1e-6);
+      }
+    }
+  }
+}
+
+struct Normed : torch::nn::Module {
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(6))};
+};
+
+/// The last round, in which nobody has samples, leaves running statistics as they are.
+TEST(LoopErrorsTest, BuffersAtTheEnd) {
+  for (const char* const scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
+    SCOPED_TRACE(scheme);
+    const std::string folder = run_folder();
+    const auto errors = errors_of_two([&](const JobEntry& entry) {
+      TorchJob job = init({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
+      Normed net;
+      torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+      {
+        DistributedOptimizer optimizer(job, net, sgd, {.batch_size = 4});
+        for (int step = 0; step < 20; ++step) {
+          optimizer.zero_grad();
+          net.norm->forward(torch::ones({4, 6})).sum().backward();
+          optimizer.step();
+        }
+      }
+      const torch::Tensor expected = torch::full({6}, 1 - std::pow(0.9, 20), torch::kFloat32);
+      EXPECT_TRUE(net.norm->running_mean.allclose(expected, 1e-4)) << net.norm->running_mean;
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+  }
+}
+
+TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
+  const auto errors = ThreadedPrograms(3).run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    const auto rank = static_cast<float>(entry.rank);
+    const torch::Tensor sum = torch::full({2, 3}, rank + 1);
+    job.allreduce(sum);
+    EXPECT_TRUE(sum.equal(torch::full({2, 3}, 6.0F)));
+    const torch::Tensor columns = torch::full({3, 2}, rank + 1).t();  // not contiguous
+    job.allreduce(columns);
+    EXPECT_TRUE(columns.equal(torch::full({2, 3}, 6.0F)));
+    const torch::Tensor whole = torch::full({4}, entry.rank + 7, torch::kInt64);
+    job.broadcast(whole);
+    EXPECT_TRUE(whole.equal(torch::full({4}, 7, torch::kInt64)));
+    const auto all = job.allgather(torch::full({2}, rank));
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_TRUE(all[2].equal(torch::full({2}, 2.0F)));
+    job.barrier();
+    EXPECT_THAT(refusal([&] { job.allreduce(whole); }), HasSubstr("takes float32 tensors"));
+    Linear net;
+    torch::NoGradGuard no_grad;
+    net.layer->bias.fill_(rank);
+    job.broadcast_parameters(net);
+    EXPECT_TRUE(net.layer->bias.equal(torch::zeros({3})));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+TEST(CollectivesTest, OfAProcessByItself) {
+  TorchJob job = init();
+  const torch::Tensor values = torch::ones({2});
+  job.allreduce(values);
+  job.broadcast(values);
+  job.barrier();
+  EXPECT_TRUE(values.equal(torch::ones({2})));
+  EXPECT_TRUE(job.allgather(values).front().equal(values));
+  EXPECT_EQ(job.size(), 1U);
+}
+
+}  // namespace
+}  // namespace syncopate::test

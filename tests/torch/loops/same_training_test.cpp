@@ -1,0 +1,117 @@
+// Goal:   a program that trains by a loop of its own gets the parameters that the same training by
+//         `Job::start` gets, and workers that synchronize get the same.
+// Method: a small classifier whose first parameters are constants; programs are threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scheme/scheme_spec.hpp"
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+constexpr int epochs = 3;
+constexpr std::size_t batch_size = 8;  // of each worker
+
+using Options = std::map<std::string, std::string>;
+
+std::vector<float> train_by_job(const std::string& scheme, std::uint32_t workers,
+                                const Options& scheme_options) {
+  Options options{{"epochs", std::to_string(epochs)},
+                  {"batch-size", std::to_string(batch_size)},
+                  {"learning-rate", "0.1"},
+                  {"momentum", "0.9"},
+                  {"eval-every", "never"},
+                  {"checkpoint-every", "never"},
+                  {"run-dir", run_folder()}};
+  options.insert(scheme_options.begin(), scheme_options.end());
+  const auto make_optimizer = [](std::vector<torch::Tensor> parameters) {
+    return std::make_unique<torch::optim::SGD>(std::move(parameters),
+                                               torch::optim::SGDOptions(0.1).momentum(0.9));
+  };
+  Job job = Job::start(
+      {.scheme = scheme, .workers = workers, .options = options},
+      {.name = "linear",
+       .make_replica = module_replicas([] { return std::make_shared<Linear>(); }, make_optimizer),
+       .dataset = small_dataset()});
+  return job.wait().params.front();
+}
+
+/// The parameters of all workers. Each test needs all of them to end well.
+std::vector<std::vector<float>> train_by_loops(const std::string& scheme, std::uint32_t workers,
+                                               Options options) {
+  options["run-dir"] = run_folder();
+  ThreadedPrograms programs(workers);
+  std::vector<std::vector<float>> params(workers);
+  const std::vector<std::string> errors = programs.run([&](const JobEntry& entry) {
+    params[entry.rank] = train_by_loop({.scheme = scheme, .options = options, .entry = entry},
+                                       batch_size * workers, epochs);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(workers));
+  EXPECT_EQ(programs.failure(), "");
+  return params;
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+  }
+}
+
+void expect_same_training(const std::string& scheme, std::uint32_t workers,
+                          const Options& options = {}) {
+  const std::vector<float> expected = train_by_job(scheme, workers, options);
+  for (const std::vector<float>& found : train_by_loops(scheme, workers, options)) {
+    expect_near(found, expected);
+  }
+}
+
+TEST(SameTrainingTest, OfOneWorkerWithSsgd) {
+  expect_same_training("ssgd", 1);
+}
+
+TEST(SameTrainingTest, OfOneWorkerWithEsync) {
+  expect_same_training("esync", 1, {{"pacing", "paper"}, {"overlap", "off"}});
+}
+
+TEST(SameTrainingTest, OfOneWorkerWithNbssgd) {
+  expect_same_training("nbssgd", 1, {{"mini-batches", "4"}, {"commit", "barrier"}});
+}
+
+TEST(SameTrainingTest, OfOneWorkerWithAsgd) {
+  expect_same_training("asgd", 1);
+}
+
+TEST(SameTrainingTest, OfTwoWorkersWithSsgd) {
+  expect_same_training("ssgd", 2);
+}
+
+TEST(SameTrainingTest, OfTwoWorkersWithLocalSgd) {
+  expect_same_training("local-sgd", 2, {{"local-steps", "4"}});
+}
+
+TEST(SameTrainingTest, OfAProcessByItself) {
+  expect_near(train_by_loop({}, batch_size, epochs), train_by_job("ssgd", 1, {}));
+}
+
+/// Each runs with its defaults: steps, servers, shared memory, pacing.
+TEST(EverySchemeTest, TrainsByLoopsOfTwoPrograms) {
+  const std::vector<float> before = values_of(Linear());
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    if (scheme->traits.topology == Topology::none) {
+      continue;  // of one worker
+    }
+    SCOPED_TRACE(scheme->name);
+    for (const auto& params : train_by_loops(std::string(scheme->name), 2, {})) {
+      EXPECT_NE(params, before);
+      for (const float value : params) {
+        EXPECT_TRUE(std::isfinite(value));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
