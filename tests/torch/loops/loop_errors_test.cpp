@@ -16,8 +16,8 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-struct Setup {
-  explicit Setup(const InitOptions& options = {}) : job(init(options)) {}
+struct LoneProgram {
+  explicit LoneProgram(const InitOptions& options = {}) : job(init(options)) {}
 
   void backward() {
     torch::nn::functional::cross_entropy(net.forward(torch::ones({4, 6})),
@@ -31,7 +31,7 @@ struct Setup {
 };
 
 TEST(LoopErrorsTest, OptimizerWrappedTwice) {
-  Setup setup;
+  LoneProgram setup;
   const DistributedOptimizer first(setup.job, setup.net, setup.sgd, {.batch_size = 4});
   EXPECT_THAT(
       refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4}); }),
@@ -39,7 +39,7 @@ TEST(LoopErrorsTest, OptimizerWrappedTwice) {
 }
 
 TEST(LoopErrorsTest, ParameterWithoutGradientMakesNoStep) {
-  Setup setup;
+  LoneProgram setup;
   DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
   const std::vector<float> before = values_of(setup.net);
   for (torch::Tensor& parameter : setup.net.parameters()) {
@@ -51,10 +51,10 @@ TEST(LoopErrorsTest, ParameterWithoutGradientMakesNoStep) {
 
 /// libtorch 2 takes gradients away where libtorch 1 sets them to zero; `backward` makes new ones.
 TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
-  Setup wrapped, plain;
+  LoneProgram wrapped, plain;
   DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
   for (int step = 0; step < 3; ++step) {
-    for (Setup* const setup : {&wrapped, &plain}) {
+    for (LoneProgram* const setup : {&wrapped, &plain}) {
       for (torch::Tensor& parameter : setup->net.parameters()) {
         parameter.mutable_grad().reset();
       }
@@ -67,10 +67,10 @@ TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
 }
 
 TEST(LoopErrorsTest, RateThatTheProgramChanges) {
-  Setup wrapped, plain;
+  LoneProgram wrapped, plain;
   DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
   for (const double rate : {0.1, 0.01}) {
-    for (Setup* const setup : {&wrapped, &plain}) {
+    for (LoneProgram* const setup : {&wrapped, &plain}) {
       setup->sgd.param_groups().front().options().set_lr(rate);
     }
     optimizer.zero_grad();
@@ -84,7 +84,7 @@ TEST(LoopErrorsTest, RateThatTheProgramChanges) {
 }
 
 TEST(LoopErrorsTest, ModuleChangedAfterWrapping) {
-  Setup setup;
+  LoneProgram setup;
   DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
   setup.net.layer->weight.set_data(torch::zeros({3, 6}));
   EXPECT_THAT(refusal([&] { optimizer.step(); }),
@@ -92,14 +92,14 @@ TEST(LoopErrorsTest, ModuleChangedAfterWrapping) {
 }
 
 TEST(LoopErrorsTest, StepAfterTheEnd) {
-  Setup setup;
+  LoneProgram setup;
   DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
   optimizer.finish();
   EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("takes no further step"));
 }
 
 TEST(LoopErrorsTest, OptimizersThatDoNotFit) {
-  Setup setup;
+  LoneProgram setup;
   Linear other;
   torch::optim::SGD of_other(other.parameters(), torch::optim::SGDOptions(0.1));
   EXPECT_THAT(
@@ -112,7 +112,7 @@ TEST(LoopErrorsTest, OptimizersThatDoNotFit) {
 }
 
 TEST(LoopErrorsTest, UnknownBatchSize) {
-  Setup setup;
+  LoneProgram setup;
   EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd); }),
               HasSubstr("call partition_dataset before"));
 }
@@ -123,7 +123,7 @@ TEST(LoopErrorsTest, OptionsThatDoNotExistOrContradict) {
                 init({.options = {{"epochs", "2"}}});
               }),
               HasSubstr("a program with a loop of its own decides"));
-  Setup setup({.scheme = "esync"});
+  LoneProgram setup({.scheme = "esync"});
   EXPECT_THAT(refusal([&] {
                 DistributedOptimizer(setup.job, setup.net, setup.sgd,
                                      {.scheme = "ssgd", .batch_size = 4});
@@ -138,7 +138,7 @@ std::vector<std::string> errors_of_two(const ThreadedPrograms::Program& program)
 TEST(LoopErrorsTest, ProgramsThatTrainDifferentThings) {
   const std::string folder = run_folder();
   EXPECT_THAT(errors_of_two([&](const JobEntry& entry) {
-                Setup setup({.options = {{"run-dir", folder}}, .entry = entry});
+                LoneProgram setup({.options = {{"run-dir", folder}}, .entry = entry});
                 DistributedOptimizer(setup.job, setup.net, setup.sgd,
                                      {.batch_size = 4 + entry.rank});
               }),
@@ -150,7 +150,7 @@ TEST(LoopErrorsTest, ProgramsThatTrainDifferentThings) {
 TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
   const std::string folder = run_folder();
   const auto errors = errors_of_two([&](const JobEntry& entry) {
-    Setup setup({.options = {{"run-dir", folder}}, .entry = entry});
+    LoneProgram setup({.options = {{"run-dir", folder}}, .entry = entry});
     DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
     for (int step = 0; step < 100; ++step) {
       if (entry.rank == 1 && step == 3) {
@@ -172,7 +172,7 @@ TEST(LoopErrorsTest, LoopsOfUnequalLength) {
     const std::string folder = run_folder();
     std::vector<std::vector<float>> params(2);
     const auto errors = errors_of_two([&](const JobEntry& entry) {
-      Setup setup({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
+      LoneProgram setup({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
       {
         DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
         for (std::uint32_t step = 0; step < 3 + 4 * entry.rank; ++step) {
@@ -231,7 +231,8 @@ TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
     const torch::Tensor columns = torch::full({3, 2}, rank + 1).t();  // not contiguous
     job.allreduce(columns);
     EXPECT_TRUE(columns.equal(torch::full({2, 3}, 6.0F)));
-    const torch::Tensor whole = torch::full({4}, entry.rank + 7, torch::kInt64);
+    const torch::Tensor whole =
+        torch::full({4}, static_cast<std::int64_t>(entry.rank) + 7, torch::kInt64);
     job.broadcast(whole);
     EXPECT_TRUE(whole.equal(torch::full({4}, 7, torch::kInt64)));
     const auto all = job.allgather(torch::full({2}, rank));

@@ -34,7 +34,7 @@ class SmallImages : public torch::data::Dataset<SmallImages> {
   torch::optional<std::size_t> size() const override { return data_.train.samples(); }
 
  private:
-  Dataset data_ = small_dataset();
+  syncopate::Dataset data_ = small_dataset();
 };
 
 /// The coordinator of programs that are threads of this process.
