@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "kernels/optimizer_steps.hpp"
 #include "kernels/reduce.hpp"
+#include "scheme/late_mean.hpp"
 
 namespace syncopate {
 namespace {
@@ -202,7 +203,7 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
     }
   }
   replace(replica.view(ReplicaVector::params), contributed_, global_);
-  replace(replica.view(ReplicaVector::buffers), contributed_buffers_, global_buffers_);
+  take_late_mean(replica.view(ReplicaVector::buffers), contributed_buffers_, global_buffers_);
   replica.store(ReplicaVector::params);
   replica.store(ReplicaVector::buffers);
   const Duration applied = clock_.now() - begun;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/optimizer_steps.hpp"
-#include "kernels/reduce.hpp"
+#include "scheme/late_mean.hpp"
 
 namespace syncopate {
 namespace {
@@ -15,12 +15,9 @@ std::size_t results_in(std::size_t bytes, std::size_t params) {
   return std::max<std::size_t>(2, bytes / bytes_each);
 }
 
-/// Adds the changes of a round to a replica's buffers. In this order buffers that have not changed
-/// since they were contributed become the mean to the last bit.
 void apply_to_buffers(std::span<float> buffers, const NbssgdRound& round) {
   if (round.sync_round.samples > 0) {
-    add_scaled(buffers, -1, round.contributed_buffers);
-    add(buffers, round.buffers);
+    take_late_mean(buffers, round.contributed_buffers, round.buffers);
   }
 }
 

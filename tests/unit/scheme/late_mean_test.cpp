@@ -1,0 +1,76 @@
+// Goal:   running statistics that take a mean late stay among those that workers have had.
+// Method: closed values; running means of random samples on workers with unequal steps, five seeds.
+#include "scheme/late_mean.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::Le;
+
+std::vector<float> taken(std::vector<float> buffers, const std::vector<float>& contributed,
+                         const std::vector<float>& mean) {
+  take_late_mean(buffers, contributed, mean);
+  return buffers;
+}
+
+TEST(LateMeanTest, IsTheMeanWhereNothingHasChanged) {
+  EXPECT_THAT(taken({0.1F, -3e30F}, {0.1F, -3e30F}, {0.3F, 1e-30F}), ElementsAre(0.3F, 1e-30F));
+}
+
+TEST(LateMeanTest, KeepsChangesUpToTheMeanAndThePresent) {
+  // One quarter up since; a change that would go beyond the mean; one that would go beyond itself.
+  EXPECT_THAT(taken({1.25F, 3, 3}, {1, 1, 2}, {0.5F, 2, 4}), ElementsAre(0.75F, 3, 4));
+  EXPECT_THAT(taken({0.1F}, {1}, {0.2F}), ElementsAre(0.1F));  // additively -0.7
+}
+
+TEST(LateMeanTest, HidesNothingThatIsNotFinite) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {nan, std::numeric_limits<float>::infinity()}) {
+    EXPECT_FALSE(std::isfinite(taken({bad}, {1}, {2})[0]));
+    EXPECT_FALSE(std::isfinite(taken({1}, {1}, {bad})[0]));
+  }
+}
+
+/// Each worker takes a random number of steps between its contribution and the mean.
+TEST(LateMeanTest, KeepsRunningMeansInTheRangeOfTheirSamples) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto sample = [&] { return 0.2F + 0.2F * static_cast<float>(random.uniform()); };
+    std::vector<std::vector<float>> workers(3, std::vector<float>(4, 1.0F));  // as a new variance
+    for (int round = 0; round < 100; ++round) {
+      const auto contributed = workers;
+      std::vector<float> mean(4);
+      for (std::size_t i = 0; i < 4; ++i) {
+        mean[i] = (contributed[0][i] + contributed[1][i] + contributed[2][i]) / 3;
+      }
+      for (std::size_t rank = 0; rank < workers.size(); ++rank) {
+        for (std::uint64_t step = random.below(31); step > 0; --step) {
+          for (float& value : workers[rank]) value += 0.1F * (sample() - value);
+        }
+        take_late_mean(workers[rank], contributed[rank], mean);
+        EXPECT_THAT(workers[rank], Each(AllOf(Ge(0.2F), Le(1.0F))));
+      }
+    }
+    for (const auto& worker : workers) {
+      EXPECT_THAT(worker, Each(AllOf(Ge(0.2F), Le(0.4F))));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
