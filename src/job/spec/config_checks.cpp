@@ -34,9 +34,26 @@ bool weighs_workers(const TrainConfig& config) {
   return traits_of(config).weighs_workers;
 }
 
+/// Sets the scheme's own options that are open.
+void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
+  const SchemeSpec& scheme = scheme_named(config.scheme);
+  if (scheme.resolve == nullptr) {
+    return;
+  }
+  SchemeDefaults defaults{.workers = config.workers,
+                          .options = config.scheme_options,
+                          .optimizer = config.optimizer,
+                          .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
+                          .momentum = config.momentum,
+                          .skewed = parts_differ(config),
+                          .usual_learning_rate = facts.usual_learning_rate};
+  scheme.resolve(defaults);
+}
+
 /// Whether an optimizer of the job reads a hyperparameter: the workers' optimizer, or the server's
-/// where it has a separate one.
-bool some_optimizer(const TrainConfig& config, bool OptimizerSpec::*reads) {
+/// where it has a separate one. The scheme's options may still be open.
+bool some_optimizer(TrainConfig config, bool OptimizerSpec::*reads) {
+  resolve_scheme(config, {});
   const auto of_server = server_policy_of(config).optimizer;
   return optimizer_spec(config.optimizer).*reads ||
          (of_server && optimizer_spec(of_server->optimizer).*reads);
@@ -172,22 +189,6 @@ void resolve_learning_rate(TrainConfig& config, const ConfigFacts& facts) {
     const double usual = facts.usual_learning_rate(config.optimizer);
     config.learning_rate = usual / traits_of(config).rate_divisor;
   }
-}
-
-/// Sets the scheme's own options that are open.
-void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
-  const SchemeSpec& scheme = scheme_named(config.scheme);
-  if (scheme.resolve == nullptr) {
-    return;
-  }
-  SchemeDefaults defaults{.workers = config.workers,
-                          .options = config.scheme_options,
-                          .optimizer = config.optimizer,
-                          .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
-                          .momentum = config.momentum,
-                          .skewed = parts_differ(config),
-                          .usual_learning_rate = facts.usual_learning_rate};
-  scheme.resolve(defaults);
 }
 
 /// "5 ranks, 1 of them a server"

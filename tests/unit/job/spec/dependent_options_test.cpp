@@ -70,6 +70,15 @@ TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
   EXPECT_THAT(read_by("momentum"), ElementsAre("momentum", "nesterov"));
 }
 
+/// The options of a scheme that follow from others are still open where given ones are checked.
+TEST(OptimizerOptionsTest, AreTakenByEveryScheme) {
+  for (const SchemeSpec* const scheme : all_schemes()) {
+    TrainConfig config;
+    config.scheme = scheme->name;
+    EXPECT_NO_THROW(check_given(config, {"scheme", "momentum"})) << scheme->name;
+  }
+}
+
 TEST(BatchNormTest, IsRefusedWhereItIsNotEvaluated) {
   TrainConfig config;
   EXPECT_THAT(refusal([&] { check_given(config, {"batch-norm"}); }),
