@@ -25,16 +25,16 @@ class OwnLoop(jobs.JobTest):
         )
 
     def test_two_workers_train_the_same_network(self):
-        done = self.run_programs("-n", 2, "--run-dir", "run", "--", *SHORT)
+        done = self.run_programs("-n", 2, "--run-dir", "run", "--", DIST_MNIST, "synthetic", 2, 8192)
         self.assertEqual(done.returncode, 0, done.stderr)
         sums = re.findall(r"^\[worker \d\] worker (\d) of 2: sum of weights (\S+)$", done.stderr, re.MULTILINE)
         self.assertEqual(sorted(rank for rank, _ in sums), ["0", "1"], done.stderr)
         self.assertEqual(sums[0][1], sums[1][1])
-        self.assertRegex(done.stderr, r"(?m)^\[worker 0\] epoch 1: accuracy 0\.[4-9]")
+        self.assertRegex(done.stderr, r"(?m)^\[worker 0\] epoch 2: accuracy 0\.[5-9]")
         summary = self.summary()
         self.assertEqual(summary["scheme"], "ssgd")
         self.assertEqual(summary["ended_because"], "every program has left its loop")
-        self.assertEqual(sum(worker["samples"] for worker in summary["workers"]), 1024)
+        self.assertEqual(sum(worker["samples"] for worker in summary["workers"]), 2 * 8192)
 
     def test_a_scheme_with_a_server_and_events(self):
         done = self.run_programs(
