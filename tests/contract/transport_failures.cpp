@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <set>
 
 #include "base/errors.hpp"
@@ -33,6 +34,16 @@ std::optional<NodeId> lost_in(Operation operation) {
     return loss.peer();
   }
   return std::nullopt;
+}
+
+template <class Operation>
+bool times_out(Operation operation) {
+  try {
+    operation();
+  } catch (const TimedOut&) {
+    return true;
+  }
+  return false;
 }
 
 void expect_everything_lost(World& world, NodeId peer) {
@@ -115,24 +126,34 @@ TEST_P(TransportContract, APeerThatIsGivenUpIsLostOnBothSides) {
       });
 }
 
+/// A process that gets no processor meanwhile may find the buffer full: then the test begins again.
 TEST_P(TransportContract, GivingUpAPeerFreesABufferThatItHasBegunToFill) {
-  run_pair(
-      [](World& world) {
-        Transport& transport = world.transport();
-        auto into = std::make_unique<Bytes>(huge);
-        auto receive = transport.start_receive(node_one, data, *into);
-        EXPECT_EQ(receive_text(world, node_one, control), "sending");
-        EXPECT_THROW(receive->wait(world.now()), TimedOut);
-        transport.give_up(node_one);
-        receive.reset();
-        into.reset();
-      },
-      [](World& world) {
-        const Bytes large(huge);
-        post_text(world, node_zero, control, "sending");
-        const auto sending = world.transport().start_send(node_zero, data, large);
-        EXPECT_EQ(lost_in([&] { sending->wait(soon(world)); }), node_zero);
-      });
+  std::atomic<bool> given_up = false;
+  for (int attempt = 0; attempt < 5 && !given_up; ++attempt) {
+    if (attempt > 0) {
+      cluster.reset();  // some clusters exist once
+      cluster = GetParam()();
+    }
+    run_pair(
+        [&](World& world) {
+          Transport& transport = world.transport();
+          auto into = std::make_unique<Bytes>(huge);
+          auto receive = transport.start_receive(node_one, data, *into);
+          EXPECT_EQ(receive_text(world, node_one, control), "sending");
+          given_up = times_out([&] { receive->wait(world.now()); });
+          transport.give_up(node_one);
+          receive.reset();
+          into.reset();
+        },
+        [&](World& world) {
+          const Bytes large(huge);
+          post_text(world, node_zero, control, "sending");
+          const auto sending = world.transport().start_send(node_zero, data, large);
+          const std::optional<NodeId> lost = lost_in([&] { sending->wait(soon(world)); });
+          EXPECT_EQ(lost, given_up ? std::optional(node_zero) : lost);
+        });
+  }
+  EXPECT_TRUE(given_up) << "the buffer was full at once, five times";
 }
 
 TEST_P(TransportContract, WhatArrivedFromADeadPeerIsReceivedBeforeItsLoss) {
