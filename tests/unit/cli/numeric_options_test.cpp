@@ -64,10 +64,12 @@ std::vector<std::string> beginning_of(const std::string& command, const std::str
       {"data", {"data", "--order"}}};
   const std::map<std::string, std::string> benchmarks{
       {"ranks", "allreduce"}, {"workers", "push-pull"}, {"servers", "push-pull"},
-      {"batch-size", "step"}, {"threads", "step"},      {"seconds", "latency"},
-      {"rounds", "latency"}};
+      {"batch-size", "step"}, {"threads", "step"},      {"image-size", "step"},
+      {"seconds", "latency"}, {"rounds", "latency"}};
   if (command == "bench") {
-    return {command, benchmarks.at(option)};
+    const auto benchmark = benchmarks.find(option);
+    EXPECT_NE(benchmark, benchmarks.end()) << "which benchmark has --" << option << "?";
+    return {command, benchmark == benchmarks.end() ? "step" : benchmark->second};
   }
   const auto found = beginnings.find(command);
   return found == beginnings.end() ? std::vector<std::string>{command} : found->second;
@@ -77,6 +79,9 @@ void expect_refused(const std::string& command, const std::string& option,
                     const std::string& text) {
   std::vector<std::string> words = beginning_of(command, option);
   words.push_back(fmt::format("--{}={}", option, text));
+  if (command == "run") {
+    words.insert(words.end(), {"--", "./program"});
+  }
   SCOPED_TRACE(fmt::format("{} --{} {}", command, option, text));
   const EndedCommand ran = run_words(words);
   EXPECT_EQ(ran.status, 2);
@@ -88,7 +93,7 @@ void expect_refused(const std::string& command, const std::string& option,
 TEST(NumericOptions, RefuseAbsurdNumbersInEveryCommand) {
   std::size_t options = 0;
   for (const char* command : {"train", "coordinator", "worker", "server", "compare", "report",
-                              "bench", "networks", "data"}) {
+                              "bench", "networks", "data", "run"}) {
     for (const std::string& option : numeric_options(command)) {
       ++options;
       for (const char* text : {"1e300", "-1", "nan"}) {
