@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/whole.hpp"
 #include "cli/compare/comparison_report.hpp"
@@ -24,11 +25,13 @@ struct BarAxis {
   std::string name;  ///< of the file
   std::string title;
   std::string caption;
-  bool ratio = false;  ///< a share in percent
+  bool seconds = false;  ///< logarithmic where they differ much
 };
 
 constexpr std::size_t bar_height = 30;
 constexpr std::size_t axis_height = 75;
+/// From this ratio of the longest to the shortest time on, times are logarithmic.
+constexpr double wide_times = 20;
 constexpr std::size_t most_devices = 16;
 
 /// The name of each row, from the top down.
@@ -41,27 +44,50 @@ std::string row_tics(const std::vector<std::string>& names) {
                      static_cast<double>(names.size()) - 0.4, tics);
 }
 
+struct AxisRange {
+  double from = 0;
+  double to = 1;
+  bool logarithmic = false;
+};
+
+/// With room at the right for the texts at the ends of bars.
+AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars) {
+  constexpr double room = 1.28;
+  double least = HUGE_VAL;
+  double most = 0;
+  for (const Bar& bar : bars) {
+    least = std::min({least, bar.least, bar.value});
+    most = std::max({most, bar.most, bar.value});
+  }
+  if (axis.seconds && least > 0 && most >= wide_times * least) {
+    const double from = std::pow(10, std::floor(std::log10(least / 1.5)));
+    return {.from = from, .to = from * std::pow(most / from, room), .logarithmic = true};
+  }
+  return {.to = most > 0 ? room * most : 1.0};
+}
+
 Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
   Plot plot{.name = axis.name, .caption = axis.caption};
   std::vector<std::string> rows;
   std::vector<std::string> names;
-  double most = 0;
   for (std::size_t i = 0; i < bars.size(); ++i) {
     rows.push_back(fmt::format("{:.6g} {} {:.6g} {:.6g} \"{}\"", bars[i].value, i, bars[i].least,
                                bars[i].most, bars[i].text));
     names.push_back(bars[i].name);
-    most = std::max({most, bars[i].most, bars[i].value});
   }
   plot.data = data_block("bars", rows);
   plot.height = axis_height + bar_height * bars.size();
-  // Room at the right for the texts at the ends of bars.
+  const AxisRange range = axis_range(axis, bars);
+  // Each bar has its value at its end, which lines of a grid would cross.
   plot.drawing = fmt::format(
-      "unset key\nset xlabel {} offset 0,1\nset xrange [0:{:.6g}]\nset border 1\n{}"
-      "plot $bars using 1:2:(0):1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb '{}' fillstyle "
-      "solid 0.55 border linecolor rgb 'black', \\\n"
+      "unset key\nset xlabel {0} offset 0,0.7\n{1}set xrange [{2:.6g}:{3:.6g}]\nset border 1\n"
+      "{4}unset grid\n"
+      "plot $bars using 1:2:({2:.6g}):1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb '{5}' "
+      "fillstyle solid 0.55 border linecolor rgb 'black', \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
       "  $bars using 4:2:5 with labels left offset 0.7,0\n",
-      gnuplot_string(axis.title), most > 0 ? 1.28 * most : 1.0, row_tics(names), look_of(0).colour);
+      gnuplot_string(axis.title), range.logarithmic ? "set logscale x 10\n" : "", range.from,
+      range.to, row_tics(names), look_of(0).colour);
   return plot;
 }
 
@@ -198,7 +224,7 @@ std::optional<Plot> computing_plot(const Setting& setting) {
   plot.height = axis_height + shown * (14 + 13 * groups.size());
   add_legend(plot, titles);
   plot.drawing +=
-      "set border 1\nset xlabel 'computing time ratio (%)' offset 0,1\n"
+      "set border 1\nset xlabel 'computing time ratio (%)' offset 0,0.7\n"
       "set xrange [0:100]\n" +
       row_tics(names) + bars + "\n";
   return plot;
@@ -218,10 +244,13 @@ std::vector<Plot> bar_plots(const Setting& setting) {
        "seeds."},
       bars_of(setting, throughput_bar));
   if (setting.target) {
-    add({"time-to-accuracy", fmt::format("time to test accuracy {:g} (s)", *setting.target),
-         fmt::format("Training time to a test accuracy of {:g}: median over seeds; whiskers: "
-                     "least and most. Schemes that did not reach it have no bar.",
-                     *setting.target)},
+    add({.name = "time-to-accuracy",
+         .title = fmt::format("time to test accuracy {:g} (s)", *setting.target),
+         .caption =
+             fmt::format("Training time to a test accuracy of {:g}: median over seeds; whiskers: "
+                         "least and most. Schemes that did not reach it have no bar.",
+                         *setting.target),
+         .seconds = true},
         bars_of(setting, time_bar));
   }
   add({"traffic", "traffic (kB per sample)",

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t band_points = 80;
 constexpr std::size_t smoothing_reach = 1;
 constexpr std::size_t marks = 8;  ///< on a curve, so that it is known in grey print
+/// From this ratio of the longest to the shortest curve on, time is logarithmic.
+constexpr double far_apart = 10;
 
 /// One curve of a plot, with its legend.
 struct Line {
@@ -120,6 +122,27 @@ void add_speed_ups(SpeedUps& found, const Setting& setting, double factor) {
   }
 }
 
+/// The range of times as gnuplot's commands. Where one scheme takes many times as long as another,
+/// a linear axis would press the shorter curves against its left edge; a logarithmic one has no
+/// place for points at the beginning of time.
+std::string time_range(std::vector<Line>& lines) {
+  double first = HUGE_VAL;
+  double shortest = HUGE_VAL;
+  double longest = 0;
+  for (const Line& line : lines) {
+    shortest = std::min(shortest, line.points.back().x);
+    longest = std::max(longest, line.points.back().x);
+  }
+  if (!(shortest > 0 && longest >= far_apart * shortest)) {
+    return "set xrange [0:*]";
+  }
+  for (Line& line : lines) {
+    std::erase_if(line.points, [](const BandPoint& point) { return point.x <= 0; });
+    first = std::min(first, line.points.front().x);
+  }
+  return fmt::format("set logscale x 10\nset xrange [{:.6g}:{:.6g}]", 0.8 * first, 1.25 * longest);
+}
+
 Plot speed_up_plot(SpeedUps found, std::size_t index) {
   Plot plot{.name = numbered("speedup-heterogeneity", index),
             .caption = fmt::format(
@@ -139,7 +162,7 @@ Plot speed_up_plot(SpeedUps found, std::size_t index) {
     tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", factor);
   }
   plot.drawing = fmt::format(
-      "set xlabel 'slowdown of the slow device (times)' offset 0,1\nset ylabel 'speed-up over "
+      "set xlabel 'slowdown of the slow device (times)' offset 0,0.7\nset ylabel 'speed-up over "
       "ssgd (times)'\n"
       "set logscale x 2\nset xrange [{:g}:{:g}]\nset xtics ({})\nset yrange [0:*]\n",
       found.factors.front() / 1.3, found.factors.back() * 1.3, tics);
@@ -173,11 +196,11 @@ std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
                 "Test accuracy against {}: mean of three neighbouring evaluations; over seeds, "
                 "their mean with a band of one standard deviation.",
                 by_time ? "training time" : "samples trained on")};
-  plot.drawing = fmt::format(
-      "set xlabel '{}' offset 0,1\nset ylabel 'test accuracy'\nset xrange [0:*]\n"
-      "set yrange [*:1<*]\n",
-      by_time ? "training time (s)" : "samples (thousands)");
   std::vector<Line> scaled = lines;
+  plot.drawing = fmt::format(
+      "set xlabel '{}' offset 0,0.7\nset ylabel 'test accuracy'\n{}\nset yrange [*:1<*]\n",
+      by_time ? "training time (s)" : "samples (thousands)",
+      by_time ? time_range(scaled) : "set xrange [0:*]");
   for (Line& line : scaled) {
     for (BandPoint& point : line.points) {
       point.x /= by_time ? 1 : 1000;

@@ -47,7 +47,11 @@ Look look_of(std::size_t index) {
        {.colour = "#E69F00", .dash = "(16,3)", .marker = 6, .pattern = 6},
        {.colour = "#56B4E9", .dash = "(5,5)", .marker = 4, .pattern = 1},
        {.colour = "#000000", .dash = "(9,3,2,3,2,3)", .marker = 8, .pattern = 7}}};
-  return looks.at(index % looks.size());
+  // Where colours repeat, all else comes from another row.
+  const std::size_t other = index + 3 * (index / looks.size());
+  Look look = looks.at(other % looks.size());
+  look.colour = looks.at(index % looks.size()).colour;
+  return look;
 }
 
 std::string gnuplot_string(const std::string& text) {
@@ -83,7 +87,7 @@ LegendSize legend_size(const std::vector<std::string>& entries, std::size_t widt
 }
 
 void add_legend(Plot& plot, const std::vector<std::string>& entries) {
-  constexpr std::size_t axis = 54;  ///< of tics and the title of the axis, and a gap below
+  constexpr std::size_t axis = 58;  ///< of tics and the title of the axis, and a gap below
   const LegendSize legend = legend_size(entries, plot.width);
   plot.height += legend.height + 8;
   plot.drawing += fmt::format(

@@ -25,7 +25,7 @@ struct Look {
   int pattern = 3;     ///< of filled bars
 };
 
-/// Repeats after seven.
+/// Colours repeat after seven, but with another dash, marker and pattern; 49 looks differ.
 Look look_of(std::size_t index);
 
 /// A text as gnuplot's string, without control characters.

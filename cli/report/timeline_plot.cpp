@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::size_t most_workers_shown = 16;
 constexpr std::size_t worker_height = 17;
-constexpr std::size_t panel_margin = 62;  ///< for the title, the tics and the name of the axis
+constexpr std::size_t panel_margin = 68;  ///< for the title, the tics and the name of the axis
 constexpr std::size_t key_height = 52;
+/// Of the width of a panel: border and pattern would make a narrower slice look wider.
+constexpr double narrow_share = 0.01;
 
 struct ActivityLook {
   Activity activity;
@@ -117,16 +119,32 @@ TimeUnit unit_for(double seconds) {
   return seconds < 1 ? TimeUnit{"ms", 1000} : TimeUnit{"s", 1};
 }
 
-std::vector<std::string> slice_rows(const Panel& panel, Activity activity) {
+enum class Width { narrow, wide };
+constexpr std::array<Width, 2> widths{Width::narrow, Width::wide};
+
+std::vector<std::string> slice_rows(const Panel& panel, Activity activity, Width width) {
   const double scale = unit_for(panel.line.seconds).per_second;
+  const double narrow = narrow_share * panel.line.seconds;
   std::vector<std::string> rows;
   for (const TimeSlice& slice : panel.line.slices) {
-    if (slice.activity == activity && slice.worker < panel.workers) {
+    const bool fits = (slice.end - slice.begin < narrow) == (width == Width::narrow);
+    if (fits && slice.activity == activity && slice.worker < panel.workers) {
       rows.push_back(
           fmt::format("{:.6g} {} {:.6g}", scale * slice.begin, slice.worker, scale * slice.end));
     }
   }
   return rows;
+}
+
+std::string block_name(std::size_t panel, std::size_t look, Width width) {
+  return fmt::format("panel{}_{}{}", panel, look, width == Width::narrow ? "_narrow" : "");
+}
+
+std::string fill_of(const ActivityLook& look, Width width) {
+  return width == Width::narrow
+             ? fmt::format("fillcolor rgb '{}' fillstyle solid noborder", look.colour)
+             : fmt::format("fillcolor rgb '{0}' fillstyle pattern {1} border linecolor rgb '{0}'",
+                           look.colour, look.pattern);
 }
 
 /// The bars of one panel, and the legend's entries in the last one.
@@ -135,18 +153,16 @@ std::string panel_command(std::size_t index, const Panel& panel, bool with_key) 
   std::string separator;
   for (std::size_t i = 0; i < activity_looks.size(); ++i) {
     const ActivityLook& look = activity_looks[i];
-    const std::string fill = fmt::format(
-        "fillcolor rgb '{}' fillstyle pattern {} border linecolor "
-        "rgb '{}'",
-        look.colour, look.pattern, look.colour);
-    if (!slice_rows(panel, look.activity).empty()) {
-      command +=
-          fmt::format("{}$panel{}_{} using 1:2:1:3:($2-0.38):($2+0.38) with boxxyerror {} notitle",
-                      separator, index, i, fill);
-      separator = ", \\\n  ";
+    for (const Width width : widths) {
+      if (!slice_rows(panel, look.activity, width).empty()) {
+        command += fmt::format("{}${} using 1:2:1:3:($2-0.38):($2+0.38) with boxxyerror {} notitle",
+                               separator, block_name(index, i, width), fill_of(look, width));
+        separator = ", \\\n  ";
+      }
     }
     if (with_key) {
-      command += fmt::format("{}NaN with boxes {} title '{}'", separator, fill, look.name);
+      command += fmt::format("{}NaN with boxes {} title '{}'", separator,
+                             fill_of(look, Width::wide), look.name);
       separator = ", \\\n  ";
     }
   }
@@ -171,7 +187,7 @@ std::string panel_drawing(std::size_t index, const Panel& panel, double top, dou
   return fmt::format(
       "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
       "set label 1 {} at graph 0, graph 1 left offset 0,0.7\n"
-      "set ylabel 'worker'\nset xlabel 'time ({})' offset 0,1.1\nset "
+      "set ylabel 'worker'\nset xlabel 'time ({})' offset 0,0.8\nset "
       "border 1\n"
       "set xrange [0:{:.6g}]\nset yrange [{}:-0.6]\nset ytics ({}) scale 0\nunset grid\n{}{}",
       top, bottom, gnuplot_string(panel.title), unit.name, unit.per_second * panel.line.seconds,
@@ -230,13 +246,15 @@ std::optional<Plot> timeline_plot(const Setting& setting) {
   double top = whole;
   for (std::size_t i = 0; i < panels.size(); ++i) {
     for (std::size_t j = 0; j < activity_looks.size(); ++j) {
-      const auto rows = slice_rows(panels[i], activity_looks[j].activity);
-      if (!rows.empty()) {
-        plot.data += data_block(fmt::format("panel{}_{}", i, j), rows);
+      for (const Width width : widths) {
+        const auto rows = slice_rows(panels[i], activity_looks[j].activity, width);
+        if (!rows.empty()) {
+          plot.data += data_block(block_name(i, j, width), rows);
+        }
       }
     }
     const double bottom = top - static_cast<double>(height_of(panels[i]));
-    plot.drawing += panel_drawing(i, panels[i], (top - 22) / whole, (bottom + 40) / whole,
+    plot.drawing += panel_drawing(i, panels[i], (top - 22) / whole, (bottom + 46) / whole,
                                   i + 1 == panels.size());
     top = bottom;
   }

@@ -24,6 +24,7 @@ class MadeRuns {
     double seconds = 1;     ///< between two evaluations
     std::vector<double> accuracies = {0.2, 0.6, 0.8};
     double throughput = 1000;
+    double communicate = 0.05;  ///< seconds of a round
   };
 
   MadeRuns() {
@@ -52,7 +53,8 @@ class MadeRuns {
     }
     write_file(folder / "evaluations.jsonl", lines);
     for (int rank = 0; rank < 2; ++rank) {
-      write_file(folder / "workers" / fmt::format("{}.jsonl", rank), worker(rank));
+      write_file(folder / "workers" / fmt::format("{}.jsonl", rank),
+                 worker(rank, options.communicate));
     }
     return folder;
   }
@@ -104,15 +106,15 @@ class MadeRuns {
         {"evaluations", evaluations(options)}};
   }
 
-  /// Rounds of one second. Worker 0 computes 0.25 s of each and waits for the rest but 0.05 s.
-  static std::string worker(int rank) {
+  /// Rounds of one second. Worker 0 computes 0.25 s of each and waits for 0.7 s.
+  static std::string worker(int rank, double communicate) {
     std::string lines;
     for (int round = 1; round <= 5; ++round) {
       lines += Json{{"round", round},
                     {"training_seconds", round},
                     {"data_seconds", 0},
                     {"compute_seconds", (rank == 0 ? 0.25 : 0.95) * round},
-                    {"communicate_seconds", 0.05 * round},
+                    {"communicate_seconds", communicate * round},
                     {"wait_seconds", (rank == 0 ? 0.7 : 0.0) * round}}
                    .dump() +
                "\n";

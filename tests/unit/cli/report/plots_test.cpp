@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <set>
+
 #include "base/errors.hpp"
 #include "cli/report/bar_plots.hpp"
 #include "cli/report/curve_plots.hpp"
@@ -61,6 +63,14 @@ TEST(PlotTest, SchemesDifferInColourDashMarkerAndPattern) {
     }
   }
   EXPECT_EQ(look_of(7).colour, look_of(0).colour);
+  std::set<std::string> looks;
+  for (std::size_t i = 0; i < 49; ++i) {
+    const Look look = look_of(i);
+    looks.insert(look.colour + look.dash);
+    looks.insert(fmt::format("{}{}", look.colour, look.marker));
+    looks.insert(fmt::format("{} of bars {}", look.colour, look.pattern));
+  }
+  EXPECT_EQ(looks.size(), 3U * 49U);
 }
 
 TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
@@ -85,6 +95,22 @@ TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {
   const auto samples = accuracy_plot(settings[0], Progress::samples);
   EXPECT_THAT(samples->drawing, HasSubstr("set xlabel 'samples (thousands)'"));
   EXPECT_THAT(samples->data, HasSubstr("$line1 << END\n1 0.2 0.2 0.2\n2 0.533333 "));
+}
+
+TEST(AccuracyPlotTest, HasALogarithmicTimeWhereOneSchemeTakesTenTimesAnothers) {
+  MadeRuns made;
+  const auto drawing = [&](const std::string& folder, double seconds) {
+    const auto settings =
+        study_of(read_runs({made.add(folder + "a"),
+                            made.add(folder + "b", {.scheme = "esync", .seconds = seconds})}),
+                 {});
+    EXPECT_THAT(accuracy_plot(settings[0], Progress::samples)->drawing,
+                Not(HasSubstr("set logscale")));
+    return accuracy_plot(settings[0], Progress::training_time)->drawing;
+  };
+  EXPECT_THAT(drawing("near", 0.11),
+              AllOf(HasSubstr("set xrange [0:*]"), Not(HasSubstr("set logscale"))));
+  EXPECT_THAT(drawing("far", 0.09), HasSubstr("set logscale x 10\nset xrange [0.072:3.75]"));
 }
 
 TEST(AccuracyPlotTest, IsMissingWithoutEvaluations) {
@@ -112,6 +138,23 @@ TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
   EXPECT_THAT(plots[4].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
                                       HasSubstr("title 'ssgd'"), HasSubstr("title 'esync'")));
   EXPECT_THAT(plots[4].data, HasSubstr("$group0 << END\n25 -0.4 0\n90 0.6 1\n"));
+}
+
+TEST(BarPlotsTest, HaveLogarithmicTimesWhereTheyDifferTwentyTimes) {
+  MadeRuns made;
+  const auto drawing = [&](const std::string& folder, double seconds) {
+    const auto settings =
+        study_of(read_runs({made.add(folder + "a"),
+                            made.add(folder + "b", {.scheme = "esync", .seconds = seconds})}),
+                 {.target = 0.6});
+    const auto plots = bar_plots(settings[0]);
+    EXPECT_THAT(plots[0].drawing, Not(HasSubstr("set logscale")));
+    return plots[1].drawing;
+  };
+  EXPECT_THAT(drawing("near", 0.11), HasSubstr("set xrange [0:2.56]"));
+  // 0.09 s and 2 s: from the decade below, to 28 % more decades than to 2 s.
+  EXPECT_THAT(drawing("far", 0.045), AllOf(HasSubstr("set logscale x 10\nset xrange [0.01:8."),
+                                           HasSubstr("1:2:(0.01):1")));
 }
 
 TEST(HeterogeneityPlotTest, HasASpeedUpOfEachSchemeForEachRatio) {
@@ -161,6 +204,18 @@ TEST(TimeLineTest, ShowsWhatFastWorkersDoDuringAStepOfTheSlowest) {
   ASSERT_EQ(line->slices.size(), 5U);  // four of the fast one, shortened to their seconds
   EXPECT_EQ(line->slices[0].end, 1);
   EXPECT_EQ(line->slices[4].end, 4);
+}
+
+TEST(TimeLineTest, DrawsNarrowSlicesWithoutBorderAndPattern) {
+  MadeRuns made;
+  const auto settings = two_schemes(made);
+  // Of 1 s: 50 ms of communication are wide.
+  EXPECT_THAT(timeline_plot(settings[0])->drawing,
+              AllOf(HasSubstr("$panel0_1 using"), Not(HasSubstr("_narrow"))));
+  const auto fast = study_of(read_runs({made.add("narrow", {.communicate = 0.005})}), {});
+  EXPECT_THAT(timeline_plot(fast[0])->drawing,
+              HasSubstr("$panel0_1_narrow using 1:2:1:3:($2-0.38):($2+0.38) with boxxyerror "
+                        "fillcolor rgb '#D55E00' fillstyle solid noborder"));
 }
 
 TEST(TimeLineTest, IsMissingWithoutRounds) {
