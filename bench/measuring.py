@@ -76,7 +76,7 @@ def commit():
     """The commit that is measured, marked where files differ from it."""
 
     def git(*arguments):
-        # Git reads no repository of another user unless it is told that this one is meant.
+        # Git reads another user's repository only where this option allows it.
         command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

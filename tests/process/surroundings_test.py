@@ -11,7 +11,7 @@ WITHOUT_IPV6 = 'ip link set lo up && echo 1 > /proc/sys/net/ipv6/conf/all/disabl
 HOMES = ("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
-class Surroundings(JobTest):
+class JobsWithLittle(JobTest):
     def assert_trained(self, *options, workers=2, **more):
         done = self.train(*options, "--max-steps", "20", **more)
         self.assertEqual(done.returncode, 0, done.stderr)
