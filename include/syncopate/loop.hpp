@@ -2,14 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/errors.hpp"
+#include "collective/sum_allreduce.hpp"
 #include "train/loop_replica.hpp"
 
 /// A job whose workers train by loops of their own programs, without libtorch;
@@ -59,8 +62,31 @@ class LoopShare {
   std::shared_ptr<Order> order_;  ///< of the copies of this share, as libtorch's loaders make them
 };
 
+class PendingOperation;
+class ProgramNode;
+
+/// A collective that goes on while its caller does something else.
+///
+/// Thread: any.
+class CollectiveWork {
+ public:
+  /// One that has ended already.
+  CollectiveWork() = default;
+  explicit CollectiveWork(std::shared_ptr<PendingOperation> operation)
+      : operation_(std::move(operation)) {}
+
+  bool done() const;
+  /// Returns once the collective has ended. Errors: those of the collective, in every call;
+  /// Cancelled, where the program has left the job before it began.
+  void wait();
+
+ private:
+  std::shared_ptr<PendingOperation> operation_;  ///< null: it has ended
+};
+
 /// A worker's membership in a job of programs. A process without a launcher is a job of one worker:
-/// it opens no connection and starts no thread, and its collectives do nothing.
+/// it opens no connection and starts no thread, and its collectives do nothing. Otherwise the first
+/// asynchronous collective starts a thread.
 ///
 /// The library forks nothing, installs no signal handler, writes nothing to the terminal, and never
 /// ends the process.
@@ -82,16 +108,24 @@ class LoopJob {
   std::uint32_t size() const;
   std::uint32_t local_rank() const;
 
-  // Collectives: every worker calls them, in the same order and with the same lengths.
+  // Collectives: every worker calls them, in the same order, with the same types and lengths. Those
+  // of `_async` return at once; they are carried out one after the other, in the order of the
+  // calls, and what they read and write stays as it is until they have ended.
 
-  /// Replaces `values` by their sum over all workers: the same bits on each.
-  void allreduce(std::span<float> values);
+  /// Replaces `values` by their sum over all workers: the same bits on each. Integers wrap around;
+  /// values of bfloat16 are added in float32.
+  void allreduce(Summable values);
+  CollectiveWork allreduce_async(Summable values);
   /// Replaces `bytes` by those of worker 0.
   void broadcast(std::span<std::byte> bytes);
+  CollectiveWork broadcast_async(std::span<std::byte> bytes);
   /// Block r of `all` becomes what worker r passes as `mine`. For small blocks.
+  /// Errors: ConfigError, where `all` has another length than size() blocks.
   void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
+  CollectiveWork allgather_async(std::span<const std::byte> mine, std::span<std::byte> all);
   /// Returns when every worker has called it.
   void barrier();
+  CollectiveWork barrier_async();
 
   /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
   /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
@@ -101,6 +135,11 @@ class LoopJob {
   const std::shared_ptr<Member>& member() const { return member_; }
 
  private:
+  using Collective = std::function<void(ProgramNode& node)>;
+  void run(const Collective& collective);
+  CollectiveWork start(Collective collective);
+  Collective gathering(std::span<const std::byte> mine, std::span<std::byte> all) const;
+
   std::shared_ptr<Member> member_;  ///< shared with the training of this job
 };
 

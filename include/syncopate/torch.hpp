@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "torch/host_values.hpp"
 #include "torch/loop_data.hpp"
 #include "torch/loop_module.hpp"
 #include "torch/module_replica.hpp"
@@ -37,6 +38,30 @@ MakeReplica module_replicas(MakeModule make_module,
   };
 }
 
+/// A collective of a tensor that goes on while its caller does something else.
+///
+/// Thread: one.
+class TensorWork {
+ public:
+  /// What the collective works on.
+  struct Tensors {
+    torch::Tensor result;
+    torch::Tensor host;       ///< the values of `result` while they travel; may be the same
+    torch::Tensor read = {};  ///< is read until the end
+  };
+  TensorWork(CollectiveWork work, Tensors tensors)
+      : work_(std::move(work)), tensors_(std::move(tensors)) {}
+
+  bool done() const { return work_.done(); }
+  /// Returns the tensor with the result, once the collective has ended: the caller's own, where the
+  /// collective changes it. Errors: those of the collective.
+  torch::Tensor wait();
+
+ private:
+  CollectiveWork work_;
+  Tensors tensors_;
+};
+
 /// A worker's membership in a job of programs that train libtorch's modules: `LoopJob`, and what
 /// concerns tensors, modules and datasets.
 ///
@@ -46,15 +71,25 @@ class TorchJob : public LoopJob {
   using LoopJob::LoopJob;
 
   using LoopJob::allgather;
+  using LoopJob::allgather_async;
   using LoopJob::allreduce;
+  using LoopJob::allreduce_async;
   using LoopJob::broadcast;
+  using LoopJob::broadcast_async;
 
-  /// Replaces a float32 tensor by its sum over all workers. Errors: ConfigError, for another type.
-  void allreduce(torch::Tensor tensor);
+  /// Replaces a tensor of float32, float64, int32, int64 or bfloat16 by its sum over all workers.
+  /// Errors: ConfigError, for another type.
+  void allreduce(torch::Tensor tensor) { allreduce_async(std::move(tensor)).wait(); }
+  TensorWork allreduce_async(torch::Tensor tensor);
   /// Replaces a tensor of any type by that of worker 0.
-  void broadcast(torch::Tensor tensor);
+  void broadcast(torch::Tensor tensor) { broadcast_async(std::move(tensor)).wait(); }
+  TensorWork broadcast_async(torch::Tensor tensor);
   /// The tensors of all workers, by rank. They have the same type and shape.
-  std::vector<torch::Tensor> allgather(const torch::Tensor& tensor);
+  std::vector<torch::Tensor> allgather(const torch::Tensor& tensor) {
+    return allgather_async(tensor).wait().unbind();
+  }
+  /// The result has one more dimension, the ranks, in front.
+  TensorWork allgather_async(const torch::Tensor& tensor);
 
   /// Gives a module the parameters and buffers of worker 0.
   void broadcast_parameters(torch::nn::Module& module);
@@ -138,39 +173,33 @@ class DistributedOptimizer {
   LoopTraining training_;
 };
 
-inline void TorchJob::allreduce(torch::Tensor tensor) {
-  if (tensor.scalar_type() != torch::kFloat32) {
-    throw ConfigError(std::string("allreduce takes float32 tensors, found ") +
-                      torch::toString(tensor.scalar_type()) +
-                      "; convert it by to(torch::kFloat32)");
+inline torch::Tensor TensorWork::wait() {
+  work_.wait();
+  const torch::Tensor host = std::exchange(tensors_.host, tensors_.result);
+  if (host.data_ptr() != tensors_.result.data_ptr()) {
+    const torch::NoGradGuard no_grad;
+    tensors_.result.copy_(host);
   }
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor host = tensor.detach().cpu().contiguous();
-  LoopJob::allreduce(
-      std::span<float>(host.data_ptr<float>(), static_cast<std::size_t>(host.numel())));
-  if (host.data_ptr() != tensor.data_ptr()) {
-    tensor.copy_(host);
-  }
+  return tensors_.result;
 }
 
-inline void TorchJob::broadcast(torch::Tensor tensor) {
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor host = tensor.detach().cpu().contiguous();
-  LoopJob::broadcast(std::span<std::byte>(static_cast<std::byte*>(host.data_ptr()), host.nbytes()));
-  if (host.data_ptr() != tensor.data_ptr()) {
-    tensor.copy_(host);
-  }
+inline TensorWork TorchJob::allreduce_async(torch::Tensor tensor) {
+  const torch::Tensor host = torch_backend::host_values(tensor);
+  return {allreduce_async(torch_backend::summable(host)), {std::move(tensor), host}};
 }
 
-inline std::vector<torch::Tensor> TorchJob::allgather(const torch::Tensor& tensor) {
-  const torch::Tensor host = tensor.detach().cpu().contiguous();
+inline TensorWork TorchJob::broadcast_async(torch::Tensor tensor) {
+  const torch::Tensor host = torch_backend::host_values(tensor);
+  return {broadcast_async(torch_backend::bytes_of(host)), {std::move(tensor), host}};
+}
+
+inline TensorWork TorchJob::allgather_async(const torch::Tensor& tensor) {
+  const torch::Tensor host = torch_backend::host_values(tensor);
   std::vector<std::int64_t> shape = host.sizes().vec();
   shape.insert(shape.begin(), size());
-  const torch::Tensor all = torch::empty(shape, host.options());
-  LoopJob::allgather(
-      std::span<const std::byte>(static_cast<const std::byte*>(host.data_ptr()), host.nbytes()),
-      std::span<std::byte>(static_cast<std::byte*>(all.data_ptr()), all.nbytes()));
-  return all.unbind();
+  torch::Tensor all = torch::empty(shape, host.options());
+  return {allgather_async(torch_backend::bytes_of(host), torch_backend::bytes_of(all)),
+          {all, all, host}};
 }
 
 inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <exception>
 #include <syncopate/loop.hpp>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/log.hpp"
 #include "base/quiet_log.hpp"
 #include "collective/basic_collectives.hpp"
+#include "collective/sum_allreduce.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/loop_config.hpp"
@@ -30,6 +33,20 @@ std::optional<ProgramLaunch> launch_of(const std::optional<JobEntry>& entry) {
 GivenOptions options_of(const InitOptions& options, const GivenOptions& of_command_line) {
   const GivenOptions own = given_in(options.scheme, options.options);
   return merged_options({of_command_line, "on the command line"}, {own, "in the program"});
+}
+
+std::function<void(ProgramNode&)> sum_of(const Summable& values) {
+  return [values](ProgramNode& node) {
+    std::visit(
+        [&](auto typed) {
+          if constexpr (std::is_same_v<decltype(typed), std::span<float>>) {
+            node.allreduce().reduce(typed);
+          } else {
+            sum_allreduce(node.group(), typed);
+          }
+        },
+        values);
+  };
 }
 
 }  // namespace
@@ -87,36 +104,75 @@ std::uint32_t LoopJob::local_rank() const {
   return member_->local_rank();
 }
 
-void LoopJob::allreduce(std::span<float> values) {
-  if (size() > 1) {
-    member_->node().allreduce().reduce(values);
+bool CollectiveWork::done() const {
+  return !operation_ || operation_->done();
+}
+
+void CollectiveWork::wait() {
+  if (operation_) {
+    operation_->wait();
   }
+}
+
+void LoopJob::run(const Collective& collective) {
+  if (size() > 1) {
+    ProgramNode& node = member_->node();
+    node.collectives().run([&] { collective(node); });
+  }
+}
+
+CollectiveWork LoopJob::start(Collective collective) {
+  if (size() == 1) {
+    return {};
+  }
+  ProgramNode& node = member_->node();
+  return CollectiveWork(
+      node.collectives().start([&node, collective = std::move(collective)] { collective(node); }));
+}
+
+void LoopJob::allreduce(Summable values) {
+  run(sum_of(values));
+}
+
+CollectiveWork LoopJob::allreduce_async(Summable values) {
+  return start(sum_of(values));
 }
 
 void LoopJob::broadcast(std::span<std::byte> bytes) {
-  if (size() > 1) {
-    syncopate::broadcast(member_->node().group(), bytes);
-  }
+  run([&](ProgramNode& node) { syncopate::broadcast(node.group(), bytes); });
+}
+
+CollectiveWork LoopJob::broadcast_async(std::span<std::byte> bytes) {
+  return start([bytes](ProgramNode& node) { syncopate::broadcast(node.group(), bytes); });
 }
 
 void LoopJob::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  run(gathering(mine, all));
+}
+
+CollectiveWork LoopJob::allgather_async(std::span<const std::byte> mine, std::span<std::byte> all) {
+  return start(gathering(mine, all));
+}
+
+LoopJob::Collective LoopJob::gathering(std::span<const std::byte> mine,
+                                       std::span<std::byte> all) const {
   if (all.size() != mine.size() * size()) {
     throw ConfigError(
-        fmt::format("allgather of {} bytes from each of {} workers needs room for {}, "
-                    "found {}",
+        fmt::format("allgather of {} bytes from each of {} workers needs room for {}, found {}",
                     mine.size(), size(), mine.size() * size(), all.size()));
   }
-  if (size() > 1) {
-    syncopate::allgather(member_->node().group(), mine, all);
-  } else {
+  if (size() == 1) {
     std::ranges::copy(mine, all.begin());
   }
+  return [mine, all](ProgramNode& node) { syncopate::allgather(node.group(), mine, all); };
 }
 
 void LoopJob::barrier() {
-  if (size() > 1) {
-    syncopate::barrier(member_->node().group());
-  }
+  run([](ProgramNode& node) { syncopate::barrier(node.group()); });
+}
+
+CollectiveWork LoopJob::barrier_async() {
+  return start([](ProgramNode& node) { syncopate::barrier(node.group()); });
 }
 
 LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {

@@ -61,6 +61,7 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch) : world_(transport_of(laun
   }
   group_.emplace(world_, members_in(answer.roster(), Rank{launch.rank}, world_.transport()));
   allreduce_.emplace(*group_, Allreduce::Options{});
+  collectives_.emplace(world_);
 }
 
 ProgramNode::~ProgramNode() {

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
 #include "job/launch/program_environment.hpp"
+#include "job/program/collective_queue.hpp"
 #include "job/program/program_messages.hpp"
 #include "runtime/real_world.hpp"
 
@@ -27,6 +29,8 @@ class ProgramNode {
 
   Group& group() { return *group_; }
   Allreduce& allreduce() { return *allreduce_; }
+  /// Carries out what uses the group.
+  CollectiveQueue& collectives() { return *collectives_; }
 
   /// Says what this program trains, and waits until all programs have said so. Errors: ConfigError,
   /// where they differ; the error that ended the job.
@@ -37,7 +41,8 @@ class ProgramNode {
 
   RealWorld world_;
   std::optional<Group> group_;
-  std::optional<Allreduce> allreduce_;  ///< last: it uses the group
+  std::optional<Allreduce> allreduce_;
+  std::optional<CollectiveQueue> collectives_;  ///< last: its operations use the members above
 };
 
 }  // namespace syncopate

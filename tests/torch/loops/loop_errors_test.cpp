@@ -229,44 +229,5 @@ TEST(LoopErrorsTest, BuffersAtTheEnd) {
   }
 }
 
-TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
-  const auto errors = ThreadedPrograms(3).run([](const JobEntry& entry) {
-    TorchJob job = init({.entry = entry});
-    const auto rank = static_cast<float>(entry.rank);
-    const torch::Tensor sum = torch::full({2, 3}, rank + 1);
-    job.allreduce(sum);
-    EXPECT_TRUE(sum.equal(torch::full({2, 3}, 6.0F)));
-    const torch::Tensor columns = torch::full({3, 2}, rank + 1).t();  // not contiguous
-    job.allreduce(columns);
-    EXPECT_TRUE(columns.equal(torch::full({2, 3}, 6.0F)));
-    const torch::Tensor whole =
-        torch::full({4}, static_cast<std::int64_t>(entry.rank) + 7, torch::kInt64);
-    job.broadcast(whole);
-    EXPECT_TRUE(whole.equal(torch::full({4}, 7, torch::kInt64)));
-    const auto all = job.allgather(torch::full({2}, rank));
-    ASSERT_EQ(all.size(), 3U);
-    EXPECT_TRUE(all[2].equal(torch::full({2}, 2.0F)));
-    job.barrier();
-    EXPECT_THAT(refusal([&] { job.allreduce(whole); }), HasSubstr("takes float32 tensors"));
-    Linear net;
-    torch::NoGradGuard no_grad;
-    net.layer->bias.fill_(rank);
-    job.broadcast_parameters(net);
-    EXPECT_TRUE(net.layer->bias.equal(torch::zeros({3})));
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(3));
-}
-
-TEST(CollectivesTest, OfAProcessByItself) {
-  TorchJob job = init();
-  const torch::Tensor values = torch::ones({2});
-  job.allreduce(values);
-  job.broadcast(values);
-  job.barrier();
-  EXPECT_TRUE(values.equal(torch::ones({2})));
-  EXPECT_TRUE(job.allgather(values).front().equal(values));
-  EXPECT_EQ(job.size(), 1U);
-}
-
 }  // namespace
 }  // namespace syncopate::test

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/mutex.hpp"
+#include "runtime/world.hpp"
+
+namespace syncopate {
+
+/// An operation that another thread carries out.
+///
+/// Thread: any.
+class PendingOperation {
+ public:
+  explicit PendingOperation(std::function<void()> body) : body_(std::move(body)) {}
+
+  /// Carries it out, once, on the calling thread.
+  void run();
+  /// Ends it, with an error or without one; `run` does so itself.
+  void end(std::exception_ptr failure);
+
+  bool done() const;
+  /// Blocks until it has ended. Errors: the error that ended it, in every call.
+  void wait();
+
+ private:
+  std::function<void()> body_;
+  mutable Mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
+};
+
+/// Carries out the collectives of one node in the order in which they were asked for: those that
+/// their caller does not wait for in a task of its own, which begins with the first of them.
+///
+/// Thread: one calls this.
+class CollectiveQueue {
+ public:
+  /// The world outlives this.
+  explicit CollectiveQueue(World& world) : world_(world) {}
+  /// Operations that have not begun end with Cancelled. Waits for the one under way, which the
+  /// transport's end has ended.
+  ~CollectiveQueue();
+  CollectiveQueue(const CollectiveQueue&) = delete;
+  CollectiveQueue& operator=(const CollectiveQueue&) = delete;
+
+  std::shared_ptr<PendingOperation> start(std::function<void()> body);
+  /// Starts and waits; on the calling thread where nothing is under way. Errors: those of `body`.
+  void run(const std::function<void()>& body);
+
+ private:
+  bool idle() const;
+  void work();
+  /// The operation to carry out next; null: none any more.
+  std::shared_ptr<PendingOperation> next();
+
+  World& world_;
+  std::shared_ptr<Event> changed_;  ///< made with the task
+  mutable Mutex mutex_;
+  std::deque<std::shared_ptr<PendingOperation>> queued_ GUARDED_BY(mutex_);  ///< first: under way
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Task> task_;  ///< last: it uses the members above
+};
+
+}  // namespace syncopate

@@ -1,0 +1,143 @@
+// Goal:   collectives of tensors and spans give what they promise, for every type, whether the caller
+//         waits or not, and end in an error where a program has left.
+// Method: programs that are threads, and one by itself; closed values.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/support/refusal.hpp"
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
+  const auto errors = ThreadedPrograms(3).run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    const auto rank = static_cast<float>(entry.rank);
+    const torch::Tensor sum = torch::full({2, 3}, rank + 1);
+    job.allreduce(sum);
+    EXPECT_TRUE(sum.equal(torch::full({2, 3}, 6.0F)));
+    const torch::Tensor columns = torch::full({3, 2}, rank + 1).t();  // not contiguous
+    job.allreduce(columns);
+    EXPECT_TRUE(columns.equal(torch::full({2, 3}, 6.0F)));
+    const torch::Tensor whole =
+        torch::full({4}, static_cast<std::int64_t>(entry.rank) + 7, torch::kInt64);
+    job.broadcast(whole);
+    EXPECT_TRUE(whole.equal(torch::full({4}, 7, torch::kInt64)));
+    const auto all = job.allgather(torch::full({2}, rank));
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_TRUE(all[2].equal(torch::full({2}, 2.0F)));
+    job.barrier();
+    EXPECT_THAT(refusal([&] { job.allreduce(torch::ones({2}, torch::kInt8)); }),
+                HasSubstr("takes tensors of Float, Double, Int, Long or BFloat16, found Char"));
+    Linear net;
+    torch::NoGradGuard no_grad;
+    net.layer->bias.fill_(rank);
+    job.broadcast_parameters(net);
+    EXPECT_TRUE(net.layer->bias.equal(torch::zeros({3})));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+TEST(CollectivesTest, OfEveryTypeThatCanBeSummed) {
+  const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    for (const auto type :
+         {torch::kFloat32, torch::kFloat64, torch::kInt32, torch::kInt64, torch::kBFloat16}) {
+      const torch::Tensor sum = torch::arange(5).mul(static_cast<int>(entry.rank) + 1).to(type);
+      job.allreduce(sum);
+      EXPECT_TRUE(sum.equal(torch::arange(5).mul(3).to(type))) << torch::toString(type);
+    }
+    std::vector<double> values{0.5, static_cast<double>(entry.rank)};
+    job.allreduce(values);
+    EXPECT_EQ(values, (std::vector<double>{1, 1}));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+/// They are carried out in the order of the calls, blocking ones among them.
+TEST(CollectivesTest, ThatNobodyWaitsFor) {
+  const auto errors = ThreadedPrograms(3).run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    std::vector<TensorWork> sums;
+    for (int i = 0; i < 50; ++i) {
+      sums.push_back(job.allreduce_async(torch::full({3, 2}, i).t().to(torch::kFloat64)));
+    }
+    const torch::Tensor first = torch::full({2}, static_cast<float>(entry.rank) + 5);
+    TensorWork broadcast = job.broadcast_async(first);
+    job.barrier();  // after all of them
+    EXPECT_TRUE(broadcast.done());
+    EXPECT_TRUE(broadcast.wait().equal(torch::full({2}, 5.0F)));
+    EXPECT_TRUE(first.equal(torch::full({2}, 5.0F)));
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_TRUE(sums[i].done());
+      EXPECT_TRUE(sums[i].wait().equal(torch::full({2, 3}, 3.0 * i, torch::kFloat64)));
+      EXPECT_TRUE(sums[i].wait().equal(torch::full({2, 3}, 3.0 * i, torch::kFloat64)));
+    }
+    TensorWork all = job.allgather_async(torch::full({2}, static_cast<int>(entry.rank)));
+    EXPECT_TRUE(all.wait().equal(torch::tensor({{0, 0}, {1, 1}, {2, 2}})));
+    CollectiveWork last = job.barrier_async();
+    last.wait();
+    EXPECT_TRUE(last.done());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+/// The error of one that cannot end, also where another waits behind it.
+TEST(CollectivesTest, OfAProgramThatHasLeft) {
+  const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    job.barrier();
+    if (entry.rank == 1) {
+      return;
+    }
+    std::vector<float> values(3);
+    CollectiveWork lost = job.allreduce_async(values);
+    CollectiveWork behind = job.barrier_async();
+    EXPECT_THROW(lost.wait(), Error);
+    EXPECT_THROW(lost.wait(), Error);
+    EXPECT_THROW(behind.wait(), Error);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(CollectivesTest, UnderWayWhenTheProgramLeaves) {
+  CollectiveWork under_way;
+  CollectiveWork behind;
+  std::vector<float> values(3);
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    job.barrier();
+    if (entry.rank == 0) {
+      under_way = job.allreduce_async(values);  // the other one never does
+      behind = job.barrier_async();
+    } else {
+      std::array<std::byte, 1> byte{};
+      job.broadcast(byte);
+    }
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_NE(errors[1], "");
+  EXPECT_THROW(under_way.wait(), Error);
+  EXPECT_THROW(behind.wait(), Error);
+}
+
+TEST(CollectivesTest, OfAProcessByItself) {
+  TorchJob job = init();
+  const torch::Tensor values = torch::ones({2});
+  job.allreduce(values);
+  job.broadcast(values);
+  job.barrier();
+  EXPECT_TRUE(values.equal(torch::ones({2})));
+  EXPECT_TRUE(job.allgather(values).front().equal(values));
+  EXPECT_TRUE(job.allgather_async(values).wait().equal(values.unsqueeze(0)));
+  EXPECT_TRUE(job.barrier_async().done());
+  EXPECT_EQ(job.size(), 1U);
+}
+
+}  // namespace
+}  // namespace syncopate::test
