@@ -9,8 +9,8 @@
 
 namespace syncopate::torch_backend {
 
-/// The values of a tensor next to each other in the memory of the host: the tensor's own, where they
-/// are so already, else a copy.
+/// The values of a tensor next to each other in the memory of the host: the tensor's own, where
+/// they are so already, else a copy.
 torch::Tensor host_values(const torch::Tensor& tensor);
 
 /// The memory of such values.

@@ -1,5 +1,5 @@
-// Goal:   collectives of tensors and spans give what they promise, for every type, whether the caller
-//         waits or not, and end in an error where a program has left.
+// Goal:   collectives of tensors and spans give what they promise, for every type, whether the
+//         caller waits or not, and end in an error where a program has left.
 // Method: programs that are threads, and one by itself; closed values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
