@@ -19,7 +19,7 @@
 /// `syncopate/torch.hpp` has the same for libtorch's modules.
 namespace syncopate {
 
-/// How a process finds the others of its job. `syncopate run` passes it by environment variables.
+/// How a process finds the others of its job. Launchers pass it by environment variables.
 struct JobEntry {
   std::string coordinator;  ///< HOST:PORT
   std::string key;          ///< the secret of the job
@@ -99,7 +99,8 @@ class LoopJob {
  public:
   /// Waits until every program of the job has come. Errors: also those of the transport.
   explicit LoopJob(const InitOptions& options);
-  /// Leaves the job.
+  /// Leaves the job. Worker 0 of a job that another launcher than `syncopate run` has started
+  /// coordinates it, and waits until the others have left.
   ~LoopJob();
   LoopJob(LoopJob&&) noexcept;
   LoopJob& operator=(LoopJob&&) noexcept;

@@ -114,8 +114,8 @@ class TorchJob : public LoopJob {
   }
 };
 
-/// Joins the job that `syncopate run` has started this process for, as one of its workers. Without
-/// a launcher the process is a job of one worker.
+/// Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process
+/// for, as one of its workers. Without a launcher the process is a job of one worker.
 inline TorchJob init(const InitOptions& options = {}) {
   return TorchJob(options);
 }

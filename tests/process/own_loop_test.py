@@ -1,16 +1,21 @@
 #!/usr/bin/python3
 """Goal:   `syncopate run` starts programs with a loop of their own as the workers of one job, supervises
-        them, and says how the job has ended.
-Method: examples/dist_mnist.cpp on synthetic images, and programs of the system that never join.
+        them, and says how the job has ended; under another launcher the same programs find each other.
+Method: examples/dist_mnist.cpp on synthetic images under each launcher, with one process killed, and
+        programs of the system that never join.
 """
+import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import jobs
+from mpi_test import LAUNCHERS
 
 DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
 SHORT = [DIST_MNIST, "synthetic", "1", "1024"]
@@ -83,6 +88,67 @@ class OwnLoop(jobs.JobTest):
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("finishing the round", errors)
         self.assertEqual(self.summary()["ended_because"], "interrupted")
+
+
+class OtherLaunchers(jobs.JobTest):
+    """Worker 0 coordinates; nothing but what they print and the run folder shows the job."""
+
+    def assert_trained(self, lines, workers):
+        found = [line for line in lines if "sum of weights" in line]
+        self.assertEqual(sorted(re.findall(r"worker (\d) of", "\n".join(found))), [str(i) for i in range(workers)], lines)
+        self.assertEqual(len({line.rsplit(" ", 1)[1] for line in found}), 1, lines)
+        [summary] = glob.glob(f"{self.folder}/runs/*/summary.json")
+        with open(summary, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["ended_because"], "every program has left its loop")
+
+    def under_mpi(self, library):
+        words = [*LAUNCHERS[library], "-n", "2", *SHORT]
+        if not shutil.which(words[0]):
+            self.skipTest(f"{words[0]} is missing")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=jobs.LIMIT, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_trained(done.stdout.splitlines(), 2)
+
+    def test_open_mpi(self):
+        self.under_mpi("openmpi")
+
+    def test_mpich(self):
+        self.under_mpi("mpich")
+
+    def of_torchrun(self, rank, *words):
+        """A process as torchrun starts it."""
+        variables = {"TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": str(os.getpid()), "RANK": str(rank), "WORLD_SIZE": "2"}
+        return subprocess.Popen([DIST_MNIST, "synthetic", *words], env={**os.environ, **variables}, cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_torchrun(self):
+        processes = [self.of_torchrun(rank, "1", "1024") for rank in (1, 0)]
+        outputs = [process.communicate(timeout=jobs.LIMIT) for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0, 0], outputs)
+        self.assert_trained("".join(output for output, _ in outputs).splitlines(), 2)
+
+    def killed(self, rank):
+        """The status and the error of the other one of two."""
+        processes = [self.of_torchrun(number, "1000") for number in (0, 1)]
+        deadline = time.monotonic() + jobs.LIMIT
+        lines = None
+        while not lines and time.monotonic() < deadline:
+            time.sleep(0.05)  # polls: only the run folder shows the first round
+            lines = any(os.path.getsize(path) for path in glob.glob(f"{self.folder}/runs/*/workers/*.jsonl"))
+        processes[rank].kill()
+        processes[rank].communicate(timeout=jobs.LIMIT)
+        _, error = processes[1 - rank].communicate(timeout=jobs.LIMIT)
+        return processes[1 - rank].returncode, error
+
+    def test_a_killed_worker_ends_the_others(self):
+        status, error = self.killed(1)
+        self.assertEqual(status, 1, error)
+        self.assertRegex(error, r"worker 1 .*(died|lost|ended)")
+
+    def test_a_killed_worker_zero_ends_the_others(self):
+        status, error = self.killed(0)
+        self.assertEqual(status, 1, error)
+        self.assertIn("coordinator", error)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,12 @@ class SlurmTest(JobTest):
         self.assert_trained(done, "esync", 4)
         self.assertIn("4 ranks, started by srun", done.stdout + done.stderr)
 
+    def test_programs_with_loops_of_their_own(self):
+        done = self.slurm.run("srun", "--mpi=none", "--nodes=2", "--ntasks=2", f"--chdir={self.folder}",
+                              os.environ["SYNCOPATE_DIST_MNIST"], "synthetic", "1", "1024")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(re.findall(r"worker (\d) of 2: sum of weights", done.stdout)), ["0", "1"], done.stdout)
+
     def experiment(self, *options, mpi="pmix"):
         """Runs examples/nbssgd.sbatch; gives how the job ended, its log, and the schemes that the table has."""
         log = self.folder / "log"

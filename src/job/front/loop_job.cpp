@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <syncopate/loop.hpp>
 #include <type_traits>
@@ -13,21 +14,22 @@
 #include "collective/sum_allreduce.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/environment.hpp"
+#include "job/launch/launcher.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/spec/job_plan.hpp"
 
 namespace syncopate {
 namespace {
 
-std::optional<ProgramLaunch> launch_of(const std::optional<JobEntry>& entry) {
-  if (!entry) {
-    return program_launch_in(from_environment);
-  }
-  return ProgramLaunch{.coordinator = entry->coordinator,
-                       .key = entry->key,
-                       .rank = entry->rank,
-                       .size = entry->size,
-                       .local_rank = entry->local_rank};
+/// For the programs of another launcher to start on this host.
+constexpr Duration time_to_come = std::chrono::seconds(600);
+
+ProgramLaunch launch_of(const JobEntry& entry) {
+  return {.coordinator = entry.coordinator,
+          .key = entry.key,
+          .rank = entry.rank,
+          .size = entry.size,
+          .local_rank = entry.local_rank};
 }
 
 GivenOptions options_of(const InitOptions& options, const GivenOptions& of_command_line) {
@@ -59,13 +61,35 @@ GivenOptions given_in(const std::string& scheme, GivenOptions options) {
 }
 
 LoopJob::Member::Member(const InitOptions& options)
-    : launch_(launch_of(options.entry)),
+    : launch_(options.entry ? launch_of(*options.entry) : program_launch_in(from_environment)),
       given_(options_of(options, launch_ ? launch_->options : GivenOptions())) {
   log::keep_quiet();
-  loop_config(given_, size());  // refuses impossible options before it waits for others
+  const auto launcher = launch_ ? std::nullopt : own_launch();
+  // Refuses impossible options before it waits for others.
+  loop_config(given_, launcher ? launcher->size : size());
+  if (launcher) {
+    launch_ = launch_by(*launcher);
+  }
   if (launch_) {
     node_.emplace(*launch_);
   }
+}
+
+/// Worker 0 becomes the host of the others. A process may be in one job after another.
+ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
+  static std::atomic<unsigned> jobs = 0;
+  const std::string job = fmt::format("{}-program-{}", launcher.job, jobs++);
+  if (launcher.rank == 0) {
+    host_ = std::make_unique<ProgramHostThread>(launcher.size, job);
+  }
+  const Rendezvous::Place place =
+      host_ ? host_->place()
+            : Rendezvous(job).await(time_to_come, "start them by `syncopate run` on one host");
+  return {.coordinator = place.address,
+          .key = place.token,
+          .rank = launcher.rank,
+          .size = launcher.size,
+          .local_rank = launcher.rank};
 }
 
 TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {

@@ -10,6 +10,7 @@
 
 #include "data/batch_feed.hpp"
 #include "job/launch/program_environment.hpp"
+#include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"
 
 namespace syncopate {
@@ -48,7 +49,9 @@ class LoopJob::Member {
 
  private:
   TrainConfig config(std::uint32_t batch_size) const;
+  ProgramLaunch launch_by(const Launch& launcher);
 
+  std::unique_ptr<ProgramHostThread> host_;  ///< first: it leaves last; of worker 0, see there
   std::optional<ProgramLaunch> launch_;
   GivenOptions given_;
   std::optional<ShareSizes> sizes_;

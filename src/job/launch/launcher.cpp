@@ -27,6 +27,7 @@ struct Signs {
 
 /// Inner launchers come before outer ones: see `launch_in`.
 constexpr Signs known[] = {
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_PORT"},
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "PMIX_NAMESPACE"},
     {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", nullptr},
@@ -68,6 +69,9 @@ std::string job_of(const Environment& environment, const Signs& signs) {
 
 /// Open MPI needs PMIx. MPICH needs PMI-1 or PMI-2; under Slurm PMI-2.
 std::optional<mpi::Library> library_of(const Environment& environment, const Signs& signs) {
+  if (std::string_view(signs.launcher) == "torchrun") {
+    return std::nullopt;  // the variables of MPI are those of a launcher around it
+  }
   if (!environment("OMPI_COMM_WORLD_SIZE").empty()) {
     return mpi::Library::open_mpi;
   }

@@ -97,7 +97,7 @@ void Rendezvous::publish(const Place& place) {
   published_ = true;
 }
 
-Rendezvous::Place Rendezvous::await(Duration limit) const {
+Rendezvous::Place Rendezvous::await(Duration limit, const std::string& advice) const {
   const TimePoint deadline = steady_now() + limit;
   while (true) {
     if (auto place = place_in(file_)) {
@@ -106,8 +106,8 @@ Rendezvous::Place Rendezvous::await(Duration limit) const {
     if (steady_now() >= deadline) {
       throw TimedOut(
           fmt::format("rank 0 did not start on this host within {:.0f} s (no address in {}): for "
-                      "ranks on several hosts, use --transport mpi",
-                      to_seconds(limit), file_.string()));
+                      "ranks on several hosts, {}",
+                      to_seconds(limit), file_.string(), advice));
     }
     ::poll(nullptr, 0, look_every_ms);
   }

@@ -33,8 +33,9 @@ class Rendezvous {
   /// Errors: DataError.
   void publish(const Place& place);
 
-  /// Waits until a running process has published its address. Errors: TimedOut.
-  Place await(Duration limit) const;
+  /// Waits until a running process has published its address. Errors: TimedOut, which ends with
+  /// `advice` for ranks on several hosts.
+  Place await(Duration limit, const std::string& advice = "use --transport mpi") const;
 
  private:
   const std::filesystem::path file_;

@@ -43,9 +43,21 @@ const Variables slurm{{"SLURM_JOB_ID", "77"},
                       {"SLURM_PROCID", "0"},
                       {"SLURM_STEP_NUM_TASKS", "4"}};
 
+const Variables torchrun{
+    {"TORCHELASTIC_RUN_ID", "none"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}};
+
 Variables joined(Variables one, const Variables& other) {
   one.insert(other.begin(), other.end());
   return one;
+}
+
+TEST(Launcher, TorchrunKnowsNoMpiAlsoWithinAnotherLauncher) {
+  const Launch expected{.launcher = "torchrun", .rank = 1, .size = 2, .job = "29500"};
+  EXPECT_EQ(launch_with(torchrun), expected);
+  EXPECT_EQ(launch_with(joined(torchrun, open_mpi)), expected);
+  const Launch within_slurm = launch_with(joined(torchrun, slurm)).value();
+  EXPECT_EQ(within_slurm.launcher, "torchrun");
+  EXPECT_EQ(within_slurm.job, "29500.2");
 }
 
 TEST(Launcher, IsNobodyInAnEmptyEnvironment) {
