@@ -16,28 +16,14 @@
 
 #include "cli/compare/comparison.hpp"
 #include "cli/handlers.hpp"
+#include "tests/unit/cli/ran_command.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-struct EndedCommand {
-  int status;
-  std::string out, err;
-};
-
-EndedCommand run_words(std::vector<std::string> words) {
-  words.insert(words.begin(), "syncopate");
-  std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+RanCommand run_words(const std::vector<std::string>& words) {
   const Handlers none{};  // a command line that is accepted ends in std::bad_function_call
-  const int status = run_cli(static_cast<int>(words.size()), argv.data(), none);
-  std::fflush(nullptr);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return cli::run_words(words, none);
 }
 
 /// The options of a command that the help text lists with a number as value.
@@ -83,7 +69,7 @@ void expect_refused(const std::string& command, const std::string& option,
     words.insert(words.end(), {"--", "./program"});
   }
   SCOPED_TRACE(fmt::format("{} --{} {}", command, option, text));
-  const EndedCommand ran = run_words(words);
+  const RanCommand ran = run_words(words);
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
@@ -111,7 +97,7 @@ TEST(NumericOptions, RefuseAbsurdNumbersInEveryCommand) {
 
 TEST(Words, ThatNoFileHoldsAreRefused) {
   const auto refusal = [](const std::vector<std::string>& words) {
-    const EndedCommand ran = run_words(words);
+    const RanCommand ran = run_words(words);
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
     EXPECT_LT(ran.err.size(), 400U);
@@ -133,7 +119,7 @@ TEST(Words, ThatNoFileHoldsAreRefused) {
 }
 
 TEST(Compare, RefusesSeedsBeyondTheLast) {
-  const EndedCommand ran =
+  const RanCommand ran =
       run_words({"compare", "--schemes", "ssgd", "--seed", "9223372036854775807"});
   EXPECT_EQ(ran.status, 2);
   EXPECT_THAT(ran.err, testing::HasSubstr("--seeds: expected seeds up to 9223372036854775807"));

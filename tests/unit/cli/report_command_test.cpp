@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/handlers.hpp"
+#include "tests/unit/cli/ran_command.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -20,11 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct CommandEnd {
-  int status;
-  std::string out, err;
-};
 
 class ReportCommandTest : public testing::Test {
  protected:
@@ -34,28 +30,18 @@ class ReportCommandTest : public testing::Test {
   }
   ~ReportCommandTest() override { fs::remove_all(folder_); }
 
-  CommandEnd run(std::vector<std::string> words) {
-    words.insert(words.begin(), "syncopate");
-    std::vector<char*> argv;
-    for (std::string& word : words) {
-      argv.push_back(word.data());
-    }
-    argv.push_back(nullptr);
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
+  RanCommand run(const std::vector<std::string>& words) {
     Handlers handlers;
     handlers.compare = [this](const CompareCommand& command) {
       comparison_ = command;
       return 0;
     };
-    const int status = run_cli(static_cast<int>(words.size()), argv.data(), handlers);
-    std::fflush(nullptr);
-    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+    return run_words(words, handlers);
   }
 
   /// The one line that refuses a command line.
   std::string refusal(const std::vector<std::string>& words) {
-    const CommandEnd ran = run(words);
+    const RanCommand ran = run(words);
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
     return ran.err;
@@ -92,11 +78,11 @@ TEST_F(ReportCommandTest, ComparesWithTheBaselinesUnlessTheyAreDropped) {
 TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {
   const std::string folder = (folder_ / "run").string();
   file("run/config.toml", "scheme = 'ssgd'\nnetwork = 'mlp'\n");
-  const CommandEnd ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
+  const RanCommand ran = run({"report", folder, "--format", "markdown", "--target", "0.5"});
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, AllOf(HasSubstr("| ssgd | - | - | 0 of 1 |"), HasSubstr("no evaluation")));
   file("other/config.toml", "scheme = 'asgd'\nnetwork = 'mlp'\n");
-  const CommandEnd two = run({"report", folder, (folder_ / "other").string(), "--format", "json"});
+  const RanCommand two = run({"report", folder, (folder_ / "other").string(), "--format", "json"});
   EXPECT_EQ(two.status, 0) << two.err;
   EXPECT_THAT(two.out, AllOf(HasSubstr("\"label\":\"ssgd\""), HasSubstr("\"label\":\"asgd\"")));
   EXPECT_THAT(refusal({"report", folder_.string()}), HasSubstr("expected the folder of a run"));

@@ -18,6 +18,7 @@
 #include "cli/handlers.hpp"
 #include "job/spec/config_fields.hpp"
 #include "job/spec/config_file.hpp"
+#include "tests/unit/cli/ran_command.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -27,11 +28,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Ran {
-  int status;
-  std::string out, err;
-};
-
 class RunCliTest : public testing::Test {
  protected:
   RunCliTest() {
@@ -40,25 +36,13 @@ class RunCliTest : public testing::Test {
   }
   ~RunCliTest() override { fs::remove_all(folder_); }
 
-  Ran run(std::vector<std::string> words) {
-    words.insert(words.begin(), "syncopate");
-    std::vector<char*> argv;
-    for (std::string& word : words) {
-      argv.push_back(word.data());
-    }
-    argv.push_back(nullptr);
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int status = run_cli(static_cast<int>(words.size()), argv.data(), handlers_);
-    std::fflush(nullptr);
-    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-  }
+  RanCommand run(const std::vector<std::string>& words) { return run_words(words, handlers_); }
 
   /// The configuration of `syncopate train` with these options, which are to be accepted.
   TrainConfig train(std::vector<std::string> options) {
     options.insert(options.begin(), "train");
     command_.reset();
-    const Ran ran = run(options);
+    const RanCommand ran = run(options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.err, "");
     return command_.value_or(TrainCommand{}).request.config;
@@ -67,7 +51,7 @@ class RunCliTest : public testing::Test {
   /// The one line that refuses a command line.
   std::string refusal(const std::vector<std::string>& words) {
     command_.reset();
-    const Ran ran = run(words);
+    const RanCommand ran = run(words);
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, StartsWith("syncopate: "));
@@ -132,7 +116,7 @@ class RunCliTest : public testing::Test {
 
 TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
   for (const auto& words : std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
-    const Ran ran = run(words);
+    const RanCommand ran = run(words);
     EXPECT_EQ(ran.status, 0);
     EXPECT_THAT(ran.out, AllOf(HasSubstr("Commands:"), HasSubstr("Examples:")));
     EXPECT_EQ(ran.err, "");
@@ -140,7 +124,7 @@ TEST_F(RunCliTest, HelpsWhenAskedAndWhenNothingIsAsked) {
 }
 
 TEST_F(RunCliTest, HelpsWithEveryOptionOfTrain) {
-  const Ran ran = run({"train", "--help"});
+  const RanCommand ran = run({"train", "--help"});
   EXPECT_EQ(ran.status, 0);
   for (const Field& field : train_fields()) {
     EXPECT_THAT(ran.out, HasSubstr(fmt::format("  --{}", field.name)));
@@ -323,8 +307,8 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
 
 TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {
   const std::string secret = key_file("secret", "\n open sesame, please \n");
-  const Ran ran = run({"coordinator", "--listen", "127.0.0.1:9091", "--workers", "3", "--secret",
-                       secret, "--gather-limit", "5", "--json"});
+  const RanCommand ran = run({"coordinator", "--listen", "127.0.0.1:9091", "--workers", "3",
+                              "--secret", secret, "--gather-limit", "5", "--json"});
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(coordinator_->request.address, "127.0.0.1:9091");
   EXPECT_EQ(coordinator_->request.token, "open sesame, please");
@@ -395,7 +379,7 @@ TEST_F(RunCliTest, AKeyOfSixteenBytesIsLongEnough) {
 
 TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
   for (const char* command : {"coordinator", "worker", "server"}) {
-    const Ran ran = run({command, "--help"});
+    const RanCommand ran = run({command, "--help"});
     EXPECT_EQ(ran.status, 0);
     for (const char* option : {"--secret", "--gather-limit", "--network", "--data-dir"}) {
       EXPECT_THAT(ran.out, HasSubstr(option));
@@ -438,7 +422,7 @@ TEST_F(RunCliTest, PrintsCompletionForBashAlone) {
 
 TEST_F(RunCliTest, TurnsAFailureIntoALineAndAStatus) {
   handlers_.train = [](const TrainCommand&) -> int { throw std::runtime_error("broken\nin two"); };
-  const Ran ran = run({"train"});
+  const RanCommand ran = run({"train"});
   EXPECT_EQ(ran.status, 1);
   EXPECT_EQ(ran.err, "syncopate: broken in two\n");
   handlers_.train = [](const TrainCommand&) { return 130; };
@@ -448,7 +432,7 @@ TEST_F(RunCliTest, TurnsAFailureIntoALineAndAStatus) {
 TEST_F(RunCliTest, ComparesWhatItsHelpSays) {
   const std::string cluster = (folder_ / "two.toml").string();
   write_file(cluster, "[[devices]]\ncount = 2\nseconds_per_batch = 0.1\n");
-  const Ran ran =
+  const RanCommand ran =
       run({"compare", "--schemes", "ssgd,asgd", "--cluster", cluster, "--learning-rates",
            "0.01,0.1", "--batch-size=32", "--virtual-time", "--jobs", "3", "--out", "a b"});
   ASSERT_TRUE(comparison_) << ran.err;
