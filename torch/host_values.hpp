@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "collective/sum_allreduce.hpp"
+#include "collective/summable.hpp"
 
 namespace syncopate::torch_backend {
 

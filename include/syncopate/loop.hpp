@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "collective/sum_allreduce.hpp"
+#include "collective/summable.hpp"
 #include "train/loop_replica.hpp"
 
 /// A job whose workers train by loops of their own programs, without libtorch;
