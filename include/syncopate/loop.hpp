@@ -91,7 +91,8 @@ class CollectiveWork {
 /// The library forks nothing, installs no signal handler, writes nothing to the terminal, and never
 /// ends the process.
 ///
-/// Thread: one. Only the process that made it uses it, not one that it forks.
+/// Thread: one at a time; a second one is refused. So is a process that this one forks, where the
+///         objects of the job do nothing when they are destroyed.
 /// Errors: all derive from `syncopate::Error`. ConfigError: options that contradict each other, or
 ///         that differ between programs. Collectives: PeerLost, TimedOut (another program has
 ///         ended, or has not come within half an hour).
@@ -156,7 +157,7 @@ struct LoopOptimizer {
 /// The training of one replica by a program's own loop: `LoopReplica` holds the gradients, and the
 /// job's scheme decides what happens to them.
 ///
-/// Thread: that of the job.
+/// Thread: as the job.
 class LoopTraining {
  public:
   struct Options {

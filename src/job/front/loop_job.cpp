@@ -62,7 +62,8 @@ GivenOptions given_in(const std::string& scheme, GivenOptions options) {
 
 LoopJob::Member::Member(const InitOptions& options)
     : launch_(options.entry ? launch_of(*options.entry) : program_launch_in(from_environment)),
-      given_(options_of(options, launch_ ? launch_->options : GivenOptions())) {
+      given_(options_of(options, launch_ ? launch_->options : GivenOptions())),
+      process_(process_id()) {
   log::keep_quiet();
   const auto launcher = launch_ ? std::nullopt : own_launch();
   // Refuses impossible options before it waits for others.
@@ -111,8 +112,29 @@ void LoopJob::Member::begin_training() {
   }
 }
 
+bool LoopJob::Member::is_of_this_process() const {
+  return process_ == process_id();
+}
+
+LoopJob::Member::Use::Use(Member& member) : member_(member) {
+  if (!member.is_of_this_process()) {
+    throw ConfigError(
+        "a forked process cannot use the job of the process that forked it; call syncopate::init "
+        "after fork, or leave the job to the other process");
+  }
+  if (member.in_use_.exchange(true)) {
+    throw ConfigError(
+        "two threads use this job at the same time; call it from one, or give each its turn");
+  }
+}
+
 LoopJob::LoopJob(const InitOptions& options) : member_(std::make_shared<Member>(options)) {}
-LoopJob::~LoopJob() = default;
+LoopJob::~LoopJob() {
+  if (member_ && !member_->is_of_this_process()) {
+    abandon(std::move(member_));
+  }
+}
+
 LoopJob::LoopJob(LoopJob&&) noexcept = default;
 LoopJob& LoopJob::operator=(LoopJob&&) noexcept = default;
 
@@ -139,6 +161,7 @@ void CollectiveWork::wait() {
 }
 
 void LoopJob::run(const Collective& collective) {
+  const Member::Use use(*member_);
   if (size() > 1) {
     ProgramNode& node = member_->node();
     node.collectives().run([&] { collective(node); });
@@ -146,6 +169,7 @@ void LoopJob::run(const Collective& collective) {
 }
 
 CollectiveWork LoopJob::start(Collective collective) {
+  const Member::Use use(*member_);
   if (size() == 1) {
     return {};
   }
@@ -205,6 +229,7 @@ LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {
         "a batch of {} samples does not divide into {} equal parts, one for each worker; choose {}",
         batch_size, size(), (batch_size / size() + 1) * size()));
   }
+  const Member::Use use(*member_);
   return LoopShare(member_->share(samples, static_cast<std::uint32_t>(batch_size / size())));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,13 @@ namespace syncopate {
 
 /// The options of a program, the scheme among them.
 GivenOptions given_in(const std::string& scheme, GivenOptions options);
+
+/// Leaves an object of a job alone, for good: in a forked process its destructor would wait for
+/// threads that are not there.
+template <class Pointer>
+void abandon(Pointer pointer) {
+  static_cast<void>(std::make_unique<Pointer>(std::move(pointer)).release());
+}
 
 /// The sizes of a worker's share of a dataset.
 struct ShareSizes {
@@ -47,6 +55,21 @@ class LoopJob::Member {
   /// Errors: ConfigError, at the second call.
   void begin_training();
 
+  /// A call of the program, while it lasts. Errors: ConfigError, for a second thread at the same
+  /// time, and in a process that this one has forked.
+  class Use {
+   public:
+    explicit Use(Member& member);
+    ~Use() { member_.in_use_ = false; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Member& member_;
+  };
+  /// False in a process that the job's own has forked: there its threads are missing.
+  bool is_of_this_process() const;
+
  private:
   TrainConfig config(std::uint32_t batch_size) const;
   ProgramLaunch launch_by(const Launch& launcher);
@@ -56,6 +79,8 @@ class LoopJob::Member {
   GivenOptions given_;
   std::optional<ShareSizes> sizes_;
   bool trained_ = false;
+  std::atomic<bool> in_use_ = false;
+  const std::uint32_t process_;
   std::optional<ProgramNode> node_;  ///< last: it leaves first
 };
 

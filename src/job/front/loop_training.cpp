@@ -106,10 +106,12 @@ class LoopTraining::Worker {
     }
   }
 
+  LoopJob::Member& job() { return *job_; }
   bool server_steps() const { return server_steps_; }
   std::uint32_t batch_size() const { return sizes_.step_size; }
 
   void step(std::uint32_t samples) {
+    const LoopJob::Member::Use use(*job_);
     if (finished_) {
       throw ConfigError("the loop has finished: its optimizer takes no further step");
     }
@@ -119,6 +121,8 @@ class LoopTraining::Worker {
       loop_.step({.samples = samples});
     }
   }
+
+  bool is_of_this_process() const { return job_->is_of_this_process(); }
 
   void finish() {
     finished_ = true;
@@ -174,7 +178,11 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<LoopReplica> repl
                            const Options& options)
     : worker_(std::make_unique<Worker>(job.member(), std::move(replica), options)) {}
 
-LoopTraining::~LoopTraining() = default;
+LoopTraining::~LoopTraining() {
+  if (!worker_->is_of_this_process()) {
+    abandon(std::move(worker_));
+  }
+}
 
 bool LoopTraining::server_steps() const {
   return worker_->server_steps();
@@ -189,6 +197,7 @@ void LoopTraining::step(std::uint32_t samples) {
 }
 
 void LoopTraining::finish() {
+  const LoopJob::Member::Use use(worker_->job());
   worker_->finish();
 }
 

@@ -1,0 +1,78 @@
+// Goal:   a job that is used by two threads at once, or by a forked process, says so and goes on.
+// Method: a thread in the middle of a step; a child that uses the job and destroys it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "tests/support/refusal.hpp"
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// True if the child of `fork` that runs `body` finds it true.
+bool is_true_in_child(const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const char* const answer = body() ? "true" : "false";
+    ::execlp(answer, answer, nullptr);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(MisuseTest, ByAForkedProcess) {
+  const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
+    std::optional<TorchJob> job(std::in_place, InitOptions{.entry = entry});
+    Linear net;
+    torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+    std::optional<DistributedOptimizer> optimizer(std::in_place, *job, net, sgd,
+                                                  DistributedOptions{.batch_size = 4});
+    const bool refused = is_true_in_child([&] {
+      std::vector<float> values(3);
+      const bool all = refusal([&] { job->allreduce(values); }).starts_with("a forked process") &&
+                       refusal([&] { optimizer->step(4); }).starts_with("a forked process") &&
+                       refusal([&] { optimizer->finish(); }).starts_with("a forked process");
+      optimizer.reset();
+      job.reset();
+      return all;
+    });
+    EXPECT_TRUE(refused);
+    optimizer->zero_grad();
+    optimizer->step(4);  // of the parent, as if nothing had been
+    optimizer->finish();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(MisuseTest, ByTwoThreadsAtOnce) {
+  std::promise<void> refused;
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    if (entry.rank == 1) {
+      refused.get_future().wait();
+      job.barrier();
+      return;
+    }
+    std::thread other([&] { job.barrier(); });  // waits for worker 1
+    std::string message = "no ConfigError";
+    while (message == "no ConfigError") {
+      message = refusal([&] { job.share(8, 2); });
+    }
+    refused.set_value();
+    other.join();
+    EXPECT_THAT(message, HasSubstr("two threads use this job at the same time"));
+    EXPECT_NO_THROW(job.share(8, 2));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace syncopate::test
