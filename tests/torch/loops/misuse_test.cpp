@@ -61,7 +61,10 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
       job.barrier();
       return;
     }
-    std::thread other([&] { job.barrier(); });  // waits for worker 1
+    std::thread other([&] {  // waits for worker 1
+      while (refusal([&] { job.barrier(); }) != "no ConfigError") {
+      }
+    });
     std::string message = "no ConfigError";
     while (message == "no ConfigError") {
       message = refusal([&] { job.share(8, 2); });
