@@ -55,6 +55,14 @@ class Vocabulary(Checks):
         self.assertEqual(self.found(vocabulary.check), ["docs/a.md:2", "docs/a.md:2", "src/a.hpp:2", "src/a.hpp:1"])
 
 
+class Files(Checks):
+    def test_what_commands_leave_beside_the_sources_is_not_checked(self):
+        unfinished = "// TO" + "DO\n"
+        for path in ("comparisons/demo/a.cpp", "runs/a.cpp", "build/release/a.cpp"):
+            self.assert_fine(path, unfinished)
+        self.assert_banned("bench/results/comparisons/a.cpp", unfinished)
+
+
 class SchemeNames(Checks):
     def test_a_comparison_with_the_name_of_a_scheme_outside_its_file(self):
         self.write("src/scheme/odd.cpp", 'static const SchemeSpec spec{\n    .name = "odd"};\nbool own = name == "odd";\n')

@@ -6,6 +6,7 @@ import sys
 
 CPP = {".hpp", ".cpp"}
 _FOREIGN = {".git", "build", "runs", "node_modules", "__pycache__"}
+_OUTPUT = {"comparisons"}  # of commands, beside the sources
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
@@ -18,7 +19,8 @@ def files(root, suffixes):
     found = []
     for path in pathlib.Path(root).rglob("*"):
         relative = path.relative_to(root)
-        if path.suffix in suffixes and path.is_file() and not _FOREIGN & set(relative.parts):
+        foreign = _FOREIGN & set(relative.parts) or relative.parts[0] in _OUTPUT
+        if path.suffix in suffixes and path.is_file() and not foreign:
             found.append(relative)
     return sorted(found)
 
