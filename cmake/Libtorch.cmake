@@ -21,15 +21,15 @@ endif()
 # own_headers(INCLUDE FOLDER): a source finds FOLDER in the directory INCLUDE, not among libtorch's headers,
 # which bring other versions of libraries that Syncopate links and are searched before the system's.
 function(own_headers include folder)
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/own-headers)
-  file(CREATE_LINK ${include}/${folder} ${CMAKE_BINARY_DIR}/own-headers/${folder} SYMBOLIC)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/own-headers)
+  file(CREATE_LINK ${include}/${folder} ${PROJECT_BINARY_DIR}/own-headers/${folder} SYMBOLIC)
 endfunction()
 
 if(SYNCOPATE_LIBTORCH)
   get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   own_headers(${fmt_include} fmt)
   own_headers(${Protobuf_INCLUDE_DIRS} google)
-  list(PREPEND TORCH_INCLUDE_DIRS ${CMAKE_BINARY_DIR}/own-headers)
+  list(PREPEND TORCH_INCLUDE_DIRS ${PROJECT_BINARY_DIR}/own-headers)
   # An installed program loads this libtorch from where it is now. CMake's own option for this leaves out a
   # folder below the sources, as that of script/build is.
   file(REAL_PATH ${SYNCOPATE_LIBTORCH}/lib SYNCOPATE_INSTALL_RPATH)

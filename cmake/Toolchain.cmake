@@ -28,4 +28,9 @@ endif()
 
 add_library(syncopate_warnings INTERFACE)
 target_compile_options(syncopate_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Werror)
+  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(syncopate_warnings INTERFACE -Werror)
+  # GCC has refused a precompiled header that it had just written. It then reads the headers themselves.
+  target_compile_options(syncopate_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error=invalid-pch>)
+endif()
