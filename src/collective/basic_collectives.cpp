@@ -80,10 +80,14 @@ void barrier(Group& group) {
   allgather(group, {}, {});
 }
 
-void broadcast(Group& group, std::span<std::byte> bytes) {
-  const std::uint32_t rank = group.rank().value;
+void broadcast(Group& group, std::span<std::byte> bytes, Rank root) {
+  // Counted from the root.
+  const std::uint32_t rank = (group.rank().value + group.size() - root.value) % group.size();
+  const auto member = [&](std::uint32_t counted) {
+    return Rank{(counted + root.value) % group.size()};
+  };
   if (rank > 0) {
-    const Rank parent{rank - std::bit_floor(rank)};
+    const Rank parent = member(rank - std::bit_floor(rank));
     const auto receive =
         group.transport().start_receive(group.node(parent), group.tag(tags::broadcast), bytes);
     group.await(*receive, parent, "broadcast");
@@ -91,7 +95,7 @@ void broadcast(Group& group, std::span<std::byte> bytes) {
   std::vector<std::unique_ptr<Transfer>> sends;
   for (std::uint32_t reach = rank == 0 ? 1 : 2 * std::bit_floor(rank); rank + reach < group.size();
        reach *= 2) {
-    sends.push_back(group.transport().start_send(group.node(Rank{rank + reach}),
+    sends.push_back(group.transport().start_send(group.node(member(rank + reach)),
                                                  group.tag(tags::broadcast), bytes));
   }
   for (const auto& send : sends) {

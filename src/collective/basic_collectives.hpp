@@ -19,12 +19,13 @@ void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byt
 /// Returns when every rank of the group has called it. Errors: those of `allgather`.
 void barrier(Group& group);
 
-/// Gives every rank the bytes of rank 0, in place.
+/// Gives every rank the bytes of rank `root`, in place.
 ///
 /// Shape:     `bytes` has the same length on every rank.
-/// Algorithm: binomial tree: in step k, ranks below 2^k send to those 2^k above; ⌈log2 P⌉ steps.
+/// Algorithm: binomial tree, ranks counted from `root`: in step k, those below 2^k send to those
+///            2^k above; ⌈log2 P⌉ steps.
 /// Errors:    PeerLost (the bytes are then unspecified), TimedOut, ViewChanged, ProtocolError.
-void broadcast(Group& group, std::span<std::byte> bytes);
+void broadcast(Group& group, std::span<std::byte> bytes, Rank root = Rank{0});
 void broadcast(Group& group, std::span<float> values);
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@ namespace syncopate {
 Group::Group(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
+      generation_(options_.number),
       waits_({.limit = options_.wait_limit, .arbiter = options_.arbiter}),
       scratch_(std::make_shared<std::vector<float>>()) {
   if (options_.self.value >= options_.members.size()) {
@@ -24,7 +25,8 @@ Group::Group(World& world, Options options)
     throw InternalError(
         fmt::format("a group of {} members on {} hosts", size(), options_.hosts.size()));
   }
-  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+  ranks_in_job_ = options_.ranks_in_job;
+  for (auto rank = static_cast<std::uint32_t>(ranks_in_job_.size()); rank < size(); ++rank) {
     ranks_in_job_.push_back(Rank{rank});
   }
 }

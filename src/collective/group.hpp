@@ -39,6 +39,10 @@ class Group {
     FailureListener* failures = nullptr;  ///< the lost members to drop; null: none is dropped
     /// The host of each rank, by any numbering; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
+    /// By which errors name the members; empty: their ranks in this group.
+    std::vector<Rank> ranks_in_job = {};
+    /// Keeps apart the groups of the same nodes, which then lose no members: their generation.
+    std::uint32_t number = 0;
   };
 
   Group(World& world, Options options);
@@ -98,7 +102,7 @@ class Group {
   World& world_;
   Options options_;
   std::vector<Rank> ranks_in_job_;
-  std::uint32_t generation_ = 0;
+  std::uint32_t generation_;
   bool is_duplicate_ = false;
   Waits waits_;
   std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its subgroups
