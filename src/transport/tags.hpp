@@ -25,7 +25,8 @@ inline constexpr Tag server_buffers{28};  ///< in both directions
 inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
-inline constexpr Tag worker_states{34};  ///< to worker 0 for a checkpoint, from it on resume
+inline constexpr Tag worker_states{34};   ///< to worker 0 for a checkpoint, from it on resume
+inline constexpr Tag point_to_point{35};  ///< what a program sends to one other
 
 /// A second conversation of the same kind between the same nodes.
 inline constexpr Tag beside(Tag tag) {
@@ -47,6 +48,7 @@ inline constexpr std::array small{round_ends, server_request, server_reply, snap
 /// The tags of messages that grow with the model or the number of workers.
 inline constexpr std::array large{allgather,     parts,          sums,         broadcast,
                                   handover,      links,          server_push,  snapshot,
-                                  server_values, server_buffers, server_state, worker_states};
+                                  server_values, server_buffers, server_state, worker_states,
+                                  point_to_point};
 
 }  // namespace syncopate::tags
