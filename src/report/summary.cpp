@@ -91,11 +91,11 @@ Members members_of(const RunResult& result) {
 }
 
 /// The samples per second that entered the model, over those of all devices by themselves. Samples
-/// of dropped gradients were computed, but did not enter it: only a server knows how many those
-/// are.
+/// of dropped gradients were computed, but did not enter it: only a server that keeps the model
+/// knows how many those are.
 double cluster_efficiency(const RunResult& result, const Members& members,
                           const MetricValues& keeper) {
-  const bool server_knows = !result.members.servers.empty() && keeper[Metric::samples] > 0;
+  const bool server_knows = server_keeps_model(result.config) && keeper[Metric::samples] > 0;
   const double entered = server_knows ? keeper[Metric::samples] : members.session_samples;
   return ratio(ratio(entered, keeper[Metric::session_seconds]), members.stand_alone);
 }

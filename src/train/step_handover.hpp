@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/mutex.hpp"
 #include "runtime/world.hpp"
@@ -28,6 +29,12 @@ struct LoopStep {
 /// Threads: one thread calls the loop's side, the worker's task the other; `has_left` any.
 class StepHandover {
  public:
+  /// Gets what the worker logs of each round, one line of JSON, in the worker's task.
+  using RoundListener = std::function<void(const std::string& line)>;
+  /// Before the worker's task begins.
+  void on_round(RoundListener listener) { round_listener_ = std::move(listener); }
+  const RoundListener& round_listener() const { return round_listener_; }
+
   // The loop's side. Errors of `begin` and `step`: the error that ended the worker; Cancelled,
   // where the job ended before the loop left.
 
@@ -70,6 +77,7 @@ class StepHandover {
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
   World* world_ = nullptr;
+  RoundListener round_listener_;                       ///< may be empty
   std::shared_ptr<Event> stepped_ GUARDED_BY(mutex_);  ///< null before `attach`
 };
 

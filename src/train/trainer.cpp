@@ -82,7 +82,11 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                                          TimePoint ended) { trace_.loaded(begun, ended); }}),
       batches_(loader_, empty_batches(*policy_), first_position_),
       report_(world, link,
-              {.rank = options_.rank, .folder = options_.folder, .start = options_.start}),
+              {.rank = options_.rank,
+               .folder = options_.folder,
+               .start = options_.start,
+               .round_logged = options_.loop != nullptr ? options_.loop->round_listener()
+                                                        : StepHandover::RoundListener()}),
       times_(world, {.batch_size = options_.batch_size,
                      .emulated = options_.pacer.has_value(),
                      .known_throughput = options_.stand_alone_throughput}),

@@ -129,6 +129,9 @@ void WorkerReport::log(const LoggedRound& round) {
                          ? Json(static_cast<double>(classified.correct) / classified.samples)
                          : Json(nullptr);
   log_.write(line);
+  if (options_.round_logged) {
+    options_.round_logged(line.dump());
+  }
 }
 
 wire::Heartbeat WorkerReport::last() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class WorkerReport {
     Rank rank;
     RunFolder folder;
     TrainingProgress start;  ///< zero, or the progress of the checkpoint
+    std::function<void(const std::string& line)> round_logged = {};  ///< gets each line of the log
   };
 
   /// A synchronization round in the log.

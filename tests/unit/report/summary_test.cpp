@@ -95,6 +95,15 @@ TEST(Summary, MeasuresAClusterByItsDevicesInWholeBatches) {
   EXPECT_EQ(summary.at("workers")[1].at("stand_alone_throughput"), 30);
 }
 
+/// Such a server keeps no model, and the metrics of the job are those of worker 0.
+TEST(Summary, CountsTheSamplesOfAllWorkersWhereAServerOnlyReduces) {
+  const Json summary =
+      summary_of({.workers = {{Rank{0}, heartbeat_of(0, 0, 0)}, {Rank{1}, heartbeat_of(0, 0, 0)}},
+                  .servers = {{Rank{0}, heartbeat_of(0, 0, 0)}},
+                  .dropped = {}});
+  EXPECT_DOUBLE_EQ(summary.at("cluster_efficiency"), 0.5);
+}
+
 TEST(Summary, HasEveryMetricOfTheTable) {
   std::vector<MetricSpec> table(all_metrics().begin(), all_metrics().end());
   table.push_back(
