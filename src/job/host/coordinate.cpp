@@ -127,9 +127,11 @@ std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int liste
 }
 
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
-  return join_over(
-      transport_of(endpoint.transport),
-      {.token = endpoint.token, .coordinator = endpoint.address, .session = endpoint.session});
+  return join_over(transport_of(endpoint.transport), {.token = endpoint.token,
+                                                      .coordinator = endpoint.address,
+                                                      .address = endpoint.own_address,
+                                                      .unencrypted = endpoint.unencrypted,
+                                                      .session = endpoint.session});
 }
 
 void report_hang(const std::string& reason) {

@@ -20,6 +20,9 @@ struct CoordinatorEndpoint {
   std::string token;
   TransportKind transport = TransportKind::shm;
   mpi::Session* session = nullptr;  ///< of transport mpi
+  /// HOST:PORT where a node that joins listens; port 0: a free one.
+  std::string own_address = "127.0.0.1:0";
+  bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
 };
 
 /// The transport of node 0. `listener`: a listening socket to own, of an endpoint with an address.

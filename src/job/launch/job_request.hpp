@@ -55,7 +55,7 @@ struct JoinRequest {
 struct ProgramsRequest {
   std::vector<std::string> command;  ///< the program and its arguments, the same for all
   std::uint32_t workers = 1;
-  GivenOptions given = {};  ///< of `loop_fields`; the programs may give others
+  GivenOptions given = {};  ///< of `loop_options`; the programs may give others
   TrainConfig config;       ///< what `given` resolves to, as far as it is known
   Duration gather_limit{};  ///< for all programs to join, from the first on
   log::Verbosity verbosity = log::Verbosity::normal;

@@ -122,30 +122,38 @@ std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-std::filesystem::path torch_program() {
+/// `advice`: what to do where there is no such program.
+std::filesystem::path own_program(const char* name, const char* advice) {
   const auto folder = program_folder();
-  const auto beside = folder / "syncopate-torch";
-  const auto installed = folder.parent_path() / "libexec/syncopate/syncopate-torch";
+  const auto beside = folder / name;
+  const auto installed = folder.parent_path() / "libexec/syncopate" / name;
   for (const auto& path : {beside, installed}) {
     if (::access(path.c_str(), X_OK) == 0) {
       return path;
     }
   }
-  throw Error(fmt::format(
-      "this command needs the program syncopate-torch, which is neither {} nor {}; build Syncopate "
-      "with SYNCOPATE_TORCH=ON",
-      beside.string(), installed.string()));
+  throw Error(fmt::format("this command needs the program {}, which is neither {} nor {}; {}", name,
+                          beside.string(), installed.string(), advice));
 }
 
-}  // namespace
-
-void become_torch_program(char** argv, std::uint32_t threads, log::Verbosity verbosity) {
-  const auto program = torch_program();
+[[noreturn]] void become(const std::filesystem::path& program, char** argv, std::uint32_t threads,
+                         log::Verbosity verbosity) {
   log::set_up("", verbosity);
   set_environment(wanted_environment(read_file("/proc/cpuinfo"), threads),
                   [](const std::string& line) { log::debug("{}", line); });
   ::execv(program.c_str(), argv);
   throw Error(fmt::format("cannot start {}: {}", program.string(), std::strerror(errno)));
+}
+
+}  // namespace
+
+void become_torch_program(char** argv, std::uint32_t threads, log::Verbosity verbosity) {
+  become(own_program("syncopate-torch", "build Syncopate with SYNCOPATE_TORCH=ON"), argv, threads,
+         verbosity);
+}
+
+void become_run_program(char** argv, std::uint32_t threads, log::Verbosity verbosity) {
+  become(own_program("syncopate-run", "install Syncopate as a whole"), argv, threads, verbosity);
 }
 
 std::filesystem::path installed_clusters() {

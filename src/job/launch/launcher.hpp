@@ -37,13 +37,15 @@ std::optional<Launch> own_launch();
 /// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
 std::string chosen_mpi_modules();
 
-/// Replaces this process by `syncopate-torch` with the same arguments: the program in the folder of
-/// this one, or in ../libexec/syncopate/. First sets the variables of the numeric libraries
+/// Replaces this process by another program of Syncopate with the same arguments:
+/// `syncopate-torch`, which has libtorch, or `syncopate-run`, which has not. They lie in the folder
+/// of this program, or in ../libexec/syncopate/. First sets the variables of the numeric libraries
 /// (`wanted_environment`), and logs them when verbose.
 ///
 /// Errors: Error, when there is no such program.
 [[noreturn]] void become_torch_program(char** argv, std::uint32_t threads,
                                        log::Verbosity verbosity);
+[[noreturn]] void become_run_program(char** argv, std::uint32_t threads, log::Verbosity verbosity);
 
 /// The folder of the cluster files of an installed program.
 std::filesystem::path installed_clusters();

@@ -17,7 +17,8 @@ namespace {
 
 constexpr auto kept_names = std::to_array<std::string_view>(
     {"scheme", "cluster", "time-scale", "threads", "weights", "seed", "transport", "compress",
-     "compress-remote", "servers", "trace", "run-dir", "wait-limit", "on-nan"});
+     "compress-remote", "servers", "trace", "run-dir", "wait-limit", "on-nan", "schedule",
+     "schedule-step", "schedule-factor", "warm-up"});
 
 /// Batches whose sizes follow the speeds would have to come from the job.
 constexpr std::string_view of_own_batches = "balance";
@@ -27,39 +28,58 @@ bool is_loop_field(const Field& field) {
                          : std::ranges::find(kept_names, field.name) != kept_names.end();
 }
 
-std::vector<const Field*> fields_of_loops() {
-  std::vector<const Field*> fields;
+const OptionSpec& data_order() {
+  static const OptionSpec spec = spec_of(data_order_option);
+  return spec;
+}
+
+std::vector<const OptionSpec*> options_of_loops() {
+  std::vector<const OptionSpec*> options;
   for (const Field& field : train_fields()) {
     if (is_loop_field(field)) {
-      fields.push_back(&field);
+      options.push_back(&field);
     }
   }
-  return fields;
+  options.push_back(&data_order());
+  return options;
 }
 
 /// The network and the data of a program have no names that another process could look for.
 constexpr NetworkSpec program_network{.name = "program"};
 constexpr const char* program_data = "its own data";
 
-const Field& loop_field(const std::string& name) {
-  const Field* const field = find_field(name);
-  if (field != nullptr && is_loop_field(*field)) {
-    return *field;
+/// Errors: ConfigError, for a name that is none of an option of loops.
+void expect_loop_option(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const OptionSpec* const option : loop_options()) {
+    names.push_back(option->name);
   }
-  if (field != nullptr) {
+  if (std::ranges::find(names, name) != names.end()) {
+    return;
+  }
+  if (find_field(name) != nullptr) {
     throw ConfigError(fmt::format(
         "--{} is an option of `syncopate train`: a program with a loop of its own decides about "
         "its model, data, batches, optimizer and end itself; leave it out",
         name));
   }
-  std::vector<std::string_view> names;
-  for (const Field* const known : loop_fields()) {
-    names.push_back(known->name);
-  }
   throw ConfigError(fmt::format("a job has no option {}{}", name, suggestion(name, names)));
 }
 
-OptionValue value_of(const Field& field, const std::string& text) {
+DataOrder data_order_named(const std::string& text) {
+  try {
+    return OptionTraits<DataOrder>::read(value_in(data_order(), text));
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("--{}: {}", data_order_option.name, error.what()));
+  }
+}
+
+/// Of an option that has been checked.
+OptionValue value_of(const std::string& name, const std::string& text) {
+  if (name == data_order_option.name) {
+    return value_in(data_order(), text);
+  }
+  const Field& field = *find_field(name);
   TrainConfig config;
   set_from_option(field, config, text);
   return comparable_value(field, config);
@@ -78,19 +98,29 @@ void check_runs_loops(const TrainConfig& config) {
     throw ConfigError(
         "programs with a loop of their own need sockets: transport mpi is for `syncopate train`");
   }
+  if (config.schedule == ScheduleShape::cosine) {
+    throw ConfigError(
+        "--schedule cosine ends with the job's epochs, which a program with a loop of its own does "
+        "not say: choose step, or change the learning rate of the program's optimizer");
+  }
 }
 
 }  // namespace
 
-std::span<const Field* const> loop_fields() {
-  static const std::vector<const Field*> fields = fields_of_loops();
-  return fields;
+std::span<const OptionSpec* const> loop_options() {
+  static const std::vector<const OptionSpec*> options = options_of_loops();
+  return options;
 }
 
 void check_loop_options(const GivenOptions& given) {
   TrainConfig checked;
   for (const auto& [name, text] : given) {
-    set_from_option(loop_field(name), checked, text);
+    expect_loop_option(name);
+    if (name == data_order_option.name) {
+      data_order_named(text);
+    } else {
+      set_from_option(*find_field(name), checked, text);
+    }
   }
 }
 
@@ -103,11 +133,9 @@ GivenOptions merged_options(const OptionSource& first, const OptionSource& later
       merged.emplace(name, text);
       continue;
     }
-    const Field& field = loop_field(name);
-    if (value_of(field, found->second) != value_of(field, text)) {
-      throw ConfigError(fmt::format("{} is {} {}, but {} {}; give it in one place",
-                                    option_of(field), text, later.where, found->second,
-                                    first.where));
+    if (value_of(name, found->second) != value_of(name, text)) {
+      throw ConfigError(fmt::format("--{} is {} {}, but {} {}; give it in one place", name, text,
+                                    later.where, found->second, first.where));
     }
   }
   return merged;
@@ -120,8 +148,10 @@ TrainConfig loop_config(const GivenOptions& options, std::uint32_t workers) {
   config.workers = workers;
   std::set<std::string_view> names;
   for (const auto& [name, text] : options) {
-    set_from_option(*find_field(name), config, text);
-    names.insert(name);
+    if (name != data_order_option.name) {
+      set_from_option(*find_field(name), config, text);
+      names.insert(name);
+    }
   }
   check_given(config, names);
   check_runs_loops(config);
@@ -132,6 +162,21 @@ TrainConfig loop_config(const GivenOptions& options, std::uint32_t workers) {
   return resolve_config(std::move(config), {.devices = devices_of(options),
                                             .usual_learning_rate = usual_learning_rate,
                                             .time = time_for_a_name()});
+}
+
+DataOrder data_order_in(const GivenOptions& options, const TrainConfig& config) {
+  const auto given = options.find(std::string(data_order_option.name));
+  const DataOrder order =
+      given == options.end() ? data_order_option.initial : data_order_named(given->second);
+  if (config.workers == 1) {
+    return DataOrder::fixed;
+  }
+  if (order != DataOrder::automatic) {
+    return order;
+  }
+  const SchemeTraits traits = traits_of(config);
+  const bool own_steps = traits.sync_mode == SyncMode::asynchronous || traits.parts_by_speed;
+  return own_steps ? DataOrder::leased : DataOrder::fixed;
 }
 
 std::uint32_t workers_of_loops(const GivenOptions& options, std::uint32_t given) {

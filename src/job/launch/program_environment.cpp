@@ -52,6 +52,15 @@ std::vector<Variable> variables_of(const ProgramLaunch& launch) {
           {options_variable, Json(launch.options).dump()}};
 }
 
+std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, const std::string& port) {
+  return {{"RANK", std::to_string(launch.rank)},
+          {"WORLD_SIZE", std::to_string(launch.size)},
+          {"LOCAL_RANK", std::to_string(launch.local_rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(launch.size)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", port}};
+}
+
 std::optional<ProgramLaunch> program_launch_in(const Environment& environment) {
   const std::string coordinator = environment(coordinator_variable);
   if (coordinator.empty()) {

@@ -25,7 +25,7 @@ void PendingOperation::end(std::exception_ptr failure) {
   ended_.notify_all();
 }
 
-bool PendingOperation::done() const {
+bool PendingOperation::done() {
   const MutexLock lock(mutex_);
   return done_;
 }
@@ -36,6 +36,16 @@ void PendingOperation::wait() {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
+}
+
+bool PendingOperation::wait_for(Duration limit) {
+  MutexLock lock(mutex_);
+  const bool ended =
+      ended_.wait_for(lock.native(), limit, [this]() REQUIRES(mutex_) { return done_; });
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  return ended;
 }
 
 CollectiveQueue::~CollectiveQueue() {
@@ -58,12 +68,13 @@ CollectiveQueue::~CollectiveQueue() {
 
 std::shared_ptr<PendingOperation> CollectiveQueue::start(std::function<void()> body) {
   auto operation = std::make_shared<PendingOperation>(std::move(body));
+  bool is_first = false;
   {
     const MutexLock lock(mutex_);
     queued_.push_back(operation);
+    is_first = !std::exchange(has_task_, true);
   }
-  if (!task_) {
-    changed_ = world_.make_event();
+  if (is_first) {
     task_ = world_.spawn("collectives", [this] { work(); });
   }
   changed_->notify();

@@ -8,14 +8,13 @@
 #include <utility>
 
 #include "base/mutex.hpp"
+#include "job/program/pending.hpp"
 #include "runtime/world.hpp"
 
 namespace syncopate {
 
 /// An operation that another thread carries out.
-///
-/// Thread: any.
-class PendingOperation {
+class PendingOperation final : public Pending {
  public:
   explicit PendingOperation(std::function<void()> body) : body_(std::move(body)) {}
 
@@ -24,9 +23,9 @@ class PendingOperation {
   /// Ends it, with an error or without one; `run` does so itself.
   void end(std::exception_ptr failure);
 
-  bool done() const;
-  /// Blocks until it has ended. Errors: the error that ended it, in every call.
-  void wait();
+  bool done() override;
+  void wait() override;
+  bool wait_for(Duration limit) override;
 
  private:
   std::function<void()> body_;
@@ -36,14 +35,14 @@ class PendingOperation {
   std::exception_ptr failure_ GUARDED_BY(mutex_);
 };
 
-/// Carries out the collectives of one node in the order in which they were asked for: those that
+/// Carries out the operations of one node in the order in which they were asked for: those that
 /// their caller does not wait for in a task of its own, which begins with the first of them.
 ///
-/// Thread: one calls this.
+/// Thread: `start` any; `run` one, while no other starts anything.
 class CollectiveQueue {
  public:
   /// The world outlives this.
-  explicit CollectiveQueue(World& world) : world_(world) {}
+  explicit CollectiveQueue(World& world) : world_(world), changed_(world.make_event()) {}
   /// Operations that have not begun end with Cancelled. Waits for the one under way, which the
   /// transport's end has ended.
   ~CollectiveQueue();
@@ -61,11 +60,12 @@ class CollectiveQueue {
   std::shared_ptr<PendingOperation> next();
 
   World& world_;
-  std::shared_ptr<Event> changed_;  ///< made with the task
+  std::shared_ptr<Event> changed_;
   mutable Mutex mutex_;
   std::deque<std::shared_ptr<PendingOperation>> queued_ GUARDED_BY(mutex_);  ///< first: under way
   bool stopping_ GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Task> task_;  ///< last: it uses the members above
+  bool has_task_ GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Task> task_;  ///< last: it uses the members above; who sets `has_task_` makes it
 };
 
 }  // namespace syncopate

@@ -16,32 +16,46 @@ namespace {
 
 constexpr Duration time_to_close = std::chrono::seconds(2);
 
-std::unique_ptr<Transport> listener_with(const std::string& key) {
-  return listen_over("shm", {.token = key, .control_only = true});
+std::unique_ptr<Transport> listener_with(const std::string& key,
+                                         const ProgramHostThread::Options& options) {
+  return listen_over("shm", {.token = key,
+                             .address = options.address,
+                             .unencrypted = options.unencrypted,
+                             .control_only = true});
+}
+
+/// Of HOST:PORT, where PORT is taken.
+std::string with_free_port(const std::string& address) {
+  return address.substr(0, address.rfind(':')) + ":0";
 }
 
 }  // namespace
 
-ProgramHostThread::ProgramHostThread(std::uint32_t programs, const std::string& job)
+ProgramHostThread::ProgramHostThread(std::uint32_t programs, const Options& options)
     : place_{.address = {}, .token = unguessable_token()},
-      world_(listener_with(place_.token)),
-      rendezvous_(job) {
+      world_(listener_with(place_.token, options)) {
   place_.address = world_.transport().address();
-  rendezvous_.publish(place_);
-  task_ = world_.spawn("coordinator", [this, programs] { run(programs); });
+  task_ = world_.spawn("coordinator", [this, programs, options] { run(programs, options); });
 }
 
 ProgramHostThread::~ProgramHostThread() {
   task_->join();
 }
 
+void ProgramHostThread::publish(const std::string& job) {
+  rendezvous_.emplace(job);
+  rendezvous_->publish(place_);
+}
+
 /// Each program gets the error that ends the job, so it is not needed here.
-void ProgramHostThread::run(std::uint32_t programs) {
+void ProgramHostThread::run(std::uint32_t programs, const Options& options) {
   try {
     ProgramHost(world_, {.programs = programs,
                          .name = fmt::format("the coordinator (a thread of worker 0, pid {} on {})",
                                              process_id(), host_name()),
-                         .wall_time = wall_seconds()})
+                         .wall_time = wall_seconds(),
+                         .address = with_free_port(options.address),
+                         .unencrypted = options.unencrypted})
         .run();
   } catch (const Error& error) {
     log::debug("{}", error.what());

@@ -12,25 +12,33 @@
 namespace syncopate {
 
 /// The coordinator of programs that another launcher than `syncopate run` has started: a thread in
-/// the process of worker 0. The others, on the same host, find it by a file.
+/// the process of one of them.
 class ProgramHostThread {
  public:
-  /// `job` distinguishes jobs of this user on the host. Errors: DataError, where the file cannot
-  /// be written.
-  ProgramHostThread(std::uint32_t programs, const std::string& job);
+  struct Options {
+    std::string address = "127.0.0.1:0";  ///< HOST:PORT where it listens; port 0: a free one
+    bool unencrypted = false;             ///< allows addresses beyond loopback
+  };
+
+  explicit ProgramHostThread(std::uint32_t programs) : ProgramHostThread(programs, Options()) {}
+  /// Errors: ConfigError, for an address that is in use or not allowed.
+  ProgramHostThread(std::uint32_t programs, const Options& options);
   /// Waits until every program has left.
   ~ProgramHostThread();
   ProgramHostThread(const ProgramHostThread&) = delete;
   ProgramHostThread& operator=(const ProgramHostThread&) = delete;
 
-  Rendezvous::Place place() const { return place_; }
+  const Rendezvous::Place& place() const { return place_; }
+  /// Programs on this host find the place by a file. `job` distinguishes jobs of this user on it.
+  /// Errors: DataError, where the file cannot be written.
+  void publish(const std::string& job);
 
  private:
-  void run(std::uint32_t programs);
+  void run(std::uint32_t programs, const Options& options);
 
   Rendezvous::Place place_;
   RealWorld world_;
-  Rendezvous rendezvous_;
+  std::optional<Rendezvous> rendezvous_;
   std::unique_ptr<Task> task_;  ///< last: it uses the members above
 };
 

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <atomic>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -51,12 +51,14 @@ void ProgramHost::run() {
       train();
     }
   } catch (const std::exception& error) {
-    if (!failure_is_shown_) {
+    if (!trains_) {
       options_.emit({{"event", "failed"},
                      {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
                      {"error", error.what()}});
     }
-    end_all(error);
+    wire::ToProgram message;
+    *message.mutable_abort() = to_abort(error);
+    send_to_all(message);
     throw;
   }
   wait_until_all_have_gone();
@@ -99,11 +101,11 @@ void ProgramHost::take(const Message& message) {
       greet(message.from, decoded.hello());
       return;
     }
-    const auto program = programs_.find(message.from);
-    if (program == programs_.end()) {
-      throw ProtocolError("a program said what it trains before it said which worker it is");
+    if (decoded.has_lease_request()) {
+      lease(message.from, decoded.lease_request());
+    } else {
+      program_at(message.from).definition = definition_of(decoded.definition());
     }
-    program->second.definition = definition_of(decoded.definition());
   } catch (const Error& error) {
     refuse(message.from, error);
   }
@@ -131,19 +133,41 @@ void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
   }
 }
 
+/// Errors: ConfigError, for a dataset of another length than that of the first program that asked.
+void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
+  const Rank worker{program_at(node).rank};
+  const auto known =
+      books_.try_emplace(request.dataset(), request.samples(), options_.programs).first;
+  LeaseBook& book = known->second;
+  if (book.samples() != request.samples()) {
+    throw ConfigError(fmt::format(
+        "dataset {} of worker {} has {} samples, but that of another worker has {}; every program "
+        "of a job partitions the same datasets, in the same order",
+        request.dataset(), worker.value, request.samples(), book.samples()));
+  }
+  wire::ToProgram message;
+  *message.mutable_lease() = to_wire(book.next(request_of(request, worker)));
+  message.mutable_lease()->set_dataset(request.dataset());
+  post(world_.transport(), node, message);
+}
+
 void ProgramHost::refuse(NodeId node, const std::exception& error) {
   wire::ToProgram message;
   *message.mutable_abort() = to_abort(error);
   post(world_.transport(), node, message);
 }
 
-/// Errors: Error, where other programs wait for the one that has gone.
+/// Errors: Error, where other programs wait for the one that has gone. The coordinator of the
+/// training decides about a worker of its own.
 void ProgramHost::lose(NodeId node) {
   const auto program = programs_.find(node);
   if (program == programs_.end()) {
     return;
   }
   program->second.gone = true;
+  if (trains_) {
+    return;
+  }
   const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
     return !other.second.gone && other.second.definition.has_value();
   });
@@ -164,9 +188,7 @@ void ProgramHost::introduce_all() {
     program.set_address(hello.address());
     program.set_machine(hello.machine());
   }
-  for (const auto& [node, program] : programs_) {
-    post(world_.transport(), node, message);
-  }
+  send_to_all(message);
 }
 
 bool ProgramHost::is_over() const {
@@ -221,6 +243,16 @@ const ProgramHost::Program& ProgramHost::program_of(std::uint32_t rank) const {
   return programs_.at(nodes_by_rank().at(rank));
 }
 
+/// Errors: ProtocolError, for a node that has not said which worker it is.
+ProgramHost::Program& ProgramHost::program_at(NodeId node) {
+  const auto program = programs_.find(node);
+  if (program == programs_.end()) {
+    throw ProtocolError("a program sent a message before it said which worker it is");
+  }
+  return program->second;
+}
+
+/// Serves the programs while their training goes on.
 void ProgramHost::train() {
   ProgramTraining training({.definition = *program_of(0).definition,
                             .programs = options_.programs,
@@ -229,20 +261,36 @@ void ProgramHost::train() {
                             .interrupted = options_.interrupted,
                             .name = options_.name,
                             .hung = options_.hung,
-                            .wall_time = options_.wall_time});
+                            .wall_time = options_.wall_time,
+                            .address = options_.address,
+                            .unencrypted = options_.unencrypted});
   wire::ToProgram message;
   *message.mutable_training() = training.described();
-  for (const auto& [node, program] : programs_) {
-    post(world_.transport(), node, message);
+  send_to_all(message);
+  trains_ = true;
+  std::exception_ptr failure;
+  std::atomic<bool> ended = false;
+  const auto task = world_.spawn("training", [&] {
+    try {
+      training.run();
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
+    ended = true;
+  });
+  while (!ended && !is_over()) {
+    take_events();
   }
-  failure_is_shown_ = true;  // from here on the job's own record shows it
-  training.run();
+  task->join();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
 }
 
-void ProgramHost::end_all(const std::exception& error) {
+void ProgramHost::send_to_all(const wire::ToProgram& message) {
   for (const auto& [node, program] : programs_) {
     if (!program.gone) {
-      refuse(node, error);
+      post(world_.transport(), node, message);
     }
   }
 }
@@ -250,17 +298,11 @@ void ProgramHost::end_all(const std::exception& error) {
 /// Programs may exchange tensors, or work by themselves, after their training.
 void ProgramHost::wait_until_all_have_gone() {
   while (!is_over() && !options_.interrupted()) {
-    const TimePoint until = world_.now() + glance;
-    try {
-      world_.transport().receive(std::nullopt, tags::to_coordinator, until);
-    } catch (const TimedOut&) {
-      if (world_.now() < until) {
-        throw;
-      }
-    } catch (const PeerLost& loss) {
-      programs_[loss.peer()].gone = true;
-    }
+    take_events();
   }
+  wire::ToProgram message;
+  message.mutable_ended();
+  send_to_all(message);
 }
 
 }  // namespace syncopate

@@ -16,12 +16,13 @@ namespace syncopate {
 
 /// Coordinates programs with a loop of their own: introduces them to each other, waits until all
 /// have said what they train, and then coordinates that training, whose servers are tasks of this
-/// process. The job is over when every program has gone.
+/// process. From the first program to the last it leases samples to those that ask for them. The
+/// job is over when every program has gone.
 ///
 /// The programs reach it by the transport of its world. Training has a transport of its own, and is
 /// a job as any other.
 ///
-/// Thread: one.
+/// Thread: one; training runs in a task beside it.
 class ProgramHost {
  public:
   using Json = Recorder::Json;
@@ -37,6 +38,9 @@ class ProgramHost {
     std::string name = "the coordinator";               ///< as `Coordinator::Options::name`
     std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
     double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
+    /// HOST:PORT where training listens, its servers among them; port 0: a free one.
+    std::string address = "127.0.0.1:0";
+    bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
   };
 
   /// `world` is node 0 of a transport that takes control messages alone, and outlives this.
@@ -58,6 +62,7 @@ class ProgramHost {
   void take_events();
   void take(const Message& message);
   void greet(NodeId node, const wire::ProgramHello& hello);
+  void lease(NodeId node, const wire::LeaseRequest& request);
   void refuse(NodeId node, const std::exception& error);
   void lose(NodeId node);
   void introduce_all();
@@ -66,17 +71,19 @@ class ProgramHost {
   void check_time() const;
   void check_definitions() const;
   void train();
-  void end_all(const std::exception& error);
+  void send_to_all(const wire::ToProgram& message);
   void wait_until_all_have_gone();
   std::map<std::uint32_t, NodeId> nodes_by_rank() const;
   const Program& program_of(std::uint32_t rank) const;
+  Program& program_at(NodeId node);
 
   World& world_;
   Options options_;
   std::map<NodeId, Program> programs_;
   std::optional<TimePoint> first_came_;
   bool introduced_ = false;
-  bool failure_is_shown_ = false;
+  bool trains_ = false;  ///< or has trained: its own record shows how the training ends
+  std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset
 };
 
 }  // namespace syncopate

@@ -47,6 +47,35 @@ LoopDefinition definition_of(const wire::Definition& definition) {
                     .samples = definition.samples()}};
 }
 
+wire::LeaseRequest to_wire(const LeaseRequest& request) {
+  wire::LeaseRequest message;
+  message.set_epoch(request.epoch.value);
+  message.set_step_size(request.step_size);
+  message.set_trained(request.trained);
+  message.set_taken(request.taken.count());
+  return message;
+}
+
+LeaseRequest request_of(const wire::LeaseRequest& request, Rank worker) {
+  return {.worker = worker,
+          .epoch = {request.epoch()},
+          .step_size = request.step_size(),
+          .trained = request.trained(),
+          .taken = Duration(request.taken())};
+}
+
+wire::Lease to_wire(const Lease& lease) {
+  wire::Lease message;
+  message.set_epoch(lease.epoch.value);
+  message.set_begin(lease.begin);
+  message.set_end(lease.end);
+  return message;
+}
+
+Lease lease_of(const wire::Lease& lease) {
+  return {.epoch = {lease.epoch()}, .begin = lease.begin(), .end = lease.end()};
+}
+
 wire::Training::SharedMemory to_wire(const shm::SegmentAddress& memory) {
   wire::Training::SharedMemory message;
   message.set_machine(memory.machine);

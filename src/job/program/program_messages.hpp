@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 
+#include "data/lease_book.hpp"
 #include "job/launch/job_request.hpp"
 #include "job/program/loop_site.hpp"
 #include "transport/shm/segment.hpp"
@@ -21,6 +22,13 @@ struct LoopDefinition {
 
 wire::Definition to_wire(const LoopDefinition& definition);
 LoopDefinition definition_of(const wire::Definition& definition);
+
+wire::LeaseRequest to_wire(const LeaseRequest& request);
+/// The rank is that of the program that asks.
+LeaseRequest request_of(const wire::LeaseRequest& request, Rank worker);
+
+wire::Lease to_wire(const Lease& lease);
+Lease lease_of(const wire::Lease& lease);
 
 wire::Training::SharedMemory to_wire(const shm::SegmentAddress& memory);
 /// Errors: ProtocolError.

@@ -1,14 +1,16 @@
 #include "job/program/program_node.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/machine_identity.hpp"
-#include "runtime/control_link.hpp"
-#include "transport/tags.hpp"
+#include "collective/basic_collectives.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -20,7 +22,10 @@ constexpr Duration longest_wait = std::chrono::minutes(30);
 constexpr Duration closing_limit = std::chrono::seconds(2);
 
 std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch) {
-  return join_over("shm", {.token = launch.key, .coordinator = launch.coordinator});
+  return join_over("shm", {.token = launch.key,
+                           .coordinator = launch.coordinator,
+                           .address = launch.address,
+                           .unencrypted = launch.unencrypted});
 }
 
 wire::FromProgram hello_of(const ProgramLaunch& launch, const Transport& transport) {
@@ -34,6 +39,12 @@ wire::FromProgram hello_of(const ProgramLaunch& launch, const Transport& transpo
   hello.set_host(host_name());
   return message;
 }
+
+// The numbers of groups: of that of all programs; while some of them agree on a number; of the
+// first that is opened.
+constexpr std::uint32_t of_everyone = 0;
+constexpr std::uint32_t of_agreement = 1;
+constexpr std::uint32_t of_first_group = 2;
 
 /// The nodes of all programs, which the transport then knows, and their hosts, by any numbering.
 Group::Options members_in(const wire::Roster& roster, Rank self, Transport& transport) {
@@ -53,44 +64,80 @@ Group::Options members_in(const wire::Roster& roster, Rank self, Transport& tran
 
 }  // namespace
 
-ProgramNode::ProgramNode(const ProgramLaunch& launch) : world_(transport_of(launch)) {
+ProgramNode::ProgramNode(const ProgramLaunch& launch)
+    : world_(transport_of(launch)), next_group_(of_first_group) {
   post(world_.transport(), hello_of(launch, world_.transport()));
-  const wire::ToProgram answer = receive();
-  if (static_cast<std::uint32_t>(answer.roster().programs_size()) != launch.size) {
+  const wire::Roster roster = mail_.receive(&wire::ToProgram::has_roster).roster();
+  if (static_cast<std::uint32_t>(roster.programs_size()) != launch.size) {
     throw ProtocolError("the coordinator did not say where the other programs are");
   }
-  group_.emplace(world_, members_in(answer.roster(), Rank{launch.rank}, world_.transport()));
-  allreduce_.emplace(*group_, Allreduce::Options{});
-  collectives_.emplace(world_);
+  programs_ = members_in(roster, Rank{launch.rank}, world_.transport());
+  programs_.number = of_everyone;
+  everyone_ = std::make_unique<ProgramGroup>(world_, programs_);
+  // A node that has never been connected to another cannot notice its loss.
+  barrier(everyone_->group());
 }
 
 ProgramNode::~ProgramNode() {
+  close();
+}
+
+void ProgramNode::close() {
   world_.transport().close(world_.now() + closing_limit);
+}
+
+std::unique_ptr<ProgramGroup> ProgramNode::open_group(const std::vector<Rank>& ranks,
+                                                      Duration wait_limit) {
+  Group::Options options{.members = {}, .self = {}, .wait_limit = wait_limit};
+  for (const Rank rank : ranks) {
+    if (rank == programs_.self) {
+      options.self = Rank{static_cast<std::uint32_t>(options.members.size())};
+    }
+    options.members.push_back(programs_.members[rank.value]);
+    options.hosts.push_back(programs_.hosts[rank.value]);
+    options.ranks_in_job.push_back(rank);
+  }
+  options.number = agreed_number(options);
+  return std::make_unique<ProgramGroup>(world_, options);
+}
+
+/// A number that no member has given to another group.
+std::uint32_t ProgramNode::agreed_number(Group::Options members) {
+  members.number = of_agreement;
+  Group group(world_, std::move(members));
+  std::vector<std::uint32_t> numbers(group.size());
+  allgather(group, std::as_bytes(std::span(&next_group_, 1)),
+            std::as_writable_bytes(std::span(numbers)));
+  const std::uint32_t number = *std::ranges::max_element(numbers);
+  next_group_ = number + 1;
+  return number;
 }
 
 wire::Training ProgramNode::define(const LoopDefinition& definition) {
   wire::FromProgram message;
   *message.mutable_definition() = to_wire(definition);
   post(world_.transport(), message);
-  const wire::ToProgram answer = receive();
-  if (!answer.has_training()) {
-    throw ProtocolError("the coordinator did not say where training is joined");
-  }
-  return answer.training();
+  return mail_.receive(&wire::ToProgram::has_training).training();
 }
 
-/// Errors: the error that the coordinator sends.
-wire::ToProgram ProgramNode::receive() {
-  try {
-    wire::ToProgram message = to_program(
-        world_.transport().receive(coordinator_node, tags::from_coordinator, no_deadline).payload);
-    if (message.has_abort()) {
-      std::rethrow_exception(to_error(message.abort()));
-    }
-    return message;
-  } catch (const PeerLost&) {
-    throw PeerLost(coordinator_node, "the coordinator of this job has ended");
+void ProgramNode::ask(const SharedDataset& dataset, const LeaseRequest& request) {
+  wire::FromProgram message;
+  *message.mutable_lease_request() = to_wire(request);
+  message.mutable_lease_request()->set_dataset(dataset.number);
+  message.mutable_lease_request()->set_samples(dataset.samples);
+  post(world_.transport(), message);
+}
+
+Lease ProgramNode::await_lease(const SharedDataset& dataset) {
+  const wire::ToProgram answer = mail_.receive([&](const wire::ToProgram& message) {
+    return message.has_lease() && message.lease().dataset() == dataset.number;
+  });
+  const Lease lease = lease_of(answer.lease());
+  if (lease.begin >= lease.end || lease.end > dataset.samples) {
+    throw ProtocolError(fmt::format("the coordinator leased samples {} to {} of {}", lease.begin,
+                                    lease.end, dataset.samples));
   }
+  return lease;
 }
 
 }  // namespace syncopate

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "collective/allreduce.hpp"
 #include "collective/group.hpp"
 #include "job/launch/program_environment.hpp"
-#include "job/program/collective_queue.hpp"
+#include "job/program/host_mail.hpp"
+#include "job/program/program_group.hpp"
 #include "job/program/program_messages.hpp"
 #include "runtime/real_world.hpp"
 
@@ -16,7 +16,7 @@ namespace syncopate {
 
 /// The node of one program among all programs of its job. Its collectives need no training job.
 ///
-/// Thread: one.
+/// Thread: one; `ask`, `await_lease`, `now` and `close` any.
 class ProgramNode {
  public:
   /// Waits until all programs have come. Errors: ConfigError, where the coordinator refuses this
@@ -27,22 +27,42 @@ class ProgramNode {
   ProgramNode(const ProgramNode&) = delete;
   ProgramNode& operator=(const ProgramNode&) = delete;
 
-  Group& group() { return *group_; }
-  Allreduce& allreduce() { return *allreduce_; }
-  /// Carries out what uses the group.
-  CollectiveQueue& collectives() { return *collectives_; }
+  /// All programs.
+  ProgramGroup& everyone() { return *everyone_; }
+  /// A group of some programs, whose ranks in it follow the order of `ranks`, this one's among
+  /// them. All of them call it, in the same order where two groups have two members in common. A
+  /// wait takes at most `wait_limit`. The node outlives the group. Errors: PeerLost, TimedOut.
+  std::unique_ptr<ProgramGroup> open_group(const std::vector<Rank>& ranks, Duration wait_limit);
+
+  /// Leaves: the others see this node as lost, and what is under way here ends with an error.
+  void close();
 
   /// Says what this program trains, and waits until all programs have said so. Errors: ConfigError,
   /// where they differ; the error that ended the job.
   wire::Training define(const LoopDefinition& definition);
 
+  /// A dataset that all programs share: its number among theirs, and its length.
+  struct SharedDataset {
+    std::uint32_t number = 0;
+    std::uint64_t samples = 0;
+  };
+  /// Asks for a range of the dataset, and returns at once. One request of a dataset at a time. The
+  /// coordinator knows the rank.
+  void ask(const SharedDataset& dataset, const LeaseRequest& request);
+  /// The answer to `ask`. Errors: ConfigError, where the datasets of the programs differ; the error
+  /// that ended the job; Cancelled, when the user has ended it.
+  Lease await_lease(const SharedDataset& dataset);
+
+  TimePoint now() const { return world_.now(); }
+
  private:
-  wire::ToProgram receive();
+  std::uint32_t agreed_number(Group::Options members);
 
   RealWorld world_;
-  std::optional<Group> group_;
-  std::optional<Allreduce> allreduce_;
-  std::optional<CollectiveQueue> collectives_;  ///< last: its operations use the members above
+  HostMail mail_{world_.transport()};
+  Group::Options programs_;
+  std::uint32_t next_group_;                ///< no group that this node knows has the number
+  std::unique_ptr<ProgramGroup> everyone_;  ///< last: its operations use the members above
 };
 
 }  // namespace syncopate

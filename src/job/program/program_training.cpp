@@ -36,12 +36,18 @@ ProgramTraining::ProgramTraining(Options options)
     memory_ = shm::Segment::create(bytes);
   }
   auto transport =
-      listen_over(name_of_value(site_.config().transport), {.token = token_, .control_only = true});
+      listen_over(name_of_value(site_.config().transport), {.token = token_,
+                                                            .address = options_.address,
+                                                            .unencrypted = options_.unencrypted,
+                                                            .control_only = true});
   address_ = transport->address();
   world_.emplace(std::move(transport));
   running_.emplace(*world_,
-                   CoordinatorEndpoint{
-                       .address = address_, .token = token_, .transport = site_.config().transport},
+                   CoordinatorEndpoint{.address = address_,
+                                       .token = token_,
+                                       .transport = site_.config().transport,
+                                       .own_address = options_.address,
+                                       .unencrypted = options_.unencrypted},
                    servers_);
 }
 

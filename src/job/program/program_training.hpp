@@ -26,6 +26,8 @@ class ProgramTraining {
     std::string name;
     std::function<void(const std::string&)> hung;
     double wall_time = 0;
+    std::string address = "127.0.0.1:0";  ///< as `ProgramHost::Options::address`
+    bool unencrypted = false;
   };
 
   /// Makes the run folder, and listens. Errors: ConfigError, DataError.

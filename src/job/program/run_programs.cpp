@@ -70,8 +70,12 @@ int coordinate_programs(const ProgramsRequest& request, const std::string& key, 
 }
 
 /// Becomes the program. Returns only where it cannot be started.
-int become_program(const ProgramsRequest& request, const ProgramLaunch& launch) {
+int become_program(const ProgramsRequest& request, const ProgramLaunch& launch,
+                   const std::string& torch_port) {
   for (const auto& [name, value] : variables_of(launch)) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  for (const auto& [name, value] : torch_variables_of(launch, torch_port)) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
   std::vector<char*> arguments;
@@ -85,9 +89,17 @@ int become_program(const ProgramsRequest& request, const ProgramLaunch& launch) 
       fmt::format("cannot start {}: {}", request.command.front(), std::strerror(errno)));
 }
 
-Child program_process(const ProgramsRequest& request, const ProgramLaunch& launch) {
-  return {.name = fmt::format("worker {}", launch.rank),
-          .body = [&request, launch] { return become_program(request, launch); }};
+Child program_process(const ProgramsRequest& request, const ProgramLaunch& launch,
+                      const std::string& torch_port) {
+  return {.name = fmt::format("worker {}", launch.rank), .body = [&request, launch, torch_port] {
+            return become_program(request, launch, torch_port);
+          }};
+}
+
+/// That nothing listens on now, and that the program of rank 0 may take for torch.distributed.
+std::string free_port() {
+  const std::string address = listen_on_loopback().address;
+  return address.substr(address.rfind(':') + 1);
 }
 
 Child host_process(const ProgramsRequest& request, const std::string& key, ListeningSocket listener,
@@ -111,15 +123,18 @@ int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
   ListeningSocket listener = listen_on_loopback();
   const std::string address = listener.address;
   Pipe events = make_pipe();
+  const std::string torch_port = free_port();
   std::vector<Child> children;
   children.push_back(host_process(request, key, std::move(listener), std::move(events.write)));
   for (std::uint32_t rank = 0; rank < request.workers; ++rank) {
-    children.push_back(program_process(request, {.coordinator = address,
-                                                 .key = key,
-                                                 .rank = rank,
-                                                 .size = request.workers,
-                                                 .local_rank = rank,
-                                                 .options = request.given}));
+    children.push_back(program_process(request,
+                                       {.coordinator = address,
+                                        .key = key,
+                                        .rank = rank,
+                                        .size = request.workers,
+                                        .local_rank = rank,
+                                        .options = request.given},
+                                       torch_port));
   }
   const auto view = open_view(request.config);
   return run_watched({.children = std::move(children),

@@ -9,7 +9,7 @@
 namespace syncopate {
 
 // The jobs of the commands. Each of these owns its process: it forks, takes signals, and returns
-// the exit status. `include/syncopate/job.hpp` runs a job without any of this.
+// the exit status. `job/front/job.hpp` runs a job without any of this.
 
 /// `syncopate train`: makes the run folder, starts coordinator, workers, servers and evaluator as
 /// processes on this machine, or all of them in one process in virtual time, and shows them until

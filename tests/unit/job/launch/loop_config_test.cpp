@@ -21,9 +21,9 @@ GivenOptions merged(const GivenOptions& line, const GivenOptions& program) {
 
 TEST(LoopOptionsTest, HoldEveryOptionOfEverySchemeButBalance) {
   for (const OptionSpec& option : scheme_options()) {
-    const auto fields = loop_fields();
-    const bool known =
-        std::ranges::any_of(fields, [&](const Field* field) { return field->name == option.name; });
+    const auto options = loop_options();
+    const bool known = std::ranges::any_of(
+        options, [&](const OptionSpec* other) { return other->name == option.name; });
     EXPECT_EQ(known, option.name != "balance") << option.name;
   }
 }
@@ -38,6 +38,10 @@ TEST(LoopOptionsTest, RefuseWhatTheProgramDecides) {
               }),
               HasSubstr("a job has no option local-step; did you mean 'local-steps'?"));
   EXPECT_THAT(refusal([] { check_loop_options({{"scheme", "esink"}}); }), HasSubstr("esync"));
+  EXPECT_THAT(refusal([] {
+                check_loop_options({{"data-order", "sorted"}});
+              }),
+              HasSubstr("--data-order: expected one of auto, fixed, leased"));
 }
 
 TEST(LoopOptionsTest, MayBeGivenTwiceButNotDifferently) {
@@ -84,6 +88,35 @@ TEST(LoopConfigTest, DividesTheBatchAsTheSchemeDoes) {
   EXPECT_EQ(step("nbssgd"), 4U);
   EXPECT_EQ(step("ssgd"), 32U);
   EXPECT_EQ(step("esync"), 32U);
+}
+
+DataOrder data_order_of(const GivenOptions& options, std::uint32_t workers = 2) {
+  return data_order_in(options, loop_config(options, workers));
+}
+
+TEST(DataOrderTest, IsLeasedWhereWorkersTakeDifferentNumbersOfSteps) {
+  for (const char* const scheme : {"ssgd", "local-sgd", "diloco"}) {
+    EXPECT_EQ(data_order_of({{"scheme", scheme}}), DataOrder::fixed) << scheme;
+  }
+  for (const char* const scheme : {"esync", "nbssgd", "asgd", "ssp", "easgd", "hogwild"}) {
+    EXPECT_EQ(data_order_of({{"scheme", scheme}}), DataOrder::leased) << scheme;
+  }
+  EXPECT_EQ(data_order_of({{"scheme", "nbssgd"}, {"commit", "barrier"}, {"mini-batches", "1"}}),
+            DataOrder::fixed);
+}
+
+TEST(DataOrderTest, MayBeGiven) {
+  EXPECT_EQ(data_order_of({{"scheme", "ssgd"}, {"data-order", "leased"}}), DataOrder::leased);
+  EXPECT_EQ(data_order_of({{"scheme", "asgd"}, {"data-order", "fixed"}}), DataOrder::fixed);
+  EXPECT_EQ(data_order_of({{"scheme", "asgd"}, {"data-order", "auto"}}), DataOrder::leased);
+  EXPECT_THAT(refusal([] {
+                merged({{"data-order", "fixed"}}, {{"data-order", "leased"}});
+              }),
+              HasSubstr("--data-order is leased in the program, but fixed on the command line"));
+}
+
+TEST(DataOrderTest, OfOneWorkerIsFixed) {
+  EXPECT_EQ(data_order_of({{"scheme", "esync"}, {"data-order", "leased"}}, 1), DataOrder::fixed);
 }
 
 TEST(ProgramEnvironmentTest, CarriesALaunch) {

@@ -1,0 +1,84 @@
+#include "job/program/host_mail.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "runtime/control_link.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// Errors: PeerLost; ProtocolError.
+wire::ToProgram next_message(Transport& transport) {
+  try {
+    return to_program(
+        transport.receive(coordinator_node, tags::from_coordinator, no_deadline).payload);
+  } catch (const PeerLost&) {
+    throw PeerLost(coordinator_node, "the coordinator of this job has ended");
+  }
+}
+
+}  // namespace
+
+wire::ToProgram HostMail::receive(const Wanted& wanted) {
+  MutexLock lock(mutex_);
+  for (;;) {
+    if (auto message = take(wanted)) {
+      return *std::move(message);
+    }
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+    if (receiving_) {
+      changed_.wait(lock.native());
+    } else {
+      receive_one(lock);
+    }
+  }
+}
+
+std::optional<wire::ToProgram> HostMail::take(const Wanted& wanted) {
+  const auto found = std::ranges::find_if(kept_, wanted);
+  if (found == kept_.end()) {
+    return std::nullopt;
+  }
+  wire::ToProgram message = std::move(*found);
+  kept_.erase(found);
+  return message;
+}
+
+/// Releases the mutex while it waits, which the analysis does not follow through a reference.
+void HostMail::receive_one(MutexLock& lock) {
+  receiving_ = true;
+  lock.unlock();
+  std::optional<wire::ToProgram> message;
+  std::exception_ptr failure;
+  try {
+    message = next_message(transport_);
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  receiving_ = false;
+  if (message) {
+    keep(*std::move(message));
+  } else {
+    failure_ = failure;
+  }
+  changed_.notify_all();
+}
+
+void HostMail::keep(wire::ToProgram message) {
+  if (message.has_abort()) {
+    failure_ = to_error(message.abort());
+  } else if (message.has_ended()) {
+    failure_ = std::make_exception_ptr(
+        Cancelled("the job has ended, so the program gets no samples to train on"));
+  } else {
+    kept_.push_back(std::move(message));
+  }
+}
+
+}  // namespace syncopate

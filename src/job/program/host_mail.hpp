@@ -1,0 +1,41 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <list>
+#include <optional>
+
+#include "base/mutex.hpp"
+#include "job/program/program_messages.hpp"
+
+namespace syncopate {
+
+/// What the coordinator sends to one program, for the threads of the program that wait for
+/// different messages. One of them receives for all.
+///
+/// Thread: any.
+class HostMail {
+ public:
+  /// The transport outlives this.
+  explicit HostMail(Transport& transport) : transport_(transport) {}
+
+  using Wanted = std::function<bool(const wire::ToProgram& message)>;
+  /// The first message that is `wanted`. Errors, from then on in every call: the error that the
+  /// coordinator has sent; Cancelled, when the user has ended the job; PeerLost.
+  wire::ToProgram receive(const Wanted& wanted);
+
+ private:
+  std::optional<wire::ToProgram> take(const Wanted& wanted) REQUIRES(mutex_);
+  void receive_one(MutexLock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  void keep(wire::ToProgram message) REQUIRES(mutex_);
+
+  Transport& transport_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::list<wire::ToProgram> kept_ GUARDED_BY(mutex_);  ///< that no thread has wanted yet
+  std::exception_ptr failure_ GUARDED_BY(mutex_);
+  bool receiving_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,59 @@
+#include "job/program/pending_receive.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+
+PendingReceive::PendingReceive(const Clock& clock, Duration limit, Attempt attempt)
+    : clock_(clock), until_(clock.now() + limit), attempt_(std::move(attempt)) {}
+
+bool PendingReceive::done() {
+  if (!done_) {
+    attempt(clock_.now());
+  }
+  return done_;
+}
+
+void PendingReceive::wait() {
+  while (!wait_for(until_ - clock_.now())) {
+  }
+}
+
+bool PendingReceive::wait_for(Duration limit) {
+  if (!done_ && !attempt(std::min(clock_.now() + limit, until_))) {
+    throw ConfigError("two threads wait for the same receive; let one of them wait");
+  }
+  if (!done_ && clock_.now() >= until_) {
+    throw TimedOut("a receive has got nothing within the limit of its group");
+  }
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  return done_;
+}
+
+std::optional<Rank> PendingReceive::source() {
+  return done() ? source_ : std::nullopt;
+}
+
+bool PendingReceive::attempt(TimePoint deadline) {
+  if (attempting_.exchange(true)) {
+    return false;
+  }
+  if (!done_) {
+    try {
+      source_ = attempt_(deadline);
+      done_ = source_.has_value();
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+      done_ = true;
+    }
+  }
+  attempting_ = false;
+  return true;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,124 @@
+#include "job/program/program_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The longest message that a send copies.
+constexpr std::size_t short_message = 4096;
+
+}  // namespace
+
+ProgramGroup::ProgramGroup(World& world, Group::Options options)
+    : number_(options.number),
+      wait_limit_(options.wait_limit),
+      group_(world, std::move(options)),
+      allreduce_(group_, Allreduce::Options{}),
+      collectives_(world),
+      sends_(world) {}
+
+std::optional<Rank> ProgramGroup::rank_of(NodeId node) const {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (group_.node(Rank{rank}) == node) {
+      return Rank{rank};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The number of a node means nothing to a user.
+template <class Body>
+auto ProgramGroup::naming_workers(const Body& body) const {
+  try {
+    return body();
+  } catch (const PeerLost& error) {
+    const auto rank = rank_of(error.peer());
+    if (!rank) {
+      throw;
+    }
+    throw PeerLost(error.peer(), fmt::format("worker {} has left the job or ended: {}",
+                                             group_.rank_in_job(*rank).value, error.what()));
+  }
+}
+
+void ProgramGroup::run(const std::function<void(ProgramGroup&)>& collective) {
+  naming_workers([&] { collective(*this); });
+}
+
+/// The transport's tags have room for 2^24 numbers: 2^12 groups with 2^12 tags each.
+Tag ProgramGroup::tag_to_one(std::uint32_t tag) const {
+  if (tag >= tags_to_one) {
+    throw ConfigError(
+        fmt::format("a tag is a number from 0 to {}, found {}", tags_to_one - 1, tag));
+  }
+  if (number_ >= tags_to_one) {
+    throw ConfigError(fmt::format(
+        "only the first {} groups of a job can send and receive; open fewer, or use the "
+        "same again",
+        tags_to_one));
+  }
+  return tags::of_generation(tags::point_to_point, number_ * tags_to_one + tag);
+}
+
+std::shared_ptr<Pending> ProgramGroup::send(Rank to, std::uint32_t tag,
+                                            std::span<const std::byte> bytes) {
+  const Tag tag_here = tag_to_one(tag);
+  if (bytes.size() <= short_message) {
+    transport().post(group_.node(to), tag_here, {bytes.begin(), bytes.end()});
+    return nullptr;
+  }
+  std::shared_ptr<Transfer> transfer = transport().start_send(group_.node(to), tag_here, bytes);
+  return sends_.start([this, transfer] {
+    naming_workers([&] { transfer->wait(group_.world().now() + wait_limit_); });
+  });
+}
+
+std::shared_ptr<Pending> ProgramGroup::receive(Rank from, std::uint32_t tag,
+                                               std::span<std::byte> bytes) {
+  std::shared_ptr<Transfer> transfer =
+      transport().start_receive(group_.node(from), tag_to_one(tag), bytes);
+  return pending_receive([this, transfer, from](TimePoint deadline) -> std::optional<Rank> {
+    try {
+      naming_workers([&] { transfer->wait(deadline); });
+      return from;
+    } catch (const TimedOut&) {
+      return std::nullopt;
+    }
+  });
+}
+
+std::shared_ptr<Pending> ProgramGroup::receive_any(std::uint32_t tag, std::span<std::byte> bytes) {
+  return pending_receive([this, tag_here = tag_to_one(tag), bytes](TimePoint deadline) {
+    return take_any(tag_here, bytes, deadline);
+  });
+}
+
+std::shared_ptr<Pending> ProgramGroup::pending_receive(PendingReceive::Attempt attempt) {
+  return std::make_shared<PendingReceive>(group_.world(), wait_limit_, std::move(attempt));
+}
+
+std::optional<Rank> ProgramGroup::take_any(Tag tag, std::span<std::byte> bytes,
+                                           TimePoint deadline) {
+  std::optional<Message> message;
+  try {
+    message = naming_workers([&] { return transport().receive(std::nullopt, tag, deadline); });
+  } catch (const TimedOut&) {
+    return std::nullopt;
+  }
+  if (message->payload.size() != bytes.size()) {
+    throw ProtocolError(fmt::format("a receive of {} bytes from any worker got {}", bytes.size(),
+                                    message->payload.size()));
+  }
+  std::ranges::copy(message->payload, bytes.begin());
+  return rank_of(message->from);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "collective/allreduce.hpp"
+#include "collective/group.hpp"
+#include "job/program/collective_queue.hpp"
+#include "job/program/pending_receive.hpp"
+
+namespace syncopate {
+
+/// Some programs of a job, or all of them, with collectives of their own: those of several groups
+/// go on at the same time.
+///
+/// Thread: `send`, `receive` and `receive_any` any; the others one, `group` and `allreduce` inside
+///         what `collectives` carries out alone.
+class ProgramGroup {
+ public:
+  /// `options.number` distinguishes it from the other groups of the job. The world outlives this.
+  ProgramGroup(World& world, Group::Options options);
+
+  std::uint32_t size() const { return group_.size(); }
+  Rank rank() const { return group_.rank(); }
+
+  Group& group() { return group_; }
+  Allreduce& allreduce() { return allreduce_; }
+  /// Runs a collective. Errors: PeerLost names the worker, not the node.
+  void run(const std::function<void(ProgramGroup&)>& collective);
+  /// Carries out what uses the group.
+  CollectiveQueue& collectives() { return collectives_; }
+
+  /// What passes between two programs is matched by their ranks and a tag below this.
+  static constexpr std::uint32_t tags_to_one = 1U << 12;
+
+  /// Begins to send bytes to one other program, which stay as they are until they have been sent.
+  /// Null: that has happened already. Errors: ConfigError, for an impossible tag.
+  std::shared_ptr<Pending> send(Rank to, std::uint32_t tag, std::span<const std::byte> bytes);
+  /// Begins to receive bytes from one other program, as many as it sends.
+  std::shared_ptr<Pending> receive(Rank from, std::uint32_t tag, std::span<std::byte> bytes);
+  /// The next bytes of any other program under the tag. What has come is taken by the one that asks
+  /// first. Errors: also ProtocolError, where they are not as many as expected.
+  std::shared_ptr<Pending> receive_any(std::uint32_t tag, std::span<std::byte> bytes);
+
+ private:
+  Tag tag_to_one(std::uint32_t tag) const;
+  std::optional<Rank> rank_of(NodeId node) const;
+  template <class Body>
+  auto naming_workers(const Body& body) const;
+  std::shared_ptr<Pending> pending_receive(PendingReceive::Attempt attempt);
+  std::optional<Rank> take_any(Tag tag, std::span<std::byte> bytes, TimePoint deadline);
+  Transport& transport() { return group_.transport(); }
+
+  const std::uint32_t number_;
+  const Duration wait_limit_;
+  Group group_;
+  Allreduce allreduce_;
+  // Last: their operations use the members above.
+  CollectiveQueue collectives_;
+  CollectiveQueue sends_;  ///< waits for those under way
+};
+
+}  // namespace syncopate

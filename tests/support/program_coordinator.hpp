@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace syncopate::test {
+
+/// The coordinator of programs with a loop of their own, as the command line has it.
+class ProgramCoordinator {
+ public:
+  explicit ProgramCoordinator(std::uint32_t programs);
+  ~ProgramCoordinator();
+
+  const std::string& address() const;
+  const std::string& key() const;
+
+  /// Coordinates until all programs have gone. Returns the message of the error that ended the job,
+  /// or nothing.
+  std::string run();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace syncopate::test
