@@ -1,9 +1,10 @@
+#include "job/front/job.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <syncopate/job.hpp>
 #include <utility>
 
 #include "base/log.hpp"

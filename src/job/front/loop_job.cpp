@@ -1,17 +1,12 @@
+#include "job/front/loop_job.hpp"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <exception>
-#include <syncopate/loop.hpp>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "base/log.hpp"
 #include "base/quiet_log.hpp"
-#include "collective/basic_collectives.hpp"
-#include "collective/sum_allreduce.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
@@ -29,26 +24,14 @@ ProgramLaunch launch_of(const JobEntry& entry) {
           .key = entry.key,
           .rank = entry.rank,
           .size = entry.size,
-          .local_rank = entry.local_rank};
+          .local_rank = entry.local_rank,
+          .address = entry.address,
+          .unencrypted = entry.unencrypted};
 }
 
 GivenOptions options_of(const InitOptions& options, const GivenOptions& of_command_line) {
   const GivenOptions own = given_in(options.scheme, options.options);
   return merged_options({of_command_line, "on the command line"}, {own, "in the program"});
-}
-
-std::function<void(ProgramNode&)> sum_of(const Summable& values) {
-  return [values](ProgramNode& node) {
-    std::visit(
-        [&](auto typed) {
-          if constexpr (std::is_same_v<decltype(typed), std::span<float>>) {
-            node.allreduce().reduce(typed);
-          } else {
-            sum_allreduce(node.group(), typed);
-          }
-        },
-        values);
-  };
 }
 
 }  // namespace
@@ -81,7 +64,8 @@ ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
   static std::atomic<unsigned> jobs = 0;
   const std::string job = fmt::format("{}-program-{}", launcher.job, jobs++);
   if (launcher.rank == 0) {
-    host_ = std::make_unique<ProgramHostThread>(launcher.size, job);
+    host_ = std::make_unique<ProgramHostThread>(launcher.size);
+    host_->publish(job);
   }
   const Rendezvous::Place place =
       host_ ? host_->place()
@@ -116,12 +100,22 @@ bool LoopJob::Member::is_of_this_process() const {
   return process_ == process_id();
 }
 
-LoopJob::Member::Use::Use(Member& member) : member_(member) {
-  if (!member.is_of_this_process()) {
+void LoopJob::Member::expect_own_process() const {
+  if (!is_of_this_process()) {
     throw ConfigError(
         "a forked process cannot use the job of the process that forked it; call syncopate::init "
         "after fork, or leave the job to the other process");
   }
+}
+
+void LoopJob::Member::leave_groups() {
+  if (node_ && groups_ > 0) {
+    node_->close();
+  }
+}
+
+LoopJob::Member::Use::Use(Member& member) : member_(member) {
+  member.expect_own_process();
   if (member.in_use_.exchange(true)) {
     throw ConfigError(
         "two threads use this job at the same time; call it from one, or give each its turn");
@@ -132,6 +126,8 @@ LoopJob::LoopJob(const InitOptions& options) : member_(std::make_shared<Member>(
 LoopJob::~LoopJob() {
   if (member_ && !member_->is_of_this_process()) {
     abandon(std::move(member_));
+  } else if (member_) {
+    member_->leave_groups();
   }
 }
 
@@ -148,79 +144,6 @@ std::uint32_t LoopJob::size() const {
 
 std::uint32_t LoopJob::local_rank() const {
   return member_->local_rank();
-}
-
-bool CollectiveWork::done() const {
-  return !operation_ || operation_->done();
-}
-
-void CollectiveWork::wait() {
-  if (operation_) {
-    operation_->wait();
-  }
-}
-
-void LoopJob::run(const Collective& collective) {
-  const Member::Use use(*member_);
-  if (size() > 1) {
-    ProgramNode& node = member_->node();
-    node.collectives().run([&] { collective(node); });
-  }
-}
-
-CollectiveWork LoopJob::start(Collective collective) {
-  const Member::Use use(*member_);
-  if (size() == 1) {
-    return {};
-  }
-  ProgramNode& node = member_->node();
-  return CollectiveWork(
-      node.collectives().start([&node, collective = std::move(collective)] { collective(node); }));
-}
-
-void LoopJob::allreduce(Summable values) {
-  run(sum_of(values));
-}
-
-CollectiveWork LoopJob::allreduce_async(Summable values) {
-  return start(sum_of(values));
-}
-
-void LoopJob::broadcast(std::span<std::byte> bytes) {
-  run([&](ProgramNode& node) { syncopate::broadcast(node.group(), bytes); });
-}
-
-CollectiveWork LoopJob::broadcast_async(std::span<std::byte> bytes) {
-  return start([bytes](ProgramNode& node) { syncopate::broadcast(node.group(), bytes); });
-}
-
-void LoopJob::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
-  run(gathering(mine, all));
-}
-
-CollectiveWork LoopJob::allgather_async(std::span<const std::byte> mine, std::span<std::byte> all) {
-  return start(gathering(mine, all));
-}
-
-LoopJob::Collective LoopJob::gathering(std::span<const std::byte> mine,
-                                       std::span<std::byte> all) const {
-  if (all.size() != mine.size() * size()) {
-    throw ConfigError(
-        fmt::format("allgather of {} bytes from each of {} workers needs room for {}, found {}",
-                    mine.size(), size(), mine.size() * size(), all.size()));
-  }
-  if (size() == 1) {
-    std::ranges::copy(mine, all.begin());
-  }
-  return [mine, all](ProgramNode& node) { syncopate::allgather(node.group(), mine, all); };
-}
-
-void LoopJob::barrier() {
-  run([](ProgramNode& node) { syncopate::barrier(node.group()); });
-}
-
-CollectiveWork LoopJob::barrier_async() {
-  return start([](ProgramNode& node) { syncopate::barrier(node.group()); });
 }
 
 LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {

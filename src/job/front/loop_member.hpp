@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <syncopate/loop.hpp>
 #include <utility>
 #include <vector>
 
-#include "data/batch_feed.hpp"
+#include "job/front/loop_job.hpp"
+#include "job/front/sample_source.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"
@@ -34,7 +35,7 @@ struct ShareSizes {
 };
 
 /// This process's side of a job of programs.
-class LoopJob::Member {
+class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
  public:
   /// Errors: those of `LoopJob`.
   explicit Member(const InitOptions& options);
@@ -44,6 +45,8 @@ class LoopJob::Member {
   std::uint32_t local_rank() const { return launch_ ? launch_->local_rank : 0; }
   /// True where no launcher has started this process: there is no coordinator.
   bool is_alone() const { return !node_; }
+  /// How this process was started; not of one that is alone.
+  const ProgramLaunch& launch() const { return *launch_; }
   ProgramNode& node();
 
   /// Of the command line and of `init`.
@@ -69,17 +72,28 @@ class LoopJob::Member {
   };
   /// False in a process that the job's own has forked: there its threads are missing.
   bool is_of_this_process() const;
+  /// Errors: ConfigError, where it is false.
+  void expect_own_process() const;
+
+  /// A group of this job's workers is open, and uses the node.
+  void opened_group() { ++groups_; }
+  void closed_group() { --groups_; }
+  /// Where groups are open, ends what they have under way.
+  void leave_groups();
 
  private:
   TrainConfig config(std::uint32_t batch_size) const;
+  std::unique_ptr<SampleSource> source(const JobPlan& plan);
   ProgramLaunch launch_by(const Launch& launcher);
 
   std::unique_ptr<ProgramHostThread> host_;  ///< first: it leaves last; of worker 0, see there
   std::optional<ProgramLaunch> launch_;
   GivenOptions given_;
   std::optional<ShareSizes> sizes_;
+  std::uint32_t shares_ = 0;  ///< calls of `share`
   bool trained_ = false;
   std::atomic<bool> in_use_ = false;
+  std::atomic<int> groups_ = 0;  ///< open ones
   const std::uint32_t process_;
   std::optional<ProgramNode> node_;  ///< last: it leaves first
 };
@@ -87,7 +101,8 @@ class LoopJob::Member {
 /// The order of one worker's samples, epoch by epoch.
 class LoopShare::Order {
  public:
-  Order(BatchFeed feed, std::size_t step_size) : feed_(std::move(feed)), step_size_(step_size) {}
+  Order(std::unique_ptr<SampleSource> source, std::size_t step_size)
+      : source_(std::move(source)), step_size_(step_size) {}
 
   std::size_t step_size() const { return step_size_; }
   std::vector<std::size_t> next();
@@ -96,15 +111,12 @@ class LoopShare::Order {
   std::size_t step() const { return step_; }
 
  private:
-  bool begin_batch();
-
-  BatchFeed feed_;
+  std::unique_ptr<SampleSource> source_;
   std::size_t step_size_;
   std::size_t epoch_ = 0;
-  std::size_t step_ = 0;               ///< taken in this epoch
-  std::uint64_t batch_ = 0;            ///< of the epoch, begun
-  std::vector<std::size_t> in_batch_;  ///< samples of the batch that no step has taken, last first
-  bool ended_ = false;                 ///< the epoch
+  std::size_t step_ = 0;                 ///< taken in this epoch
+  std::span<const std::uint32_t> left_;  ///< samples of the source that no step has taken
+  bool ended_ = false;                   ///< the epoch
 };
 
 }  // namespace syncopate

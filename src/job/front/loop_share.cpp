@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "job/front/leased_samples.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
@@ -15,8 +16,20 @@ std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
   sizes_ = {.samples = samples,
             .batch_size = batch_size,
             .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own)};
-  return std::make_shared<LoopShare::Order>(
-      plan.feed(samples_without_values(samples).train, Rank{rank()}), sizes_->step_size);
+  return std::make_shared<LoopShare::Order>(source(plan), sizes_->step_size);
+}
+
+std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan) {
+  const std::uint32_t number = shares_++;
+  const Dataset dataset = samples_without_values(sizes_->samples);
+  if (data_order_in(given_, plan.config()) == DataOrder::fixed) {
+    return std::make_unique<FixedSamples>(plan.feed(dataset.train, Rank{rank()}));
+  }
+  Partition whole(dataset.train.labels, {.seed = plan.config().seed, .shares = {1}});
+  return std::make_unique<LeasedSamples>(
+      weak_from_this(), std::move(whole),
+      LeasedSamples::Options{.dataset = {.number = number, .samples = sizes_->samples},
+                             .step_size = sizes_->step_size});
 }
 
 LoopShare::LoopShare(std::shared_ptr<Order> order) : order_(std::move(order)) {}
@@ -41,30 +54,37 @@ std::size_t LoopShare::step() const {
   return order_->step();
 }
 
+std::span<const std::uint32_t> FixedSamples::next(Epoch epoch) {
+  if (position_.epoch != epoch) {
+    position_ = {.epoch = epoch};
+  }
+  while (position_.step < feed_.steps_per_epoch()) {
+    const auto batch = feed_.batch(position_);
+    ++position_.step;
+    if (!batch.empty()) {
+      return batch;
+    }
+  }
+  return {};
+}
+
 std::vector<std::size_t> LoopShare::Order::next() {
+  source_->step_ended();
   if (ended_) {
     next_epoch();
   }
-  if (in_batch_.empty() && !begin_batch()) {
+  if (left_.empty()) {
+    left_ = source_->next({epoch_});
+  }
+  if (left_.empty()) {
     ended_ = true;
     return {};
   }
-  std::vector<std::size_t> samples;
-  while (!in_batch_.empty() && samples.size() < step_size_) {
-    samples.push_back(in_batch_.back());
-    in_batch_.pop_back();
-  }
+  const auto samples = left_.first(std::min(step_size_, left_.size()));
+  left_ = left_.subspan(samples.size());
   ++step_;
-  return samples;
-}
-
-/// Batches without samples, which fill up a worker's epoch, are skipped. False at its end.
-bool LoopShare::Order::begin_batch() {
-  while (in_batch_.empty() && batch_ < feed_.steps_per_epoch()) {
-    const auto batch = feed_.batch({Epoch{epoch_}, batch_++});
-    in_batch_.assign(batch.rbegin(), batch.rend());
-  }
-  return !in_batch_.empty();
+  source_->step_begins(samples.size(), left_.size());
+  return {samples.begin(), samples.end()};
 }
 
 void LoopShare::Order::next_epoch() {
@@ -73,8 +93,7 @@ void LoopShare::Order::next_epoch() {
   }
   ++epoch_;
   step_ = 0;
-  batch_ = 0;
-  in_batch_.clear();
+  left_ = {};
   ended_ = false;
 }
 

@@ -11,6 +11,7 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
 namespace {
@@ -49,9 +50,19 @@ bool server_takes_steps(const TrainConfig& config) {
   return !policy.optimizer && policy.consistency.kind != ConsistencyOptions::Kind::elastic;
 }
 
+/// True where a step takes the mean gradient of all workers.
+bool has_steps_of_all(const TrainConfig& config) {
+  const SchemeTraits& traits = scheme_named(config.scheme).traits;
+  return traits.topology == Topology::allreduce && traits.sync_mode == SyncMode::lockstep &&
+         !traits.local_steps;
+}
+
 LoopDefinition definition_of(const LoopJob::Member& job, LoopReplica& replica,
                              const LoopTraining::Options& options, const ShareSizes& sizes) {
   const GivenOptions own = given_in(options.scheme, options.options);
+  if (own.contains(std::string(data_order_option.name))) {
+    throw ConfigError("data-order has no effect in the optimizer; give it to init");
+  }
   GivenOptions given =
       merged_options({job.given(), "in init or on the command line"}, {own, "in the optimizer"});
   given["batch-size"] = std::to_string(sizes.batch_size);
@@ -71,6 +82,7 @@ class LoopTraining::Worker {
     const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
     TrainConfig config = loop_config(definition.options, job_->size());
     server_steps_ = !job_->is_alone() && server_takes_steps(config);
+    shares_gradients_ = !job_->is_alone() && has_steps_of_all(config);
     if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
       throw ConfigError(fmt::format("the server of scheme {} takes the optimizer's steps, but {}",
                                     config.scheme, options.optimizer.has_no_rule));
@@ -84,7 +96,9 @@ class LoopTraining::Worker {
     }
     job_->begin_training();
     replica->attach(loop_, config.learning_rate.value());
+    loop_.on_round(options.on_round);
     if (job_->is_alone()) {
+      schedule_.emplace(schedule_of(config));
       replica_ = std::move(replica);
     } else {
       join(job_->node().define(definition), std::move(config), definition.model,
@@ -96,9 +110,6 @@ class LoopTraining::Worker {
     if (!task_) {
       return;
     }
-    if (std::uncaught_exceptions() > exceptions_) {
-      loop_.abandon("the program left its loop by an exception");
-    }
     try {
       finish();
     } catch (const std::exception& error) {
@@ -108,6 +119,7 @@ class LoopTraining::Worker {
 
   LoopJob::Member& job() { return *job_; }
   bool server_steps() const { return server_steps_; }
+  bool shares_gradients() const { return shares_gradients_; }
   std::uint32_t batch_size() const { return sizes_.step_size; }
 
   void step(std::uint32_t samples) {
@@ -116,13 +128,14 @@ class LoopTraining::Worker {
       throw ConfigError("the loop has finished: its optimizer takes no further step");
     }
     if (replica_) {
-      replica_->local_step();
+      step_alone(samples);
     } else {
       loop_.step({.samples = samples});
     }
   }
 
   bool is_of_this_process() const { return job_->is_of_this_process(); }
+  void abandon(const std::string& reason) { loop_.abandon(reason); }
 
   void finish() {
     finished_ = true;
@@ -136,11 +149,21 @@ class LoopTraining::Worker {
   }
 
  private:
+  void step_alone(std::uint32_t samples) {
+    const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
+    replica_->set_learning_rate(schedule_->rate(epochs));
+    replica_->local_step();
+    samples_ += samples;
+  }
+
   void join(const wire::Training& training, TrainConfig config, const LoopModel& model,
             std::unique_ptr<LoopReplica> replica) {
     config.run_dir = training.run_dir();
-    const CoordinatorEndpoint endpoint{
-        .address = training.address(), .token = training.token(), .transport = config.transport};
+    const CoordinatorEndpoint endpoint{.address = training.address(),
+                                       .token = training.token(),
+                                       .transport = config.transport,
+                                       .own_address = job_->launch().address,
+                                       .unencrypted = job_->launch().unencrypted};
     site_.emplace(config, model, std::move(replica), loop_);
     if (training.has_memory()) {
       site_->use(shm::Segment::open(address_of(training.memory())));
@@ -162,12 +185,14 @@ class LoopTraining::Worker {
 
   std::shared_ptr<LoopJob::Member> job_;
   const ShareSizes sizes_;
-  const int exceptions_ = std::uncaught_exceptions();
   bool server_steps_ = false;
+  bool shares_gradients_ = false;
   bool finished_ = false;
   std::exception_ptr failure_;  ///< written by the task, read once it has ended
   StepHandover loop_;
   std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
+  std::optional<Schedule> schedule_;      ///< with it
+  std::uint64_t samples_ = 0;             ///< trained on, with it
   std::optional<LoopSite> site_;
   std::unique_ptr<RoleRunner> runner_;
   std::optional<RealWorld> world_;
@@ -180,12 +205,16 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<LoopReplica> repl
 
 LoopTraining::~LoopTraining() {
   if (!worker_->is_of_this_process()) {
-    abandon(std::move(worker_));
+    syncopate::abandon(std::move(worker_));
   }
 }
 
 bool LoopTraining::server_steps() const {
   return worker_->server_steps();
+}
+
+bool LoopTraining::shares_gradients() const {
+  return worker_->shares_gradients();
 }
 
 std::uint32_t LoopTraining::batch_size() const {
@@ -194,6 +223,12 @@ std::uint32_t LoopTraining::batch_size() const {
 
 void LoopTraining::step(std::uint32_t samples) {
   worker_->step(samples);
+}
+
+void LoopTraining::abandon(const std::string& reason) {
+  if (worker_->is_of_this_process()) {
+    worker_->abandon(reason);
+  }
 }
 
 void LoopTraining::finish() {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <syncopate/job.hpp>
 
+#include "job/front/job.hpp"
 #include "job/host/host_site.hpp"
 #include "job/launch/job_request.hpp"
 

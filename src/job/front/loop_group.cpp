@@ -1,0 +1,274 @@
+#include "job/front/loop_group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/errors.hpp"
+#include "collective/basic_collectives.hpp"
+#include "collective/exchange.hpp"
+#include "collective/part_reduction.hpp"
+#include "job/front/loop_member.hpp"
+
+namespace syncopate {
+namespace {
+
+/// The longest block that `syncopate::allgather`, which copies each, is for.
+constexpr std::size_t small_block = 4096;
+
+void check_ranks(const std::vector<std::uint32_t>& ranks, const LoopJob::Member& member) {
+  const std::set<std::uint32_t> distinct(ranks.begin(), ranks.end());
+  if (distinct.size() != ranks.size() || !distinct.contains(member.rank()) ||
+      *distinct.rbegin() >= member.size()) {
+    throw ConfigError(
+        fmt::format("a group of worker {} needs ranks below {}, each once, {} among them, found {}",
+                    member.rank(), member.size(), member.rank(), fmt::join(ranks, ", ")));
+  }
+}
+
+void check_room(const char* what, std::size_t blocks, std::size_t bytes, std::size_t room) {
+  if (room != blocks * bytes) {
+    throw ConfigError(
+        fmt::format("{} of {} bytes from each of {} workers needs room for {}, found {}", what,
+                    bytes, blocks, blocks * bytes, room));
+  }
+}
+
+void reduce_over(ProgramGroup& group, const Reducible& values, Reduction reduction) {
+  const auto* const floats = std::get_if<std::span<float>>(&values);
+  if (floats != nullptr && reduction == Reduction::sum) {
+    group.allreduce().reduce(*floats);
+  } else {
+    part_allreduce(group.group(), values, reduction);
+  }
+}
+
+void gather_from_all(ProgramGroup& group, std::span<const std::byte> mine,
+                     std::span<std::byte> all) {
+  if (mine.size() <= small_block) {
+    syncopate::allgather(group.group(), mine, all);
+    return;
+  }
+  std::vector<std::span<std::byte>> from;
+  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
+    from.push_back(all.subspan(rank * mine.size(), mine.size()));
+  }
+  exchange(group.group(), std::vector(group.size(), mine), from);
+}
+
+}  // namespace
+
+/// This worker's side of a group.
+class LoopGroup::Membership {
+ public:
+  Membership(std::shared_ptr<LoopJob::Member> member, std::unique_ptr<ProgramGroup> own)
+      : member_(std::move(member)), own_(std::move(own)) {
+    member_->opened_group();
+  }
+  ~Membership() {
+    if (member_->is_of_this_process()) {
+      own_.reset();
+      member_->closed_group();
+    } else {
+      abandon(std::move(own_));
+      abandon(std::move(member_));
+    }
+  }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  const LoopJob::Member& member() const { return *member_; }
+  bool is_alone() const { return member_->is_alone() || size() == 1; }
+  std::uint32_t rank() const { return own_ ? own_->rank().value : member_->rank(); }
+  std::uint32_t size() const { return own_ ? own_->size() : member_->size(); }
+  ProgramGroup& group() { return own_ ? *own_ : member_->node().everyone(); }
+
+ private:
+  friend class LoopGroup::Use;
+  std::shared_ptr<LoopJob::Member> member_;
+  std::unique_ptr<ProgramGroup> own_;  ///< null: all workers
+  std::atomic<bool> in_use_ = false;
+};
+
+/// A call, while it lasts.
+class LoopGroup::Use {
+ public:
+  explicit Use(Membership& membership) : membership_(membership) {
+    membership.member().expect_own_process();
+    if (membership.in_use_.exchange(true)) {
+      throw ConfigError(
+          "two threads use this group at the same time; call it from one, or open a group for "
+          "each");
+    }
+  }
+  ~Use() { membership_.in_use_ = false; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Membership& membership_;
+};
+
+LoopGroup::LoopGroup(const LoopJob& job)
+    : membership_(std::make_shared<Membership>(job.member(), nullptr)) {}
+
+LoopGroup::LoopGroup(const LoopJob& job, const std::vector<std::uint32_t>& ranks,
+                     Duration wait_limit) {
+  const LoopJob::Member::Use use(*job.member());
+  check_ranks(ranks, *job.member());
+  std::unique_ptr<ProgramGroup> own;
+  if (!job.member()->is_alone()) {
+    std::vector<Rank> members;
+    std::ranges::transform(ranks, std::back_inserter(members),
+                           [](auto rank) { return Rank{rank}; });
+    own = job.member()->node().open_group(members, wait_limit);
+  }
+  membership_ = std::make_shared<Membership>(job.member(), std::move(own));
+}
+
+std::uint32_t LoopGroup::rank() const {
+  return membership_->rank();
+}
+
+std::uint32_t LoopGroup::size() const {
+  return membership_->size();
+}
+
+void LoopGroup::expect_rank(std::uint32_t rank, const char* what) const {
+  if (rank >= size()) {
+    throw ConfigError(
+        fmt::format("{} {} is no worker of this group, which has {}", what, rank, size()));
+  }
+}
+
+void LoopGroup::expect_other(std::uint32_t rank, const char* what) const {
+  expect_rank(rank, what);
+  if (rank == this->rank()) {
+    throw ConfigError(fmt::format("{} {} is this worker itself", what, rank));
+  }
+}
+
+LoopGroup::Collective LoopGroup::allreduce(const Reducible& values, Reduction reduction) const {
+  return {[values, reduction](ProgramGroup& group) { reduce_over(group, values, reduction); }};
+}
+
+LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduction,
+                                        std::uint32_t root) const {
+  expect_rank(root, "root");
+  return {[=](ProgramGroup& group) {
+    syncopate::reduce(group.group(), values, reduction, Rank{root});
+  }};
+}
+
+LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const Reducible& mine,
+                                                Reduction reduction) const {
+  const auto bytes = [](const Reducible& of) {
+    return std::visit([](auto typed) { return std::as_writable_bytes(typed); }, of);
+  };
+  const std::span<const std::byte> own = bytes(values);
+  const std::span<std::byte> result = bytes(mine);
+  check_room("reduce_scatter", size(), result.size(), own.size());
+  return {.among =
+              [=](ProgramGroup& group) {
+                syncopate::reduce_scatter(group.group(), values, mine, reduction);
+              },
+          .alone = [=] { std::ranges::copy(own, result.begin()); }};
+}
+
+LoopGroup::Collective LoopGroup::broadcast(std::span<std::byte> bytes, std::uint32_t root) const {
+  expect_rank(root, "root");
+  return {[=](ProgramGroup& group) { syncopate::broadcast(group.group(), bytes, Rank{root}); }};
+}
+
+LoopGroup::Collective LoopGroup::allgather(std::span<const std::byte> mine,
+                                           std::span<std::byte> all) const {
+  check_room("allgather", size(), mine.size(), all.size());
+  return {.among = [=](ProgramGroup& group) { gather_from_all(group, mine, all); },
+          .alone = [=] { std::ranges::copy(mine, all.begin()); }};
+}
+
+LoopGroup::Collective LoopGroup::gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                                        std::uint32_t root) const {
+  expect_rank(root, "root");
+  check_room("gather", rank() == root ? size() : 0, mine.size(), all.size());
+  return {.among =
+              [=](ProgramGroup& group) { syncopate::gather(group.group(), mine, all, Rank{root}); },
+          .alone = [=] { std::ranges::copy(mine, all.begin()); }};
+}
+
+LoopGroup::Collective LoopGroup::scatter(std::span<const std::byte> all, std::span<std::byte> mine,
+                                         std::uint32_t root) const {
+  expect_rank(root, "root");
+  check_room("scatter", rank() == root ? size() : 0, mine.size(), all.size());
+  return {
+      .among =
+          [=](ProgramGroup& group) { syncopate::scatter(group.group(), all, mine, Rank{root}); },
+      .alone = [=] { std::ranges::copy(all, mine.begin()); }};
+}
+
+LoopGroup::Collective LoopGroup::alltoall(std::vector<std::span<const std::byte>> to,
+                                          std::vector<std::span<std::byte>> from) const {
+  if (to.size() != size() || from.size() != size() || to[rank()].size() != from[rank()].size()) {
+    throw ConfigError(
+        fmt::format("alltoall needs a block for each of {} workers and a place for each, those of "
+                    "this worker of the same length, found {} and {}",
+                    size(), to.size(), from.size()));
+  }
+  return {.among = [=](ProgramGroup& group) { exchange(group.group(), to, from); },
+          .alone = [=] { std::ranges::copy(to.front(), from.front().begin()); }};
+}
+
+LoopGroup::Collective LoopGroup::barrier() const {
+  return {[](ProgramGroup& group) { syncopate::barrier(group.group()); }};
+}
+
+void LoopGroup::run(const Collective& collective) {
+  const Use use(*membership_);
+  if (!membership_->is_alone()) {
+    ProgramGroup& group = membership_->group();
+    group.collectives().run([&] { collective.among(group); });
+  } else if (collective.alone) {
+    collective.alone();
+  }
+}
+
+CollectiveWork LoopGroup::start(Collective collective) {
+  if (membership_->is_alone()) {
+    run(collective);
+    return {};
+  }
+  const Use use(*membership_);
+  ProgramGroup& group = membership_->group();
+  return {group.collectives().start(
+              [&group, among = std::move(collective.among)] { group.run(among); }),
+          nullptr};
+}
+
+CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t to,
+                               std::uint32_t tag) {
+  membership_->member().expect_own_process();
+  expect_other(to, "the receiver");
+  return {membership_->group().send(Rank{to}, tag, bytes), nullptr};
+}
+
+CollectiveWork LoopGroup::receive(std::span<std::byte> bytes, std::uint32_t from,
+                                  std::uint32_t tag) {
+  membership_->member().expect_own_process();
+  expect_other(from, "the sender");
+  return {membership_->group().receive(Rank{from}, tag, bytes), membership_};
+}
+
+CollectiveWork LoopGroup::receive_any(std::span<std::byte> bytes, std::uint32_t tag) {
+  membership_->member().expect_own_process();
+  if (membership_->is_alone()) {
+    throw ConfigError("a group of one worker has nobody to receive from");
+  }
+  return {membership_->group().receive_any(tag, bytes), membership_};
+}
+
+}  // namespace syncopate
