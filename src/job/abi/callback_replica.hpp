@@ -1,0 +1,34 @@
+#pragma once
+
+#include <syncopate.h>
+
+#include "train/loop_replica.hpp"
+
+namespace syncopate::abi {
+
+/// A replica whose vectors and optimizer are behind the callbacks of a program.
+class CallbackReplica final : public LoopReplica {
+ public:
+  /// Errors: ConfigError, for a replica without parameters, or without the callbacks that every
+  /// replica needs.
+  explicit CallbackReplica(const syncopate_replica& callbacks);
+
+  /// One tensor a vector: programs do not say which tensors there are.
+  std::vector<TensorInfo> layout(ReplicaVector which) const override;
+  /// Errors of these: Error, with the reason that the program gives.
+  std::span<float> view(ReplicaVector which) override;
+  void store(ReplicaVector which) override;
+  void move_into(SharedMemory& memory) override;
+
+  /// Errors: InternalError, since a job of programs has no checkpoints.
+  OptimizerState optimizer_state() const override;
+  void load_optimizer_state(const OptimizerState& state) override;
+
+ private:
+  void take_step(double rate_factor) override;
+  std::size_t size(ReplicaVector which) const;
+
+  syncopate_replica callbacks_;
+};
+
+}  // namespace syncopate::abi

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "job/abi/c_calls.hpp"
+#include "job/abi/objects.hpp"
+
+namespace syncopate::abi {
+namespace {
+
+template <class Value>
+std::span<Value> span_of(void* values, std::size_t count) {
+  auto* const first = static_cast<Value*>(values);
+  return count > 0 ? std::span(&given(first, "values"), count) : std::span<Value>();
+}
+
+std::span<std::byte> writable(void* values, std::size_t bytes) {
+  return span_of<std::byte>(values, bytes);
+}
+
+std::span<const std::byte> readable(const void* values, std::size_t bytes) {
+  return span_of<std::byte>(const_cast<void*>(values), bytes);
+}
+
+Reducible reducible(void* values, std::size_t count, syncopate_type type) {
+  switch (type) {
+    case SYNCOPATE_FLOAT32: return span_of<float>(values, count);
+    case SYNCOPATE_FLOAT64: return span_of<double>(values, count);
+    case SYNCOPATE_INT32: return span_of<std::int32_t>(values, count);
+    case SYNCOPATE_INT64: return span_of<std::int64_t>(values, count);
+    case SYNCOPATE_BFLOAT16: return span_of<Bfloat16>(values, count);
+    case SYNCOPATE_FLOAT16: return span_of<Float16>(values, count);
+    case SYNCOPATE_INT8: return span_of<std::int8_t>(values, count);
+    case SYNCOPATE_UINT8: return span_of<std::uint8_t>(values, count);
+  }
+  throw ConfigError("a collective was given a type that syncopate_type does not have: " +
+                    std::to_string(static_cast<int>(type)));
+}
+
+Reduction reduction_of(syncopate_operation operation) {
+  switch (operation) {
+    case SYNCOPATE_SUM: return Reduction::sum;
+    case SYNCOPATE_PRODUCT: return Reduction::product;
+    case SYNCOPATE_MIN: return Reduction::min;
+    case SYNCOPATE_MAX: return Reduction::max;
+    case SYNCOPATE_BIT_AND: return Reduction::bit_and;
+    case SYNCOPATE_BIT_OR: return Reduction::bit_or;
+    case SYNCOPATE_BIT_XOR: return Reduction::bit_xor;
+  }
+  throw ConfigError("a collective was given an operation that syncopate_operation does not have: " +
+                    std::to_string(static_cast<int>(operation)));
+}
+
+LoopGroup& group_of(syncopate_group* group) {
+  return given(group, "group").group;
+}
+
+/// Keeps the work of a collective in *work, or waits for it where nobody takes it.
+template <class Make>
+syncopate_status carry_out(syncopate_group* group, syncopate_work** work,
+                           const Make& collective) noexcept {
+  if (work == nullptr) {
+    return call([&] { group_of(group).run(collective(group_of(group))); });
+  }
+  return make(work, [&] {
+    LoopGroup& of = group_of(group);
+    return std::make_unique<syncopate_work>(of.start(collective(of)));
+  });
+}
+
+/// The same for what passes between two workers.
+template <class Start>
+syncopate_status transfer(syncopate_work** work, const Start& start) noexcept {
+  if (work == nullptr) {
+    return call([&] { start().wait(); });
+  }
+  return make(work, [&] { return std::make_unique<syncopate_work>(start()); });
+}
+
+/// The blocks of all workers, one behind the other.
+template <class Byte>
+std::vector<std::span<Byte>> blocks_of(std::span<Byte> all, const std::size_t* bytes,
+                                       std::uint32_t count) {
+  std::vector<std::span<Byte>> blocks;
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    blocks.push_back(all.first(bytes[rank]));
+    all = all.subspan(bytes[rank]);
+  }
+  return blocks;
+}
+
+std::size_t total_of(const std::size_t* bytes, std::uint32_t count, const char* name) {
+  const std::size_t* const first = &given(bytes, name);
+  return std::accumulate(first, first + count, std::size_t{0});
+}
+
+}  // namespace
+}  // namespace syncopate::abi
+
+namespace abi = syncopate::abi;
+using syncopate::LoopGroup;
+
+syncopate_status syncopate_allreduce(syncopate_group* group, void* values, size_t count,
+                                     syncopate_type type, syncopate_operation operation,
+                                     syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    return of.allreduce(abi::reducible(values, count, type), abi::reduction_of(operation));
+  });
+}
+
+syncopate_status syncopate_reduce(syncopate_group* group, void* values, size_t count,
+                                  syncopate_type type, syncopate_operation operation, uint32_t root,
+                                  syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    return of.reduce(abi::reducible(values, count, type), abi::reduction_of(operation), root);
+  });
+}
+
+syncopate_status syncopate_reduce_scatter(syncopate_group* group, const void* values, void* mine,
+                                          size_t count, syncopate_type type,
+                                          syncopate_operation operation, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    return of.reduce_scatter(abi::reducible(const_cast<void*>(values), count * of.size(), type),
+                             abi::reducible(mine, count, type), abi::reduction_of(operation));
+  });
+}
+
+syncopate_status syncopate_broadcast(syncopate_group* group, void* values, size_t bytes,
+                                     uint32_t root, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    return of.broadcast(abi::writable(values, bytes), root);
+  });
+}
+
+syncopate_status syncopate_allgather(syncopate_group* group, const void* mine, size_t bytes,
+                                     void* all, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    return of.allgather(abi::readable(mine, bytes), abi::writable(all, bytes * of.size()));
+  });
+}
+
+syncopate_status syncopate_gather(syncopate_group* group, const void* mine, size_t bytes, void* all,
+                                  uint32_t root, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    const std::size_t blocks = of.rank() == root ? of.size() : 0;
+    return of.gather(abi::readable(mine, bytes), abi::writable(all, bytes * blocks), root);
+  });
+}
+
+syncopate_status syncopate_scatter(syncopate_group* group, const void* all, size_t bytes,
+                                   void* mine, uint32_t root, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    const std::size_t blocks = of.rank() == root ? of.size() : 0;
+    return of.scatter(abi::readable(all, bytes * blocks), abi::writable(mine, bytes), root);
+  });
+}
+
+syncopate_status syncopate_alltoall(syncopate_group* group, const void* to, const size_t* to_bytes,
+                                    void* from, const size_t* from_bytes, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) {
+    const auto own = abi::readable(to, abi::total_of(to_bytes, of.size(), "to_bytes"));
+    const auto places = abi::writable(from, abi::total_of(from_bytes, of.size(), "from_bytes"));
+    return of.alltoall(abi::blocks_of(own, to_bytes, of.size()),
+                       abi::blocks_of(places, from_bytes, of.size()));
+  });
+}
+
+syncopate_status syncopate_barrier(syncopate_group* group, syncopate_work** work) {
+  return abi::carry_out(group, work, [&](const LoopGroup& of) { return of.barrier(); });
+}
+
+syncopate_status syncopate_send(syncopate_group* group, const void* values, size_t bytes,
+                                uint32_t to, uint32_t tag, syncopate_work** work) {
+  return abi::transfer(
+      work, [&] { return abi::group_of(group).send(abi::readable(values, bytes), to, tag); });
+}
+
+syncopate_status syncopate_receive(syncopate_group* group, void* values, size_t bytes,
+                                   uint32_t from, uint32_t tag, syncopate_work** work) {
+  return abi::transfer(work, [&] {
+    LoopGroup& of = abi::group_of(group);
+    const auto place = abi::writable(values, bytes);
+    return from == SYNCOPATE_ANY ? of.receive_any(place, tag) : of.receive(place, from, tag);
+  });
+}
+
+int syncopate_work_is_done(const syncopate_work* work) {
+  return work->work.done() ? 1 : 0;
+}
+
+syncopate_status syncopate_work_wait(syncopate_work* work) {
+  return abi::call([&] { abi::given(work, "work").work.wait(); });
+}
+
+syncopate_status syncopate_work_wait_for(syncopate_work* work, double seconds, int* ended) {
+  return abi::call([&] {
+    const auto limit = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8));
+    int& result = abi::given(ended, "ended");
+    result = 0;
+    result = abi::given(work, "work")
+                     .work.wait_for(std::chrono::duration_cast<syncopate::Duration>(limit))
+                 ? 1
+                 : 0;
+  });
+}
+
+uint32_t syncopate_work_source(const syncopate_work* work) {
+  const auto source = work->work.source();
+  return source ? source->value : SYNCOPATE_ANY;
+}
+
+void syncopate_work_free(syncopate_work* work) {
+  abi::dispose(work);
+}

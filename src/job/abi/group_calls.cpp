@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "job/abi/c_calls.hpp"
+#include "job/abi/objects.hpp"
+
+namespace syncopate::abi {
+namespace {
+
+/// As long as a program may work before it comes to a collective.
+constexpr double usual_wait_seconds = 1800;
+constexpr double longest_wait_seconds = 1e8;
+
+Duration wait_limit_of(double seconds) {
+  if (seconds == 0) {
+    seconds = usual_wait_seconds;
+  }
+  if (!(seconds > 0)) {
+    throw ConfigError("wait_seconds is a number above 0, or 0 for half an hour, found " +
+                      std::to_string(seconds));
+  }
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::min(seconds, longest_wait_seconds)));
+}
+
+LoopGroup opened(syncopate_job* job, const syncopate_group_options* options) {
+  const LoopJob& of = given(job, "job").job;
+  const auto own = taken(options, "syncopate_group_options");
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; own.ranks == nullptr && rank < of.size(); ++rank) {
+    ranks.push_back(rank);
+  }
+  if (own.ranks != nullptr) {
+    ranks.assign(own.ranks, own.ranks + own.rank_count);
+  }
+  return LoopGroup(of, ranks, wait_limit_of(own.wait_seconds));
+}
+
+}  // namespace
+}  // namespace syncopate::abi
+
+namespace abi = syncopate::abi;
+
+syncopate_group* syncopate_everyone(syncopate_job* job) {
+  return job == nullptr ? nullptr : &job->everyone;
+}
+
+syncopate_status syncopate_group_open(syncopate_job* job, const syncopate_group_options* options,
+                                      syncopate_group** group) {
+  return abi::make(group,
+                   [&] { return std::make_unique<syncopate_group>(abi::opened(job, options)); });
+}
+
+void syncopate_group_close(syncopate_group* group) {
+  abi::dispose(group);
+}
+
+uint32_t syncopate_group_rank(const syncopate_group* group) {
+  return group->group.rank();
+}
+
+uint32_t syncopate_group_size(const syncopate_group* group) {
+  return group->group.size();
+}

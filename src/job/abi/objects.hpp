@@ -1,0 +1,61 @@
+#pragma once
+
+#include <syncopate.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "job/front/loop_group.hpp"
+#include "job/front/loop_job.hpp"
+#include "job/program/host_thread.hpp"
+
+// What the handles of the C interface stand for.
+
+struct syncopate_group {
+  explicit syncopate_group(syncopate::LoopGroup of_worker) : group(std::move(of_worker)) {}
+
+  syncopate::LoopGroup group;
+};
+
+struct syncopate_job {
+  explicit syncopate_job(const syncopate::InitOptions& options)
+      : job(options), everyone(syncopate::LoopGroup(job)) {}
+
+  syncopate::LoopJob job;
+  syncopate_group everyone;  ///< after the job, which it uses
+};
+
+struct syncopate_host {
+  syncopate_host(std::uint32_t workers, const syncopate::ProgramHostThread::Options& options)
+      : thread(workers, options) {}
+
+  syncopate::ProgramHostThread thread;
+};
+
+struct syncopate_work {
+  explicit syncopate_work(syncopate::CollectiveWork started) : work(std::move(started)) {}
+
+  syncopate::CollectiveWork work;
+};
+
+struct syncopate_share {
+  explicit syncopate_share(syncopate::LoopShare of_worker) : share(std::move(of_worker)) {}
+
+  syncopate::LoopShare share;
+  std::vector<std::uint64_t> indices{};  ///< of the last step
+};
+
+struct syncopate_training {
+  syncopate_training(const syncopate::LoopJob& job, std::unique_ptr<syncopate::LoopReplica> replica,
+                     const syncopate::LoopTraining::Options& options)
+      : training(job, std::move(replica), options) {}
+
+  syncopate::LoopTraining training;
+};
+
+struct syncopate_memory {
+  std::shared_ptr<float> values;
+};

@@ -1,0 +1,44 @@
+#include "job/abi/c_calls.hpp"
+#include "job/abi/objects.hpp"
+
+namespace abi = syncopate::abi;
+
+syncopate_status syncopate_share_open(syncopate_job* job, uint64_t samples, uint64_t batch_size,
+                                      syncopate_share** share) {
+  return abi::make(share, [&] {
+    return std::make_unique<syncopate_share>(abi::given(job, "job").job.share(samples, batch_size));
+  });
+}
+
+void syncopate_share_close(syncopate_share* share) {
+  abi::dispose(share);
+}
+
+uint64_t syncopate_share_step_size(const syncopate_share* share) {
+  return share->share.step_size();
+}
+
+syncopate_status syncopate_share_next(syncopate_share* share, const uint64_t** indices,
+                                      size_t* count) {
+  return abi::call([&] {
+    auto& own = abi::given(share, "share");
+    auto& begin = abi::given(indices, "indices");
+    auto& length = abi::given(count, "count");
+    const auto next = own.share.next();
+    own.indices.assign(next.begin(), next.end());
+    begin = own.indices.data();
+    length = own.indices.size();
+  });
+}
+
+syncopate_status syncopate_share_next_epoch(syncopate_share* share) {
+  return abi::call([&] { abi::given(share, "share").share.next_epoch(); });
+}
+
+uint64_t syncopate_share_epoch(const syncopate_share* share) {
+  return share->share.epoch();
+}
+
+uint64_t syncopate_share_step(const syncopate_share* share) {
+  return share->share.step();
+}

@@ -1,0 +1,78 @@
+#include <memory>
+
+#include "job/abi/c_calls.hpp"
+#include "job/abi/callback_replica.hpp"
+#include "job/abi/objects.hpp"
+
+namespace syncopate::abi {
+namespace {
+
+LoopTraining::Options settings_of(const syncopate_training_options& options) {
+  LoopTraining::Options own{.optimizer = {.learning_rate = options.learning_rate,
+                                          .rule = options_of(options.rule, options.rule_count),
+                                          .has_no_rule = text_of(options.has_no_rule)},
+                            .scheme = text_of(options.scheme),
+                            .options = options_of(options.options, options.option_count)};
+  if (options.batch_size > 0) {
+    own.batch_size = options.batch_size;
+  }
+  if (options.on_round != nullptr) {
+    own.on_round = [call = options.on_round, user = options.on_round_user](
+                       const std::string& line) { call(user, line.c_str()); };
+  }
+  return own;
+}
+
+std::unique_ptr<syncopate_training> start(syncopate_job* job, const syncopate_replica* replica,
+                                          const syncopate_training_options* options) {
+  const LoopJob& own = given(job, "job").job;
+  auto callbacks = std::make_unique<CallbackReplica>(taken(replica, "syncopate_replica"));
+  return std::make_unique<syncopate_training>(
+      own, std::move(callbacks), settings_of(taken(options, "syncopate_training_options")));
+}
+
+}  // namespace
+}  // namespace syncopate::abi
+
+namespace abi = syncopate::abi;
+
+syncopate_status syncopate_training_start(syncopate_job* job, const syncopate_replica* replica,
+                                          const syncopate_training_options* options,
+                                          syncopate_training** training) {
+  return abi::make(training, [&] { return abi::start(job, replica, options); });
+}
+
+int syncopate_training_server_steps(const syncopate_training* training) {
+  return training->training.server_steps() ? 1 : 0;
+}
+
+int syncopate_training_shares_gradients(const syncopate_training* training) {
+  return training->training.shares_gradients() ? 1 : 0;
+}
+
+uint32_t syncopate_training_batch_size(const syncopate_training* training) {
+  return training->training.batch_size();
+}
+
+syncopate_status syncopate_training_step(syncopate_training* training, uint32_t samples) {
+  return abi::call([&] { abi::given(training, "training").training.step(samples); });
+}
+
+syncopate_status syncopate_training_finish(syncopate_training* training) {
+  return abi::call([&] { abi::given(training, "training").training.finish(); });
+}
+
+void syncopate_training_abandon(syncopate_training* training, const char* reason) {
+  if (training != nullptr) {
+    // The only error is one without memory for the reason; closing then finishes as usual.
+    static_cast<void>(abi::call([&] { training->training.abandon(abi::text_of(reason)); }));
+  }
+}
+
+void syncopate_training_close(syncopate_training* training) {
+  abi::dispose(training);
+}
+
+void syncopate_memory_release(syncopate_memory* memory) {
+  abi::dispose(memory);
+}

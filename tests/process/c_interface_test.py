@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""Goal:   another language joins, exchanges values and trains through the C interface, and gets a status and a
+        message for whatever it does wrong.
+Method: Python's ctypes, alone in this process and as the programs of `syncopate run` (c_interface.py).
+"""
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import threading
+import unittest
+
+import jobs
+from c_interface import (CONFIG_ERROR, FLOAT32, FLOAT64, LIBRARY, OK, SUM, Failed, JoinOptions, Line, Option, Replica,
+                         TrainingOptions, everyone, join)
+
+PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
+
+
+def last_error():
+    return LIBRARY.syncopate_last_error().decode()
+
+
+class Alone(unittest.TestCase):
+    """A job of this process."""
+
+    def setUp(self):
+        self.job = join()
+        self.addCleanup(LIBRARY.syncopate_leave, self.job)
+        self.everyone = everyone(self.job)
+
+    def assert_refused(self, status, pattern):
+        self.assertEqual(status, CONFIG_ERROR)
+        self.assertRegex(last_error(), pattern)
+
+    def test_who_it_is(self):
+        self.assertEqual(LIBRARY.syncopate_rank(self.job), 0)
+        self.assertEqual(LIBRARY.syncopate_worker_count(self.job), 1)
+        self.assertRegex(LIBRARY.syncopate_version().decode(), r"^\d+\.\d+\.\d+$")
+
+    def test_collectives(self):
+        values = (ctypes.c_double * 3)(1, 2, 3)
+        self.assertEqual(LIBRARY.syncopate_allreduce(self.everyone, values, ctypes.c_size_t(3), FLOAT64, SUM, None), OK)
+        self.assertEqual(list(values), [1, 2, 3])
+        every = (ctypes.c_double * 3)()
+        self.assertEqual(LIBRARY.syncopate_allgather(self.everyone, values, ctypes.c_size_t(24), every, None), OK)
+        self.assertEqual(list(every), [1, 2, 3])
+        work = ctypes.c_void_p()
+        self.assertEqual(LIBRARY.syncopate_barrier(self.everyone, ctypes.byref(work)), OK)
+        self.assertEqual(LIBRARY.syncopate_work_wait(work), OK)
+        self.assertEqual(LIBRARY.syncopate_work_is_done(work), 1)
+        LIBRARY.syncopate_work_free(work)
+
+    def test_a_share_has_every_sample_once(self):
+        share = ctypes.c_void_p()
+        self.assertEqual(LIBRARY.syncopate_share_open(
+            self.job, ctypes.c_uint64(50), ctypes.c_uint64(8), ctypes.byref(share)), OK)
+        self.addCleanup(LIBRARY.syncopate_share_close, share)
+        self.assertEqual(LIBRARY.syncopate_share_step_size(share), 8)
+        orders = []
+        for _ in range(2):
+            seen = []
+            indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t(1)
+            while count.value:
+                self.assertEqual(LIBRARY.syncopate_share_next(share, ctypes.byref(indices), ctypes.byref(count)), OK)
+                seen += indices[:count.value]
+            self.assertEqual(sorted(seen), list(range(50)))
+            orders.append(seen)
+        self.assertNotEqual(orders[0], orders[1])
+
+    def test_training(self):
+        line = Line()
+        training = line.start(self.job)
+        for _ in range(300):
+            line.set_gradient([0, 0.25, 0.5, 1])
+            self.assertEqual(LIBRARY.syncopate_training_step(training, 4), OK)
+        self.assertEqual(LIBRARY.syncopate_training_finish(training), OK)
+        self.assert_refused(LIBRARY.syncopate_training_step(training, 4), "takes no further step")
+        LIBRARY.syncopate_training_close(training)
+        self.assertAlmostEqual(line.vectors[0][0], 2, places=2)
+        self.assertAlmostEqual(line.vectors[0][1], 1, places=2)
+
+    def test_null_where_something_is_needed(self):
+        size = ctypes.c_size_t(3)
+        self.assert_refused(LIBRARY.syncopate_join(None, None), "what the call makes is NULL")
+        self.assert_refused(LIBRARY.syncopate_allreduce(None, (ctypes.c_float * 3)(), size, FLOAT32, SUM, None), "group is NULL")
+        self.assert_refused(LIBRARY.syncopate_allreduce(self.everyone, None, size, FLOAT32, SUM, None), "values is NULL")
+        self.assert_refused(LIBRARY.syncopate_training_step(None, 1), "training is NULL")
+        for free in ("leave", "group_close", "host_close", "share_close", "work_free", "training_close", "memory_release"):
+            getattr(LIBRARY, "syncopate_" + free)(None)
+
+    def test_values_that_do_not_exist(self):
+        values = (ctypes.c_float * 3)()
+        self.assert_refused(LIBRARY.syncopate_allreduce(self.everyone, values, ctypes.c_size_t(3), 77, SUM, None), "type .* 77")
+        self.assert_refused(LIBRARY.syncopate_allreduce(self.everyone, values, ctypes.c_size_t(3), FLOAT32, 77, None), "operation .* 77")
+        share = ctypes.c_void_p()
+        self.assert_refused(LIBRARY.syncopate_share_open(
+            self.job, ctypes.c_uint64(50), ctypes.c_uint64(0), ctypes.byref(share)), "batch of 0 samples")
+        self.assertIsNone(share.value)
+
+    def test_structs_whose_size_is_not_set(self):
+        training = ctypes.c_void_p()
+        self.assert_refused(LIBRARY.syncopate_training_start(
+            self.job, ctypes.byref(Replica()), ctypes.byref(TrainingOptions()), ctypes.byref(training)),
+            r"syncopate_replica\.size is not set")
+
+    def test_a_replica_without_callbacks(self):
+        replica = Replica(size=ctypes.sizeof(Replica), parameter_count=2)
+        options = TrainingOptions(size=ctypes.sizeof(TrainingOptions), batch_size=1)
+        training = ctypes.c_void_p()
+        self.assert_refused(LIBRARY.syncopate_training_start(
+            self.job, ctypes.byref(replica), ctypes.byref(options), ctypes.byref(training)), "callbacks view and take_step")
+
+    def test_options(self):
+        def joined_with(*pairs, scheme=None):
+            options = (Option * len(pairs))(*(Option(*pair) for pair in pairs))
+            return join(JoinOptions(size=ctypes.sizeof(JoinOptions), scheme=scheme, options=options, option_count=len(pairs)))
+
+        LIBRARY.syncopate_leave(joined_with((b"seed", b"7"), scheme=b"esync"))
+        for pairs, scheme, message in [([(b"sede", b"7")], None, "did you mean"), ([], b"no-such", "no-such"),
+                                       ([(b"seed", b"7"), (b"seed", b"8")], None, "given twice"),
+                                       ([(b"epochs", b"7")], None, "decides about"), ([(None, b"7")], None, "NULL")]:
+            with self.assertRaisesRegex(Failed, message) as caught:
+                joined_with(*pairs, scheme=scheme)
+            self.assertEqual(caught.exception.status, CONFIG_ERROR)
+
+    def test_an_older_program_has_a_smaller_struct(self):
+        options = JoinOptions(size=2 * ctypes.sizeof(ctypes.c_void_p), scheme=b"ssgd",
+                              options=ctypes.cast(1, ctypes.POINTER(Option)), option_count=1 << 40)
+        LIBRARY.syncopate_leave(join(options))  # does not look behind the scheme
+
+    def test_each_thread_has_its_own_error(self):
+        LIBRARY.syncopate_training_step(None, 1)
+        other = []
+        thread = threading.Thread(target=lambda: other.append(last_error()))
+        thread.start()
+        thread.join()
+        self.assertEqual(other, [""])
+        self.assertEqual(last_error(), "training is NULL")
+
+
+class OfALauncher(jobs.JobTest):
+    def run_programs(self, workers, *words):
+        return self.run_command("run", "-n", workers, "--run-dir", "run", "--", *PROGRAM, *words)
+
+    def run_command(self, *words):
+        return subprocess.run([jobs.SYNCOPATE, *map(str, words)], capture_output=True, text=True,
+                                   timeout=jobs.LIMIT, check=False, cwd=self.folder)
+
+    def test_every_worker_learns_the_same_line(self):
+        for scheme in ("ssgd", "esync", "asgd"):
+            with self.subTest(scheme):
+                done = self.run_command("run", "-n", 3, "--run-dir", scheme, "--", *PROGRAM, "train", scheme, 400)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found = re.findall(r"worker \d: w (\S+) b (\S+) moved (\d)$", done.stderr, re.MULTILINE)
+                self.assertEqual(len(found), 3, done.stderr)
+                for w, b, moved in found:
+                    self.assertAlmostEqual(float(w), 2, places=1)
+                    self.assertAlmostEqual(float(b), 1, places=1)
+                    self.assertEqual(moved, "2")  # into memory of this host: parameters and gradients
+                rounds = re.findall(r"rounds (\d+) to (\d+), samples (\d+)$", done.stderr, re.MULTILINE)
+                self.assertEqual(len(rounds), 3, done.stderr)
+                for count, last, samples in rounds:
+                    self.assertGreater(int(count), 0)
+                    self.assertEqual(int(samples), 400 * 4)
+                    if scheme == "ssgd":  # of two rounds of esync that overlap a worker may learn at once
+                        self.assertEqual(count, last)
+                if scheme != "asgd":
+                    self.assertEqual(len(set(found)), 1)
+
+    def test_a_callback_that_fails_ends_the_job_with_its_reason(self):
+        done = self.run_programs(2, "train_or_say", "ssgd", 50, 7)
+        said = re.findall(r"\[worker (\d)\] status (\d): (.*)$", done.stderr, re.MULTILINE)
+        self.assertEqual(sorted(rank for rank, _, _ in said), ["0", "1"], done.stderr)
+        for _, _, message in said:
+            self.assertIn("the optimizer of this program has lost its state", message)
+        self.assertEqual(done.returncode, 1)
+
+    def test_log_lines_go_to_the_callback_alone(self):
+        done = self.run_programs(2, "train_logged", "esync", 20)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = re.findall(r"^\[worker 0\] (.*)$", done.stderr, re.MULTILINE)
+        logged = [line for line in lines if re.match(r"log [012]: \S", line)]
+        self.assertEqual([line for line in lines if line not in logged], lines[-2:])  # the program's own
+        self.assertGreater(len(logged), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
