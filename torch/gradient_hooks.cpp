@@ -48,7 +48,7 @@ void GradientHooks::complete(std::size_t tensor) {
     throw ConfigError(fmt::format(
         "the gradient of {} changed after it was complete: a network that runs backward "
         "passes of its own needs --overlap off",
-        params_.layout()[tensor].name));
+        params_.tensors()[tensor].name));
   }
   report(tensor);
 }
@@ -61,7 +61,7 @@ void GradientHooks::report_rest() {
 
 void GradientHooks::report(std::size_t tensor) {
   reported_[tensor] = true;
-  const std::size_t begin = params_.layout()[tensor].offset;
+  const std::size_t begin = params_.offset(tensor);
   sink_->ready(begin, begin + static_cast<std::size_t>(params_.tensors()[tensor].tensor.numel()));
 }
 

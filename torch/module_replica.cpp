@@ -131,7 +131,8 @@ FlatVector& ModuleReplica::vector(ReplicaVector which) {
 }
 
 std::span<float> ModuleReplica::view(ReplicaVector which) {
-  return vector(which).view();
+  FlatVector& values = vector(which);
+  return {values.view(), values.size()};
 }
 
 void ModuleReplica::store(ReplicaVector which) {
@@ -208,11 +209,11 @@ void ModuleReplica::expect_gradients_in_place() const {
   const float* const begin = grads_.tensor().data_ptr<float>();
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
     const torch::Tensor& grad = params_.tensors()[i].tensor.grad();
-    if (grad.defined() && grad.data_ptr() == begin + params_.layout()[i].offset) continue;
+    if (grad.defined() && grad.data_ptr() == begin + params_.offset(i)) continue;
     throw InternalError(fmt::format(
         "the gradient of {} is no longer a view of the flat gradient: the network's own code must "
         "not replace or reset gradients",
-        params_.layout()[i].name));
+        params_.tensors()[i].name));
   }
 }
 

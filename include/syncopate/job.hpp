@@ -1,89 +1,210 @@
 #pragma once
 
+#include <syncopate.h>
+
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <syncopate/replica.hpp>
+#include <syncopate/error.hpp>
+#include <syncopate/group.hpp>
+#include <syncopate/options.hpp>
+#include <utility>
 #include <vector>
 
-#include "base/errors.hpp"
-#include "data/dataset.hpp"
-
+/// A job whose workers train by loops of their own programs, without libtorch;
+/// `syncopate/torch.hpp` has the same for libtorch's modules. C++17, over `syncopate.h`.
 namespace syncopate {
+inline namespace v0 {
 
-/// A job that a program starts.
-struct JobSpec {
-  std::string scheme = "ssgd";
-  std::uint32_t workers = 1;
-  /// Workers that are threads of this process; empty: all. Others join by `Job::join`.
-  std::optional<std::uint32_t> local_workers = {};
-  /// Options of `syncopate train`, by their names: {"epochs", "3"}, {"batch-size", "32"}.
-  /// The job sets `learning-rate` in the program's optimizer, whose own rate has no effect.
-  std::map<std::string, std::string> options = {};
+/// How a process finds the others of its job. Launchers pass it by environment variables.
+struct JobEntry {
+  std::string coordinator;  ///< HOST:PORT
+  std::string key;          ///< the secret of the job
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::uint32_t local_rank = 0;  ///< among the processes of this host
+  /// HOST:PORT where this process listens; port 0: a free one.
+  std::string address = "127.0.0.1:0";
+  bool unencrypted = false;  ///< allows addresses beyond loopback: the network is trusted
 };
 
-using MakeReplica = std::function<std::unique_ptr<Replica>()>;
-
-/// The model and the data of a program's job, the same in every process of the job.
-struct ModelAndData {
-  std::string name = "module";  ///< for the run folder and messages
-  MakeReplica make_replica;     ///< called once for each member
-  Dataset dataset;              ///< of the program, or from `load_dataset`
+/// What a program says when it joins. The command line of `syncopate run` may say it instead; both
+/// may say the same, but not contradict each other.
+struct InitOptions {
+  std::string scheme = {};  ///< empty: that of the command line, else `ssgd`
+  Options options = {};
+  /// Empty: from the environment; where that has none, the process is a job by itself.
+  std::optional<JobEntry> entry = {};
 };
 
-/// The result of a job.
-struct JobResult {
-  std::string summary;  ///< `summary.json`; empty where the job was joined
-  std::optional<double>
-      accuracy;  ///< of the last test; empty where the job was joined or never tested
-  /// The parameters of each worker of this process, in the order of ranks.
-  std::vector<std::vector<float>> params;
-};
-
-/// A training job inside a program: the same coordinator, schemes and run folder as those of
-/// `syncopate train`, without its processes. It forks nothing, installs no signal handler and never
-/// ends the process; it leaves libtorch's count of threads alone.
+/// The order in which one worker trains on the samples of a dataset: in each epoch all workers
+/// together take every sample once. With option `data-order` `fixed` the part of each worker
+/// follows from the job's seed; with `leased`, which schemes whose workers take different numbers
+/// of steps have by default, faster workers take more. Copies go on together, as libtorch's loaders
+/// need them.
 ///
-/// Threads: the job runs on threads of its own; `stop` may be called from any thread, all else from
-///          one. Not from a signal handler.
-/// Errors:  `start` and `join` throw ConfigError and DataError for a spec, a model or data that do
-///          not fit; `wait` throws the error that ended the job. All errors derive from
-///          `syncopate::Error`.
-class Job {
+/// Thread: that of the job.
+class Share {
  public:
-  /// Makes the run folder, and starts coordinator, evaluator, servers and local workers.
-  static Job start(const JobSpec& spec, ModelAndData what);
+  explicit Share(syncopate_share* share) : share_(share, syncopate_share_close) {}
 
-  /// Joins a job that another process has started, as one of its workers. `token` is that of
-  /// `Job::token`, or the secret of `syncopate coordinator`.
-  /// The worker's log goes to a new folder in `runs`.
-  static Job join(const std::string& address, const std::string& token, ModelAndData what);
-
-  /// A job that nobody has waited for ends first: one that was started as by `stop`, one that was
-  /// joined by leaving it.
-  ~Job();
-  Job(Job&&) noexcept;
-  Job& operator=(Job&&) noexcept;
-
-  /// Where other processes join, and the secret that they need.
-  const std::string& address() const;
-  const std::string& token() const;
-
-  /// Asks a job that was started to end after the current round.
-  void stop();
-
-  /// Blocks until the job has ended. Call it once.
-  JobResult wait();
-
-  class Member;
+  /// Samples of a step of this worker.
+  std::size_t step_size() const { return syncopate_share_step_size(share_.get()); }
+  /// The indices of the next step, in order; empty at the end of an epoch. The call after that
+  /// begins the next epoch.
+  std::vector<std::size_t> next() {
+    const std::uint64_t* indices = nullptr;
+    std::size_t count = 0;
+    detail::check(syncopate_share_next(share_.get(), &indices, &count));
+    return {indices, indices + count};
+  }
+  /// Begins the next epoch, unless this one has not begun.
+  void next_epoch() { detail::check(syncopate_share_next_epoch(share_.get())); }
+  /// Whole epochs, and steps in the epoch under way, so far.
+  std::size_t epoch() const { return syncopate_share_epoch(share_.get()); }
+  std::size_t step() const { return syncopate_share_step(share_.get()); }
 
  private:
-  explicit Job(std::unique_ptr<Member> member);
-
-  std::unique_ptr<Member> member_;
+  std::shared_ptr<syncopate_share> share_;
 };
 
+/// A worker's membership in a job of programs. A process without a launcher is a job of one worker:
+/// it opens no connection and starts no thread, and its collectives do nothing. Otherwise the first
+/// asynchronous collective starts a thread.
+///
+/// The library forks nothing, installs no signal handler, writes nothing to the terminal, and never
+/// ends the process.
+///
+/// Thread: one at a time; a second one is refused. So is a process that this one forks, where the
+///         objects of the job do nothing when they are destroyed.
+/// Errors: all derive from `syncopate::Error`. ConfigError: options that contradict each other, or
+///         that differ between programs. Collectives: PeerLost, TimedOut (another program has
+///         ended, or has not come within half an hour).
+class Job {
+ public:
+  /// Waits until every program of the job has come. Errors: also those of the transport.
+  explicit Job(const InitOptions& options = {});
+  // The end of its life leaves the job. Worker 0 of a job that another launcher than `syncopate
+  // run` has started coordinates it, and waits until the others have left.
+
+  std::uint32_t rank() const { return syncopate_rank(handle()); }
+  std::uint32_t size() const { return syncopate_worker_count(handle()); }
+  std::uint32_t local_rank() const { return syncopate_local_rank(handle()); }
+
+  // Collectives of all workers, as those of `Group`: with sums and worker 0 where that has a
+  // choice.
+
+  template <class Values>
+  void allreduce(Values&& values) {
+    everyone().allreduce(values);
+  }
+  template <class Values>
+  CollectiveWork allreduce_async(Values&& values) {
+    return everyone().allreduce_async(values);
+  }
+  void allreduce(void* values, std::size_t count, syncopate_type type) {
+    everyone().allreduce(values, count, type);
+  }
+  CollectiveWork allreduce_async(void* values, std::size_t count, syncopate_type type) {
+    return everyone().allreduce_async(values, count, type);
+  }
+  template <class Values>
+  void broadcast(Values&& values) {
+    everyone().broadcast(values);
+  }
+  template <class Values>
+  CollectiveWork broadcast_async(Values&& values) {
+    return everyone().broadcast_async(values);
+  }
+  void broadcast(void* values, std::size_t bytes) { everyone().broadcast(values, bytes); }
+  CollectiveWork broadcast_async(void* values, std::size_t bytes) {
+    return everyone().broadcast_async(values, bytes);
+  }
+  void allgather(const void* mine, std::size_t bytes, void* all) {
+    everyone().allgather(mine, bytes, all);
+  }
+  CollectiveWork allgather_async(const void* mine, std::size_t bytes, void* all) {
+    return everyone().allgather_async(mine, bytes, all);
+  }
+  template <class Values>
+  auto allgather(const Values& mine) {
+    return everyone().allgather(mine);
+  }
+  void barrier() { everyone().barrier(); }
+  CollectiveWork barrier_async() { return everyone().barrier_async(); }
+
+  /// All workers, as long as the job.
+  Group everyone() const { return Group(syncopate_everyone(handle()), Group::of_the_job); }
+  /// Some workers, by their ranks in the job, this one's among them; member i has rank i in the
+  /// group. All of them call it, with the same ranks; where two groups have two members in common,
+  /// these open them in the same order.
+  /// `wait_seconds`: how long a member waits for others at most; 0: half an hour.
+  Group open_group(const std::vector<std::uint32_t>& ranks, double wait_seconds = 0) {
+    syncopate_group_options options{};
+    options.size = sizeof options;
+    options.ranks = ranks.data();
+    options.rank_count = ranks.size();
+    options.wait_seconds = wait_seconds;
+    syncopate_group* group = nullptr;
+    detail::check(syncopate_group_open(handle(), &options, &group));
+    return Group(group);
+  }
+
+  /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
+  /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
+  Share share(std::size_t samples, std::size_t batch_size) {
+    syncopate_share* share = nullptr;
+    detail::check(syncopate_share_open(handle(), samples, batch_size, &share));
+    Share own(share);
+    usual_step_ = static_cast<std::uint32_t>(own.step_size());
+    return own;
+  }
+  /// Samples of a step of this worker, as `share` has last been called; 0 before.
+  std::uint32_t usual_step() const { return usual_step_; }
+
+  /// Of the C interface.
+  syncopate_job* handle() const { return job_.get(); }
+
+ private:
+  struct Leave {
+    void operator()(syncopate_job* job) const { syncopate_leave(job); }
+  };
+
+  std::unique_ptr<syncopate_job, Leave> job_;
+  std::uint32_t usual_step_ = 0;
+};
+
+/// Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process
+/// for, as one of its workers. Without a launcher the process is a job of one worker.
+inline Job join(const InitOptions& options = {}) {
+  return Job(options);
+}
+
+inline Job::Job(const InitOptions& options) {
+  const detail::OptionList list(options.options);
+  syncopate_entry entry{};
+  if (options.entry) {
+    entry.size = sizeof entry;
+    entry.coordinator = options.entry->coordinator.c_str();
+    entry.key = options.entry->key.c_str();
+    entry.rank = options.entry->rank;
+    entry.worker_count = options.entry->size;
+    entry.local_rank = options.entry->local_rank;
+    entry.address = options.entry->address.c_str();
+    entry.unencrypted = options.entry->unencrypted ? 1 : 0;
+  }
+  syncopate_join_options joining{};
+  joining.size = sizeof joining;
+  joining.scheme = detail::text_or_null(options.scheme);
+  joining.options = list.data();
+  joining.option_count = list.size();
+  joining.entry = options.entry ? &entry : nullptr;
+  syncopate_job* job = nullptr;
+  detail::check(syncopate_join(&joining, &job));
+  job_.reset(job);
+}
+
+}  // namespace v0
 }  // namespace syncopate

@@ -1,7 +1,43 @@
 #pragma once
 
-/// `syncopate::Replica`, the interface of one copy of a model: three flat vectors (parameters,
-/// gradients, buffers), a backward pass, and a local step. Derive from it to train a model of any
-/// library; `syncopate/torch.hpp` makes one of a `torch::nn::Module`.
-#include "data/batch.hpp"
-#include "scheme/replica.hpp"
+#include <syncopate.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace syncopate {
+inline namespace v0 {
+
+/// Memory that all workers of this host can read. It lives as long as this object.
+using SharedMemory = std::shared_ptr<float>;
+
+/// What the scheme of a job trains: the flat float32 vectors of a program's model, and a step of
+/// its optimizer.
+///
+/// Thread: the members are called while the program is inside a call of `Training`, one at a time,
+///         on a thread of the library.
+/// Errors: an exception of a member ends the job, and leaves that call of `Training`.
+class Replica {
+ public:
+  virtual ~Replica() = default;
+
+  virtual std::size_t parameters() const = 0;
+  /// Floating state that is not trained: BatchNorm's running statistics.
+  virtual std::size_t buffers() const = 0;
+
+  /// The host memory of a vector, with its present values; a change takes effect with `store`. The
+  /// gradient is the mean over the samples of a step, as long as the parameters.
+  virtual float* view(syncopate_vector which) = 0;
+  /// Copies the host memory back to where the model has the vector, where that is elsewhere.
+  virtual void store(syncopate_vector /*which*/) {}
+  /// The vector is to live in `memory` from now on, which holds its values already, so that workers
+  /// of one host reduce it in place. A model elsewhere ignores it.
+  virtual void move_into(syncopate_vector /*which*/, SharedMemory /*memory*/) {}
+
+  /// One step of the program's optimizer on the parameters, with its learning rate times
+  /// `rate_factor`.
+  virtual void take_step(double rate_factor) = 0;
+};
+
+}  // namespace v0
+}  // namespace syncopate

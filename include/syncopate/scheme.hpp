@@ -1,6 +1,150 @@
 #pragma once
 
-/// `syncopate::all_schemes`, the names, formulas and options of all schemes; and
-/// `syncopate::SchemeSpec` and `syncopate::Scheme`, which a new scheme defines (`docs/hacking.md`).
-#include "scheme/scheme.hpp"
-#include "scheme/scheme_spec.hpp"
+#include <syncopate.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <syncopate/error.hpp>
+#include <syncopate/group.hpp>
+#include <syncopate/replica.hpp>
+#include <utility>
+
+/// Schemes of a program's own. C++17, over `syncopate.h`.
+namespace syncopate {
+inline namespace v0 {
+
+/// The values of a flat vector in host memory.
+struct Values {
+  float* first = nullptr;
+  std::size_t count = 0;
+
+  float* data() const { return first; }
+  std::size_t size() const { return count; }
+  float* begin() const { return first; }
+  float* end() const { return first + count; }
+  float& operator[](std::size_t index) const { return first[index]; }
+};
+
+/// What a scheme sees of a step, and what it can do.
+class SchemeStep {
+ public:
+  SchemeStep(Replica& replica, Group& workers, std::uint32_t samples)
+      : replica_(replica), workers_(workers), samples_(samples) {}
+
+  /// The mean gradient of this worker's samples; what the next `take_step` uses.
+  Values gradients() { return vector(SYNCOPATE_GRADIENTS, replica_.parameters()); }
+  Values parameters() { return vector(SYNCOPATE_PARAMETERS, replica_.parameters()); }
+  /// Floating state that is not trained: BatchNorm's running statistics.
+  Values buffers() { return vector(SYNCOPATE_BUFFERS, replica_.buffers()); }
+
+  std::uint32_t samples() const { return samples_; }
+  /// All workers of the job.
+  Group& workers() { return workers_; }
+
+  /// One step of the program's optimizer with the gradients, at its learning rate times
+  /// `rate_factor`. `parameters` has to be asked for again.
+  void take_step(double rate_factor = 1) {
+    store();
+    replica_.take_step(rate_factor);
+  }
+
+  /// Makes changes of the vectors known to the model. Syncopate calls it after the scheme.
+  void store() {
+    for (const syncopate_vector which :
+         {SYNCOPATE_GRADIENTS, SYNCOPATE_PARAMETERS, SYNCOPATE_BUFFERS}) {
+      if (std::exchange(viewed_[which], false)) {
+        replica_.store(which);
+      }
+    }
+  }
+
+ private:
+  Values vector(syncopate_vector which, std::size_t count) {
+    viewed_[which] = true;
+    return {replica_.view(which), count};
+  }
+
+  Replica& replica_;
+  Group& workers_;
+  std::uint32_t samples_;
+  bool viewed_[3] = {false, false, false};  ///< since the last `store`, by vector
+};
+
+/// A scheme of a program's own: what happens to a replica after each backward pass. One object
+/// serves one worker.
+///
+/// Collectives: all workers call those of a step, in the same order, unless they are of groups or
+///              between two workers.
+class Scheme {
+ public:
+  virtual ~Scheme() = default;
+  virtual void after_backward(SchemeStep& step) = 0;
+};
+
+using MakeScheme = std::function<std::unique_ptr<Scheme>()>;
+
+namespace detail {
+
+inline std::map<std::string, MakeScheme>& own_schemes() {
+  static std::map<std::string, MakeScheme> schemes;
+  return schemes;
+}
+
+/// Null for a name that the program has not registered.
+inline std::unique_ptr<Scheme> own_scheme(const std::string& name) {
+  const auto found = own_schemes().find(name);
+  return found == own_schemes().end() ? nullptr : found->second();
+}
+
+}  // namespace detail
+
+/// Gives a scheme a name, by which a `DistributedOptimizer` or a `Training` of this program is made
+/// with it. Before threads that make one. The command line of `syncopate run` does not know it, and
+/// its jobs have no run folder. Errors: ConfigError, for a name that has been given.
+inline void register_scheme(const std::string& name, MakeScheme make) {
+  if (!detail::own_schemes().emplace(name, std::move(make)).second) {
+    throw ConfigError("this program has registered a scheme " + name + " already");
+  }
+}
+
+/// The training of a replica by a scheme of the program's own.
+class OwnTraining {
+ public:
+  /// Gives all replicas the parameters and buffers of worker 0.
+  OwnTraining(std::unique_ptr<Scheme> scheme, Replica& replica, Group workers)
+      : scheme_(std::move(scheme)), replica_(replica), workers_(std::move(workers)) {
+    SchemeStep start(replica_, workers_, 0);
+    workers_.broadcast(start.parameters());
+    workers_.broadcast(start.buffers());
+    start.store();
+  }
+
+  void step(std::uint32_t samples) {
+    if (finished_) {
+      throw ConfigError("the loop has finished: its optimizer takes no further step");
+    }
+    SchemeStep step(replica_, workers_, samples);
+    scheme_->after_backward(step);
+    step.store();
+  }
+
+  /// Waits for the loops of all workers.
+  void finish() {
+    if (!std::exchange(finished_, true)) {
+      workers_.barrier();
+    }
+  }
+
+ private:
+  std::unique_ptr<Scheme> scheme_;
+  Replica& replica_;
+  Group workers_;
+  bool finished_ = false;
+};
+
+}  // namespace v0
+}  // namespace syncopate

@@ -1,42 +1,29 @@
 #pragma once
 
+#include <torch/data/dataloader.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <syncopate/job.hpp>
-#include <syncopate/loop.hpp>
+#include <syncopate/torch/host_values.hpp>
+#include <syncopate/torch/module_replica.hpp>
+#include <syncopate/torch/optimizer_rule.hpp>
+#include <syncopate/torch/sampler.hpp>
+#include <syncopate/training.hpp>
 #include <utility>
 #include <vector>
 
-#include "torch/host_values.hpp"
-#include "torch/loop_data.hpp"
-#include "torch/loop_module.hpp"
-#include "torch/module_replica.hpp"
-#include "torch/optimizer_rule.hpp"
-
+/// Data-parallel training of libtorch's modules by a program's own loop. C++17, over
+/// `syncopate.h`: the same library serves every libtorch.
 namespace syncopate {
-
-/// Makes replicas of a `torch::nn::Module` with a `forward` from [samples, channels, height, width]
-/// to [samples, classes]. `make_module` returns a `std::shared_ptr` to a new module at each call;
-/// `make_optimizer` returns a `std::unique_ptr` to an optimizer of the tensors that it is given.
-///
-/// Loss:   cross entropy of softmax; other losses: `torch_backend::ModuleReplica`.
-/// Thread: a job calls both functions on several threads, one at a time.
-template <class MakeModule>
-MakeReplica module_replicas(MakeModule make_module,
-                            torch_backend::ModuleReplica::MakeOptimizer make_optimizer,
-                            torch::Device device = torch::kCPU) {
-  return [=] {
-    return std::make_unique<torch_backend::ModuleReplica>(torch_backend::ModuleReplica::Options{
-        .build = [make_module] { return torch_backend::network_of(make_module()); },
-        .make_optimizer = make_optimizer,
-        .device = device});
-  };
-}
+inline namespace v0 {
 
 /// A collective of a tensor that goes on while its caller does something else.
 ///
@@ -62,20 +49,20 @@ class TensorWork {
   Tensors tensors_;
 };
 
-/// A worker's membership in a job of programs that train libtorch's modules: `LoopJob`, and what
+/// A worker's membership in a job of programs that train libtorch's modules: `Job`, and what
 /// concerns tensors, modules and datasets.
 ///
-/// Thread, errors: as `LoopJob`.
-class TorchJob : public LoopJob {
+/// Thread, errors: as `Job`.
+class TorchJob : public Job {
  public:
-  using LoopJob::LoopJob;
+  using Job::Job;
 
-  using LoopJob::allgather;
-  using LoopJob::allgather_async;
-  using LoopJob::allreduce;
-  using LoopJob::allreduce_async;
-  using LoopJob::broadcast;
-  using LoopJob::broadcast_async;
+  using Job::allgather;
+  using Job::allgather_async;
+  using Job::allreduce;
+  using Job::allreduce_async;
+  using Job::broadcast;
+  using Job::broadcast_async;
 
   /// Replaces a tensor of float32, float64, int32, int64 or bfloat16 by its sum over all workers.
   /// Errors: ConfigError, for another type.
@@ -95,8 +82,8 @@ class TorchJob : public LoopJob {
   void broadcast_parameters(torch::nn::Module& module);
 
   /// A data loader over this worker's share of a dataset, which all workers pass alike. All take
-  /// `batch_size` samples together in a step, and every sample once in an epoch, in an order that
-  /// follows from the job's seed. One loop over a loader is one epoch.
+  /// `batch_size` samples together in a step, and every sample once in an epoch (`Share`). One loop
+  /// over a loader is one epoch.
   template <class Dataset>
   auto partition_dataset(Dataset dataset, std::size_t batch_size,
                          torch::data::DataLoaderOptions options = {}) {
@@ -105,11 +92,9 @@ class TorchJob : public LoopJob {
     if (!samples) {
       throw ConfigError("a dataset without a size cannot be partitioned");
     }
-    LoopShare share = this->share(*samples, batch_size);
-    options.batch_size(share.step_size());
-    torch_backend::SharedSampler sampler([share]() mutable { return share.next(); },
-                                         [share]() mutable { share.next_epoch(); });
-    return torch::data::make_data_loader(std::move(dataset), std::move(sampler),
+    Share own = share(*samples, batch_size);
+    options.batch_size(own.step_size());
+    return torch::data::make_data_loader(std::move(dataset), ShareSampler(std::move(own)),
                                          std::move(options));
   }
 };
@@ -122,10 +107,12 @@ inline TorchJob init(const InitOptions& options = {}) {
 
 /// What a `DistributedOptimizer` is made with besides module and optimizer.
 struct DistributedOptions {
-  std::string scheme = {};                          ///< as `InitOptions::scheme`
-  std::map<std::string, std::string> options = {};  ///< as `InitOptions::options`
+  std::string scheme = {};  ///< as `InitOptions::scheme`, or one of `register_scheme`
+  Options options = {};     ///< as `InitOptions::options`
   /// Samples of a step of this worker, in a program that does not call `partition_dataset`.
   std::optional<std::uint32_t> batch_size = {};
+  std::function<void(const std::string& json)> on_round =
+      {};  ///< as `Training::Settings::on_round`
 };
 
 /// Takes the place of a program's optimizer in its training loop: `step` exchanges gradients or
@@ -145,32 +132,36 @@ struct DistributedOptions {
 class DistributedOptimizer {
  public:
   DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
-                       const DistributedOptions& options = {});
+                       const DistributedOptions& options = {})
+      : rate_(rule_of(optimizer).learning_rate),
+        training_(job, replica_of(module, optimizer), settings(optimizer, options)) {}
 
   /// Sets the gradients of the module to zero.
-  void zero_grad();
+  void zero_grad() { replica_->zero_gradients(); }
 
   /// A step of this worker with the gradients that `backward` has left in the module, over as many
   /// samples as `partition_dataset` hands out at a time. Afterwards the module has the parameters
   /// to go on with.
   /// Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError,
   /// after `finish`, and for a module that has changed.
-  void step();
+  void step() { step(training_.batch_size()); }
   /// The same over `samples` samples, which is the weight of the gradient in a mean over workers.
   /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1.
   void step(std::int64_t samples);
 
   /// This worker takes no further step. Errors: the error that ended the job.
-  void finish();
+  void finish() { training_.finish(); }
 
  private:
-  std::unique_ptr<torch_backend::LoopModule> replica_of(torch::nn::Module& module,
-                                                        torch::optim::Optimizer& optimizer);
+  static Training::Settings settings(const torch::optim::Optimizer& optimizer,
+                                     const DistributedOptions& options);
+  std::unique_ptr<ModuleReplica> replica_of(torch::nn::Module& module,
+                                            torch::optim::Optimizer& optimizer);
   void expect_rate() const;
 
-  torch_backend::LoopModule* replica_ = nullptr;  ///< of the training
-  double rate_;                                   ///< at the beginning
-  LoopTraining training_;
+  ModuleReplica* replica_ = nullptr;  ///< of the training
+  double rate_;                       ///< at the beginning
+  Training training_;
 };
 
 inline torch::Tensor TensorWork::wait() {
@@ -184,22 +175,23 @@ inline torch::Tensor TensorWork::wait() {
 }
 
 inline TensorWork TorchJob::allreduce_async(torch::Tensor tensor) {
-  const torch::Tensor host = torch_backend::host_values(tensor);
-  return {allreduce_async(torch_backend::summable(host)), {std::move(tensor), host}};
+  const torch::Tensor host = detail::host_values(tensor);
+  const auto count = static_cast<std::size_t>(host.numel());
+  return {allreduce_async(host.data_ptr(), count, detail::type_of(host)),
+          {std::move(tensor), host}};
 }
 
 inline TensorWork TorchJob::broadcast_async(torch::Tensor tensor) {
-  const torch::Tensor host = torch_backend::host_values(tensor);
-  return {broadcast_async(torch_backend::bytes_of(host)), {std::move(tensor), host}};
+  const torch::Tensor host = detail::host_values(tensor);
+  return {broadcast_async(host.data_ptr(), host.nbytes()), {std::move(tensor), host}};
 }
 
 inline TensorWork TorchJob::allgather_async(const torch::Tensor& tensor) {
-  const torch::Tensor host = torch_backend::host_values(tensor);
+  const torch::Tensor host = detail::host_values(tensor);
   std::vector<std::int64_t> shape = host.sizes().vec();
   shape.insert(shape.begin(), size());
-  torch::Tensor all = torch::empty(shape, host.options());
-  return {allgather_async(torch_backend::bytes_of(host), torch_backend::bytes_of(all)),
-          {all, all, host}};
+  const torch::Tensor all = torch::empty(shape, host.options());
+  return {allgather_async(host.data_ptr(), host.nbytes(), all.data_ptr()), {all, all, host}};
 }
 
 inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {
@@ -211,33 +203,22 @@ inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {
   }
 }
 
-inline std::unique_ptr<torch_backend::LoopModule> DistributedOptimizer::replica_of(
+inline Training::Settings DistributedOptimizer::settings(const torch::optim::Optimizer& optimizer,
+                                                         const DistributedOptions& options) {
+  Training::Settings settings;
+  settings.optimizer = rule_of(optimizer);
+  settings.scheme = options.scheme;
+  settings.options = options.options;
+  settings.batch_size = options.batch_size;
+  settings.on_round = options.on_round;
+  return settings;
+}
+
+inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
     torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
-  auto replica = std::make_unique<torch_backend::LoopModule>(module, optimizer);
+  auto replica = std::make_unique<ModuleReplica>(module, optimizer);
   replica_ = replica.get();
   return replica;
-}
-
-inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Module& module,
-                                                  torch::optim::Optimizer& optimizer,
-                                                  const DistributedOptions& options)
-    : rate_(optimizer.param_groups().front().options().get_lr()),
-      training_(job, replica_of(module, optimizer), [&] {
-        torch_backend::OptimizerRule rule = torch_backend::rule_of(optimizer);
-        return LoopTraining::Options{.optimizer = {.learning_rate = rule.learning_rate,
-                                                   .rule = std::move(rule.options),
-                                                   .has_no_rule = std::move(rule.has_no_rule)},
-                                     .scheme = options.scheme,
-                                     .options = options.options,
-                                     .batch_size = options.batch_size};
-      }()) {}
-
-inline void DistributedOptimizer::zero_grad() {
-  replica_->zero_gradients();
-}
-
-inline void DistributedOptimizer::step() {
-  step(training_.batch_size());
 }
 
 inline void DistributedOptimizer::step(std::int64_t samples) {
@@ -249,17 +230,15 @@ inline void DistributedOptimizer::step(std::int64_t samples) {
   training_.step(static_cast<std::uint32_t>(samples));
 }
 
-inline void DistributedOptimizer::finish() {
-  training_.finish();
-}
-
 inline void DistributedOptimizer::expect_rate() const {
-  if (training_.server_steps() && replica_->learning_rate() != rate_) {
+  if (training_.server_steps() && !detail::same(replica_->learning_rate(), rate_)) {
     throw ConfigError(
         "the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
-        "rate that the program changes has no effect; choose a scheme without a server, such as "
+        "rate that the program changes has no effect; give the job a schedule, by the options "
+        "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "
         "esync");
   }
 }
 
+}  // namespace v0
 }  // namespace syncopate

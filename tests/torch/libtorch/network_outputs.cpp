@@ -71,6 +71,11 @@ void write_passes(const torch_backend::Network& network, const torch::Tensor& in
   write_safetensors(path, {{"libtorch", torch_backend::libtorch_version()}}, tensors);
 }
 
+std::span<const float> values(torch_backend::FlatTensors& tensors) {
+  flat::FlatVector& vector = tensors.vector();
+  return {vector.view(), vector.size()};
+}
+
 void write_files(const torch_backend::NetworkSettings& settings,
                  const std::filesystem::path& folder) {
   const torch::NoGradGuard no_grad;
@@ -84,9 +89,8 @@ void write_files(const torch_backend::NetworkSettings& settings,
   torch_backend::FlatTensors buffers(torch_backend::untrained_tensors(*network.module),
                                      torch::kCPU);
   const ModelLayout layout{params.layout(), buffers.layout()};
-  write_checkpoint(
-      folder / "model.safetensors", {}, settings.name,
-      {.layout = layout, .params = params.vector().view(), .buffers = buffers.vector().view()});
+  write_checkpoint(folder / "model.safetensors", {}, settings.name,
+                   {.layout = layout, .params = values(params), .buffers = values(buffers)});
   write_passes(network, torch::randn({samples, channels, height, width}),
                folder / "passes.safetensors");
 }

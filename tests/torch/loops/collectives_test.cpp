@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "tests/support/refusal.hpp"
 #include "tests/torch/loops/loop_jobs.hpp"
 
 namespace syncopate::test {
@@ -32,8 +31,9 @@ TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
     ASSERT_EQ(all.size(), 3U);
     EXPECT_TRUE(all[2].equal(torch::full({2}, 2.0F)));
     job.barrier();
-    EXPECT_THAT(refusal([&] { job.allreduce(torch::ones({2}, torch::kInt8)); }),
-                HasSubstr("takes tensors of Float, Double, Int, Long or BFloat16, found Char"));
+    EXPECT_THAT(refusal([&] { job.allreduce(torch::ones({2}, torch::kInt16)); }),
+                HasSubstr("takes tensors of Float, Double, Half, BFloat16, Char, Byte, Int or "
+                          "Long, found Short"));
     Linear net;
     torch::NoGradGuard no_grad;
     net.layer->bias.fill_(rank);
@@ -43,11 +43,11 @@ TEST(CollectivesTest, OfTensorsOnThreeWorkers) {
   EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
-TEST(CollectivesTest, OfEveryTypeThatCanBeSummed) {
+TEST(CollectivesTest, OfEveryTypeThatCanBeReduced) {
   const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
     TorchJob job = init({.entry = entry});
-    for (const auto type :
-         {torch::kFloat32, torch::kFloat64, torch::kInt32, torch::kInt64, torch::kBFloat16}) {
+    for (const auto type : {torch::kFloat32, torch::kFloat64, torch::kInt32, torch::kInt64,
+                            torch::kBFloat16, torch::kFloat16, torch::kInt8, torch::kUInt8}) {
       const torch::Tensor sum = torch::arange(5).mul(static_cast<int>(entry.rank) + 1).to(type);
       job.allreduce(sum);
       EXPECT_TRUE(sum.equal(torch::arange(5).mul(3).to(type))) << torch::toString(type);
@@ -103,6 +103,19 @@ TEST(CollectivesTest, OfAProgramThatHasLeft) {
     EXPECT_THROW(behind.wait(), Error);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+/// Many times: whether the two are connected already was once a matter of chance.
+TEST(CollectivesTest, OfAProgramThatLeftAtOnce) {
+  for (int i = 0; i < 20; ++i) {
+    const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
+      TorchJob job = init({.entry = entry});
+      if (entry.rank == 0) {
+        EXPECT_THROW(job.barrier(), Error);
+      }
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+  }
 }
 
 TEST(CollectivesTest, UnderWayWhenTheProgramLeaves) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 
-#include "tests/support/refusal.hpp"
 #include "tests/torch/loops/loop_jobs.hpp"
 
 namespace syncopate::test {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <thread>
 
-#include "tests/support/refusal.hpp"
 #include "tests/torch/loops/loop_jobs.hpp"
 
 namespace syncopate::test {
@@ -30,7 +29,9 @@ bool is_true_in_child(const std::function<bool()>& body) {
 
 TEST(MisuseTest, ByAForkedProcess) {
   const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
-    std::optional<TorchJob> job(std::in_place, InitOptions{.entry = entry});
+    std::optional<TorchJob> job(std::in_place,
+                                InitOptions{.options = {{"data-order", "leased"}}, .entry = entry});
+    Share share = job->share(64, 8);
     Linear net;
     torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
     std::optional<DistributedOptimizer> optimizer(std::in_place, *job, net, sgd,
@@ -39,14 +40,16 @@ TEST(MisuseTest, ByAForkedProcess) {
       std::vector<float> values(3);
       const bool all = refusal([&] { job->allreduce(values); }).starts_with("a forked process") &&
                        refusal([&] { optimizer->step(4); }).starts_with("a forked process") &&
-                       refusal([&] { optimizer->finish(); }).starts_with("a forked process");
+                       refusal([&] { optimizer->finish(); }).starts_with("a forked process") &&
+                       refusal([&] { share.next(); }).starts_with("a forked process");
       optimizer.reset();
       job.reset();
       return all;
     });
     EXPECT_TRUE(refused);
+    EXPECT_EQ(share.next().size(), 4U);  // of the parent, as if nothing had been
     optimizer->zero_grad();
-    optimizer->step(4);  // of the parent, as if nothing had been
+    optimizer->step(4);
     optimizer->finish();
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
@@ -58,11 +61,11 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
     TorchJob job = init({.entry = entry});
     if (entry.rank == 1) {
       refused.get_future().wait();
-      job.barrier();
+      job.open_group({0, 1});
       return;
     }
     std::thread other([&] {  // waits for worker 1
-      while (refusal([&] { job.barrier(); }) != "no ConfigError") {
+      while (refusal([&] { job.open_group({0, 1}); }) != "no ConfigError") {
       }
     });
     std::string message = "no ConfigError";

@@ -5,38 +5,12 @@
 
 #include <cmath>
 
-#include "scheme/scheme_spec.hpp"
 #include "tests/torch/loops/loop_jobs.hpp"
 
 namespace syncopate::test {
 namespace {
 
-constexpr int epochs = 3;
-constexpr std::size_t batch_size = 8;  // of each worker
-
 using Options = std::map<std::string, std::string>;
-
-std::vector<float> train_by_job(const std::string& scheme, std::uint32_t workers,
-                                const Options& scheme_options) {
-  Options options{{"epochs", std::to_string(epochs)},
-                  {"batch-size", std::to_string(batch_size)},
-                  {"learning-rate", "0.1"},
-                  {"momentum", "0.9"},
-                  {"eval-every", "never"},
-                  {"checkpoint-every", "never"},
-                  {"run-dir", run_folder()}};
-  options.insert(scheme_options.begin(), scheme_options.end());
-  const auto make_optimizer = [](std::vector<torch::Tensor> parameters) {
-    return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                               torch::optim::SGDOptions(0.1).momentum(0.9));
-  };
-  Job job = Job::start(
-      {.scheme = scheme, .workers = workers, .options = options},
-      {.name = "linear",
-       .make_replica = module_replicas([] { return std::make_shared<Linear>(); }, make_optimizer),
-       .dataset = small_dataset()});
-  return job.wait().params.front();
-}
 
 /// The parameters of all workers. Each test needs all of them to end well.
 std::vector<std::vector<float>> train_by_loops(const std::string& scheme, std::uint32_t workers,
@@ -103,12 +77,9 @@ TEST(SameTrainingTest, OfAProcessByItself) {
 /// Each runs with its defaults: steps, servers, shared memory, pacing.
 TEST(EverySchemeTest, TrainsByLoopsOfTwoPrograms) {
   const std::vector<float> before = values_of(Linear());
-  for (const SchemeSpec* const scheme : all_schemes()) {
-    if (scheme->traits.topology == Topology::none) {
-      continue;  // of one worker
-    }
-    SCOPED_TRACE(scheme->name);
-    for (const auto& params : train_by_loops(std::string(scheme->name), 2, {})) {
+  for (const std::string& scheme : distributed_schemes()) {
+    SCOPED_TRACE(scheme);
+    for (const auto& params : train_by_loops(scheme, 2, {})) {
       EXPECT_NE(params, before);
       for (const float value : params) {
         EXPECT_TRUE(std::isfinite(value));

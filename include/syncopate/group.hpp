@@ -1,0 +1,192 @@
+#pragma once
+
+#include <syncopate.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <syncopate/error.hpp>
+#include <syncopate/values.hpp>
+#include <type_traits>
+#include <vector>
+
+/// The collectives of a job's workers, of all or of some. C++17, over `syncopate.h`.
+namespace syncopate {
+inline namespace v0 {
+
+/// A collective that goes on while its caller does something else; so do a send and a receive.
+///
+/// Thread: any; one waits for a receive.
+class CollectiveWork {
+ public:
+  /// One that has ended already.
+  CollectiveWork() = default;
+  explicit CollectiveWork(syncopate_work* work) : work_(work, syncopate_work_free) {}
+
+  bool done() const { return !work_ || syncopate_work_is_done(work_.get()) != 0; }
+  /// Returns once the collective has ended. Errors: those of the collective, in every call;
+  /// Cancelled, where the program has left the job before it began.
+  void wait() {
+    if (work_) {
+      detail::check(syncopate_work_wait(work_.get()));
+    }
+  }
+  /// The sender, once a receive has ended; else SYNCOPATE_ANY.
+  std::uint32_t source() const { return syncopate_work_source(work_.get()); }
+
+ private:
+  std::shared_ptr<syncopate_work> work_;  ///< null: it has ended
+};
+
+/// Some workers of a job, or all of them.
+///
+/// Collectives: every member calls those of one group in the same order, with the same types and
+///   lengths. Those of `_async` return at once; they are carried out one after the other, in the
+///   order of the calls, and what they read and write stays as it is until they have ended. Those
+///   of several groups go on beside each other, and so does what one worker sends to another.
+/// Values: a container of contiguous values, such as a std::vector, std::array or std::span.
+/// Copies: stand for the same group.
+/// Thread: collectives of one group one at a time, while other threads use other groups, or the
+///         job; sends and receives any.
+/// Errors: PeerLost, TimedOut (another program has ended, or has not come within the group's
+///         limit); ConfigError, for lengths and ranks that are impossible, and in a forked process.
+class Group {
+ public:
+  enum OfTheJob { of_the_job };
+
+  /// Closes the group at its end.
+  explicit Group(syncopate_group* group) : group_(group, syncopate_group_close) {}
+  Group(syncopate_group* group, OfTheJob) : group_(group, [](syncopate_group*) {}) {}
+
+  std::uint32_t rank() const { return syncopate_group_rank(handle()); }
+  std::uint32_t size() const { return syncopate_group_size(handle()); }
+
+  /// Replaces `values` (float, double, Bfloat16, Float16, and integers of 8, 32 or 64 bits) by
+  /// their reduction over all members: the same bits on each. Integers wrap around; values of
+  /// bfloat16 and float16 are combined in float32.
+  template <class Values>
+  void allreduce(Values&& values, syncopate_operation operation = SYNCOPATE_SUM) {
+    allreduce(std::data(values), std::size(values), detail::type_of<detail::ValueOf<Values>>(),
+              operation);
+  }
+  template <class Values>
+  CollectiveWork allreduce_async(Values&& values, syncopate_operation operation = SYNCOPATE_SUM) {
+    return allreduce_async(std::data(values), std::size(values),
+                           detail::type_of<detail::ValueOf<Values>>(), operation);
+  }
+  void allreduce(void* values, std::size_t count, syncopate_type type,
+                 syncopate_operation operation = SYNCOPATE_SUM) {
+    detail::check(syncopate_allreduce(handle(), values, count, type, operation, nullptr));
+  }
+  CollectiveWork allreduce_async(void* values, std::size_t count, syncopate_type type,
+                                 syncopate_operation operation = SYNCOPATE_SUM) {
+    return started([&](syncopate_work** work) {
+      return syncopate_allreduce(handle(), values, count, type, operation, work);
+    });
+  }
+
+  /// Replaces `values` by their reduction on member `root`; those of the others stay.
+  template <class Values>
+  void reduce(Values&& values, std::uint32_t root = 0,
+              syncopate_operation operation = SYNCOPATE_SUM) {
+    detail::check(syncopate_reduce(handle(), std::data(values), std::size(values),
+                                   detail::type_of<detail::ValueOf<Values>>(), operation, root,
+                                   nullptr));
+  }
+
+  /// Block r of the reduction of `values`, where this is member r. `values` has a block of the same
+  /// length for each member.
+  template <class Values>
+  auto reduce_scatter(const Values& values, syncopate_operation operation = SYNCOPATE_SUM) {
+    using Value = std::remove_const_t<detail::ValueOf<const Values>>;
+    if (std::size(values) % size() != 0) {
+      throw ConfigError("reduce_scatter needs a block of the same length for each member, found " +
+                        std::to_string(std::size(values)) + " values for " +
+                        std::to_string(size()) + " members");
+    }
+    std::vector<Value> mine(std::size(values) / size());
+    detail::check(syncopate_reduce_scatter(handle(), std::data(values), mine.data(), mine.size(),
+                                           detail::type_of<Value>(), operation, nullptr));
+    return mine;
+  }
+
+  /// Replaces `values`, of any type, by those of member `root`.
+  template <class Values>
+  void broadcast(Values&& values, std::uint32_t root = 0) {
+    broadcast(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
+  }
+  template <class Values>
+  CollectiveWork broadcast_async(Values&& values, std::uint32_t root = 0) {
+    return broadcast_async(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
+  }
+  void broadcast(void* values, std::size_t bytes, std::uint32_t root = 0) {
+    detail::check(syncopate_broadcast(handle(), values, bytes, root, nullptr));
+  }
+  CollectiveWork broadcast_async(void* values, std::size_t bytes, std::uint32_t root = 0) {
+    return started([&](syncopate_work** work) {
+      return syncopate_broadcast(handle(), values, bytes, root, work);
+    });
+  }
+
+  /// Block r of `all`, of `bytes` bytes, becomes what member r passes as `mine`.
+  void allgather(const void* mine, std::size_t bytes, void* all) {
+    detail::check(syncopate_allgather(handle(), mine, bytes, all, nullptr));
+  }
+  CollectiveWork allgather_async(const void* mine, std::size_t bytes, void* all) {
+    return started([&](syncopate_work** work) {
+      return syncopate_allgather(handle(), mine, bytes, all, work);
+    });
+  }
+  /// The values of all members, by rank. Each passes as many.
+  template <class Values>
+  auto allgather(const Values& mine) {
+    std::vector<std::remove_const_t<detail::ValueOf<const Values>>> all(std::size(mine) * size());
+    allgather(std::data(mine), detail::bytes_of(mine), all.data());
+    return all;
+  }
+
+  /// Returns when every member has called it.
+  void barrier() { detail::check(syncopate_barrier(handle(), nullptr)); }
+  CollectiveWork barrier_async() {
+    return started([&](syncopate_work** work) { return syncopate_barrier(handle(), work); });
+  }
+
+  /// Sends bytes to one other member, which receives as many under the same tag, a number below
+  /// 4096.
+  void send(const void* values, std::size_t bytes, std::uint32_t to, std::uint32_t tag = 0) {
+    detail::check(syncopate_send(handle(), values, bytes, to, tag, nullptr));
+  }
+  CollectiveWork send_async(const void* values, std::size_t bytes, std::uint32_t to,
+                            std::uint32_t tag = 0) {
+    return started([&](syncopate_work** work) {
+      return syncopate_send(handle(), values, bytes, to, tag, work);
+    });
+  }
+  /// `from`: a member, or SYNCOPATE_ANY.
+  void receive(void* values, std::size_t bytes, std::uint32_t from, std::uint32_t tag = 0) {
+    detail::check(syncopate_receive(handle(), values, bytes, from, tag, nullptr));
+  }
+  CollectiveWork receive_async(void* values, std::size_t bytes, std::uint32_t from,
+                               std::uint32_t tag = 0) {
+    return started([&](syncopate_work** work) {
+      return syncopate_receive(handle(), values, bytes, from, tag, work);
+    });
+  }
+
+  /// Of the C interface, which has gather, scatter and alltoall, too.
+  syncopate_group* handle() const { return group_.get(); }
+
+ private:
+  template <class Start>
+  static CollectiveWork started(const Start& start) {
+    syncopate_work* work = nullptr;
+    detail::check(start(&work));
+    return CollectiveWork(work);
+  }
+
+  std::shared_ptr<syncopate_group> group_;
+};
+
+}  // namespace v0
+}  // namespace syncopate

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace syncopate {
+inline namespace v0 {
+namespace flat {
+
+/// A contiguous float32 vector on a device, which the host can see.
+class FlatVector {
+ public:
+  /// `size` zeros.
+  FlatVector(std::int64_t size, torch::Device device)
+      : values_(torch::zeros({size}, torch::dtype(torch::kFloat32).device(device))) {}
+
+  const torch::Tensor& tensor() const { return values_; }
+  std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
+
+  /// On a CPU the vector itself, elsewhere a pinned copy, refreshed by this call. Valid as long as
+  /// the vector.
+  float* view();
+  /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of
+  /// all its views. The values stay.
+  void move_into(std::shared_ptr<float> memory);
+  /// Copies the pinned copy to the device. Returns when it may be written again.
+  void store() {
+    // The copy blocks, else the caller could write into memory that is still being read.
+    if (pinned_.defined()) values_.copy_(pinned_);
+  }
+
+ private:
+  torch::Tensor values_;
+  torch::Tensor pinned_;  ///< undefined on a CPU, and before the first view
+};
+
+struct NamedTensor {
+  std::string name;  ///< the module's own, "conv1.weight"
+  torch::Tensor tensor;
+};
+
+/// The parameters of a module that are trained, each once, under the first of its names.
+std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module);
+
+/// The same. Errors: std::invalid_argument, for a module without any.
+std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module);
+
+/// The floating state of a module that is not trained: frozen parameters and floating buffers.
+std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module);
+
+/// Tensors of a module as views of one flat vector, in their order, without gaps.
+class FlatTensors {
+ public:
+  /// Moves the values of `tensors` into a new vector on `device`, and makes the tensors views of
+  /// it.
+  /// Errors: std::invalid_argument, for a tensor that is not float32.
+  FlatTensors(std::vector<NamedTensor> tensors, torch::Device device);
+
+  FlatVector& vector() { return vector_; }
+  const torch::Tensor& values() const { return vector_.tensor(); }
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  /// The place of a tensor's first value in the vector.
+  std::size_t offset(std::size_t index) const { return offsets_[index]; }
+
+  /// The part of `values`, a vector of the same length, that tensor `index` would be a view of.
+  torch::Tensor slice(const torch::Tensor& values, std::size_t index) const {
+    const torch::Tensor& like = tensors_[index].tensor;
+    const auto begin = static_cast<std::int64_t>(offsets_[index]);
+    return values.narrow(0, begin, like.numel()).view(like.sizes());
+  }
+
+ private:
+  std::vector<NamedTensor> tensors_;
+  std::vector<std::size_t> offsets_;
+  FlatVector vector_;
+};
+
+inline float* FlatVector::view() {
+  if (values_.is_cpu()) {
+    return values_.data_ptr<float>();
+  }
+  if (!pinned_.defined()) {
+    pinned_ = torch::empty(values_.sizes(), torch::dtype(torch::kFloat32).pinned_memory(true));
+  }
+  pinned_.copy_(values_);
+  return pinned_.data_ptr<float>();
+}
+
+inline void FlatVector::move_into(std::shared_ptr<float> memory) {
+  float* const place = memory.get();
+  std::copy_n(view(), size(), place);
+  using Owner = std::shared_ptr<float>;
+  auto owner = std::make_unique<Owner>(std::move(memory));
+  const auto let_go = [](void* held) { std::unique_ptr<Owner>(static_cast<Owner*>(held)); };
+  // Views share the storage, not its address, so all of them move with it.
+  values_.storage().set_data_ptr(at::DataPtr(place, owner.release(), let_go, values_.device()));
+}
+
+namespace detail {
+
+inline std::int64_t values_in(const std::vector<NamedTensor>& tensors) {
+  std::int64_t sum = 0;
+  for (const NamedTensor& named : tensors) sum += named.tensor.numel();
+  return sum;
+}
+
+inline void expect_float32(const NamedTensor& named) {
+  if (named.tensor.scalar_type() != torch::kFloat32) {
+    throw std::invalid_argument("tensor " + named.name + " of the network is of type " +
+                                torch::toString(named.tensor.scalar_type()) +
+                                ": a replica holds float32");
+  }
+}
+
+inline std::vector<std::size_t> offsets_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::size_t> offsets;
+  std::size_t offset = 0;
+  for (const NamedTensor& named : tensors) {
+    expect_float32(named);
+    offsets.push_back(offset);
+    offset += static_cast<std::size_t>(named.tensor.numel());
+  }
+  return offsets;
+}
+
+/// Tied parameters are one tensor under several names.
+inline void add_once(std::vector<NamedTensor>& tensors, const std::string& name,
+                     const torch::Tensor& tensor) {
+  const auto is_same = [&](const NamedTensor& other) { return other.tensor.is_same(tensor); };
+  if (std::none_of(tensors.begin(), tensors.end(), is_same)) tensors.push_back({name, tensor});
+}
+
+inline std::vector<NamedTensor> parameters(const torch::nn::Module& module, bool trained) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : module.named_parameters()) {
+    if (item.value().requires_grad() == trained) add_once(tensors, item.key(), item.value());
+  }
+  return tensors;
+}
+
+}  // namespace detail
+
+inline std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module) {
+  return detail::parameters(module, /*trained=*/true);
+}
+
+inline std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors = trained_tensors(module);
+  if (tensors.empty()) throw std::invalid_argument("the network has no parameter to train");
+  return tensors;
+}
+
+inline std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors = detail::parameters(module, /*trained=*/false);
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().is_floating_point()) {
+      detail::add_once(tensors, item.key(), item.value());
+    }
+  }
+  return tensors;
+}
+
+inline FlatTensors::FlatTensors(std::vector<NamedTensor> tensors, torch::Device device)
+    : tensors_(std::move(tensors)),
+      offsets_(detail::offsets_of(tensors_)),
+      vector_(detail::values_in(tensors_), device) {
+  const torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const torch::Tensor view = slice(values(), i);
+    view.copy_(tensors_[i].tensor);
+    tensors_[i].tensor.set_data(view);
+  }
+}
+
+}  // namespace flat
+}  // namespace v0
+}  // namespace syncopate

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <syncopate.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <syncopate/error.hpp>
+
+namespace syncopate {
+inline namespace v0 {
+namespace detail {
+
+/// The values of a tensor next to each other in the memory of the host: the tensor's own, where
+/// they are so already, else a copy.
+inline torch::Tensor host_values(const torch::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous();
+}
+
+/// The type of a tensor's values for a reduction. Errors: ConfigError, for one that has none.
+inline syncopate_type type_of(const torch::Tensor& tensor) {
+  const torch::ScalarType type = tensor.scalar_type();
+  if (type == torch::kFloat32) return SYNCOPATE_FLOAT32;
+  if (type == torch::kFloat64) return SYNCOPATE_FLOAT64;
+  if (type == torch::kInt32) return SYNCOPATE_INT32;
+  if (type == torch::kInt64) return SYNCOPATE_INT64;
+  if (type == torch::kBFloat16) return SYNCOPATE_BFLOAT16;
+  if (type == torch::kFloat16) return SYNCOPATE_FLOAT16;
+  if (type == torch::kInt8) return SYNCOPATE_INT8;
+  if (type == torch::kUInt8) return SYNCOPATE_UINT8;
+  throw ConfigError(
+      std::string("allreduce takes tensors of Float, Double, Half, BFloat16, Char, Byte, Int or "
+                  "Long, found ") +
+      torch::toString(tensor.scalar_type()) + "; convert it by to(torch::kFloat32)");
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace syncopate

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <syncopate/error.hpp>
+#include <syncopate/torch/flat.hpp>
+#include <syncopate/training.hpp>
+#include <utility>
+#include <vector>
+
+namespace syncopate {
+inline namespace v0 {
+
+/// The replica of a module that a program trains by a loop of its own.
+///
+/// Parameters, gradients and floating buffers of the module become views of flat vectors, and stay
+/// so when the replica is gone. A gradient that the program has replaced is copied back into its
+/// view (`collect`); a parameter without a gradient has the gradient zero.
+///
+/// Module and optimizer outlive every call. Integer buffers stay with the module.
+class ModuleReplica final : public Replica {
+ public:
+  /// Errors: ConfigError, for a module without trained parameters, of several devices, or
+  ///         not of float32; for an optimizer of other parameters, or one that needs a closure.
+  ModuleReplica(torch::nn::Module& module, torch::optim::Optimizer& optimizer);
+
+  /// Sets all gradients to zero.
+  void zero_gradients();
+  /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter
+  /// that the program has replaced, or a sparse gradient.
+  void collect();
+  /// Of the optimizer's first group.
+  double learning_rate() const { return optimizer_.param_groups().front().options().get_lr(); }
+
+  std::size_t parameters() const override { return grads_.size(); }
+  std::size_t buffers() const override {
+    return static_cast<std::size_t>(buffers_.values().numel());
+  }
+  float* view(syncopate_vector which) override { return vector(which).view(); }
+  void store(syncopate_vector which) override { vector(which).store(); }
+  void move_into(syncopate_vector which, SharedMemory memory) override {
+    if (params_.values().is_cpu()) vector(which).move_into(std::move(memory));
+  }
+  void take_step(double rate_factor) override;
+
+ private:
+  static torch::Device device_of(const torch::nn::Module& module);
+  void expect_parameters_of(const torch::optim::Optimizer& optimizer) const;
+  void expect_in_place(std::size_t index) const;
+  void scale_rates(const std::vector<double>& rates, double factor);
+  flat::FlatVector& vector(syncopate_vector which) {
+    if (which == SYNCOPATE_GRADIENTS) return grads_;
+    return which == SYNCOPATE_PARAMETERS ? params_.vector() : buffers_.vector();
+  }
+
+  torch::optim::Optimizer& optimizer_;
+  flat::FlatTensors params_;
+  flat::FlatVector grads_;
+  flat::FlatTensors buffers_;
+};
+
+inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
+                                    torch::optim::Optimizer& optimizer) try
+    : optimizer_(optimizer),
+      params_(flat::some_trained_tensors(module), device_of(module)),
+      grads_(params_.values().numel(), params_.values().device()),
+      buffers_(flat::untrained_tensors(module), params_.values().device()) {
+  if (dynamic_cast<const torch::optim::LBFGS*>(&optimizer) != nullptr) {
+    throw ConfigError(
+        "LBFGS evaluates the loss again within a step, which a distributed step cannot; choose "
+        "another optimizer");
+  }
+  expect_parameters_of(optimizer);
+  zero_gradients();
+} catch (const std::invalid_argument& error) {  // of the flat vectors
+  throw ConfigError(error.what());
+}
+
+/// The device of all tensors of a module. Errors: ConfigError, where there are several.
+inline torch::Device ModuleReplica::device_of(const torch::nn::Module& module) {
+  const std::vector<flat::NamedTensor> params = flat::some_trained_tensors(module);
+  const torch::Device device = params.front().tensor.device();
+  for (const auto& tensors : {params, flat::untrained_tensors(module)}) {
+    for (const flat::NamedTensor& named : tensors) {
+      if (named.tensor.device() != device) {
+        throw ConfigError("a worker trains on one device, but " + params.front().name + " is on " +
+                          device.str() + " and " + named.name + " on " +
+                          named.tensor.device().str());
+      }
+    }
+  }
+  return device;
+}
+
+inline void ModuleReplica::expect_parameters_of(const torch::optim::Optimizer& optimizer) const {
+  for (const auto& group : optimizer.param_groups()) {
+    for (const torch::Tensor& parameter : group.params()) {
+      const bool known = std::any_of(
+          params_.tensors().begin(), params_.tensors().end(),
+          [&](const flat::NamedTensor& named) { return named.tensor.is_same(parameter); });
+      if (!known) {
+        throw ConfigError("the optimizer has a parameter of " + std::to_string(parameter.numel()) +
+                          " values that is none of the module's trained parameters; make "
+                          "it of module.parameters()");
+      }
+    }
+  }
+}
+
+inline void ModuleReplica::zero_gradients() {
+  grads_.tensor().zero_();
+  for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
+    torch::Tensor parameter = params_.tensors()[i].tensor;
+    parameter.mutable_grad() = params_.slice(grads_.tensor(), i);
+  }
+}
+
+inline void ModuleReplica::expect_in_place(std::size_t index) const {
+  const flat::NamedTensor& named = params_.tensors()[index];
+  const float* const place = params_.values().data_ptr<float>() + params_.offset(index);
+  if (named.tensor.data_ptr() != place) {
+    throw ConfigError(named.name +
+                      " is no longer the tensor that the optimizer was made with: do not move or "
+                      "replace parameters of a module after that");
+  }
+}
+
+inline void ModuleReplica::collect() {
+  const torch::NoGradGuard no_grad;
+  const float* const grads = grads_.tensor().data_ptr<float>();
+  for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
+    expect_in_place(i);
+    const flat::NamedTensor& named = params_.tensors()[i];
+    const torch::Tensor& grad = named.tensor.grad();
+    if (grad.defined() && grad.data_ptr() == grads + params_.offset(i)) continue;
+    const torch::Tensor view = params_.slice(grads_.tensor(), i);
+    if (!grad.defined()) {
+      view.zero_();
+    } else if (grad.is_sparse()) {
+      throw ConfigError("the gradient of " + named.name + " is sparse; a replica holds dense ones");
+    } else {
+      view.copy_(grad);
+    }
+    named.tensor.mutable_grad() = view;
+  }
+}
+
+inline void ModuleReplica::scale_rates(const std::vector<double>& rates, double factor) {
+  auto rate = rates.begin();
+  for (auto& group : optimizer_.param_groups()) group.options().set_lr(*rate++ * factor);
+}
+
+inline void ModuleReplica::take_step(double rate_factor) {
+  if (detail::same(rate_factor, 1)) {
+    optimizer_.step();
+    return;
+  }
+  std::vector<double> rates;
+  for (const auto& group : optimizer_.param_groups()) rates.push_back(group.options().get_lr());
+  scale_rates(rates, rate_factor);
+  optimizer_.step();
+  scale_rates(rates, 1);
+}
+
+}  // namespace v0
+}  // namespace syncopate

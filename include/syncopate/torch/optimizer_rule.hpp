@@ -1,0 +1,121 @@
+#pragma once
+
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <array>
+#include <charconv>
+#include <string>
+#include <syncopate/training.hpp>
+#include <tuple>
+
+namespace syncopate {
+inline namespace v0 {
+namespace detail {
+
+/// The shortest text that reads back as the same value, in every locale.
+inline std::string text_of(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
+
+inline OptimizerRule rule_with(Options options) {
+  OptimizerRule rule;
+  rule.options = std::move(options);
+  return rule;
+}
+
+inline OptimizerRule no_rule(const std::string& reason) {
+  OptimizerRule rule;
+  rule.has_no_rule = reason;
+  return rule;
+}
+
+inline OptimizerRule rule_of(const torch::optim::SGDOptions& options) {
+  if (!same(options.dampening(), 0)) {
+    return no_rule("its rule has no dampening; set dampening to 0");
+  }
+  const std::string decay = text_of(options.weight_decay());
+  if (same(options.momentum(), 0)) {
+    return rule_with({{"optimizer", "sgd"}, {"weight-decay", decay}});
+  }
+  return rule_with({{"optimizer", options.nesterov() ? "nesterov" : "momentum"},
+                    {"momentum", text_of(options.momentum())},
+                    {"weight-decay", decay}});
+}
+
+/// Of Adam and AdamW.
+template <class AdamLike>
+OptimizerRule rule_of(const char* name, const AdamLike& options) {
+  if (options.amsgrad()) {
+    return no_rule("its rule has no amsgrad; set amsgrad to false");
+  }
+  return rule_with({{"optimizer", name},
+                    {"beta1", text_of(std::get<0>(options.betas()))},
+                    {"beta2", text_of(std::get<1>(options.betas()))},
+                    {"epsilon", text_of(options.eps())},
+                    {"weight-decay", text_of(options.weight_decay())}});
+}
+
+inline OptimizerRule rule_of(const torch::optim::RMSpropOptions& options) {
+  if (!same(options.momentum(), 0) || options.centered()) {
+    return no_rule("its rule of RMSprop is neither centered nor has it a momentum");
+  }
+  return rule_with({{"optimizer", "rmsprop"},
+                    {"alpha", text_of(options.alpha())},
+                    {"epsilon", text_of(options.eps())},
+                    {"weight-decay", text_of(options.weight_decay())}});
+}
+
+inline OptimizerRule rule_of(const torch::optim::AdagradOptions& options) {
+  if (!same(options.lr_decay(), 0) || !same(options.initial_accumulator_value(), 0)) {
+    return no_rule("its rule of Adagrad has neither a decay of the rate nor a first sum");
+  }
+  return rule_with({{"optimizer", "adagrad"},
+                    {"epsilon", text_of(options.eps())},
+                    {"weight-decay", text_of(options.weight_decay())}});
+}
+
+inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
+  namespace optim = torch::optim;
+  if (const auto* sgd = dynamic_cast<const optim::SGDOptions*>(&options)) return rule_of(*sgd);
+  if (const auto* adam = dynamic_cast<const optim::AdamOptions*>(&options)) {
+    return rule_of("adam", *adam);
+  }
+  if (const auto* adamw = dynamic_cast<const optim::AdamWOptions*>(&options)) {
+    return rule_of("adamw", *adamw);
+  }
+  if (const auto* rmsprop = dynamic_cast<const optim::RMSpropOptions*>(&options)) {
+    return rule_of(*rmsprop);
+  }
+  if (const auto* adagrad = dynamic_cast<const optim::AdagradOptions*>(&options)) {
+    return rule_of(*adagrad);
+  }
+  return no_rule("it knows SGD, RMSprop, Adam, AdamW and Adagrad of libtorch alone");
+}
+
+}  // namespace detail
+
+/// The rule of an optimizer in the words of `syncopate train`, for a parameter server that applies
+/// it.
+inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
+  const auto& groups = optimizer.param_groups();
+  OptimizerRule rule = detail::rule_of(groups.front().options());
+  rule.learning_rate = groups.front().options().get_lr();
+  for (const auto& group : groups) {
+    const OptimizerRule other = detail::rule_of(group.options());
+    if (other.options != rule.options ||
+        !detail::same(group.options().get_lr(), rule.learning_rate)) {
+      rule.has_no_rule = "it has one rule for all parameters; give all groups the same options";
+    }
+  }
+  return rule;
+}
+
+}  // namespace v0
+}  // namespace syncopate

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <syncopate.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <syncopate/error.hpp>
+#include <syncopate/job.hpp>
+#include <syncopate/options.hpp>
+#include <syncopate/replica.hpp>
+#include <syncopate/scheme.hpp>
+#include <utility>
+
+namespace syncopate {
+inline namespace v0 {
+
+/// What the job needs to know of a program's optimizer.
+struct OptimizerRule {
+  double learning_rate = 0;
+  /// Options of `syncopate train` that describe its rule: {"optimizer", "momentum"}, {"momentum",
+  /// "0.9"}. A parameter server that keeps the model applies it.
+  Options options = {};
+  std::string has_no_rule = {};  ///< why a server cannot apply it; empty: it can
+};
+
+/// The training of one replica by a program's own loop: the replica holds the gradients, and the
+/// job's scheme decides what happens to them.
+///
+/// Thread: as the job.
+class Training {
+ public:
+  struct Settings {
+    OptimizerRule optimizer = {};
+    std::string scheme = {};  ///< as `InitOptions::scheme`, or one of `register_scheme`
+    Options options = {};     ///< as `InitOptions::options`
+    /// Samples of a step of this worker, where `Job::share` has not said so.
+    std::optional<std::uint32_t> batch_size = {};
+    /// Gets what this worker logs of each synchronization round, as an object of JSON in one line
+    /// (`docs/records.md`, workers/N.jsonl), on the thread of the replica's members. A process by
+    /// itself has no rounds.
+    std::function<void(const std::string& json)> on_round = {};
+  };
+
+  /// Waits until every worker has made one, and gives all replicas the same parameters. Once for a
+  /// job of more than one process. Errors: ConfigError; the error that ended the job.
+  Training(const Job& job, std::unique_ptr<Replica> replica, const Settings& settings);
+  /// Finishes. While an exception flies, ends the job for all workers instead.
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  /// True where a parameter server takes the optimizer's steps.
+  bool server_steps() const { return !own_ && syncopate_training_server_steps(training_) != 0; }
+  /// Samples of a usual step.
+  std::uint32_t batch_size() const {
+    return own_ ? own_batch_size_ : syncopate_training_batch_size(training_);
+  }
+
+  /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
+  /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
+  /// it; ConfigError, after `finish`.
+  void step(std::uint32_t samples) {
+    if (own_) {
+      own_->step(samples);
+    } else {
+      check(syncopate_training_step(training_, samples));
+    }
+  }
+
+  /// The loop takes no further step. In a synchronous job it waits for the loops of all workers.
+  /// Errors: the error that ended the job.
+  void finish() {
+    if (own_) {
+      own_->finish();
+    } else {
+      check(syncopate_training_finish(training_));
+    }
+  }
+
+ private:
+  static Training& of(void* user) { return *static_cast<Training*>(user); }
+  syncopate_replica callbacks();
+  /// Calls a member of the replica. Its exception is kept, and thrown by the program's own call.
+  template <class Body>
+  const char* guarded(const Body& body) noexcept;
+  void check(syncopate_status status);
+
+  std::unique_ptr<Replica> replica_;
+  std::function<void(const std::string&)> on_round_;
+  std::exception_ptr failure_;  ///< of the replica
+  std::string reason_;          ///< its message
+  const int exceptions_ = std::uncaught_exceptions();
+  syncopate_training* training_ = nullptr;  ///< null with a scheme of the program's own
+  std::unique_ptr<OwnTraining> own_;
+  std::uint32_t own_batch_size_ = 0;
+};
+
+template <class Body>
+const char* Training::guarded(const Body& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    failure_ = std::current_exception();
+    reason_ = error.what();
+  } catch (...) {
+    failure_ = std::current_exception();
+    reason_ = "the program's replica threw something that is no std::exception";
+  }
+  return reason_.c_str();
+}
+
+inline syncopate_replica Training::callbacks() {
+  syncopate_replica replica{};
+  replica.size = sizeof replica;
+  replica.user = this;
+  replica.parameter_count = replica_->parameters();
+  replica.buffer_count = replica_->buffers();
+  replica.view = [](void* user, syncopate_vector which, float** values) {
+    return of(user).guarded([&] { *values = of(user).replica_->view(which); });
+  };
+  replica.store = [](void* user, syncopate_vector which) {
+    return of(user).guarded([&] { of(user).replica_->store(which); });
+  };
+  replica.move = [](void* user, syncopate_vector which, float* values, syncopate_memory* memory) {
+    const auto release = [memory](float* /*values*/) { syncopate_memory_release(memory); };
+    return of(user).guarded(
+        [&] { of(user).replica_->move_into(which, SharedMemory(values, release)); });
+  };
+  replica.take_step = [](void* user, double rate_factor) {
+    return of(user).guarded([&] { of(user).replica_->take_step(rate_factor); });
+  };
+  return replica;
+}
+
+inline Training::Training(const Job& job, std::unique_ptr<Replica> replica,
+                          const Settings& settings)
+    : replica_(std::move(replica)), on_round_(settings.on_round) {
+  if (auto scheme = detail::own_scheme(settings.scheme)) {
+    own_batch_size_ = settings.batch_size.value_or(job.usual_step());
+    own_ = std::make_unique<OwnTraining>(std::move(scheme), *replica_, job.everyone());
+    return;
+  }
+  const detail::OptionList list(settings.options);
+  const detail::OptionList rule(settings.optimizer.options);
+  syncopate_training_options options{};
+  options.size = sizeof options;
+  options.scheme = detail::text_or_null(settings.scheme);
+  options.options = list.data();
+  options.option_count = list.size();
+  options.batch_size = settings.batch_size.value_or(0);
+  options.learning_rate = settings.optimizer.learning_rate;
+  options.rule = rule.data();
+  options.rule_count = rule.size();
+  options.has_no_rule = detail::text_or_null(settings.optimizer.has_no_rule);
+  if (on_round_) {
+    options.on_round_user = this;
+    options.on_round = [](void* user, const char* json) {
+      of(user).guarded([&] { of(user).on_round_(json); });
+    };
+  }
+  const syncopate_replica calls = callbacks();
+  check(syncopate_training_start(job.handle(), &calls, &options, &training_));
+}
+
+inline Training::~Training() {
+  const bool exception_flies = std::uncaught_exceptions() > exceptions_;
+  if (exception_flies) {
+    syncopate_training_abandon(training_, "the program left its loop by an exception");
+  } else if (own_) {
+    try {
+      own_->finish();
+    } catch (const Error&) {  // a destructor cannot throw; `finish` does
+    }
+  }
+  syncopate_training_close(training_);
+}
+
+inline void Training::check(syncopate_status status) {
+  if (failure_) {
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  detail::check(status);
+}
+
+}  // namespace v0
+}  // namespace syncopate

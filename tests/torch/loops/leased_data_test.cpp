@@ -1,0 +1,244 @@
+// Goal:   where samples are leased, the workers together see each of them exactly once an epoch, a
+//         faster worker sees more of them, and a loop may use its share before, during and after
+//         training, or without any.
+// Method: programs as threads that note the samples of each step; a slow worker waits for the
+//         progress of the other one, or for an emulated device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr std::size_t length = 243;  // of the dataset
+constexpr std::size_t step_size = 4;
+constexpr std::size_t passes = 3;
+
+using Samples = std::vector<std::size_t>;
+using Settings = std::map<std::string, std::string>;
+
+Samples all_samples(std::size_t count) {
+  Samples all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// The samples that each worker of two has seen, by epoch, in its order.
+struct Seen {
+  explicit Seen(std::size_t epochs) : by_worker(2, std::vector<Samples>(epochs)) {}
+
+  Samples in_epoch(std::size_t epoch) const {
+    Samples all = by_worker[0][epoch];
+    all.insert(all.end(), by_worker[1][epoch].begin(), by_worker[1][epoch].end());
+    std::ranges::sort(all);
+    return all;
+  }
+  std::size_t of_worker(std::uint32_t rank) const {
+    return std::accumulate(by_worker[rank].begin(), by_worker[rank].end(), std::size_t{0},
+                           [](std::size_t sum, const Samples& more) { return sum + more.size(); });
+  }
+
+  std::vector<std::vector<Samples>> by_worker;
+};
+
+void expect_each_once(const Seen& seen, std::size_t count = length) {
+  for (std::size_t epoch = 0; epoch < seen.by_worker[0].size(); ++epoch) {
+    EXPECT_EQ(seen.in_epoch(epoch), all_samples(count)) << "epoch " << epoch;
+  }
+}
+
+/// One epoch of a share; `step` takes the samples of each step.
+void run_epoch(Share& share, const std::function<void(const Samples& step)>& step) {
+  for (Samples next = share.next(); !next.empty(); next = share.next()) {
+    step(next);
+  }
+}
+
+void append(Samples& all, const Samples& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+/// Worker 1 takes a step for three of worker 0, as long as that one trains.
+class UnequalSpeeds {
+ public:
+  void before_step(std::uint32_t rank) {
+    std::unique_lock lock(mutex_);
+    ++steps_[rank];
+    changed_.notify_all();
+    if (rank == 1) {
+      changed_.wait(lock, [&] { return fast_has_left_ || steps_[0] > 3 * steps_[1]; });
+    }
+  }
+  void leaves(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    fast_has_left_ = fast_has_left_ || rank == 0;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<int, 2> steps_{};
+  bool fast_has_left_ = false;
+};
+
+/// Trains for a few epochs, and evaluates once after the training.
+void train(const InitOptions& options, UnequalSpeeds* speeds, Seen& seen, Seen& evaluated) {
+  const std::uint32_t rank = options.entry->rank;
+  TorchJob job = init(options);
+  Share test = job.share(length / 2, 2 * step_size);
+  Share share = job.share(length, 2 * step_size);
+  Linear net;
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.01));
+  DistributedOptimizer optimizer(job, net, sgd);
+  for (std::size_t epoch = 0; epoch < passes; ++epoch) {
+    run_epoch(share, [&](const Samples& step) {
+      EXPECT_EQ(share.epoch(), epoch);
+      append(seen.by_worker[rank][epoch], step);
+      if (speeds != nullptr) {
+        speeds->before_step(rank);
+      }
+      optimizer.zero_grad();
+      net.forward(torch::ones({static_cast<std::int64_t>(step.size()), 6})).sum().backward();
+      optimizer.step(static_cast<std::int64_t>(step.size()));
+    });
+  }
+  if (speeds != nullptr) {
+    speeds->leaves(rank);
+  }
+  optimizer.finish();
+  run_epoch(test, [&](const Samples& step) { append(evaluated.by_worker[rank][0], step); });
+}
+
+Seen trained_under(const std::string& scheme, Settings options, UnequalSpeeds* speeds) {
+  options["run-dir"] = run_folder();
+  Seen seen(passes);
+  Seen evaluated(1);
+  ThreadedPrograms programs(2);
+  const auto errors = programs.run([&](const JobEntry& entry) {
+    train({.scheme = scheme, .options = options, .entry = entry}, speeds, seen, evaluated);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(programs.failure(), "");
+  expect_each_once(evaluated, length / 2);
+  return seen;
+}
+
+/// Two devices, one of a fifth of the other's speed.
+std::string unequal_cluster() {
+  const std::string file = testing::TempDir() + "/unequal-" + std::to_string(::getpid()) + ".toml";
+  std::ofstream(file) << "[[devices]]\nname = \"fast\"\nsamples_per_second = 1000\n"
+                         "[[devices]]\nname = \"slow\"\nsamples_per_second = 200\n";
+  return file;
+}
+
+TEST(LeasedDataTest, IsSeenOnceAnEpochByWorkersWithoutSteps) {
+  UnequalSpeeds speeds;
+  const Seen seen = trained_under("asgd", {}, &speeds);
+  expect_each_once(seen);
+  EXPECT_GT(seen.of_worker(0), 2 * seen.of_worker(1));
+}
+
+TEST(LeasedDataTest, IsSeenOnceAnEpochInRoundsOfLocalSteps) {
+  const Seen seen = trained_under("esync", {{"cluster", unequal_cluster()}}, nullptr);
+  expect_each_once(seen);
+  EXPECT_GT(seen.of_worker(0), 2 * seen.of_worker(1));
+}
+
+/// The workers of ssgd take the same number of steps: leases follow by request alone.
+TEST(LeasedDataTest, IsSeenOnceAnEpochInLockstep) {
+  expect_each_once(trained_under("ssgd", {{"data-order", "leased"}}, nullptr));
+}
+
+TEST(LeasedDataTest, OfAFixedOrderIsTheSamePartWhateverTheSpeeds) {
+  UnequalSpeeds speeds;
+  const Seen seen = trained_under("asgd", {{"data-order", "fixed"}}, &speeds);
+  expect_each_once(seen);
+  EXPECT_LE(seen.of_worker(0), seen.of_worker(1) + passes);
+}
+
+struct Numbers : torch::data::Dataset<Numbers> {
+  torch::data::Example<> get(std::size_t index) override {
+    return {torch::tensor(static_cast<std::int64_t>(index)), torch::zeros({1})};
+  }
+  torch::optional<std::size_t> size() const override { return length; }
+};
+
+/// A loader with threads of its own asks for several steps ahead, also beyond the end of an epoch.
+TEST(LeasedDataTest, ComesByALoaderThatReadsAheadWithoutTraining) {
+  Seen seen(passes);
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
+    auto loader = job.partition_dataset(Numbers().map(torch::data::transforms::Stack<>()),
+                                        2 * step_size, torch::data::DataLoaderOptions().workers(2));
+    for (std::size_t epoch = 0; epoch < passes; ++epoch) {
+      for (const auto& batch : *loader) {
+        for (std::int64_t i = 0; i < batch.data.size(0); ++i) {
+          const auto number = static_cast<std::size_t>(batch.data[i].item<std::int64_t>());
+          seen.by_worker[entry.rank][epoch].push_back(number);
+        }
+      }
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  expect_each_once(seen);
+}
+
+/// The samples that a loop leaves out by leaving an epoch early are those of its own leases.
+TEST(LeasedDataTest, OfAnEpochThatALoopLeavesEarly) {
+  Seen seen(2);
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
+    Share share = job.share(length, 2 * step_size);
+    if (entry.rank == 0) {
+      append(seen.by_worker[0][0], share.next());
+      share.next_epoch();
+    }
+    job.barrier();
+    for (std::size_t epoch = share.epoch(); epoch < 2; ++epoch) {
+      run_epoch(share,
+                [&](const Samples& step) { append(seen.by_worker[entry.rank][epoch], step); });
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(seen.in_epoch(1), all_samples(length));
+  EXPECT_EQ(seen.in_epoch(0).size(), length - step_size);  // worker 0 has asked for a second step
+}
+
+TEST(LeasedDataTest, OfProgramsWhoseDatasetsDifferIsRefused) {
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
+    Share share = job.share(entry.rank == 0 ? 16 : 18, 2 * step_size);
+    share.next();
+  });
+  EXPECT_THAT(errors, Contains(HasSubstr("every program of a job partitions the same datasets")));
+}
+
+TEST(LeasedDataTest, OfAJobThatTheProgramHasLeftIsRefused) {
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    std::optional<TorchJob> job(std::in_place,
+                                InitOptions{.options = {{"data-order", "leased"}}, .entry = entry});
+    Share share = job->share(length, 2 * step_size);
+    share.next();
+    job->barrier();
+    job.reset();
+    EXPECT_EQ(refusal([&] { share.next(); }),
+              "the program has left the job, whose coordinator leases its samples");
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,87 @@
+// Goal:   a scheme that a program registers trains its replica, in a job and alone.
+// Method: one that averages gradients as `ssgd` does, in programs that are threads and by itself,
+//         compared with `ssgd`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "tests/torch/loops/loop_jobs.hpp"
+
+namespace syncopate::test {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+/// g = sum(n_i g_i) / sum(n_i), and a step.
+class MeanGradient final : public Scheme {
+ public:
+  void after_backward(SchemeStep& step) override {
+    const Values gradients = step.gradients();
+    std::vector<double> sums(gradients.begin(), gradients.end());
+    sums.push_back(1);
+    for (double& sum : sums) {
+      sum *= step.samples();
+    }
+    step.workers().allreduce(sums);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i] = static_cast<float>(sums[i] / sums.back());
+    }
+    step.take_step();
+  }
+};
+
+class Failing final : public Scheme {
+ public:
+  void after_backward(SchemeStep& /*step*/) override {
+    throw std::runtime_error("the scheme does not like this step");
+  }
+};
+
+void register_schemes() {
+  static const bool once = [] {
+    register_scheme("mean-gradient", [] { return std::make_unique<MeanGradient>(); });
+    register_scheme("failing", [] { return std::make_unique<Failing>(); });
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+std::vector<std::vector<float>> trained(std::uint32_t programs, const std::string& scheme) {
+  std::vector<std::vector<float>> parameters(programs);
+  const auto errors = ThreadedPrograms(programs).run([&](const JobEntry& entry) {
+    parameters[entry.rank] = train_by_loop({.entry = entry}, batch_size * programs, epochs, scheme);
+  });
+  EXPECT_THAT(errors, Each(""));
+  return parameters;
+}
+
+TEST(OwnSchemeTest, TrainsAsTheSameBuiltInOne) {
+  register_schemes();
+  const auto own = trained(3, "mean-gradient");
+  EXPECT_EQ(own[0], own[1]);
+  EXPECT_EQ(own[0], own[2]);
+  EXPECT_THAT(own[0], Pointwise(testing::FloatNear(1e-5F), trained(3, "ssgd")[0]));
+}
+
+TEST(OwnSchemeTest, InAProcessByItself) {
+  register_schemes();
+  EXPECT_THAT(train_by_loop({}, batch_size, epochs, "mean-gradient"),
+              Pointwise(testing::FloatNear(1e-5F), train_by_loop({}, batch_size, epochs)));
+}
+
+TEST(OwnSchemeTest, ItsErrorsLeaveTheStep) {
+  register_schemes();
+  EXPECT_THROW(train_by_loop({}, batch_size, epochs, "failing"), std::runtime_error);
+}
+
+TEST(OwnSchemeTest, ANameIsGivenOnce) {
+  register_schemes();
+  EXPECT_THAT(refusal([] { register_scheme("failing", {}); }), HasSubstr("already"));
+}
+
+}  // namespace
+}  // namespace syncopate::test
