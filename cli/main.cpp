@@ -5,7 +5,8 @@
 #include "job/launch/launcher.hpp"
 
 /// `syncopate`: checks the command line without libtorch, so that an error appears at once, and
-/// leaves the commands that compute to `syncopate-torch`.
+/// leaves the commands that compute to `syncopate-torch`, and programs of others to
+/// `syncopate-run`.
 int main(int argc, char** argv) {
   using namespace syncopate;
   using namespace syncopate::cli;
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
       },
       .usual_learning_rate = {},
       .run = [&](const RunCommand& command) -> int {
-        become_torch_program(argv, command.request.config.threads, command.request.verbosity);
+        become_run_program(argv, command.request.config.threads, command.request.verbosity);
       }};
   return run_cli(argc, argv, handlers);
 }

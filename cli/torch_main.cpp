@@ -3,7 +3,6 @@
 #include "cli/handlers.hpp"
 #include "cli/report/report_command.hpp"
 #include "cli/view/training_view.hpp"
-#include "job/program/run_programs.hpp"
 #include "job/roles/run_job.hpp"
 #include "torch/factory.hpp"
 
@@ -22,7 +21,8 @@ std::vector<torch_backend::NetworkFacts> networks(const cli::NetworksCommand& co
 
 }  // namespace
 
-/// `syncopate-torch`: the same command line as `syncopate`, with libtorch loaded.
+/// `syncopate-torch`: the same command line as `syncopate`, with libtorch loaded. It is not started
+/// for `run`.
 int main(int argc, char** argv) {
   const cli::Handlers handlers{
       .train =
@@ -40,10 +40,7 @@ int main(int argc, char** argv) {
       .doctor = cli::doctor_here,
       .networks = networks,
       .usual_learning_rate = usual_learning_rate,
-      .run =
-          [](const cli::RunCommand& command) {
-            return run_programs(command.request, view_of(command.request.verbosity, command.json));
-          }};
+      .run = {}};
   prepare_thread_stacks();
   return cli::run_cli(argc, argv, handlers);
 }

@@ -21,7 +21,7 @@ namespace syncopate::cli {
 namespace {
 
 /// "the model: mlp, lenet5"
-std::string help_of(const Field& field) {
+std::string help_of(const OptionSpec& field) {
   std::string help(field.help);
   if (field.choices != nullptr) {
     help += fmt::format(": {}", fmt::join(field.choices(), ", "));
@@ -33,12 +33,12 @@ std::string help_of(const Field& field) {
 }
 
 /// " [lenet5]"
-std::string default_of(const Field& field) {
-  const std::string usual = to_text(get_field(field, TrainConfig{}));
+std::string default_of(const OptionSpec& field) {
+  const std::string usual = to_text(field.initial);
   return fmt::format(" [{}]", field.when_unset.empty() ? usual : field.when_unset);
 }
 
-CLI::Option* add_option(CLI::App& app, const Field& field, const std::string& usual) {
+CLI::Option* add_option(CLI::App& app, const OptionSpec& field, const std::string& usual) {
   const bool is_switch = field.type == OptionType::flag;
   const std::string name(field.name);
   CLI::Option* option =
@@ -154,8 +154,8 @@ void add_loop_options(CLI::App& app) {
       ->type_name("N")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(std::string(option_group::workers));
-  for (const Field* const field : loop_fields()) {
-    add_option(app, *field, default_of(*field));
+  for (const OptionSpec* const option : loop_options()) {
+    add_option(app, *option, default_of(*option));
   }
   add_output_options(app, Says::events);
 }
@@ -202,6 +202,18 @@ GivenOptions given_options(const CLI::App& app) {
           field.name == "cluster" ? find_cluster_file(*text, installed_clusters()).string() : *text;
     }
   }
+  return options;
+}
+
+GivenOptions given_loop_options(const CLI::App& app) {
+  GivenOptions options = given_options(app);
+  options.erase("workers");
+  for (const OptionSpec* const option : loop_options()) {
+    if (const auto text = given(app, fmt::format("--{}", option->name))) {
+      options.emplace(option->name, *text);
+    }
+  }
+  check_loop_options(options);
   return options;
 }
 

@@ -15,7 +15,7 @@ void add_train_options(CLI::App& app);
 /// own machine set values; all others must agree with the job.
 void add_expectations(CLI::App& app);
 
-/// Adds an option for every field that holds for programs with a loop of their own, and `-n`.
+/// Adds every option that holds for programs with a loop of their own, and `-n`.
 void add_loop_options(CLI::App& app);
 
 /// The default BatchNorm statistics of evaluations in a comparison. Running statistics lag behind
@@ -35,6 +35,9 @@ TrainConfig common_config_of(const CLI::App& app);
 
 /// The options that the user gave, each checked by itself. Errors: ConfigError.
 GivenOptions given_options(const CLI::App& app);
+
+/// The same of `add_loop_options`, without the number of workers.
+GivenOptions given_loop_options(const CLI::App& app);
 
 /// The configuration of a parsed command line, not yet resolved. Options override the file of
 /// `--config` or the run of `--resume`, which override the defaults.

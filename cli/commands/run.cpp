@@ -31,11 +31,10 @@ ProgramsRequest request_of(const CLI::App& app, std::vector<std::string> command
     throw ConfigError("run needs the program to start, after --: syncopate run -n 4 -- ./program");
   }
   ProgramsRequest request{.command = std::move(command),
-                          .given = given_options(app),
+                          .given = given_loop_options(app),
                           .config = {},
                           .gather_limit = gather_limit_of(app, patient_gather_limit),
                           .verbosity = output_of(app).verbosity};
-  request.given.erase("workers");
   if (const auto cluster = request.given.find("cluster"); cluster != request.given.end()) {
     cluster->second = std::filesystem::absolute(cluster->second).string();
   }

@@ -59,6 +59,13 @@ TEST_F(RunCommandTest, TakesTheWordsAfterTwoDashesAsTheProgram) {
   EXPECT_EQ(request_->config.scheme, "esync");
 }
 
+TEST_F(RunCommandTest, TakesTheOrderOfTheData) {
+  EXPECT_EQ(run({"-n", "2", "--data-order", "leased", "--", "./program"}), 0) << errors_;
+  EXPECT_EQ(request_->given, (GivenOptions{{"data-order", "leased"}}));
+  EXPECT_THAT(refusal({"--data-order", "sorted", "--", "x"}),
+              HasSubstr("--data-order: expected one of auto, fixed, leased"));
+}
+
 TEST_F(RunCommandTest, LeavesTheSchemeToTheProgram) {
   EXPECT_EQ(run({"--servers", "2", "--", "./program"}), 0) << errors_;
   EXPECT_EQ(request_->workers, 1U);
