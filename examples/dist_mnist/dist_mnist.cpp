@@ -1,5 +1,6 @@
-// Trains a small convolutional network on images in MNIST's format, by a loop of its own.
-// Usage: syncopate run -n 2 -- dist_mnist [fashion-mnist|mnist|synthetic [EPOCHS [IMAGES]]]
+// Trains a small convolutional network on images in MNIST's format, data-parallel.
+// Usage: dist_mnist [FOLDER [EPOCHS [IMAGES]]]
+//        FOLDER has the four unpacked files of MNIST or Fashion-MNIST [data]
 //        IMAGES: train on as many alone
 #include <torch/torch.h>
 
@@ -28,58 +29,39 @@ struct Net : torch::nn::Module {
   torch::nn::Linear output{register_module("output", torch::nn::Linear(50, 10))};
 };
 
-/// Images and labels as tensors; the pixels are from 0 to 1.
-struct Tensors {
-  torch::Tensor images;
-  torch::Tensor labels;
-};
-
-Tensors tensors_of(const syncopate::ImageSet& set, std::int64_t most) {
-  const auto count = std::min(static_cast<std::int64_t>(set.samples()), most);
-  Tensors tensors{torch::empty({count, 1, set.shape.height, set.shape.width}),
-                  torch::empty({count}, torch::kInt64)};
-  std::transform(set.pixels.begin(), set.pixels.begin() + tensors.images.numel(),
-                 tensors.images.data_ptr<float>(),
-                 [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
-  std::copy_n(set.labels.begin(), count, tensors.labels.data_ptr<std::int64_t>());
-  return tensors;
-}
-
-class Images : public torch::data::Dataset<Images> {
+/// The first images of a dataset.
+class FirstImages : public torch::data::Dataset<FirstImages> {
  public:
-  explicit Images(Tensors tensors) : tensors_(std::move(tensors)) {}
+  FirstImages(torch::data::datasets::MNIST images, std::size_t count)
+      : images_(std::move(images)), count_(std::min(count, *images_.size())) {}
 
-  torch::data::Example<> get(std::size_t index) override {
-    const auto at = static_cast<std::int64_t>(index);
-    return {tensors_.images[at], tensors_.labels[at]};
-  }
-  torch::optional<std::size_t> size() const override {
-    return static_cast<std::size_t>(tensors_.labels.size(0));
-  }
+  torch::data::Example<> get(std::size_t index) override { return images_.get(index); }
+  torch::optional<std::size_t> size() const override { return count_; }
 
  private:
-  Tensors tensors_;
+  torch::data::datasets::MNIST images_;
+  std::size_t count_;
 };
 
-double accuracy(Net& net, const Tensors& test) {
+double accuracy(Net& net, const torch::data::datasets::MNIST& test) {
   const torch::NoGradGuard no_grad;
   net.eval();
   std::int64_t correct = 0;
-  for (std::int64_t at = 0; at < test.labels.size(0); at += test_batch) {
-    const auto part = torch::indexing::Slice(at, at + test_batch);
-    const auto guesses = net.forward(test.images.index({part})).argmax(1);
-    correct += guesses.eq(test.labels.index({part})).sum().item<std::int64_t>();
+  const std::int64_t count = test.targets().size(0);
+  for (std::int64_t at = 0; at < count; at += test_batch) {
+    const auto guesses = net.forward(test.images().narrow(0, at, test_batch)).argmax(1);
+    correct += guesses.eq(test.targets().narrow(0, at, test_batch)).sum().item<std::int64_t>();
   }
   net.train();
-  return static_cast<double>(correct) / static_cast<double>(test.labels.size(0));
+  return static_cast<double>(correct) / static_cast<double>(count);
 }
 
-void train(const std::string& name, int epochs, std::int64_t images) {
+void train(const std::string& folder, int epochs, std::size_t images) {
+  using torch::data::datasets::MNIST;
   auto job = syncopate::init();
-  const syncopate::Dataset data = syncopate::load_dataset(name, "");
-  const Tensors test = tensors_of(data.test, images);
+  const MNIST test(folder, MNIST::Mode::kTest);
   auto loader = job.partition_dataset(
-      Images(tensors_of(data.train, images)).map(torch::data::transforms::Stack<>()), batch_size);
+      FirstImages(MNIST(folder), images).map(torch::data::transforms::Stack<>()), batch_size);
 
   torch::manual_seed(job.rank());  // another network on each worker, until the next call
   Net net;
@@ -113,8 +95,8 @@ void train(const std::string& name, int epochs, std::int64_t images) {
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? argv[1] : "fashion-mnist", argc > 2 ? std::atoi(argv[2]) : 2,
-          argc > 3 ? std::atoi(argv[3]) : 60000);
+    train(argc > 1 ? argv[1] : "data", argc > 2 ? std::atoi(argv[2]) : 2,
+          argc > 3 ? static_cast<std::size_t>(std::atol(argv[3])) : 60000);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "dist_mnist: %s\n", error.what());
     return 1;

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""Goal:   another project finds Syncopate, installed or in its build tree, builds the examples against it, and
+        runs them; its headers are C++17 without warnings, and its library shows nothing but the C interface.
+Method: an installation in a temporary folder; each example is configured, built and run as its README says.
+"""
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["SYNCOPATE_SOURCE"])
+BUILD = pathlib.Path(os.environ["SYNCOPATE_BUILD"])
+LIBTORCH = os.environ["SYNCOPATE_LIBTORCH"]
+CMAKE = os.environ["CMAKE_COMMAND"]
+CLUSTER = SOURCE / "clusters/mixed.toml"
+CIFAR = SOURCE.parent / "shared/data/cifar-10-batches-bin"
+LIMIT = 300  # seconds, of one command
+
+sys.path.insert(0, str(SOURCE / "tests/process"))
+import mnist_files  # noqa: E402  (beside the tests of processes)
+
+
+def run(*words, **options):
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=LIMIT, check=False, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}: exit status {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-package-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        run(CMAKE, "--install", BUILD, "--prefix", cls.prefix)
+
+    def configure_and_build(self, source, name, *, prefix=None):
+        place = self.folder / name
+        paths = [str(prefix or self.prefix), *([LIBTORCH] if LIBTORCH else [])]
+        run(CMAKE, "-S", source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={';'.join(paths)}")
+        run(CMAKE, "--build", place)
+        return place
+
+    def example(self, name):
+        return self.configure_and_build(SOURCE / "examples" / name, name)
+
+    def start(self, *words):
+        """What `syncopate run` of the installation prints."""
+        return run(self.prefix / "bin/syncopate", "run", *words, cwd=self.folder)
+
+    def lines(self, output, pattern):
+        found = re.findall(pattern, output, re.MULTILINE)
+        self.assertTrue(found, output)
+        return sorted(found)
+
+    def test_allreduce_in_c_and_cpp(self):
+        built = self.example("allreduce")
+        output = self.start("-n", 3, "--", built / "allreduce_c", 1000)
+        self.assertEqual(self.lines(output, r"^\[worker \d\] (worker \d of 3: every value is \S+)$"),
+                         [f"worker {rank} of 3: every value is 6" for rank in range(3)])
+        output = self.start("-n", 3, "--", built / "allreduce_cpp")
+        self.assertEqual(self.lines(output, r"worker \d of 3: (sum .*)$"),
+                         ["sum 6, from worker 0 41, 3 ranks, the last 2"] * 3)
+
+    def test_dist_mnist(self):
+        built = self.example("dist_mnist")
+        output = self.start("-n", 2, "--", built / "dist_mnist", mnist_files.folder(), 1, 16384)
+        self.assertEqual(len(set(self.lines(output, r"of 2: sum of weights (\S+)$"))), 1)
+        self.assertGreater(float(self.lines(output, r"epoch 1: accuracy (\S+)$")[0]), 0.5)
+        alone = run(built / "dist_mnist", mnist_files.folder(), 1, 640, cwd=self.folder)
+        self.assertIn("worker 0 of 1: ", alone)
+
+    def test_cifar10_resnet9(self):
+        built = self.example("cifar10_resnet9")
+        real = CIFAR.is_dir()
+        images = CIFAR if real else self.striped_images()
+        output = self.start("-n", 2, "--", built / "cifar10_resnet9", images, 2)
+        accuracy = float(self.lines(output, r"epoch 2: loss \S+, accuracy (\S+), \S+ s$")[0])
+        self.assertGreater(accuracy, 0.25 if real else 0.5)
+
+    def striped_images(self):
+        """Files of CIFAR's format whose images show their label."""
+        folder = self.folder / "cifar"
+        folder.mkdir()
+        records = b"".join(struct.pack("B", label) + bytes([25 * label]) * 3072 for label in range(10)) * 26
+        for name in [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]:
+            (folder / name).write_bytes(records)
+        return folder
+
+    def test_parameter_server_asgd(self):
+        built = self.example("parameter_server_asgd")
+        output = self.start("-n", 2, "--", built / "parameter_server_asgd", 10)
+        for accuracy in self.lines(output, r"worker \d of 2: accuracy (\S+)$"):
+            self.assertGreater(float(accuracy), 0.9)
+
+    def test_esync_unequal(self):
+        built = self.example("esync_unequal")
+        output = self.start("--cluster", CLUSTER, "--", built / "esync_unequal", 3)
+        steps = [int(of_worker) for of_worker in self.lines(output, r"steps of all workers: (.*)$")[0].split()]
+        self.assertGreater(steps[0], 2 * steps[3])  # 4 in the cluster file
+        self.assertEqual(len(set(self.lines(output, r"worker \d: \d+ steps, (loss \S+)$"))), 1)
+
+    def test_your_own_scheme(self):
+        built = self.example("your_own_scheme")
+        output = self.start("-n", 3, "--", built / "your_own_scheme", 400)
+        together = [float(loss) for loss in self.lines(output, r"worker \d of 3: loss (\S+)$")]
+        alone = float(self.lines(run(built / "your_own_scheme", 0), r"loss (\S+)$")[0])
+        self.assertEqual(len(together), 3)
+        self.assertLess(max(together), alone / 2)
+        self.assertLess(max(together), 1.05 * min(together))
+
+    def test_the_build_tree(self):
+        built = self.configure_and_build(SOURCE / "examples/allreduce", "of-build-tree", prefix=BUILD / "cmake")
+        self.assertIn("worker 0 of 1: every value is 1", run(built / "allreduce_c"))
+
+    def test_the_headers_are_quiet_cpp17(self):
+        compiler = shutil.which("clang++-14")
+        if compiler is None:
+            self.skipTest("clang++-14 is missing")
+        noise = ["c++98-compat", "c++98-compat-pedantic", "padded", "weak-vtables", "exit-time-destructors"]
+        consumer = self.folder / "consumer.cpp"
+        consumer.write_text("#include <syncopate.h>\n#include <syncopate/training.hpp>\n"
+                            "int main() { syncopate::Job job; std::vector<float> v(3); job.allreduce(v);\n"
+                            "  return job.allgather(v).size() == 3 && job.allreduce_async(v).done() ? 0 : 1; }\n")
+        program = self.folder / "consumer"
+        run(compiler, "-std=c++17", "-Weverything", "-Werror", *(f"-Wno-{name}" for name in noise),
+            f"-I{self.prefix}/include", consumer, f"-L{self.prefix}/lib", "-lsyncopate",
+            f"-Wl,-rpath,{self.prefix}/lib", "-o", program)
+        run(program)
+        torch = ["-isystem", f"{LIBTORCH}/include", "-isystem",
+                 f"{LIBTORCH}/include/torch/csrc/api/include"] if LIBTORCH else [
+                     "-isystem", "/usr/include/torch/csrc/api/include"]
+        consumer.write_text("#include <torch/torch.h>\n\n#include <syncopate/torch.hpp>\nint main() {}\n")
+        run(compiler, *([] if LIBTORCH else ["-std=c++17"]), *(["-std=c++20"] if LIBTORCH else []), "-Weverything",
+            "-Werror", *(f"-Wno-{name}" for name in noise), f"-I{self.prefix}/include", *torch, "-fsyntax-only", consumer)
+        c_file = self.folder / "consumer.c"
+        c_file.write_text("#include <syncopate.h>\nint main(void) { return syncopate_version() == 0; }\n")
+        run("clang-14", "-std=c99", "-pedantic", "-Weverything", "-Werror", "-fsyntax-only",
+            f"-I{self.prefix}/include", c_file)
+
+    def test_the_library_shows_the_c_interface_alone(self):
+        header = (self.prefix / "include/syncopate.h").read_text(encoding="utf-8")
+        declared = set(re.findall(r"SYNCOPATE_API [\w *]*?(syncopate_\w+)\(", header))
+        symbols = run("nm", "--dynamic", "--defined-only", self.prefix / "lib/libsyncopate.so")
+        self.assertEqual({line.split()[-1].split("@")[0] for line in symbols.splitlines()}, declared)
+        self.assertGreater(len(declared), 25)
+        headers = "".join(path.read_text(encoding="utf-8") for path in (self.prefix / "include").rglob("*.hpp"))
+        self.assertEqual(re.findall(r"#include\s+.*(?:google|asio|fmt|spdlog|base/|job/).*", headers), [])
+
+    def test_a_version_that_is_not_there(self):
+        project = self.folder / "later"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.18)\nproject(later CXX)\n"
+                                                "find_package(Syncopate 99 REQUIRED)\n")
+        with self.assertRaisesRegex(AssertionError, r"(?s)Syncopate.*99"):
+            self.configure_and_build(project, "later-build")
+
+
+if __name__ == "__main__":
+    unittest.main()
