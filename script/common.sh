@@ -46,18 +46,19 @@ read_torch() {
 }
 
 # install_pip_torch: installs PyPI's torch, where it is missing, into a virtual environment below
-# build, unless told that everything is in place. build/torch-pip leads to its libtorch.
+# build, unless told that everything is in place, and what scripts in tests use besides. build/torch-pip
+# leads to its libtorch.
 install_pip_torch() {
-  local version=2.13.0 venv=build/torch-pip-venv
+  local packages=(torch==2.13.0 numpy lightning) venv=build/torch-pip-venv
   [ -z "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || return 0
-  [ ! -e build/torch-pip/lib/libtorch.so ] || ! grep -qsx "$version" "$venv/installed" || return 0
-  say "install torch $version from PyPI into $venv"
+  [ ! -e build/torch-pip/lib/libtorch.so ] || ! grep -qsxF "${packages[*]}" "$venv/installed" || return 0
+  say "install ${packages[*]} from PyPI into $venv"
   rm -rf "$venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" --quiet --disable-pip-version-check install "torch==$version"
+  "$venv/bin/pip" --quiet --disable-pip-version-check install "${packages[@]}"
   ln -sfn "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch" \
     build/torch-pip
-  echo "$version" >"$venv/installed"
+  echo "${packages[*]}" >"$venv/installed"
 }
 
 # available_memory: kilobytes that the machine has left, or fewer where a container may take no more.
