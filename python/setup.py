@@ -1,0 +1,24 @@
+"""Marks a wheel that brings the library and the programs along (script/wheel) as one for this kind of machine."""
+import pathlib
+
+from setuptools import Distribution, setup
+from wheel.bdist_wheel import bdist_wheel
+
+BRINGS_PROGRAMS = (pathlib.Path(__file__).parent / "syncopate_torch/bin/syncopate").exists()
+
+
+class PlatformDistribution(Distribution):
+    def has_ext_modules(self):
+        return BRINGS_PROGRAMS
+
+
+class AnyPython(bdist_wheel):
+    """Nothing in it is compiled against an interpreter."""
+
+    def get_tag(self):
+        tag = super().get_tag()
+        return ("py3", "none", tag[2]) if BRINGS_PROGRAMS else tag
+
+
+OPTIONS = {"entry_points": {"console_scripts": ["syncopate = syncopate_torch.program:main"]}} if BRINGS_PROGRAMS else {}
+setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, **OPTIONS)

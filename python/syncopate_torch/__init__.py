@@ -1,0 +1,40 @@
+"""Data-parallel PyTorch on machines of unequal speed: five calls in a training script of one's own.
+
+    import syncopate_torch as syncopate
+
+    job = syncopate.init(scheme="esync")                    # by syncopate run, mpirun, srun, torchrun, or alone
+    data = job.partition_dataset(dataset, batch_size=64)    # every sample once an epoch, over all workers
+    job.broadcast_parameters(model)
+    optimizer = job.DistributedOptimizer(optimizer, model)  # any optimizer of torch.optim, every scheme
+    for x, y in data:
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step(weight=len(x))                       # sum(n_i g_i) / N
+
+Started by `syncopate run -n 4 -- python3 train.py`. A script of torch.distributed changes one word instead:
+
+    torch.distributed.init_process_group("syncopate")
+
+All errors derive from `syncopate_torch.Error`.
+"""
+from torch import distributed
+
+from syncopate_torch import launchers
+from syncopate_torch._c import version
+from syncopate_torch.errors import (Cancelled, ConfigError, DataError, Error, InternalError, NotFinite, PeerLost,
+                                    ProtocolError, TimedOut)
+from syncopate_torch.group import Group, Work
+from syncopate_torch.job import Job, init
+from syncopate_torch.optimizer import DistributedOptimizer
+from syncopate_torch.samples import ShareSampler
+from syncopate_torch.schedule import SampleScheduler
+
+__all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Error", "Group", "InternalError", "Job", "NotFinite",
+           "PeerLost", "ProtocolError", "SampleScheduler", "ShareSampler", "TimedOut", "Work", "init", "version"]
+__version__ = version()
+
+if distributed.is_available():
+    from syncopate_torch import backend
+
+    launchers.set_torch_variables()
+    backend.register()

@@ -1,0 +1,181 @@
+"""The functions of syncopate.h by ctypes, which releases the interpreter's lock while one of them runs."""
+import ctypes
+import os
+import pathlib
+import time
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+
+from syncopate_torch.errors import BY_STATUS, Error
+
+
+class Option(Structure):
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
+
+
+class Entry(Structure):
+    _fields_ = [("size", c_size_t), ("coordinator", c_char_p), ("key", c_char_p), ("rank", c_uint32),
+                ("worker_count", c_uint32), ("local_rank", c_uint32), ("address", c_char_p), ("unencrypted", c_int)]
+
+
+class JoinOptions(Structure):
+    _fields_ = [("size", c_size_t), ("scheme", c_char_p), ("options", POINTER(Option)), ("option_count", c_size_t),
+                ("entry", POINTER(Entry))]
+
+
+class HostOptions(Structure):
+    _fields_ = [("size", c_size_t), ("address", c_char_p), ("unencrypted", c_int)]
+
+
+class GroupOptions(Structure):
+    _fields_ = [("size", c_size_t), ("ranks", POINTER(c_uint32)), ("rank_count", c_size_t), ("wait_seconds", c_double)]
+
+
+# Callbacks return the address of their reason, or nothing: ctypes makes no text of a value that is returned.
+View = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, POINTER(c_void_p))
+Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
+Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
+TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
+OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+# The interpreter sees a signal once a function has returned.
+_GLANCE = 0.1
+
+PARAMETERS, GRADIENTS, BUFFERS = 0, 1, 2
+ANY = 2**32 - 1
+
+
+class Replica(Structure):
+    _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
+                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep)]
+
+
+class TrainingOptions(Structure):
+    _fields_ = [("size", c_size_t), ("scheme", c_char_p), ("options", POINTER(Option)), ("option_count", c_size_t),
+                ("batch_size", c_uint32), ("learning_rate", c_double), ("rule", POINTER(Option)),
+                ("rule_count", c_size_t), ("has_no_rule", c_char_p), ("on_round", OnRound), ("on_round_user", c_void_p)]
+
+
+def _load():
+    """The library that the environment names, that of this package, or that of the system."""
+    named = os.environ.get("SYNCOPATE_LIBRARY")
+    own = pathlib.Path(__file__).parent / "lib" / "libsyncopate.so.0"
+    path = named or (str(own) if own.exists() else "libsyncopate.so.0")
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"cannot load Syncopate's library: {error}; install package libsyncopate0, or set "
+                          "SYNCOPATE_LIBRARY to the path of libsyncopate.so.0") from None
+
+
+_LIBRARY = _load()
+
+# Results and arguments; a function that returns a status has None here.
+_SIGNATURES = {
+    "last_error": (c_char_p, []),
+    "version": (c_char_p, []),
+    "join": (None, [c_void_p, c_void_p]),
+    "leave": ("nothing", [c_void_p]),
+    "rank": (c_uint32, [c_void_p]),
+    "worker_count": (c_uint32, [c_void_p]),
+    "local_rank": (c_uint32, [c_void_p]),
+    "host_open": (None, [c_uint32, c_void_p, c_void_p]),
+    "host_coordinator": (c_char_p, [c_void_p]),
+    "host_key": (c_char_p, [c_void_p]),
+    "host_close": ("nothing", [c_void_p]),
+    "everyone": (c_void_p, [c_void_p]),
+    "group_open": (None, [c_void_p, c_void_p, c_void_p]),
+    "group_close": ("nothing", [c_void_p]),
+    "group_rank": (c_uint32, [c_void_p]),
+    "group_size": (c_uint32, [c_void_p]),
+    "allreduce": (None, [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p]),
+    "reduce": (None, [c_void_p, c_void_p, c_size_t, c_int, c_int, c_uint32, c_void_p]),
+    "reduce_scatter": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p]),
+    "broadcast": (None, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p]),
+    "allgather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "gather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
+    "scatter": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
+    "alltoall": (None, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "barrier": (None, [c_void_p, c_void_p]),
+    "send": (None, [c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p]),
+    "receive": (None, [c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p]),
+    "work_is_done": (c_int, [c_void_p]),
+    "work_wait": (None, [c_void_p]),
+    "work_wait_for": (None, [c_void_p, c_double, c_void_p]),
+    "work_source": (c_uint32, [c_void_p]),
+    "work_free": ("nothing", [c_void_p]),
+    "share_open": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
+    "share_close": ("nothing", [c_void_p]),
+    "share_step_size": (c_uint64, [c_void_p]),
+    "share_next": (None, [c_void_p, c_void_p, c_void_p]),
+    "share_next_epoch": (None, [c_void_p]),
+    "share_epoch": (c_uint64, [c_void_p]),
+    "memory_release": ("nothing", [c_void_p]),
+    "training_start": (None, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "training_server_steps": (c_int, [c_void_p]),
+    "training_shares_gradients": (c_int, [c_void_p]),
+    "training_batch_size": (c_uint32, [c_void_p]),
+    "training_step": (None, [c_void_p, c_uint32]),
+    "training_finish": (None, [c_void_p]),
+    "training_abandon": ("nothing", [c_void_p, c_char_p]),
+    "training_close": ("nothing", [c_void_p]),
+}
+
+
+def _check(status, _function, _arguments):
+    if status != 0:
+        raise BY_STATUS.get(status, Error)(call("last_error").decode())
+
+
+def _declare():
+    functions = {}
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(_LIBRARY, f"syncopate_{name}")
+        function.argtypes = arguments
+        function.restype = c_int if result is None else None if result == "nothing" else result
+        if result is None:
+            function.errcheck = _check
+        functions[name] = function
+    return functions
+
+
+_FUNCTIONS = _declare()
+
+
+def call(name, *arguments):
+    """Calls syncopate_NAME. Errors: the class of its status, with the library's message."""
+    return _FUNCTIONS[name](*arguments)
+
+
+def made(name, *arguments):
+    """The handle that syncopate_NAME puts into its last argument."""
+    handle = c_void_p()
+    call(name, *arguments, ctypes.byref(handle))
+    return handle
+
+
+def wait(work, seconds=None):
+    """Waits until a syncopate_work has ended, at most as long as given. False: it has not. Ctrl-C is seen at once."""
+    until = None if seconds is None else time.monotonic() + seconds
+    ended = c_int()
+    while not ended.value:
+        left = _GLANCE if until is None else min(_GLANCE, until - time.monotonic())
+        if left < 0:
+            return False
+        call("work_wait_for", work, left, ctypes.byref(ended))
+    return True
+
+
+def version():
+    """The version of the library that is loaded, such as "1.2.3"."""
+    return call("version").decode()
+
+
+def text(value):
+    return None if value is None else str(value).encode()
+
+
+def options(named):
+    """An array of the options in a dict, and its length."""
+    named = named or {}
+    array = (Option * len(named))(*(Option(text(name), text(value)) for name, value in named.items()))
+    return array, len(named)

@@ -1,0 +1,23 @@
+"""Mixed precision: a loss scale whose steps all workers take or leave out together."""
+import torch
+
+# torch.amp has one for every device since torch 2.3; before, there was one for CUDA.
+_Base = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+
+
+class GradScaler(_Base):
+    """torch's GradScaler for a `DistributedOptimizer`, or for one of torch.optim.
+
+    Where workers share gradients, one whose gradients are not finite would leave out a step that the others take: here
+    all of them leave it out, and lower the scale. Elsewhere each worker does so by itself.
+    """
+
+    def __init__(self, job, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._job = job
+
+    def _maybe_opt_step(self, optimizer, optimizer_state, *arguments, **options):
+        if getattr(optimizer, "shares_gradients", False):
+            for found in optimizer_state["found_inf_per_device"].values():
+                self._job.allreduce(found, "max")
+        return super()._maybe_opt_step(optimizer, optimizer_state, *arguments, **options)

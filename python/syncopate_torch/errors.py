@@ -1,0 +1,42 @@
+"""What the library raises: one class only where somebody acts on the difference. Messages are one line each."""
+
+
+class Error(RuntimeError):
+    """Everything that Syncopate raises derives from this."""
+
+
+class ConfigError(Error):
+    """Something impossible or contradictory: an option, an argument, an order of calls."""
+
+
+class DataError(Error):
+    """A file or memory is missing, damaged, or cannot be written."""
+
+
+class PeerLost(Error):
+    """Another process of the job has died, or its connection broke."""
+
+
+class TimedOut(Error):
+    """A deadline passed. The message names who was missing."""
+
+
+class NotFinite(Error):
+    """A gradient is not a number, and the job was to stop there."""
+
+
+class ProtocolError(Error):
+    """Another process speaks another version, or sent damaged bytes."""
+
+
+class Cancelled(Error):
+    """The user has ended the job, or it ended elsewhere."""
+
+
+class InternalError(Error):
+    """A bug of Syncopate: please report it."""
+
+
+# In the order of syncopate_status; 0 is success.
+BY_STATUS = {1: Error, 2: ConfigError, 3: DataError, 4: PeerLost, 5: TimedOut, 6: NotFinite, 7: ProtocolError,
+             8: Cancelled, 9: InternalError}

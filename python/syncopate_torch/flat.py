@@ -1,0 +1,94 @@
+"""Tensors of a module as views of flat vectors."""
+import ctypes
+import weakref
+
+import torch
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+
+
+def trained_tensors(module):
+    """The parameters that are trained, by name, each once."""
+    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not named:
+        raise ConfigError("the module has no parameter to train")
+    return named
+
+
+def untrained_tensors(module):
+    """The floating state that is not trained: frozen parameters and floating buffers, such as running statistics."""
+    frozen = [(name, parameter) for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    return frozen + [(name, buffer) for name, buffer in module.named_buffers() if buffer.is_floating_point()]
+
+
+class FlatVector:
+    """A float32 vector on a device, whose memory the host can see."""
+
+    def __init__(self, count, device):
+        self.values = torch.zeros(count, dtype=torch.float32, device=device)
+        self._pinned = None  # of another device than a CPU, once it was seen
+
+    def address(self):
+        """The host memory of the vector, with its present values."""
+        if self.values.device.type == "cpu":
+            return self.values.data_ptr()
+        if self._pinned is None:
+            self._pinned = torch.empty(self.values.shape, dtype=torch.float32, pin_memory=True)
+        self._pinned.copy_(self.values)
+        return self._pinned.data_ptr()
+
+    def store(self):
+        """Copies the host memory back to the device."""
+        if self._pinned is not None:
+            self.values.copy_(self._pinned)
+
+    def move(self, address, memory):
+        """Lives in that memory from now on, which has its values already; it is released with the last view of it."""
+        place = (ctypes.c_float * len(self.values)).from_address(address)
+        # Not at the end of the script: views may live until then.
+        weakref.finalize(place, _c.call, "memory_release", memory).atexit = False
+        self.values = torch.frombuffer(place, dtype=torch.float32)
+
+
+class FlatTensors:
+    """Tensors of a module as views of one flat vector, in their order, without gaps; their strides stay."""
+
+    def __init__(self, named, device):
+        self.names = [name for name, _ in named]
+        self.tensors = [tensor for _, tensor in named]
+        for name, tensor in named:
+            _expect(name, tensor, device)
+        self.vector = FlatVector(sum(tensor.numel() for tensor in self.tensors), device)
+        with torch.no_grad():
+            for tensor, view in zip(self.tensors, self.views(self.vector)):
+                view.copy_(tensor)
+                tensor.data = view
+
+    def views(self, vector):
+        """The parts of a vector of the same length that the tensors would be views of."""
+        offset = 0
+        views = []
+        for tensor in self.tensors:
+            views.append(vector.values.as_strided(tensor.shape, _stride(tensor), offset))
+            offset += tensor.numel()
+        return views
+
+    def attach(self):
+        """Makes the tensors views of the vector, which has moved."""
+        for tensor, view in zip(self.tensors, self.views(self.vector)):
+            tensor.data = view
+
+
+def _expect(name, tensor, device):
+    if tensor.dtype != torch.float32:
+        raise ConfigError(f"{name} is of {tensor.dtype}: a replica holds float32")
+    if tensor.device != device:
+        raise ConfigError(f"a worker trains on one device, found {device} and, of {name}, {tensor.device}")
+
+
+def _stride(tensor):
+    """The tensor's own, such as that of channels-last weights, where it leaves no gaps."""
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return tensor.stride()
+    return torch.empty(tensor.shape, device="meta").stride()

@@ -1,0 +1,175 @@
+"""Collectives of all workers of a job, or of some."""
+import ctypes
+import weakref
+
+import torch
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+
+# In the order of syncopate_type.
+TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, torch.bfloat16: 4, torch.float16: 5,
+         torch.int8: 6, torch.uint8: 7}
+# In the order of syncopate_operation.
+OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "and": 4, "or": 5, "xor": 6}
+
+
+class Work:
+    """A collective that goes on while its caller does something else; so do a send and a receive."""
+
+    def __init__(self, handle, result=None, host=None, keeps=None):
+        self._handle, self._result, self._host = handle, result, host
+        self._keeps = keeps  # what the collective reads, until it has ended
+        self._free = weakref.finalize(self, _c.call, "work_free", handle)
+
+    def is_done(self):
+        return bool(_c.call("work_is_done", self._handle))
+
+    def wait(self):
+        """The tensor with the result, once the collective has ended. Errors: those of the collective."""
+        _c.wait(self._handle)
+        if self._host is not None and self._host.data_ptr() != self._result.data_ptr():
+            with torch.no_grad():
+                self._result.copy_(self._host)
+        self._host = None
+        return self._result
+
+    def source(self):
+        """The sender, once a receive has ended; else None."""
+        rank = _c.call("work_source", self._handle)
+        return None if rank == _c.ANY else rank
+
+
+class Group:
+    """Some workers of a job, or all of them.
+
+    Every member calls the collectives of one group in the same order, with the same types and shapes. Those of `_async`
+    return a `Work` at once; they are carried out one after the other, and what they read and write stays as it is until
+    they have ended. Those of several groups go on beside each other, and so does what one worker sends to another.
+    Workers are named by their ranks in the group.
+
+    Threads: collectives of one group one at a time, while other threads use other groups, or the job; sends and
+             receives any.
+    Errors:  PeerLost, TimedOut (another worker has ended, or has not come within the limit); ConfigError, for ranks,
+             types and operations that are impossible, and in a forked process.
+    """
+
+    def __init__(self, handle, keeps):
+        self.handle = handle
+        self._keeps = keeps  # what leaves after this
+
+    @property
+    def rank(self):
+        return _c.call("group_rank", self.handle)
+
+    @property
+    def size(self):
+        return _c.call("group_size", self.handle)
+
+    def allreduce(self, tensor, op="sum"):
+        """Replaces a tensor by its reduction over all members, the same bits on each, and returns it.
+
+        tensor: of float32, float64, float16, bfloat16, int8, uint8, int32 or int64.
+        op:     "sum", "product", "min", "max", and for integers "and", "or", "xor" of their bits.
+        """
+        return self.allreduce_async(tensor, op).wait()
+
+    def allreduce_async(self, tensor, op="sum"):
+        host = host_values(tensor)
+        return Work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
+
+    def reduce(self, tensor, root=0, op="sum"):
+        """Replaces a tensor by its reduction on member `root`, and returns it; that of the others stays."""
+        host = host_values(tensor)
+        return Work(self._made("reduce", host.data_ptr(), *values(host), operation(op), root), tensor, host).wait()
+
+    def reduce_scatter(self, tensor, op="sum"):
+        """This member's block of the reduction of a tensor, whose first dimension has the blocks of all members."""
+        host = host_values(tensor)
+        if host.dim() == 0 or host.shape[0] % self.size:
+            raise ConfigError(f"reduce_scatter needs a first dimension that {self.size} members can divide, found the "
+                              f"shape {list(host.shape)}")
+        mine = torch.empty((host.shape[0] // self.size, *host.shape[1:]), dtype=host.dtype)
+        self._call("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op))
+        return mine.to(tensor.device)
+
+    def broadcast(self, tensor, root=0):
+        """Replaces a tensor of any type by that of member `root`, and returns it."""
+        return self.broadcast_async(tensor, root).wait()
+
+    def broadcast_async(self, tensor, root=0):
+        host = host_values(tensor)
+        return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root), tensor, host)
+
+    def allgather(self, tensor):
+        """The tensors of all members, by rank: they have the same type and shape."""
+        return list(self.allgather_async(tensor).wait().unbind())
+
+    def allgather_async(self, tensor):
+        """The result has one more dimension, the ranks, in front."""
+        host = host_values(tensor)
+        gathered = torch.empty((self.size, *host.shape), dtype=host.dtype)
+        return Work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered, keeps=host)
+
+    def barrier(self):
+        """Returns when every member has called it."""
+        self._call("barrier")
+
+    def send(self, tensor, to, tag=0):
+        """Sends a tensor to one other member, which receives one of the same type and shape under the same tag, a number
+        below 4096. Messages under one tag arrive in order."""
+        self.send_async(tensor, to, tag).wait()
+
+    def send_async(self, tensor, to, tag=0):
+        host = host_values(tensor)
+        return Work(self._made("send", host.data_ptr(), bytes_of(host), to, tag), keeps=host)
+
+    def receive(self, tensor, sender=None, tag=0):
+        """Replaces a tensor by that which `sender`, or any member, sends. Returns the sender."""
+        work = self.receive_async(tensor, sender, tag)
+        work.wait()
+        return work.source()
+
+    def receive_async(self, tensor, sender=None, tag=0):
+        host = host_values(tensor)
+        sender = _c.ANY if sender is None else sender
+        return Work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host)
+
+    def _call(self, name, *arguments):
+        Work(self._made(name, *arguments)).wait()
+
+    def _made(self, name, *arguments):
+        return _c.made(name, self.handle, *arguments)
+
+
+def opened_group(job, ranks=None, timeout=0.0):
+    """The handle of a group of some workers of a job, or of all; a wait takes at most `timeout` seconds, or half an
+    hour. The caller closes it."""
+    options = _c.GroupOptions(size=ctypes.sizeof(_c.GroupOptions), wait_seconds=timeout)
+    if ranks is not None:
+        options.ranks = (ctypes.c_uint32 * len(ranks))(*ranks)
+        options.rank_count = len(ranks)
+    return _c.made("group_open", job.handle, ctypes.byref(options))
+
+
+def operation(name):
+    if name not in OPERATIONS:
+        raise ConfigError(f"expected an operation of {', '.join(OPERATIONS)}, found {name!r}")
+    return OPERATIONS[name]
+
+
+def values(tensor):
+    """How many values a tensor has, and of which type, as a reduction takes them."""
+    if tensor.dtype not in TYPES:
+        raise ConfigError(f"a reduction takes tensors of {', '.join(map(str, TYPES))}, found {tensor.dtype}; convert it by "
+                          "tensor.to(torch.float32)")
+    return tensor.numel(), TYPES[tensor.dtype]
+
+
+def host_values(tensor):
+    """The values next to each other in the memory of the host: the tensor's own, where they are so already."""
+    return tensor.detach().cpu().contiguous()
+
+
+def bytes_of(tensor):
+    return tensor.numel() * tensor.element_size()

@@ -1,0 +1,300 @@
+"""Horovod's interface for PyTorch over Syncopate, for scripts that have it: a script changes the import alone.
+
+    import syncopate_torch.horovod as hvd      # was: import horovod.torch as hvd
+
+Gradients are averaged at every step, as Horovod does; the schemes for machines of unequal speed are those of
+`syncopate_torch.init`. There are no Adasum, no process sets and no elastic state.
+"""
+import contextlib
+import io
+import pickle
+
+import torch
+
+from syncopate_torch import job as _jobs
+from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
+from syncopate_torch.flat_reduction import FlatReduction
+from syncopate_torch.group import host_values
+
+Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
+
+_job = None
+
+
+class Compression:
+    """How values travel: as they are, or as float16."""
+
+    none = None
+    fp16 = torch.float16
+
+
+def init(*_arguments, **_options):
+    """Joins the job that a launcher has started this process for; once."""
+    global _job
+    if _job is None:
+        _job = _jobs.current_job() or _jobs.init()
+
+
+def shutdown():
+    """Leaves the job."""
+    global _job
+    if _job is not None:
+        _job.leave()
+    _job = None
+
+
+def is_initialized():
+    return _job is not None
+
+
+def _own_job():
+    if _job is None:
+        raise ConfigError("call hvd.init() first")
+    return _job
+
+
+def rank():
+    return _own_job().rank
+
+
+def size():
+    return _own_job().size
+
+
+def local_rank():
+    """Among the workers of this host."""
+    return _own_job().local_rank
+
+
+def local_size():
+    """Workers of this host: programs of a job share one host, unless their ranks come from torch.distributed."""
+    return _own_job().size
+
+
+def mpi_threads_supported():
+    return False
+
+
+def mpi_built():
+    return False
+
+
+def gloo_built():
+    return False
+
+
+def nccl_built():
+    return False
+
+
+class Handle:
+    """A collective under way, for `synchronize` and `poll`."""
+
+    def __init__(self, work, finish):
+        self._work, self._finish = work, finish
+
+    def is_done(self):
+        return self._work.is_done()
+
+    def wait(self):
+        with torch.no_grad():
+            return self._finish(self._work.wait())
+
+
+def synchronize(handle):
+    """The result of a collective, once it has ended."""
+    return handle.wait()
+
+
+def poll(handle):
+    return handle.is_done()
+
+
+def _op_of(average, op):
+    """Horovod had a truth value before it had operations."""
+    if average is not None and op is not None:
+        raise ConfigError("allreduce takes average or op, not both; drop average")
+    if op is None:
+        op = Average if average is None or average else Sum
+    if op not in (Average, Sum, Min, Max, Product):
+        raise ConfigError(f"expected op to be Average, Sum, Min, Max or Product, found {op!r}")
+    return op
+
+
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):  # noqa: ARG001
+    """Replaces a tensor by its mean, or another reduction, over all workers."""
+    op = _op_of(average, op)
+    count = size()
+    factor = postscale_factor / count if op == Average else postscale_factor
+    with torch.no_grad():
+        if prescale_factor != 1:
+            tensor.mul_(prescale_factor)
+
+    def finish(result):
+        if factor == 1:
+            return result
+        if result.is_floating_point():
+            return result.mul_(factor)
+        return result.copy_((result.double() * factor).floor())
+
+    return Handle(_own_job().allreduce_async(tensor, "sum" if op == Average else op), finish)
+
+
+def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor).wait()
+
+
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    return allreduce_async_(tensor.detach().clone(), average, name, op, prescale_factor, postscale_factor)
+
+
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+              postscale_factor=1.0):
+    """The mean, or another reduction, of a tensor over all workers."""
+    sent = tensor.detach().clone() if compression is None else tensor.detach().to(compression)
+    return allreduce_async_(sent, average, name, op, prescale_factor, postscale_factor).wait().to(tensor.dtype)
+
+
+def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None):
+    return [allreduce(tensor, average, name, compression, op) for tensor in tensors]
+
+
+def allgather(tensor, name=None):  # noqa: ARG001
+    """The tensors of all workers, one behind the other along the first dimension, in which they may differ."""
+    rows = _own_job().allgather(torch.tensor([tensor.shape[0]]))
+    most = max(int(count) for count in rows)
+    padded = torch.zeros((most, *tensor.shape[1:]), dtype=tensor.dtype)
+    padded[:tensor.shape[0]] = host_values(tensor)
+    parts = _own_job().allgather(padded)
+    return torch.cat([part[:int(count)] for part, count in zip(parts, rows)]).to(tensor.device)
+
+
+def broadcast_async_(tensor, root_rank, name=None):  # noqa: ARG001
+    return Handle(_own_job().broadcast_async(tensor, root_rank), lambda result: result)
+
+
+def broadcast_(tensor, root_rank, name=None):
+    return broadcast_async_(tensor, root_rank, name).wait()
+
+
+def broadcast_async(tensor, root_rank, name=None):
+    return broadcast_async_(tensor.detach().clone(), root_rank, name)
+
+
+def broadcast(tensor, root_rank, name=None):
+    """The tensor of worker `root_rank`."""
+    return broadcast_async(tensor, root_rank, name).wait()
+
+
+def barrier():
+    _own_job().barrier()
+
+
+def broadcast_object(value, root_rank=0, name=None):  # noqa: ARG001
+    """The object of worker `root_rank`, pickled on the way."""
+    content = pickle.dumps(value) if rank() == root_rank else b""
+    length = broadcast(torch.tensor([len(content)]), root_rank)
+    buffer = torch.zeros(int(length), dtype=torch.uint8)
+    if rank() == root_rank:
+        buffer = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    return pickle.load(io.BytesIO(bytes(broadcast_(buffer, root_rank).tolist())))
+
+
+def allgather_object(value, name=None):
+    """The objects of all workers, by rank."""
+    content = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
+    lengths = [int(each) for each in _own_job().allgather(torch.tensor([len(content)]))]
+    parts = allgather(content, name).split(lengths)
+    return [pickle.loads(bytes(part.tolist())) for part in parts]
+
+
+def broadcast_parameters(params, root_rank=0):
+    """Gives tensors by name, as of `model.state_dict()` or `model.named_parameters()`, the values of one worker."""
+    named = sorted(params.items()) if isinstance(params, dict) else list(params)
+    for _, value in named:
+        if torch.is_tensor(value):
+            broadcast_(value.data, root_rank)
+
+
+def broadcast_optimizer_state(optimizer, root_rank=0):
+    """Gives an optimizer the state of that of one worker."""
+    state = broadcast_object(optimizer.state_dict(), root_rank)
+    if rank() != root_rank:
+        optimizer.load_state_dict(state)
+
+
+def join():
+    """This worker has no more steps to take: it contributes nothing to those of the others, until all have joined.
+    Returns the rank of the last to join."""
+    steps = 0
+    for reduction in FlatReduction.of_optimizers:
+        while reduction.contribute_nothing():
+            steps += 1
+    last = _own_job().allgather(torch.tensor([steps]))
+    return min(range(size()), key=lambda each: int(last[each]))
+
+
+def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,  # noqa: N802
+                         backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0):
+    """An optimizer whose `step` first replaces gradients by their mean over all workers.
+
+    It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
+    gradient is zero. `backward_passes_per_step`: the script calls backward so often before a step, whose gradient is the mean.
+    """
+    if op not in (Average, Sum):
+        raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")
+    if gradient_predivide_factor <= 0 or backward_passes_per_step < 1:
+        raise ConfigError("gradient_predivide_factor and backward_passes_per_step must be positive, found "
+                          f"{gradient_predivide_factor} and {backward_passes_per_step}")
+    _expect_names(optimizer, named_parameters)
+    parameters = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
+    reduction = FlatReduction(_own_job(), parameters, mean=op == Average, dtype=compression,
+                              passes=backward_passes_per_step if op == Average else 1)
+    methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
+    optimizer.__dict__.pop("step", None)  # of a scheduler, which only counts calls
+    optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
+    optimizer._reduction, optimizer._synchronized, optimizer._skip = reduction, False, False
+    return optimizer
+
+
+def _expect_names(optimizer, named_parameters):
+    if named_parameters is None:
+        return
+    named = {id(parameter) for _, parameter in named_parameters}
+    unnamed = sum(id(each) not in named for group in optimizer.param_groups for each in group["params"])
+    if unnamed:
+        raise ConfigError(f"named_parameters lacks {unnamed} parameters of the optimizer; pass model.named_parameters()")
+
+
+class _Distributed:
+    """What `DistributedOptimizer` adds to the class of an optimizer."""
+
+    def synchronize(self):
+        """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
+        self._reduction.reduce()
+        self._synchronized = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """Steps within it take gradients as they are."""
+        self._skip = True
+        try:
+            yield
+        finally:
+            self._skip = False
+
+    def step(self, closure=None):
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if not self._skip:
+            self._reduction.reduce()
+        self._synchronized = False
+        own = type(self).__mro__[1].step(self)
+        return own if closure is None else loss
+
+    def zero_grad(self, *arguments, **options):
+        if self._synchronized and not self._skip:
+            raise ConfigError("gradients that were synchronized would be lost: call step before zero_grad, in a block "
+                              "`with optimizer.skip_synchronize()`")
+        return type(self).__mro__[1].zero_grad(self, *arguments, **options)

@@ -1,0 +1,154 @@
+"""Membership in a job: collectives, shares of a dataset, the optimizer."""
+import ctypes
+import weakref
+
+from torch.utils.data import DataLoader
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.group import Group, opened_group
+from syncopate_torch.optimizer import DistributedOptimizer
+from syncopate_torch.samples import ShareSampler
+from syncopate_torch.schedule import SampleScheduler
+
+
+def init(scheme=None, options=None):
+    """Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process for.
+
+    Waits until all of its workers have come; those on several hosts find each other by MASTER_ADDR and MASTER_PORT.
+    Without a launcher the process is a job of one worker, which opens no connection and starts no thread. Called again
+    without arguments, it returns the job that this process is in.
+
+    scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
+    options: options of `syncopate run` by their names, such as {"local-steps": 4}.
+    Errors:  ConfigError, for options that contradict each other or the command line; those of the connection.
+    """
+    from syncopate_torch.rendezvous import job_across_hosts  # noqa: PLC0415 (that one knows jobs)
+
+    global _latest
+    if scheme is None and options is None and current_job() is not None:
+        return current_job()
+    job = job_across_hosts(scheme, options) or Job(scheme, options)
+    _latest = weakref.ref(job)
+    return job
+
+
+def current_job():
+    """What `init` has returned last, unless this process has left it; else None."""
+    job = _latest and _latest()
+    return job if job is not None and job.leave.alive else None
+
+
+_latest = None
+
+
+class Job:
+    """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`.
+
+    Threads: one at a time; a `Group` as it says. A forked process (a worker of `DataLoader`) may not use the job of its
+             parent.
+    """
+
+    def __init__(self, scheme=None, options=None, entry=None):
+        array, count = _c.options(options)
+        joining = _c.JoinOptions(size=ctypes.sizeof(_c.JoinOptions), scheme=_c.text(scheme), options=array,
+                                 option_count=count)
+        if entry is not None:
+            joining.entry = ctypes.pointer(entry)
+        self._handle = _c.made("join", ctypes.byref(joining))
+        self.leave = weakref.finalize(self, _c.call, "leave", self._handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        self.leave()
+
+    @property
+    def handle(self):
+        """Of the C interface. Errors: ConfigError, once this worker has left."""
+        if not self.leave.alive:
+            raise ConfigError("this worker has left the job; call syncopate_torch.init again")
+        return self._handle
+
+    @property
+    def everyone(self):
+        """The `Group` of all workers."""
+        return Group(ctypes.c_void_p(_c.call("everyone", self.handle)), self)
+
+    @property
+    def rank(self):
+        return _c.call("rank", self.handle)
+
+    @property
+    def size(self):
+        return _c.call("worker_count", self.handle)
+
+    @property
+    def local_rank(self):
+        """Among the workers of this host."""
+        return _c.call("local_rank", self.handle)
+
+    # The collectives of all workers.
+
+    def allreduce(self, tensor, op="sum"):
+        """As `Group.allreduce`."""
+        return self.everyone.allreduce(tensor, op)
+
+    def allreduce_async(self, tensor, op="sum"):
+        return self.everyone.allreduce_async(tensor, op)
+
+    def broadcast(self, tensor, root=0):
+        """As `Group.broadcast`."""
+        return self.everyone.broadcast(tensor, root)
+
+    def broadcast_async(self, tensor, root=0):
+        return self.everyone.broadcast_async(tensor, root)
+
+    def allgather(self, tensor):
+        """As `Group.allgather`."""
+        return self.everyone.allgather(tensor)
+
+    def allgather_async(self, tensor):
+        return self.everyone.allgather_async(tensor)
+
+    def barrier(self):
+        """Returns when every worker has called it."""
+        self.everyone.barrier()
+
+    def open_group(self, ranks, timeout=None):
+        """A `Group` of some workers, by their ranks in the job, this one's among them; member i has rank i in the group.
+
+        All of its members call it, with the same ranks; where two groups have two members in common, these open them in
+        the same order. A member waits for others at most `timeout` seconds [half an hour].
+        """
+        handle = opened_group(self, ranks, timeout or 0.0)
+        group = Group(handle, self)
+        weakref.finalize(group, _c.call, "group_close", handle)
+        return group
+
+    def broadcast_parameters(self, module):
+        """Gives a module the parameters and buffers of worker 0."""
+        for tensor in [*module.parameters(), *module.buffers()]:
+            self.broadcast(tensor.data)
+
+    def sampler(self, dataset, batch_size):
+        """The order of this worker's share, as `batch_sampler` of a `DataLoader` of one's own."""
+        return ShareSampler(self, len(dataset), batch_size)
+
+    def partition_dataset(self, dataset, batch_size, **options):
+        """A `DataLoader` over this worker's share of a dataset, which all workers pass alike.
+
+        All workers together take `batch_size` samples in a step, and every sample once in an epoch (`ShareSampler`).
+        One loop over the loader is one epoch. `options` are those of `DataLoader`.
+        """
+        return DataLoader(dataset, batch_sampler=self.sampler(dataset, batch_size), **options)
+
+    def scheduler(self, scheduler, optimizer, every):
+        """Steps a scheduler of torch.optim once for every `every` samples that all workers together have trained on, as
+        `optimizer`, this job's DistributedOptimizer, learns of them: the same pace on fast and on slow devices."""
+        return SampleScheduler(scheduler, optimizer, every)
+
+    def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the field's own name)
+        """See `DistributedOptimizer`."""
+        return DistributedOptimizer(self, optimizer, module, **options)

@@ -1,0 +1,51 @@
+"""The environment variables of torch.distributed under launchers that do not set them: mpirun, mpiexec, srun."""
+import os
+import re
+import zlib
+
+# A variable that the launcher alone sets; those of the rank, of the number of ranks, of both on this host, and of the job.
+# Inner launchers come before outer ones.
+_LAUNCHERS = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"),
+    ("HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", None),
+    ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID"),
+    ("PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_JOBID"),
+]
+
+# Below those that the system gives to connections.
+_FIRST_PORT, _PORTS = 20000, 12000
+
+
+def set_torch_variables(environment=os.environ):
+    """Sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, where a launcher has started more than one rank
+    and nothing has set them. A variable that is set stays."""
+    for present, rank, size, local_rank, local_size, job in _LAUNCHERS:
+        if "RANK" in environment or present not in environment:
+            continue
+        if environment.get(size, "1") == "1" or rank not in environment:
+            continue
+        environment["RANK"] = environment[rank]
+        environment.setdefault("WORLD_SIZE", environment[size])
+        environment.setdefault("LOCAL_RANK", environment.get(local_rank, environment[rank]))
+        # Slurm writes "2(x3),1" for three hosts of two, and one of one.
+        here = re.match(r"\d+", environment.get(local_size, environment[size]))
+        environment.setdefault("LOCAL_WORLD_SIZE", here[0])
+        environment.setdefault("MASTER_ADDR", _first_host(environment))
+        environment.setdefault("MASTER_PORT", str(_port(environment, job)))
+
+
+def _port(environment, job):
+    """The same in all ranks of a job, and another for most others. Where no variable tells jobs apart, the launcher's
+    process does: it starts all ranks of a host."""
+    name = environment.get(job or "") or os.getppid()
+    identity = f"{os.getuid()}/{name}/{environment.get('SLURM_STEP_ID', '')}"
+    return _FIRST_PORT + zlib.crc32(identity.encode()) % _PORTS
+
+
+def _first_host(environment):
+    """Of Slurm's "node[03-07,9],other"; this one, where ranks run on one host alone."""
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST", "")
+    if environment.get("SLURM_NNODES", "1") == "1" or not nodes:
+        return "127.0.0.1"
+    return re.sub(r"^([^,\[]*)(?:\[([^,\-\]]*)[^\]]*\])?.*$", r"\1\2", nodes)

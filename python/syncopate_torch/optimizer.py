@@ -1,0 +1,190 @@
+"""The optimizer of a training script, whose steps are those of the job."""
+import contextlib
+import ctypes
+import sys
+import weakref
+
+import torch
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.replica import Replica
+from syncopate_torch.rules import rule_of
+
+
+class DistributedOptimizer:
+    """Takes the place of an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with
+    the other workers as the job's scheme says.
+
+    The module starts with the parameters of worker 0. Its parameters, gradients and floating buffers become views of
+    flat vectors, and stay so; a parameter without a gradient counts as one whose gradient is zero. The learning rate
+    is that of the optimizer, which schedulers may change at any time; where a parameter server takes the steps, it is
+    that of the beginning.
+
+    Every worker makes one, once a job, and is done with `finish`, at the end of a `with` block, or at the end of the
+    script. In a synchronous job this waits for the loops of all workers; after an exception, which leaves the block or
+    the script, it ends the job for all instead.
+
+    scheme, options: as in `init`.
+    batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
+    on_round:        gets a dict of what this worker logs of each synchronization round (workers/N.jsonl).
+    Errors:          ConfigError: what the module, the optimizer or the options lack.
+    """
+
+    def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
+        self.optimizer = optimizer
+        self._job = job  # leaves after this
+        self._first_rate = optimizer.param_groups[0]["lr"]
+        self._progress = _Progress(on_round)
+        self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
+        self._training = self._start(scheme, options, batch_size)
+        # The replica lives until then: others may go on, and this worker's replica with them.
+        self._end = weakref.finalize(self, _close, self._training, self._replica, _last_error())
+
+    def _start(self, scheme, options, batch_size):
+        array, count = _c.options(options)
+        rule, no_rule = rule_of(self.optimizer)
+        rules, rule_count = _c.options(rule)
+        settings = _c.TrainingOptions(
+            size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
+            batch_size=batch_size or 0, learning_rate=float(self._first_rate), rule=rules, rule_count=rule_count,
+            has_no_rule=_c.text(no_rule))
+        if self._replica.round_call is not None:
+            settings.on_round = self._replica.round_call
+        return self._replica.called(_c.made, "training_start", self._job.handle,
+                                    ctypes.byref(self._replica.description()), ctypes.byref(settings))
+
+    def zero_grad(self, set_to_none=False):  # noqa: ARG002 (gradients stay views, whatever is asked for)
+        """Sets the gradients of the module to zero."""
+        self._replica.zero_gradients()
+
+    def step(self, closure=None, weight=None):
+        """A step of this worker with the gradients that `backward` has left in the module.
+
+        weight: samples of the step, which its gradient weighs in a mean over workers [those of a usual step].
+        Returns what `closure`, if any, returns, which computes the gradients.
+        Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError, after `finish` and for
+        a module that has changed.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        weight = _c.call("training_batch_size", self._training) if weight is None else int(weight)
+        if not 0 <= weight < 2**32:
+            raise ConfigError(f"a step has from 0 to 4294967295 samples, found {weight}")
+        self._expect_rate()
+        self._replica.collect()
+        self._replica.called(_c.call, "training_step", self._training, weight)
+        self._progress.took_step(weight if self._job.size == 1 else 0)
+        return loss
+
+    @property
+    def samples(self):
+        """Of all workers together, so far, as this worker has learned of them in its last synchronization round."""
+        return self._progress.samples
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Does nothing: gradients add up until `step`, which alone exchanges them. For code that calls `no_sync` of
+        DistributedDataParallel."""
+        yield
+
+    @property
+    def shares_gradients(self):
+        """True where a step takes the mean gradient of all workers, False where each has steps of its own."""
+        return bool(_c.call("training_shares_gradients", self._training))
+
+    def synchronize(self, weight=None):
+        """Replaces gradients by those that the next step takes, to clip them or to look at them before it.
+
+        Where workers share gradients that is their mean, weighted as in `step`, which all workers ask for together, and
+        which costs one more exchange; elsewhere they stay as they are. Then call `step` with the same weight.
+        """
+        self._replica.collect()
+        if not self.shares_gradients:
+            return
+        weight = _c.call("training_batch_size", self._training) if weight is None else weight
+        gradients = self._replica.grads.values
+        with torch.no_grad():
+            weighted = torch.cat([gradients.cpu() * weight, torch.tensor([float(weight)])])
+            self._job.allreduce(weighted)
+            gradients.copy_(weighted[:-1] / max(float(weighted[-1]), 1e-30))
+
+    def follow_samples(self, scheduler):
+        """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
+        self._progress.schedulers.append(scheduler)
+
+    def _expect_rate(self):
+        rate = self.optimizer.param_groups[0]["lr"]
+        if rate != self._first_rate and _c.call("training_server_steps", self._training):
+            raise ConfigError("the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
+                              "rate that the script changes has no effect; give the job a schedule, by the options "
+                              "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "
+                              "esync")
+
+    def finish(self):
+        """This worker takes no further step. Errors: the error that ended the job."""
+        self._replica.called(_c.call, "training_finish", self._training)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _kind, error, _trace):
+        if error is None:
+            self.finish()
+        else:
+            _c.call("training_abandon", self._training, _one_line(error))
+        self._end()
+
+    # What else a script asks an optimizer.
+
+    @property
+    def param_groups(self):
+        return self.optimizer.param_groups
+
+    @property
+    def state(self):
+        return self.optimizer.state
+
+    def state_dict(self):
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state):
+        self.optimizer.load_state_dict(state)
+
+
+class _Progress:
+    """How far the job has come, and who follows it. It knows no optimizer, which would live as long as the training."""
+
+    def __init__(self, on_round):
+        self.samples = 0
+        self.schedulers = []
+        self._on_round = on_round
+
+    def take_round(self, event):
+        self.samples = event["samples"]
+        if self._on_round is not None:
+            self._on_round(event)
+
+    def took_step(self, own_samples):
+        self.samples += own_samples
+        for scheduler in self.schedulers:
+            scheduler.follow(self.samples)
+
+
+def _one_line(error):
+    return _c.text(f"the script left its loop by {type(error).__name__}: {error}".splitlines()[0])
+
+
+def _last_error():
+    """The exception that has ended the script, or an earlier cell of a notebook."""
+    return getattr(sys, "last_value", None)
+
+
+def _close(training, _replica, earlier_error):
+    """At the end of the script, or of the optimizer's life."""
+    error = _last_error()
+    if error is not None and error is not earlier_error:
+        _c.call("training_abandon", training, _one_line(error))
+    _c.call("training_close", training)

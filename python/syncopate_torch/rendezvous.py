@@ -1,0 +1,93 @@
+"""How the ranks of torch.distributed come to be workers of a job: by the store that all of them have."""
+import ctypes
+import os
+import socket
+import weakref
+
+from torch import distributed
+from torch.distributed.rendezvous import rendezvous
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.job import Job, current_job, init
+
+# Of the default process group, where that is of this backend.
+_job_of_default = weakref.WeakSet()
+
+
+def job_of_group(store, rank, size):
+    """The job of a process group, and the ranks of its members in it.
+
+    The default group has the job that the script or `syncopate run` has made, or makes one; other groups are among its
+    workers. A group beside a default one of another backend makes a job of its own.
+    Errors: ConfigError; those of the connection.
+    """
+    if not distributed.is_initialized():
+        job = _default_job(store, rank, size)
+        _job_of_default.clear()
+        _job_of_default.add(job)
+        return job, list(range(size))
+    for job in _job_of_default:
+        return job, [int(text) for text in _said_by_all(store, "job-rank", rank, size, str(job.rank))]
+    return _join_by_store(store, rank, size), list(range(size))
+
+
+def _default_job(store, rank, size):
+    job = current_job() or (init() if "SYNCOPATE_COORDINATOR" in os.environ else _join_by_store(store, rank, size))
+    if (job.rank, job.size) != (rank, size):
+        raise ConfigError(f"this process is worker {job.rank} of {job.size} of its job, and rank {rank} of {size} of "
+                          "torch.distributed; let one launcher number them, or pass rank and world_size of that job")
+    return job
+
+
+def job_across_hosts(scheme, options):
+    """The job of ranks on several hosts, which find each other as torch.distributed does: by MASTER_ADDR and MASTER_PORT.
+    None: they are on one host, or nothing numbers them."""
+    size, here = os.environ.get("WORLD_SIZE", "1"), os.environ.get("LOCAL_WORLD_SIZE")
+    if "SYNCOPATE_COORDINATOR" in os.environ or here in (None, size) or "MASTER_ADDR" not in os.environ:
+        return None
+    store, rank, size = next(rendezvous("env://"))
+    return _join_by_store(distributed.PrefixStore("syncopate-job", store), rank, size, scheme, options)
+
+
+def _join_by_store(store, rank, size, scheme=None, options=None):
+    """A job that rank 0 coordinates."""
+    hosts = _said_by_all(store, "host", rank, size, socket.gethostname())
+    address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts)
+    unencrypted = int(len(set(hosts)) > 1)
+    host = None
+    if rank == 0:
+        own = _c.HostOptions(size=ctypes.sizeof(_c.HostOptions), address=address.encode(), unencrypted=unencrypted)
+        host = _c.made("host_open", size, ctypes.byref(own))
+        store.set("syncopate/coordinator", f"{_c.call('host_coordinator', host).decode()} {_c.call('host_key', host).decode()}")
+    coordinator, key = store.get("syncopate/coordinator").split()
+    entry = _c.Entry(size=ctypes.sizeof(_c.Entry), coordinator=coordinator, key=key, rank=rank, worker_count=size,
+                     local_rank=hosts[:rank].count(hosts[rank]), address=address.encode(), unencrypted=unencrypted)
+    job = Job(scheme, options, entry)
+    if host is not None:
+        leave = job.leave
+        job.leave = weakref.finalize(job, _leave_and_close, leave, host, os.getpid())
+    return job
+
+
+def _leave_and_close(leave, host, process):
+    if os.getpid() != process:
+        return  # forked: the coordinator's thread is missing here
+    leave()
+    _c.call("host_close", host)
+
+
+def _said_by_all(store, name, rank, size, mine):
+    """What every rank says, by rank."""
+    store.set(f"syncopate/{name}/{rank}", mine)
+    return [store.get(f"syncopate/{name}/{other}").decode() for other in range(size)]
+
+
+def _address_here(hosts):
+    """Where this host is reached from that of MASTER_ADDR. Errors: ConfigError, unless the user trusts the network."""
+    if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
+        raise ConfigError(f"the ranks are on several hosts ({', '.join(sorted(set(hosts)))}), and connections between them "
+                          "are not encrypted: set SYNCOPATE_UNENCRYPTED=1 where you trust the network")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        route.connect((os.environ["MASTER_ADDR"], int(os.environ.get("MASTER_PORT", "29500"))))  # sends nothing
+        return f"{route.getsockname()[0]}:0"

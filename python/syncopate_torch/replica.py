@@ -1,0 +1,139 @@
+"""What a scheme trains: the flat vectors of a module, and a step of its optimizer."""
+import ctypes
+import json
+
+import torch
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.flat import FlatTensors, FlatVector, trained_tensors, untrained_tensors
+
+
+class Replica:
+    """A module and its optimizer, as the callbacks of the library see them.
+
+    Parameters, gradients and floating buffers of the module become views of flat vectors. The library calls on a
+    thread of its own, while the script's waits in `called`, which raises what a callback has raised.
+
+    Errors: ConfigError, for a module without trained parameters, of several devices or not of float32, and for an
+            optimizer of other parameters.
+    """
+
+    def __init__(self, module, optimizer, on_round=None):
+        trained = trained_tensors(module)
+        _expect_parameters(optimizer, trained)
+        device = trained[0][1].device
+        self.optimizer = optimizer
+        self.params = FlatTensors(trained, device)
+        self.grads = FlatVector(len(self.params.vector.values), device)
+        self.buffers = FlatTensors(untrained_tensors(module), device)
+        self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads, _c.BUFFERS: self.buffers.vector}
+        self._failure = None
+        self._reason = None
+        # Kept: the library calls them as long as it trains.
+        self._view_call = _c.View(self._callback(self._view))
+        self._store_call = _c.Store(self._callback(self._store))
+        self._move_call = _c.Move(self._callback(self._move))
+        self._step_call = _c.TakeStep(self._callback(self._take_step))
+        self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
+        self.zero_gradients()
+
+    def description(self):
+        """As the library takes it."""
+        own = _c.Replica(size=ctypes.sizeof(_c.Replica), parameter_count=len(self.grads.values),
+                         buffer_count=len(self.buffers.vector.values), view=self._view_call, store=self._store_call,
+                         take_step=self._step_call)
+        if self.grads.values.device.type == "cpu":
+            own.move = self._move_call
+        return own
+
+    def called(self, function, *arguments):
+        """Calls a function that may call back. Errors: first those of a callback."""
+        try:
+            return function(*arguments)
+        finally:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+
+    def zero_gradients(self):
+        self.grads.values.zero_()
+        self._attach_gradients()
+
+    def collect(self):
+        """Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter that the
+        script has replaced, or a sparse gradient."""
+        with torch.no_grad():
+            for name, parameter, place, view in zip(self.params.names, self.params.tensors,
+                                                    self.params.views(self.params.vector), self.params.views(self.grads)):
+                if parameter.data_ptr() != place.data_ptr():
+                    raise ConfigError(f"{name} is no longer the tensor that the optimizer was made with: do not move or "
+                                      "replace parameters of a module after that")
+                _take_gradient(name, parameter, view)
+
+    def _attach_gradients(self):
+        for parameter, view in zip(self.params.tensors, self.params.views(self.grads)):
+            parameter.grad = view
+
+    def _callback(self, body):
+        """`body` without the library's user pointer; what it raises is kept, and its message returned."""
+
+        def callback(_user, *arguments):
+            try:
+                body(*arguments)
+            except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
+                self._failure = error
+                self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
+                return ctypes.addressof(self._reason)
+            return None
+
+        return callback
+
+    def _view(self, which, values):
+        values[0] = self._vectors[which].address()
+
+    def _store(self, which):
+        self._vectors[which].store()
+
+    def _move(self, which, address, memory):
+        self._vectors[which].move(address, memory)
+        if which == _c.GRADIENTS:
+            self._attach_gradients()
+        else:
+            (self.params if which == _c.PARAMETERS else self.buffers).attach()
+
+    def _take_step(self, rate_factor):
+        groups = self.optimizer.param_groups
+        rates = [group["lr"] for group in groups]
+        for group, rate in zip(groups, rates):
+            group["lr"] = rate * rate_factor
+        try:
+            self.optimizer.step()
+        finally:
+            for group, rate in zip(groups, rates):
+                group["lr"] = rate
+
+
+def _take_gradient(name, parameter, view):
+    gradient = parameter.grad
+    if gradient is None:
+        view.zero_()
+    elif gradient.is_sparse:
+        raise ConfigError(f"the gradient of {name} is sparse; a replica holds dense ones")
+    elif gradient.data_ptr() == view.data_ptr():
+        return
+    else:
+        view.copy_(gradient)
+    parameter.grad = view
+
+
+def _expect_parameters(optimizer, trained):
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
+                          "optimizer")
+    known = {id(parameter) for _, parameter in trained}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.requires_grad and id(parameter) not in known:
+                raise ConfigError(f"the optimizer has a parameter of {parameter.numel()} values that is none of the "
+                                  "module's trained parameters; make it of module.parameters()")

@@ -1,0 +1,54 @@
+"""The rules of torch.optim's optimizers in the words of `syncopate train`, for a server that applies them."""
+import torch
+
+
+def _sgd(group):
+    if group["dampening"]:
+        return None, "its rule has no dampening; set dampening to 0"
+    if not group["momentum"]:
+        return {"optimizer": "sgd"}, None
+    return {"optimizer": "nesterov" if group["nesterov"] else "momentum", "momentum": group["momentum"]}, None
+
+
+def _adam(name):
+    def rule(group):
+        if group["amsgrad"]:
+            return None, "its rule has no amsgrad; set amsgrad to False"
+        beta1, beta2 = group["betas"]
+        return {"optimizer": name, "beta1": beta1, "beta2": beta2, "epsilon": group["eps"]}, None
+
+    return rule
+
+
+def _rmsprop(group):
+    if group["momentum"] or group["centered"]:
+        return None, "its rule of RMSprop is neither centered nor has it a momentum"
+    return {"optimizer": "rmsprop", "alpha": group["alpha"], "epsilon": group["eps"]}, None
+
+
+def _adagrad(group):
+    if group["lr_decay"] or group["initial_accumulator_value"]:
+        return None, "its rule of Adagrad has neither a decay of the rate nor a first sum"
+    return {"optimizer": "adagrad", "epsilon": group["eps"]}, None
+
+
+_RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.AdamW: _adam("adamw"),
+          torch.optim.RMSprop: _rmsprop, torch.optim.Adagrad: _adagrad}
+
+
+def rule_of(optimizer):
+    """The options that describe an optimizer, and why no server can apply its rule: one of both."""
+    find = _RULES.get(type(optimizer))
+    if find is None:
+        return {}, "it knows SGD, RMSprop, Adam, AdamW and Adagrad of torch.optim alone"
+    rules = []
+    for group in optimizer.param_groups:
+        if group.get("maximize"):
+            return {}, "its rule descends; set maximize to False"
+        rule, reason = find(group)
+        if reason:
+            return {}, reason
+        rules.append(({**rule, "weight-decay": group["weight_decay"]}, float(group["lr"])))
+    if any(rule != rules[0] for rule in rules):
+        return {}, "it has one rule for all parameters; give all groups the same options"
+    return rules[0][0], None

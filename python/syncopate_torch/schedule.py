@@ -1,0 +1,32 @@
+"""Learning rates by the samples of all workers."""
+from syncopate_torch.errors import ConfigError
+
+
+class SampleScheduler:
+    """A scheduler of torch.optim that goes on with the samples of the job instead of the steps of a worker.
+
+    every: samples of all workers between two of its steps; a whole dataset for a schedule by epochs.
+    """
+
+    def __init__(self, scheduler, optimizer, every):
+        if not every > 0:
+            raise ConfigError(f"a scheduler needs a number of samples above 0 between its steps, found {every}")
+        self.scheduler, self._every = scheduler, every
+        self._steps = 0
+        optimizer.follow_samples(self)
+
+    def follow(self, samples):
+        """The job has trained on that many."""
+        while (self._steps + 1) * self._every <= samples:
+            self.scheduler.step()
+            self._steps += 1
+
+    def get_last_lr(self):
+        return self.scheduler.get_last_lr()
+
+    def state_dict(self):
+        return {"scheduler": self.scheduler.state_dict(), "steps": self._steps}
+
+    def load_state_dict(self, state):
+        self.scheduler.load_state_dict(state["scheduler"])
+        self._steps = state["steps"]

@@ -1,0 +1,338 @@
+"""Scripts of torch.distributed for backend_test.py: backend_scripts.py NAME [ARGUMENT...]."""
+import datetime
+import json
+import os
+import random
+import sys
+
+import syncopate_torch
+import torch
+from torch import distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+FLOATING = [torch.float32, torch.float64, torch.float16]
+INTEGERS = [torch.int8, torch.uint8, torch.int32, torch.int64]
+OPERATIONS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX]
+BITS = [dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR]
+
+
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+class RandomProgram:
+    """Calls of all ranks, drawn alike on each: by our backend, and by Gloo on the same inputs."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.values = torch.Generator().manual_seed(1000 * seed + self.rank)
+        self.groups = []
+        for ranks in [list(range(self.size)), [0, self.size - 1], list(range(1, self.size))]:
+            self.groups.append((ranks, dist.new_group(ranks), dist.new_group(ranks, backend="gloo")))
+        self.calls = [self.all_reduce, self.reduce, self.broadcast, self.all_gather, self.gather, self.scatter,
+                      self.reduce_scatter, self.all_to_all, self.all_to_all_single, self.send_and_receive]
+
+    def run(self, calls):
+        for number in range(calls):
+            call = self.random.choice(self.calls)
+            self.ranks, self.ours, self.gloo = self.random.choice(self.groups)
+            self.dtype = self.random.choice(FLOATING + INTEGERS)
+            self.shape = self.random.choice([(), (0,), (1,), (7,), (3, 5), (2, 1500)])
+            self.root = self.random.choice(self.ranks)
+            self.gaps = self.random.random() < 0.3
+            self.later = self.random.random() < 0.5
+            self.op = self.random.choice(OPERATIONS + (BITS if self.dtype in INTEGERS else []))
+            if self.rank in self.ranks:
+                self.what = f"call {number}: {call.__name__} of {self.dtype}, {self.shape}, among {self.ranks}"
+                call()
+
+    def drawn(self, shape=None):
+        """A tensor of this rank: small numbers, so that no sum of halves rounds."""
+        shape = self.shape if shape is None else shape
+        numbers = torch.randint(1, 4, shape, generator=self.values).to(self.dtype)
+        if self.gaps and numbers.dim() > 0:
+            numbers = torch.stack([numbers, numbers], -1)[..., 0]
+        return numbers
+
+    def ended(self, work):
+        if work is not None:
+            work.wait()
+            assert work.is_completed(), self.what
+
+    def expect(self, ours, expected):
+        assert ours.dtype == expected.dtype and ours.shape == expected.shape, self.what
+        assert torch.equal(ours, expected), f"{self.what}: {ours} and {expected}"
+
+    def gathered(self, tensor):
+        """The inputs of all members, by Gloo."""
+        whole = tensor.contiguous()
+        places = [torch.empty_like(whole) for _ in self.ranks]
+        if whole.numel() == 0:
+            return places  # Gloo of torch 1.13 divides by zero
+        dist.all_gather(places, whole, group=self.gloo)
+        return places
+
+    def all_reduce(self):
+        ours = self.drawn()
+        gloo = ours.clone(memory_format=torch.contiguous_format)
+        self.ended(dist.all_reduce(ours, op=self.op, group=self.ours, async_op=self.later))
+        dist.all_reduce(gloo, op=self.op, group=self.gloo)
+        self.expect(ours, gloo)
+
+    def reduce(self):
+        ours = self.drawn()
+        gloo, before = ours.clone(memory_format=torch.contiguous_format), ours.clone()
+        self.ended(dist.reduce(ours, self.root, op=self.op, group=self.ours, async_op=self.later))
+        dist.reduce(gloo, self.root, op=self.op, group=self.gloo)
+        self.expect(ours, gloo if self.rank == self.root else before)
+
+    def broadcast(self):
+        ours = self.drawn()
+        gloo = ours.clone(memory_format=torch.contiguous_format)
+        self.ended(dist.broadcast(ours, self.root, group=self.ours, async_op=self.later))
+        dist.broadcast(gloo, self.root, group=self.gloo)
+        self.expect(ours, gloo)
+
+    def all_gather(self):
+        own = self.drawn()
+        places = [torch.empty_like(own) for _ in self.ranks]
+        self.ended(dist.all_gather(places, own, group=self.ours, async_op=self.later))
+        for place, expected in zip(places, self.gathered(own)):
+            self.expect(place, expected)
+
+    def gather(self):
+        own = self.drawn()
+        expected = self.gathered(own)
+        places = [torch.empty_like(own) for _ in self.ranks] if self.rank == self.root else None
+        self.ended(dist.gather(own, places, self.root, group=self.ours, async_op=self.later))
+        for place, part in zip(places or [], expected):
+            self.expect(place, part)
+
+    def scatter(self):
+        parts = [self.drawn() for _ in self.ranks]
+        ours, gloo = torch.empty_like(parts[0]), torch.empty(self.shape, dtype=self.dtype)
+        is_root = self.rank == self.root
+        self.ended(dist.scatter(ours, parts if is_root else None, self.root, group=self.ours, async_op=self.later))
+        whole = [part.contiguous() for part in parts]
+        dist.scatter(gloo, whole if is_root else None, self.root, group=self.gloo)
+        self.expect(ours, gloo)
+
+    def reduce_scatter(self):
+        parts = [self.drawn() for _ in self.ranks]
+        ours = torch.empty_like(parts[0])
+        self.ended(dist.reduce_scatter(ours, parts, op=self.op, group=self.ours, async_op=self.later))
+        reduced = torch.stack(parts)
+        dist.all_reduce(reduced, op=self.op, group=self.gloo)
+        self.expect(ours, reduced[self.ranks.index(self.rank)])
+
+    def all_to_all(self):
+        own = [self.drawn((3, to)) for to in range(len(self.ranks))]
+        here = self.ranks.index(self.rank)
+        ours = [torch.empty((3, here), dtype=self.dtype) for _ in self.ranks]
+        self.ended(dist.all_to_all(ours, own, group=self.ours, async_op=self.later))
+        expected = self.gathered(torch.cat(own, 1))
+        for place, sent in zip(ours, expected):
+            self.expect(place, sent.split(list(range(len(self.ranks))), 1)[here])
+
+    def all_to_all_single(self):
+        members, here = len(self.ranks), self.ranks.index(self.rank)
+        rows = [[(sender + receiver) % 3 for receiver in range(members)] for sender in range(members)]
+        to, sent = rows[here], [rows[sender][here] for sender in range(members)]
+        own = self.drawn((sum(to), 4))
+        ours, gloo = (torch.empty((sum(sent), 4), dtype=self.dtype) for _ in range(2))
+        self.ended(dist.all_to_all_single(ours, own, sent, to, group=self.ours, async_op=self.later))
+        dist.all_to_all_single(gloo, own.contiguous(), sent, to, group=self.gloo)
+        self.expect(ours, gloo)
+
+    def send_and_receive(self):
+        """Around a ring; the first member receives from anybody."""
+        here, members = self.ranks.index(self.rank), len(self.ranks)
+        if members == 1:
+            return
+        after, before = self.ranks[(here + 1) % members], self.ranks[here - 1]
+        own = self.drawn()
+        place = torch.empty_like(own)
+        sending = dist.isend(own, after, group=self.ours, tag=7)
+        if here == 0:
+            assert dist.recv(place, group=self.ours, tag=7) == before, self.what
+        else:
+            assert dist.recv(place, before, group=self.ours, tag=7) == before, self.what
+        sending.wait()
+        self.expect(place, self.gathered(own)[here - 1])
+
+
+def random_program(seed, calls):
+    dist.init_process_group("syncopate")
+    RandomProgram(int(seed)).run(int(calls))
+    dist.barrier()
+    say(rank=dist.get_rank(), calls=int(calls))
+
+
+def more_than_gloo():
+    """Types, operations and objects that Gloo of torch 1.13 does not have, and new groups of several ranks."""
+    dist.init_process_group("syncopate")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mean = torch.full((3,), float(rank))
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    halves = torch.full((3,), rank + 0.5, dtype=torch.bfloat16)
+    dist.all_reduce(halves)
+    truth = torch.tensor([True, rank == 0, False])
+    every = truth.clone()
+    dist.all_reduce(truth, op=dist.ReduceOp.MAX)
+    dist.all_reduce(every, op=dist.ReduceOp.MIN)
+    complex_sum = torch.tensor([1 + 2j * rank])
+    dist.all_reduce(complex_sum)
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    heard = [f"by {rank}"]
+    dist.broadcast_object_list(heard, src=size - 1)
+    into = torch.empty(2 * size)
+    dist.all_gather_into_tensor(into, torch.full((2,), float(rank)))
+    part = torch.empty(2)
+    dist.reduce_scatter_tensor(part, torch.arange(2.0 * size))
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.tensor([rank]), (rank + 1) % size),
+                                    dist.P2POp(dist.irecv, received := torch.tensor([-1]), (rank - 1) % size)])
+    for work in works:
+        work.wait()
+    say(rank=rank, mean=mean.tolist(), halves=halves.tolist(), truth=truth.tolist(), every=every.tolist(),
+        complex=[complex_sum.real.item(), complex_sum.imag.item()], objects=objects, heard=heard, into=into.tolist(),
+        part=part.tolist(), received=received.item())
+    dist.destroy_process_group()
+
+
+def trained(model, steps=5):
+    """A stock script's loop: the batch of this rank is its part of 24 samples."""
+    torch.manual_seed(5)
+    points, labels = torch.randn(24, 6), torch.randint(0, 3, (24,))
+    own = slice(24 * dist.get_rank() // dist.get_world_size(), 24 * (dist.get_rank() + 1) // dist.get_world_size())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        functional.cross_entropy(model(points[own]), labels[own]).backward()
+        optimizer.step()
+    return [value for parameter in model.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def small_network():
+    torch.manual_seed(dist.get_rank())  # DistributedDataParallel gives all the parameters of rank 0
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def data_parallel():
+    """DistributedDataParallel on our backend, and on Gloo; gradients accumulated without synchronization in between."""
+    dist.init_process_group("syncopate")
+    gloo = dist.new_group(backend="gloo")
+    ours = trained(DistributedDataParallel(small_network()))
+    theirs = trained(DistributedDataParallel(small_network(), process_group=gloo))
+    model = DistributedDataParallel(small_network(), bucket_cap_mb=0.0001)
+    with model.no_sync():
+        model(torch.ones(4, 6)).sum().backward()
+    model(torch.ones(4, 6)).sum().backward()
+    many_buckets = model.module[0].weight.grad.sum().item()
+    say(rank=dist.get_rank(), ours=ours, gloo=theirs, many_buckets=many_buckets)
+
+
+def rank_raises():
+    """Rank 1 fails; the others are in the middle of a collective that cannot end."""
+    dist.init_process_group("syncopate")
+    model = DistributedDataParallel(small_network())
+    for step in range(1000):
+        if dist.get_rank() == 1 and step == 3:
+            raise ValueError("the loss of this script is strange")
+        model(torch.ones(4, 6)).sum().backward()
+
+
+def comes_too_late():
+    dist.init_process_group("syncopate")
+    impatient = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    if dist.get_rank() == 0:
+        try:
+            dist.all_reduce(torch.ones(3), group=impatient)
+        except syncopate_torch.TimedOut as error:
+            say(rank=0, caught=str(error))
+        _get_default_store().set("caught", "1")
+    else:
+        _get_default_store().get("caught")
+
+
+def again():
+    """One process group after another in the same process, and one beside Gloo."""
+    sums = []
+    for _ in range(2):
+        dist.init_process_group("syncopate")
+        ones = torch.ones(1)
+        dist.all_reduce(ones)
+        sums.append(ones.item())
+        dist.barrier()
+        dist.destroy_process_group()
+    say(rank=int(os.environ["RANK"]), sums=sums)
+
+
+def beside_gloo():
+    dist.init_process_group("gloo")
+    ours = dist.new_group(backend="syncopate")
+    ones = torch.ones(1)
+    dist.all_reduce(ones, group=ours)
+    say(rank=dist.get_rank(), sum=ones.item())
+    dist.barrier()
+
+
+def resident_kib():
+    with open("/proc/self/statm", encoding="ascii") as pages:
+        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def long_run():
+    """10,000 operations in five equal stretches, after a few that make what stays."""
+    dist.init_process_group("syncopate")
+    values = torch.ones(1000)
+    places = [torch.empty(100_000) for _ in range(dist.get_world_size())]
+
+    def operations(rounds):
+        for _ in range(rounds):
+            dist.all_reduce(values.fill_(1), async_op=True).get_future().wait()
+            dist.all_gather(places, torch.ones(100_000))
+            dist.all_reduce(values.fill_(1), async_op=True).wait()
+            dist.barrier()
+
+    def growth_of_stretch():
+        before = resident_kib()
+        operations(500)
+        return resident_kib() - before
+
+    operations(300)
+    say(rank=dist.get_rank(), growths=[growth_of_stretch() for _ in range(5)])
+
+
+def forked_loaders():
+    """Loaders in processes that this one has forked."""
+    dist.init_process_group("syncopate")
+    points = torch.utils.data.TensorDataset(torch.arange(16.0))
+    data = torch.utils.data.DataLoader(points, batch_size=4, num_workers=2)
+    total = torch.stack([batch[0].sum() for _ in range(2) for batch in data]).sum()
+    dist.all_reduce(total)
+    say(rank=dist.get_rank(), total=total.item())
+
+
+def refusals():
+    dist.init_process_group("syncopate")
+    found = {}
+    for name, call in {
+        "dtype": lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)),
+        "mean": lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.AVG),
+        "bits": lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BOR),
+        "tag": lambda: dist.isend(torch.ones(3), (dist.get_rank() + 1) % dist.get_world_size(), tag=5000),
+    }.items():
+        try:
+            call()
+        except syncopate_torch.ConfigError as error:
+            found[name] = str(error)
+    say(rank=dist.get_rank(), **found)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""Goal:   a stock script of torch.distributed runs on backend "syncopate" by one changed word, and gets what Gloo gives.
+Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; random programs of all collectives, types and
+        shapes on two to four ranks, each call beside Gloo's on the same inputs. The seed is in the test's name.
+"""
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+from script_test import SYNCOPATE, ScriptTest
+
+import torch
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("backend_scripts.py"))
+CALLS = 200
+
+
+class BackendTest(ScriptTest):
+    def launch(self, workers, name, *arguments, options=()):
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B",
+                           SCRIPTS, name, *arguments])
+
+
+    def by_hand(self, ranks, name):
+        """What each of the ranks prints, which nothing but the variables of torch.distributed brings together."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                   "MASTER_PORT": str(port)} for rank in range(ranks)]
+        running = [subprocess.Popen([sys.executable, "-B", SCRIPTS, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    text=True, env=place, cwd=self.folder) for place in places]
+        outputs = [each.communicate(timeout=200)[0] for each in running]
+        self.assertEqual([each.returncode for each in running], [0] * ranks, outputs)
+        return outputs
+
+
+class Collectives(BackendTest):
+    def random_programs(self, ranks, seed):
+        said = self.facts(self.launch(ranks, "random_program", seed, CALLS))
+        self.assertEqual([facts["calls"] for facts in said], [CALLS] * ranks)
+
+    def test_random_program_of_2_ranks_seed_11(self):
+        self.random_programs(2, 11)
+
+    def test_random_program_of_3_ranks_seed_12(self):
+        self.random_programs(3, 12)
+
+    def test_random_program_of_4_ranks_seed_13(self):
+        self.random_programs(4, 13)
+
+    def test_what_gloo_does_not_have(self):
+        said = self.facts(self.launch(3, "more_than_gloo"))
+        for facts in said:
+            rank = facts["rank"]
+            self.assertEqual(facts["mean"], [1, 1, 1])
+            self.assertEqual(facts["halves"], [4.5, 4.5, 4.5])
+            self.assertEqual((facts["truth"], facts["every"]), ([True, True, False], [True, False, False]))
+            self.assertEqual(facts["complex"], [3, 6])
+            self.assertEqual(facts["objects"], [{"rank": 0}, {"rank": 1}, {"rank": 2}])
+            self.assertEqual(facts["heard"], ["by 2"])
+            self.assertEqual(facts["into"], [0, 0, 1, 1, 2, 2])
+            self.assertEqual(facts["part"], [3 * 2 * rank, 3 * (2 * rank + 1)])
+            self.assertEqual(facts["received"], (rank - 1) % 3)
+
+    def test_ten_thousand_operations_leave_nothing(self):
+        """A leak grows the process in each stretch; a thread's new heap, once."""
+        for facts in self.facts(self.launch(2, "long_run")):
+            self.assertLess(min(facts["growths"]), 64, facts["growths"])
+
+    def test_impossible_calls_say_what_to_do(self):
+        for facts in self.facts(self.launch(2, "refusals")):
+            self.assertRegex(facts["dtype"], r"found torch\.int16; convert it")
+            self.assertRegex(facts["mean"], "AVG is for floating values, found torch.int32; use SUM")
+            self.assertRegex(facts["bits"], "reduce integers")
+            self.assertRegex(facts["tag"], "from 0 to 4095, found 5000")
+
+
+class Scripts(BackendTest):
+    def test_distributed_data_parallel_trains_as_on_gloo(self):
+        said = self.facts(self.launch(2, "data_parallel"))
+        for facts in said:
+            self.assert_near(facts["ours"], facts["gloo"])
+            self.assertEqual(facts["ours"], said[0]["ours"])
+            self.assertEqual(facts["many_buckets"], said[0]["many_buckets"])
+
+    def test_two_groups_one_after_the_other(self):
+        for output in self.by_hand(2, "again"):
+            self.assertIn('"sums": [2.0, 2.0]', output)
+
+    def test_loaders_in_forked_processes(self):
+        for output in self.by_hand(2, "forked_loaders"):
+            self.assertIn('"total": 480.0', output)
+
+    def test_a_group_beside_a_default_one_of_gloo(self):
+        for facts in self.facts(self.launch(2, "beside_gloo")):
+            self.assertEqual(facts["sum"], 2)
+
+    @unittest.skipUnless(shutil.which("mpiexec.openmpi") and shutil.which("mpiexec.mpich"), "needs both MPIs")
+    def test_launchers(self):
+        as_root = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        launchers = [["mpiexec.openmpi", "--oversubscribe", "-n", 2], ["mpiexec.mpich", "-n", 2]]
+        if int(torch.__version__.split(".")[0]) > 1:  # that of Debian does not start under its Python
+            launchers.append([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2])
+        for launcher in launchers:
+            command = [*launcher, *([sys.executable] if "mpi" in launcher[0] else []), SCRIPTS, "more_than_gloo"]
+            with self.subTest(launcher[0]):
+                done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
+                                      check=False, cwd=self.folder, env=as_root)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.count('"mean": [0.5, 0.5, 0.5]'), 2, done.stdout)
+
+
+class Failures(BackendTest):
+    def test_a_rank_that_raises_ends_the_job_with_its_traceback_first(self):
+        done = self.launch(3, "rank_raises")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ValueError: the loss of this script is strange", done.stderr)
+        others = [line for line in done.stderr.splitlines() if "PeerLost" in line]
+        if others:
+            self.assertLess(done.stderr.index("ValueError"), done.stderr.index(others[0]))
+
+    def test_a_rank_that_does_not_come_is_named(self):
+        said = self.facts(self.launch(2, "comes_too_late"))
+        self.assertRegex(said[0]["caught"], "worker 1|rank 1|1")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()

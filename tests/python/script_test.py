@@ -1,0 +1,317 @@
+#!/usr/bin/python3
+"""Goal:   a training script in Python joins a job by five calls and gets what a single process would compute; it
+        fails as a Python script does, and takes the others with it instead of hanging.
+Method: scripts.py under `syncopate run` and alone, compared with torch in this process; wrong calls in jobs of this
+        process.
+"""
+import ast
+import inspect
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch.nn import functional
+
+import scripts
+import syncopate_torch as syncopate
+
+SYNCOPATE = os.environ["SYNCOPATE"]
+SCRIPTS = str(pathlib.Path(__file__).with_name("scripts.py"))
+LIMIT = 200  # seconds, of one command
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
+
+
+def reference():
+    """The parameters after the same steps over the whole dataset in one process."""
+    points, labels, network = scripts.problem()
+    optimizer = scripts.sgd(network)
+    for _ in range(scripts.STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        optimizer.step()
+    return scripts.parameters_of(network)
+
+
+class ScriptTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self, command):
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,
+                              cwd=self.folder)
+
+    def launch(self, workers, name, *arguments, options=()):
+        options = options if "--run-dir" in options else (*options, "--run-dir", "run")
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", sys.executable, "-B", SCRIPTS, name, *arguments])
+
+    def facts(self, done):
+        """What each worker said, by rank."""
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
+        return sorted(said, key=lambda facts: facts["rank"])
+
+    def assert_near(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        for value, right in zip(found, expected):
+            self.assertAlmostEqual(value, right, delta=1e-5)
+
+
+class Types(unittest.TestCase):
+    def test_the_stub_has_the_names_and_arguments_of_the_sources(self):
+        stub = ast.parse(pathlib.Path(syncopate.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+        named = [node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+        self.assertEqual({node.name for node in named}, set(syncopate.__all__))
+        for node in named:
+            with self.subTest(node.name):
+                self.compare(node, getattr(syncopate, node.name))
+
+    def compare(self, node, source):
+        if isinstance(node, ast.FunctionDef):
+            self.assertEqual([argument.arg for argument in node.args.args], list(inspect.signature(source).parameters))
+            return
+        functions = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")]
+        listed = {member.name for member in functions}
+        own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
+        hidden = {"handle", "follow_samples", "follow"}
+        self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
+        for member in functions:
+            found = getattr(source, member.name)
+            if not isinstance(found, property) and member.args.kwarg is None and member.name != "DistributedOptimizer":
+                self.assertEqual([argument.arg for argument in member.args.args], list(inspect.signature(found).parameters))
+
+
+class Training(ScriptTest):
+    def test_gradients_that_are_accumulated_and_clipped_under_a_schedule_by_samples(self):
+        points, labels, network = scripts.problem()
+        optimizer = scripts.sgd(network)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        rates = []
+        for _ in range(scripts.STEPS):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points), labels).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+            optimizer.step()
+            schedule.step()
+            rates.append(schedule.get_last_lr()[0])
+        for facts in self.facts(self.launch(2, "clipped", "ssgd")):
+            self.assert_near(facts["parameters"], scripts.parameters_of(network))
+            self.assertEqual(facts["rates"], rates)
+            self.assertEqual(facts["samples"], scripts.STEPS * scripts.SAMPLES)
+        facts = self.facts(self.launch(2, "clipped", "esync", options=("--run-dir", "of-esync")))
+        self.assertEqual(facts[0]["parameters"], facts[1]["parameters"])
+
+    if hasattr(torch.amp, "GradScaler"):  # from torch 2.3 on; before, there is none for CPUs
+
+        def test_all_workers_leave_out_a_step_that_overflows_on_one(self):
+            for facts in self.facts(self.launch(2, "scaled")):
+                self.assertEqual(facts["scale"], 512)
+                self.assert_near(facts["parameters"], reference())
+
+    def test_workers_that_share_a_batch_train_as_one_process(self):
+        for scheme in ("ssgd", "local-sgd"):
+            options = ("--local-steps", "1") if scheme == "local-sgd" else ()
+            with self.subTest(scheme):
+                run = ("--scheme", scheme, *options)
+                said = self.facts(self.start([SYNCOPATE, "run", "-n", 2, *run, "--run-dir", scheme, "--", sys.executable,
+                                              "-B", SCRIPTS, "whole_batch"]))
+                self.assertEqual([facts["size"] for facts in said], [2, 2])
+                self.assertEqual(said[0]["parameters"], said[1]["parameters"])
+                if scheme == "ssgd":  # local steps have a momentum of their own
+                    self.assert_near(said[0]["parameters"], reference())
+
+    def test_a_script_by_itself(self):
+        done = self.start([sys.executable, "-B", SCRIPTS, "whole_batch"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assert_near(json.loads(done.stdout)["parameters"], reference())
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_gradients_weigh_by_their_samples(self):
+        said = self.facts(self.launch(2, "unequal_parts"))
+        for facts in said:
+            self.assert_near(facts["parameters"], reference())
+
+    def test_every_kind_of_scheme_learns(self):
+        for scheme in ("ssgd", "esync", "nbssgd", "asgd", "hogwild"):
+            with self.subTest(scheme):
+                said = self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--", sys.executable, "-B",
+                                              SCRIPTS, "learns", scheme]))
+                for facts in said:
+                    self.assertGreater(facts["accuracy"], 0.7, said)
+                    self.assertGreater(facts["rounds"], 0)
+                    self.assertGreater(facts["samples"], 0)
+
+    def test_collectives(self):
+        for rank, facts in enumerate(self.facts(self.launch(3, "collectives"))):
+            self.assertEqual(set(map(tuple, facts["sums"].values())), {(0, 6, 12, 18, 24)})
+            self.assertEqual(facts["columns"], [[6.0] * 3] * 2)
+            self.assertTrue(facts["done"])
+            self.assertEqual(facts["first"], [7, 3])
+            self.assertEqual(facts["all"], [[0, 0], [1, 2], [2, 4]])
+            self.assertEqual(facts["rank"], rank)
+
+
+    def test_the_script_of_the_page(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+        script = pathlib.Path(self.folder) / "train.py"
+        snippets = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        script.write_text(next(each for each in snippets if "partition_dataset" in each), encoding="utf-8")
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", script])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        losses = re.findall(r"^\[worker \d\] worker \d of 2: loss (\S+)$", done.stderr, re.MULTILINE)
+        self.assertEqual(len(losses), 2, done.stderr)
+        for loss in losses:
+            self.assertLess(float(loss), 0.01)
+
+
+class Failing(ScriptTest):
+    def test_a_script_that_raises_ends_the_job_with_its_traceback(self):
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run{rank}", "--", sys.executable, "-B", SCRIPTS,
+                                   "raises", rank])
+                self.assertEqual(done.returncode, 1)
+                lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
+                self.assertEqual(lines[0], f"[worker {rank}] Traceback (most recent call last):")
+                self.assertIn(f"[worker {rank}] ValueError: the loss of this script is strange", lines)
+                others = [line for line in lines if line.startswith(f"[worker {1 - rank}]")]
+                self.assertTrue(any("the loss of this script is strange" in line for line in others) or not others, lines)
+
+    def test_an_optimizer_that_raises(self):
+        done = self.launch(2, "optimizer_fails")
+        self.assertIn('"caught": "of the optimizer"', done.stderr)
+
+    def test_a_library_that_is_missing(self):
+        done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,
+                              env={**os.environ, "SYNCOPATE_LIBRARY": "/no/such/libsyncopate.so"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ImportError: cannot load Syncopate's library", done.stderr)
+        self.assertIn("set SYNCOPATE_LIBRARY", done.stderr)
+
+
+class Alone(unittest.TestCase):
+    """Jobs of this process."""
+
+    def setUp(self):
+        self.points, self.labels, self.network = scripts.problem()
+        self.sgd = scripts.sgd(self.network)
+        self.job = syncopate.init()
+
+    def backward(self):
+        functional.cross_entropy(self.network(self.points), self.labels).backward()
+
+    def refused(self, pattern):
+        return self.assertRaisesRegex(syncopate.ConfigError, pattern)
+
+    def test_epochs_of_a_loader(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        for loader in (self.job.partition_dataset(dataset, batch_size=8),
+                       self.job.partition_dataset(dataset, batch_size=8, num_workers=2)):
+            epochs = [[int(index) for [batch] in loader for index in batch] for _ in range(3)]
+            for epoch in epochs:
+                self.assertEqual(sorted(epoch), list(range(50)))
+            self.assertEqual(len({tuple(epoch) for epoch in epochs}), 3)
+
+    def test_an_epoch_that_a_script_breaks_off(self):
+        sampler = self.job.sampler(range(50), batch_size=8)
+        self.assertEqual(len(next(iter(sampler))), sampler.step_size)
+        self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
+        self.assertEqual(sampler.epoch, 1)
+
+    def test_gradients_that_a_script_takes_away(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        before = scripts.parameters_of(self.network)
+        for parameter in self.network.parameters():
+            parameter.grad = None
+        optimizer.step()
+        self.assertEqual(scripts.parameters_of(self.network), before)
+        self.sgd.zero_grad(set_to_none=True)
+        self.backward()
+        optimizer.step()
+        self.assertNotEqual(scripts.parameters_of(self.network), before)
+
+    def test_a_scheduler(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        scheduler = torch.optim.lr_scheduler.StepLR(self.sgd, step_size=2, gamma=0.1)
+        rates = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            self.backward()
+            optimizer.step()
+            rates.append(round(optimizer.param_groups[0]["lr"], 6))
+            scheduler.step()
+        self.assertEqual(rates, [0.2, 0.2, 0.02, 0.02])
+
+    def test_a_closure(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(self.network(self.points), self.labels)
+            loss.backward()
+            return loss
+
+        first = optimizer.step(closure)
+        self.assertLess(optimizer.step(closure).item(), first.item())
+
+    def test_weights_that_are_channels_last_stay_so(self):
+        network = torch.nn.Conv2d(4, 6, 3).to(memory_format=torch.channels_last)
+        before = network.weight.detach().clone()
+        self.job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+        self.assertTrue(network.weight.is_contiguous(memory_format=torch.channels_last))
+        self.assertTrue(torch.equal(network.weight, before))
+
+    def test_the_state_is_that_of_the_optimizer(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.backward()
+        optimizer.step()
+        state = optimizer.state_dict()
+        self.assertIn("momentum_buffer", state["state"][0])
+        optimizer.load_state_dict(state)
+
+    def test_wrong_calls(self):
+        other = torch.nn.Linear(2, 2)
+        with self.refused("none of the module's trained parameters"):
+            self.job.DistributedOptimizer(torch.optim.SGD(other.parameters(), lr=0.1), self.network)
+        with self.refused("LBFGS evaluates the loss again"):
+            self.job.DistributedOptimizer(torch.optim.LBFGS(self.network.parameters()), self.network)
+        with self.refused("does not know how many samples a step has"):
+            self.job.DistributedOptimizer(self.sgd, self.network)
+        with self.refused("float64: a replica holds float32"):
+            double = torch.nn.Linear(2, 2).double()
+            self.job.DistributedOptimizer(torch.optim.SGD(double.parameters(), lr=0.1), double, batch_size=1)
+        with self.refused("no parameter to train"):
+            self.job.DistributedOptimizer(self.sgd, torch.nn.ReLU(), batch_size=1)
+        with self.refused("convert it by tensor.to"):
+            self.job.allreduce(torch.ones(2, dtype=torch.int16))
+        with self.refused("batch of 0 samples"):
+            self.job.sampler(range(10), batch_size=0)
+        with self.refused("no-such"):
+            syncopate.init("no-such-scheme")
+        with self.refused("did you mean"):
+            syncopate.init(options={"sede": 1})
+
+    def test_calls_after_the_end(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        optimizer.finish()
+        with self.refused("takes no further step"):
+            optimizer.step()
+        with self.refused("from 0 to 4294967295 samples"):
+            optimizer.step(weight=-1)
+
+    def test_a_parameter_that_was_replaced(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.network[0].weight.data = self.network[0].weight.data.clone()
+        with self.refused("0.weight is no longer the tensor"):
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    unittest.main()

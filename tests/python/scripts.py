@@ -1,0 +1,170 @@
+"""Training scripts for script_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import json
+import os
+import sys
+
+import torch
+import syncopate_torch as syncopate
+from torch.nn import functional
+
+SAMPLES = 64
+STEPS = 6
+
+
+def problem():
+    """64 points of six values in three classes, and a network that is always the same."""
+    torch.manual_seed(3)
+    points = torch.randn(SAMPLES, 6)
+    labels = (points @ torch.randn(6, 3)).argmax(1)
+    network = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    return points, labels, network
+
+
+def sgd(network):
+    return torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
+
+
+def parameters_of(network):
+    return [value for parameter in network.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def accuracy(network, points, labels):
+    with torch.no_grad():
+        return (network(points).argmax(1) == labels).double().mean().item()
+
+
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def whole_batch(scheme=None):
+    """Each step takes the whole dataset: what one process does with it is known."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=SAMPLES)
+    optimizer = job.DistributedOptimizer(sgd(network), network)
+    for _ in range(STEPS):
+        for x, y in data:
+            optimizer.zero_grad()
+            functional.cross_entropy(network(x), y).backward()
+            optimizer.step(weight=len(x))
+    optimizer.finish()
+    say(rank=job.rank, size=job.size, parameters=parameters_of(network))
+
+
+def unequal_parts():
+    """Worker 0 has ten samples of a step, and worker 1 the other 54."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
+    with job.DistributedOptimizer(sgd(network), network, batch_size=32) as optimizer:
+        for _ in range(STEPS):
+            optimizer.zero_grad(set_to_none=True)
+            functional.cross_entropy(network(points[part]), labels[part]).backward()
+            optimizer.step(weight=len(points[part]))
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+def learns(scheme):
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=16)
+    rounds = []
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, on_round=rounds.append)
+    for _ in range(30):
+        for x, y in data:
+            optimizer.zero_grad()
+            functional.cross_entropy(network(x), y).backward()
+            optimizer.step(weight=len(x))
+    optimizer.finish()
+    say(rank=job.rank, accuracy=accuracy(network, points, labels), rounds=len(rounds),
+        samples=sum(round["own_samples"] for round in rounds))
+
+
+def collectives():
+    job = syncopate.init()
+    sum_of = {str(kind): job.allreduce((torch.arange(5) * (job.rank + 1)).to(kind)).tolist()
+              for kind in (torch.float32, torch.float64, torch.int32, torch.int64, torch.bfloat16)}
+    columns = torch.full((3, 2), job.rank + 1.0).t()  # not contiguous
+    work = job.allreduce_async(columns)
+    first = job.broadcast(torch.tensor([job.rank + 7, 3], dtype=torch.uint8))
+    job.barrier()
+    say(rank=job.rank, sums=sum_of, columns=work.wait().tolist(), done=work.is_done(), first=first.tolist(),
+        all=[each.tolist() for each in job.allgather(torch.tensor([job.rank, 2 * job.rank]))])
+
+
+def clipped(scheme):
+    """Gradients of two halves, accumulated, and clipped before each step; a schedule by the samples of all workers."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
+    rates = []
+    with job.DistributedOptimizer(sgd(network), network, batch_size=32) as optimizer:
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer.optimizer, step_size=1, gamma=0.5)
+        schedule = job.scheduler(schedule, optimizer, every=2 * SAMPLES)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            x, y = points[part], labels[part]
+            with optimizer.no_sync():
+                (functional.cross_entropy(network(x[:5]), y[:5], reduction="sum") / len(x)).backward()
+            (functional.cross_entropy(network(x[5:]), y[5:], reduction="sum") / len(x)).backward()
+            optimizer.synchronize(weight=len(x))
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+            optimizer.step(weight=len(x))
+            rates.append(schedule.get_last_lr()[0])
+    say(rank=job.rank, parameters=parameters_of(network), rates=rates, samples=optimizer.samples)
+
+
+def scaled():
+    """A loss scale on the CPU; the gradient of worker 1 overflows once."""
+    from syncopate_torch.amp import GradScaler
+
+    job = syncopate.init()
+    points, labels, network = problem()
+    scaler = GradScaler(job, "cpu", init_scale=1024.0, growth_interval=1000)
+    with job.DistributedOptimizer(sgd(network), network, batch_size=32) as optimizer:
+        for step in range(STEPS + 1):
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(network(points), labels)
+            if step == 2 and job.rank == 1:
+                loss = loss * float("inf")
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+    say(rank=job.rank, parameters=parameters_of(network), scale=scaler.get_scale())
+
+
+def raises(rank):
+    """One script fails in the middle of its loop, without a `with` block."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
+    for step in range(1000):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        if job.rank == int(rank) and step == 5:
+            raise ValueError("the loss of this script is strange")
+        optimizer.step(weight=32)
+
+
+def optimizer_fails():
+    """An exception of the optimizer leaves `step` as what it was."""
+    job = syncopate.init()
+    points, labels, network = problem()
+
+    class Failing(torch.optim.SGD):
+        def step(self, closure=None):
+            raise ZeroDivisionError("of the optimizer")
+
+    optimizer = job.DistributedOptimizer(Failing(network.parameters(), lr=0.1), network, batch_size=32)
+    functional.cross_entropy(network(points), labels).backward()
+    try:
+        optimizer.step()
+    except ZeroDivisionError as error:
+        say(rank=job.rank, caught=str(error))
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])
