@@ -47,6 +47,15 @@ class CommandLine(unittest.TestCase):
             self.assertEqual((ran.returncode, ran.stderr), (0, ""), words)
             self.assertTrue(ran.stdout)
 
+    def test_programs_of_others_need_no_libtorch(self):
+        self.put_torch("libexec/syncopate/syncopate-run")
+        ran = run(self.program, "run", "--workers", "2", "--", "true", "hello")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(ran.stdout.splitlines()[1:], ["run", "--workers", "2", "--", "true", "hello"])
+        beside = pathlib.Path(SYNCOPATE).with_name("syncopate-run")
+        libraries = subprocess.run(["ldd", beside], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("torch", libraries)
+
     def test_loads_neither_libtorch_nor_libraries_of_workers(self):
         libraries = subprocess.run(["ldd", self.program], capture_output=True, text=True, check=True).stdout
         for name in ("torch", "blas", "protobuf"):

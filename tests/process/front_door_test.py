@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a program trains its own module through include/syncopate, and stays its own: the job forks no
+"""Goal:   a program trains its own module by a job that it starts, and stays its own: the job forks no
         process and installs no signal handler.
-Method: examples/esync_module.cpp; while it trains, /proc shows its children and its signal handlers, and
+Method: module_job.cpp; while it trains, /proc shows its children and its signal handlers, and
         at the end its output and its run folder show the result.
 """
 import json
@@ -49,7 +49,7 @@ class FrontDoor(unittest.TestCase):
             (run / "config.toml").write_text("")
             done = subprocess.run([EXAMPLE, run], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 1)
-            self.assertRegex(done.stderr, "^esync_module: .*already")
+            self.assertRegex(done.stderr, "^module_job: .*already")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ class Hangs(jobs.JobTest):
             "evaluator": ["--scheme", "ssgd"],
             "coordinator": ["--scheme", "esync"],
         })
+        # Nobody knows how long a first test takes, so a hang in it is found after minutes.
+        running["evaluator"].wait_for("evaluation")
         pids = {name: job.worker_pids()[1] for name, job in running.items()}
         pids["server"] = running["server"].children()[3]  # the coordinator, two workers, the server, the evaluator
         pids["evaluator"] = running["evaluator"].children()[-1]

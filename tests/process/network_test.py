@@ -109,7 +109,8 @@ class Network(unittest.TestCase):
                 expected = {"ring": links * vector_ring, "two-level": vector_hosts}
                 for algorithm, vectors in expected.items():
                     for of_host in self.bytes_of_a_sum(placement, size // 4, algorithm):
-                        self.assertGreater(of_host, vectors * size / 4, algorithm)
+                        # The runs of one and of three rounds differ in small messages, too.
+                        self.assertGreater(of_host, 0.95 * vectors * size / 4, algorithm)
                         self.assertLess(of_host, 1.2 * vectors * size / 4, algorithm)  # with headers and acknowledgements
 
     def test_every_sum_is_right_between_hosts(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   `syncopate run` starts programs with a loop of their own as the workers of one job, supervises
         them, and says how the job has ended; under another launcher the same programs find each other.
-Method: examples/dist_mnist.cpp on synthetic images under each launcher, with one process killed, and
+Method: examples/dist_mnist on Fashion-MNIST under each launcher, with one process killed, and
         programs of the system that never join.
 """
 import glob
@@ -15,10 +15,12 @@ import time
 import unittest
 
 import jobs
+import mnist_files
 from mpi_test import LAUNCHERS
 
 DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
-SHORT = [DIST_MNIST, "synthetic", "1", "1024"]
+DATA = mnist_files.folder()
+SHORT = [DIST_MNIST, DATA, "1", "1024"]
 
 
 class OwnLoop(jobs.JobTest):
@@ -30,7 +32,7 @@ class OwnLoop(jobs.JobTest):
         )
 
     def test_two_workers_train_the_same_network(self):
-        done = self.run_programs("-n", 2, "--run-dir", "run", "--", DIST_MNIST, "synthetic", 2, 8192)
+        done = self.run_programs("-n", 2, "--run-dir", "run", "--", DIST_MNIST, DATA, 2, 8192)
         self.assertEqual(done.returncode, 0, done.stderr)
         sums = re.findall(r"^\[worker \d\] worker (\d) of 2: sum of weights (\S+)$", done.stderr, re.MULTILINE)
         self.assertEqual(sorted(rank for rank, _ in sums), ["0", "1"], done.stderr)
@@ -49,6 +51,17 @@ class OwnLoop(jobs.JobTest):
         started = next(event for event in events if event.get("event") == "started")
         self.assertEqual((started["scheme"], len(started["workers"])), ("asgd", 2))
         self.assertEqual(len(self.summary()["servers"]), 2)
+
+    def test_a_fast_worker_gets_more_of_the_data(self):
+        with open(f"{self.folder}/unequal.toml", "w", encoding="utf-8") as file:
+            file.write("".join(f'[[devices]]\nname = "{name}"\nsamples_per_second = {speed}\n'
+                               for name, speed in (("fast", 1600), ("slow", 400))))
+        done = self.run_programs("--scheme", "asgd", "--cluster", "unequal.toml", "--run-dir", "run", "--",
+                                 DIST_MNIST, DATA, 1, 2048)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fast, slow = (worker["samples"] for worker in self.summary()["workers"])
+        self.assertEqual(fast + slow, 2048)
+        self.assertGreater(fast, 2 * slow)
 
     def test_a_program_by_itself_needs_no_launcher(self):
         done = subprocess.run(SHORT, capture_output=True, text=True, timeout=jobs.LIMIT, check=False, cwd=self.folder)
@@ -77,7 +90,7 @@ class OwnLoop(jobs.JobTest):
 
     def test_ctrl_c_ends_the_job(self):
         command = [jobs.SYNCOPATE, "run", "-n", "2", "--json", "--run-dir", "run", "--",
-                   DIST_MNIST, "synthetic", "1000"]
+                   DIST_MNIST, DATA, "1000"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               cwd=self.folder) as process:
             for line in process.stdout:
@@ -118,7 +131,7 @@ class OtherLaunchers(jobs.JobTest):
     def of_torchrun(self, rank, *words):
         """A process as torchrun starts it."""
         variables = {"TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": str(os.getpid()), "RANK": str(rank), "WORLD_SIZE": "2"}
-        return subprocess.Popen([DIST_MNIST, "synthetic", *words], env={**os.environ, **variables}, cwd=self.folder,
+        return subprocess.Popen([DIST_MNIST, DATA, *words], env={**os.environ, **variables}, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_torchrun(self):

@@ -9,9 +9,11 @@ import re
 import shutil
 import unittest
 
+import mnist_files
 from jobs import SYNCOPATE, JobTest
 from slurm import Slurm, Unavailable
 
+PYTHON = os.environ.get("SYNCOPATE_PYTHON", "/usr/bin/python3")  # that has torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--network", "mlp", "--data", "synthetic"]
 
@@ -54,7 +56,7 @@ class SlurmTest(JobTest):
 
     def test_programs_with_loops_of_their_own(self):
         done = self.slurm.run("srun", "--mpi=none", "--nodes=2", "--ntasks=2", f"--chdir={self.folder}",
-                              os.environ["SYNCOPATE_DIST_MNIST"], "synthetic", "1", "1024")
+                              os.environ["SYNCOPATE_DIST_MNIST"], mnist_files.folder(), "1", "1024")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(re.findall(r"worker (\d) of 2: sum of weights", done.stdout)), ["0", "1"], done.stdout)
 
@@ -77,6 +79,17 @@ class SlurmTest(JobTest):
         self.assertEqual(state, "COMPLETED", text)
         self.assertEqual(schemes, ["asgd", "downpour", "hogwild", "nbssgd", "ssgd"], text)
         return text
+
+    def test_scripts_of_torch_distributed_and_with_five_calls(self):
+        library = os.environ["SYNCOPATE_LIBRARY"]
+        for script, said in (("backend_scripts.py", '"mean": [0.5, 0.5, 0.5]'), ("scripts.py", '"done": true')):
+            program = "more_than_gloo" if script == "backend_scripts.py" else "collectives"
+            done = self.slurm.run(
+                "srun", "--mpi=none", "--nodes=1", "--ntasks=2", "--overcommit", f"--chdir={self.folder}", "env",
+                f"PYTHONPATH={ROOT / 'python'}", f"SYNCOPATE_LIBRARY={library}", "PYTHONWARNINGS=ignore",
+                PYTHON, "-B", ROOT / "tests/python" / script, program)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count(said), 2, done.stdout)
 
     def test_the_sbatch_file_gives_the_table_of_nbssgd(self):
         self.assert_whole_table()
