@@ -16,7 +16,7 @@ SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim
 BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # The leaf folders of job/ above the training code, low to high.
-JOB = ["job/members", "job/launch", "job/host", "job/program", "job/front", "job/roles"]
+JOB = ["job/members", "job/launch", "job/host", "job/program", "job/front", "job/abi", "job/roles"]
 
 # The leaf folders of cli/, and those of cli/ that each may include besides itself. A command that needs
 # libtorch is in cli/compute; "cli" is the command line itself, with the two mains.
@@ -39,15 +39,16 @@ BELOW_CLI["cli/compute"] = BELOW_CLI["cli"] = ["torch", *JOB]
 # The folders of the project that those beside and above SRC may include. Only tests, benchmarks and the
 # composer of worlds see the simulator: other code cannot know which world it runs in.
 BESIDE_SRC = {
-    "torch": SRC + ["torch"],
+    "torch": SRC + ["torch"],  # and <syncopate/torch/flat.hpp>
     "job/members": SRC + JOB[:1],
     "job/launch": SRC + JOB[:2],
     "job/host": SRC + JOB[:3],
     "job/program": SRC + JOB[:4],
-    "job/front": SRC + [*JOB[:5], "include"],
+    "job/front": SRC + JOB[:5],
+    "job/abi": SRC + JOB[:6],
     "job/roles": SRC + ["torch", *JOB[:3], "job/roles"],
-    "include": SRC + ["torch", "include"],
-    "examples": ["include"],
+    "include": [],  # what is installed includes only what is installed, by <syncopate/…>
+    "examples": [],
     **{leaf: [*SRC, *BELOW_CLI[leaf], *below, leaf] for leaf, below in CLI.items()},
     "sim": SRC + ["job/members", "sim"],
     "bench": SRC + ["torch", *CLI, "sim", "bench"],
@@ -59,7 +60,7 @@ WORLD_COMPOSER = "src/job/roles"
 
 # Folders that may include a library's headers, by the beginning of the header's name.
 HOMES = {
-    "torch/": ["torch", "examples"],
+    "torch/": ["torch", "include", "examples"],
     "ATen/": ["torch"],
     "c10/": ["torch"],
     "asio": ["transport"],
@@ -116,6 +117,8 @@ def own_include(root, path, name):
         inside = backend and home and backend[1] in [home[1], *BACKENDS_BELOW.get(home[1], [])]
         if backend and not inside and folder not in COMPOSERS:
             return f"only {', '.join(sorted(COMPOSERS))} may choose a backend of the transport"
+    if folder == "examples" and (root / path.parent / name).is_file():
+        return None  # each is a project of its own
     made = [name, name + ".in"]  # by hand, or by CMake
     if not name.endswith(".pb.h") and not any(
         (root / base / file).is_file() for base in ("src", "") for file in made

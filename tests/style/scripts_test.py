@@ -58,7 +58,7 @@ class Scripts(unittest.TestCase):
     def test_wrong_arguments_are_refused(self):
         cases = {
             ("script/test", "--only", "style"): "test: --only 'style': expected libtorch",
-            ("script/check", "fresh", "vm"): "fresh: unknown surroundings 'vm': expected chroot, container or user (see --help)",
+            ("script/check", "fresh", "vm"): "fresh: unknown surroundings 'vm': expected chroot, container, user or packages (see --help)",
         }
         for words, expected in cases.items():
             done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
