@@ -1,12 +1,13 @@
 """The suites of sums over ranks: ours beside MPI, Gloo and torch.distributed."""
 import statistics
 
-from measuring import Contestant, interleave, table
+from measuring import Contestant, comparison, interleave, speed, table
 from peers import Peers
 
 # Algorithms by their names in `syncopate bench allreduce`.
 OURS = [("shm", "auto"), ("tcp", "auto"), ("tcp", "ring")]
 RANKS = (2, 4)
+BACKENDS = {"Syncopate": "syncopate", "Gloo": "gloo"}
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 44_695_848, 100_000_000)
 
 
@@ -31,6 +32,40 @@ def allreduce_tcp(programs, options):
         "torch.distributed, Gloo": peers.torch,
     }
     yield from compared(programs, options, [each for each in OURS if each[0] == "tcp"], theirs)
+
+
+def backend(programs, options):
+    """The backend "syncopate" of torch.distributed beside Gloo: DistributedDataParallel, and allreduce of float32."""
+    for network in ("lenet5", "resnet18-v1"):
+        results = interleave(
+            [Contestant(name, lambda each=each: speed(programs.ddp(network, 2, options.seconds, each)))
+             for name, each in BACKENDS.items()],
+            options.rounds,
+        )  # fmt: skip
+        yield f"## DistributedDataParallel, {network}, two workers, batch 64 each\n"
+        yield comparison(results, "images/s", "Gloo")
+    peers = Peers(options.build, options.python, programs.environment)
+    for ranks in RANKS:
+        sides = [
+            Contestant(name, lambda each=each: figures(peers.torch(ranks, SIZES, options.seconds, each)))
+            for name, each in BACKENDS.items()
+        ]
+        yield f"## {ranks} ranks: time of an all_reduce, the slowest rank's\n"
+        yield times_table(interleave(sides, options.rounds), "µs", ["Syncopate"], ["Gloo"]) + "\n"
+
+
+def unequal(programs, options):
+    """Scripts in Python on two workers, the second at half the speed: five calls beside DistributedDataParallel."""
+    peer = "PyTorch DistributedDataParallel, Gloo"
+    for network in ("lenet5", "resnet18-v1"):
+        ways = {"Syncopate, five calls, esync": "esync", "Syncopate, five calls, ssgd": "ssgd", peer: "ddp"}
+        results = interleave(
+            [Contestant(name, lambda way=way: speed(programs.unequal(way, network, options.seconds)))
+             for name, way in ways.items()],
+            options.rounds,
+        )  # fmt: skip
+        yield f"## {network}, batch 64 each\n"
+        yield comparison(results, "images/s", peer)
 
 
 def compared(programs, options, ours, theirs):

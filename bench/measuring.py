@@ -52,6 +52,10 @@ def table(header, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, marks, *rows])
 
 
+def speed(result):
+    return {"images/s": result["images_per_second"]}
+
+
 def comparison(results, figure, baseline=None):
     """A table of one figure of every contestant, relative to the contestant `baseline`."""
     header = ["", figure] + (["relative"] if baseline else [])

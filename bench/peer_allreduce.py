@@ -11,6 +11,7 @@ import statistics
 import time
 
 import torch
+from backends import init_group
 from torch import distributed, multiprocessing
 
 
@@ -68,7 +69,7 @@ def measure(rank, ranks, size, wanted):
 def member(rank, port, options):
     os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"})
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", rank=rank, world_size=options.ranks)
+    init_group(options.backend, rank=rank, world_size=options.ranks)
     sizes = [int(size) for size in options.bytes.split(",")]
     results = [measure(rank, options.ranks, size, options.seconds) for size in sizes]
     if rank == 0:
@@ -81,6 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--bytes", default="1000,44700000", metavar="LIST")
+    parser.add_argument("--backend", choices=("gloo", "syncopate"), default="gloo")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each size")
     options = parser.parse_args()
     with socket.socket() as free:

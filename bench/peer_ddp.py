@@ -14,6 +14,7 @@ import torch
 from torch import distributed, multiprocessing, nn
 from torch.nn import functional
 
+from backends import init_group
 from torch_local import NETWORKS, WARM_UP_STEPS, peak_resident_bytes, training_set
 
 
@@ -58,9 +59,7 @@ def greatest(value):
 
 def train(rank, port, options):
     torch.set_num_threads(options.threads)
-    distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=options.processes
-    )
+    init_group(options.backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=options.processes)
     trainer = Trainer(options)
     trainer.seconds_of(1)
     if rank == 0 and options.json:
@@ -102,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", choices=NETWORKS, default="resnet18-v1")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--backend", choices=("gloo", "syncopate"), default="gloo")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--batch-size", type=int, default=64, help="of each process")
     parser.add_argument("--threads", type=int, default=1, help="of each process")

@@ -41,14 +41,15 @@ class Peers:
             results = self.run([program, ranks, seconds / len(sizes) / 4, listed(sizes), folder], seconds)
         return by_size(sorted(results, key=lambda result: -result["median_seconds"]))
 
-    def torch(self, ranks, sizes, seconds):
+    def torch(self, ranks, sizes, seconds, backend="gloo"):
         script = HERE / "peer_allreduce.py"
         return by_size(
             self.run(
-                [self.python, script, "--ranks", ranks, "--seconds", seconds / len(sizes), "--bytes", listed(sizes)],
+                [self.python, script, "--ranks", ranks, "--seconds", seconds / len(sizes), "--bytes", listed(sizes),
+                 "--backend", backend],
                 seconds,
             )
-        )
+        )  # fmt: skip
 
     def compiled(self, source, compiler, *libraries):
         program = self.folder / f"{pathlib.Path(source).stem}.{compiler}"

@@ -37,6 +37,8 @@ class Programs:
         self.bin = pathlib.Path(build) / "bin"
         self.python = python
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.environment["SYNCOPATE_LIBRARY"] = str(build / "lib/libsyncopate.so.0")
+        self.environment["PYTHONPATH"] = str(HERE.parent / "python")
         self.environment.update(blas_core(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")))
 
     def of_pip(self):
@@ -75,15 +77,16 @@ class Programs:
             as_installed,
         )
 
-    def ddp_command(self, network, processes, seconds):
+    def ddp_command(self, network, processes, seconds, backend="gloo"):
         script = HERE / "peer_ddp.py"
         return [
-            self.python, script, "--network", network, "--processes", processes, "--seconds", seconds, "--json",
+            self.python, script, "--network", network, "--processes", processes, "--seconds", seconds,
+            "--backend", backend, "--json",
         ]  # fmt: skip
 
-    def ddp(self, network, processes, seconds):
-        """PyTorch's DistributedDataParallel over Gloo."""
-        return self.last_json(self.ddp_command(network, processes, seconds))
+    def ddp(self, network, processes, seconds, backend="gloo"):
+        """PyTorch's DistributedDataParallel."""
+        return self.last_json(self.ddp_command(network, processes, seconds, backend))
 
     def ddp_first_step(self, network, processes):
         """Seconds from the command to the end of the first step of all processes."""
@@ -96,6 +99,47 @@ class Programs:
         if json.loads(first).get("event") != "first_step" or program.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} failed")
         return elapsed
+
+    def loops_command(self, workers, seconds):
+        return [self.bin / "syncopate", "run", "-n", workers, "--trace", "off", "--run-dir", tempfile.mkdtemp() + "/run",
+                "--", self.bin / "loop_speed", "--seconds", seconds]  # fmt: skip
+
+    def loops(self, workers, seconds):
+        """A program's own loop as the workers of one job."""
+        done = subprocess.run([str(word) for word in self.loops_command(workers, seconds)], env=self.environment,
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
+
+    def unequal(self, way, network, seconds):
+        """Two workers of a script, the second at half the speed: "ddp", or the scheme of five calls."""
+        words = ["--network", network, "--seconds", seconds]
+        script = HERE / "unequal_scripts.py"
+        if way == "ddp":
+            return self.last_json([self.python, script, "ddp", *words])
+        command = [self.bin / "syncopate", "run", "-n", 2, "--scheme", way, "--trace", "off", "--run-dir",
+                   tempfile.mkdtemp() + "/run", "--", self.python, script, "five", *words]  # fmt: skip
+        done = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True, text=True,
+                              check=True)  # fmt: skip
+        return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
+
+    def loops_first_step(self, workers):
+        """Seconds from the command to the end of the first step of all workers."""
+        begun = time.monotonic()
+        command = [str(word) for word in self.loops_command(workers, 0.1)]
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True) as program:  # fmt: skip
+            for _ in range(workers):
+                next(line for line in program.stderr if "first_step" in line)
+            elapsed = time.monotonic() - begun
+            program.stderr.read()
+        if program.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)} failed")
+        return elapsed
+
+    def loop_overhead(self, seconds):
+        """A step of a program by itself, with the wrapper over a step without it, less 1."""
+        steps = self.last_json([self.bin / "loop_speed", "--alone", "--seconds", seconds])
+        return steps["wrapped_step_seconds"] / steps["plain_step_seconds"] - 1
 
     def simulator(self):
         """Small messages between 64 simulated nodes."""

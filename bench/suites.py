@@ -2,9 +2,9 @@
 import statistics
 from concurrent import futures
 
-from allreduce import allreduce, allreduce_tcp
+from allreduce import allreduce, allreduce_tcp, backend, unequal
 from compress import compress
-from measuring import ROOT, Contestant, comparison, interleave, table, with_spread
+from measuring import ROOT, Contestant, comparison, interleave, speed, table, with_spread
 from mpi import mpi
 
 MIB = 2**20
@@ -91,6 +91,31 @@ def ssgd(programs, options):
         )
         yield f"## {network}, two workers, batch 64 each\n"
         yield comparison(results, "images/s", "PyTorch DistributedDataParallel, Gloo")
+
+
+def loops(programs, options):
+    """Programs with a loop of their own, in C++: the network of examples/dist_mnist, beside DistributedDataParallel."""
+    peer = "PyTorch DistributedDataParallel, Gloo"
+    results = interleave(
+        [
+            Contestant("Syncopate, `syncopate run`, ssgd", lambda: speed(programs.loops(2, options.seconds))),
+            Contestant(peer, lambda: speed(programs.ddp("dist-mnist", 2, options.seconds))),
+        ],
+        options.rounds,
+    )
+    yield "## Two workers, batch 64 each\n"
+    yield comparison(results, "images/s", peer)
+    overhead = [100 * programs.loop_overhead(options.seconds) for _ in range(options.rounds)]
+    yield f"\nA program by itself: the wrapper adds {with_spread(overhead)} % to a step.\n"
+    results = interleave(
+        [
+            Contestant("Syncopate, `syncopate run`", lambda: {"seconds": programs.loops_first_step(4)}),
+            Contestant(peer, lambda: {"seconds": programs.ddp_first_step("dist-mnist", 4)}),
+        ],
+        options.rounds,
+    )
+    yield "## Four workers, seconds from the command to the first step of all\n"
+    yield comparison(results, "seconds", peer)
 
 
 def start(programs, options):
@@ -240,8 +265,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, ssgd, start, memory, simulator, latency, rules, push_pull, asynchronous, allreduce,
-        allreduce_tcp, mpi, compress,
+        local, libtorch, networks, ssgd, loops, backend, unequal, start, memory, simulator, latency, rules, push_pull, asynchronous,
+        allreduce, allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }
 
@@ -280,10 +305,6 @@ def row_of_scheme(name, summaries):
 
 def by_rule(rates):
     return {f"GB/s, {rule}": rate for rule, rate in rates.items()}
-
-
-def speed(result):
-    return {"images/s": result["images_per_second"]}
 
 
 def resident(result):

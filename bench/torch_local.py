@@ -13,6 +13,16 @@ from torch.nn import functional
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/torch/libtorch"))
 from networks import NETWORKS, SMALLEST_SIDES  # noqa: E402
 
+
+def dist_mnist(_channels, _side, _classes):
+    """The network of examples/dist_mnist."""
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.MaxPool2d(2), nn.ReLU(),
+                         nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10))  # fmt: skip
+
+
+NETWORKS = {**NETWORKS, "dist-mnist": dist_mnist}
+
 WARM_UP_STEPS = 5
 CLASSES = 10
 

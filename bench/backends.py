@@ -1,0 +1,8 @@
+"""Process groups of torch.distributed over one backend or the other."""
+from torch import distributed
+
+
+def init_group(backend, **options):
+    if backend == "syncopate":
+        import syncopate_torch  # noqa: F401, PLC0415 (makes the backend known)
+    distributed.init_process_group(backend, **options)
