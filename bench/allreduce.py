@@ -35,14 +35,14 @@ def allreduce_tcp(programs, options):
 
 
 def backend(programs, options):
-    """The backend "syncopate" of torch.distributed beside Gloo: DistributedDataParallel, and allreduce of float32."""
+    """The backend "syncopate" of torch.distributed beside Gloo: DistributedDataParallel, also five calls, and allreduce."""
     for network in ("lenet5", "resnet18-v1"):
-        results = interleave(
-            [Contestant(name, lambda each=each: speed(programs.ddp(network, 2, options.seconds, each)))
-             for name, each in BACKENDS.items()],
-            options.rounds,
-        )  # fmt: skip
-        yield f"## DistributedDataParallel, {network}, two workers, batch 64 each\n"
+        sides = [Contestant(name, lambda each=each: speed(programs.ddp(network, 2, options.seconds, each)))
+                 for name, each in BACKENDS.items()]  # fmt: skip
+        five = Contestant("Syncopate, five calls, ssgd",
+                          lambda: speed(programs.two_workers("ssgd", network, options.seconds, 0)))  # fmt: skip
+        results = interleave([*sides, five], options.rounds)
+        yield f"## DistributedDataParallel and five calls, {network}, two workers, batch 64 each\n"
         yield comparison(results, "images/s", "Gloo")
     peers = Peers(options.build, options.python, programs.environment)
     for ranks in RANKS:
@@ -60,7 +60,7 @@ def unequal(programs, options):
     for network in ("lenet5", "resnet18-v1"):
         ways = {"Syncopate, five calls, esync": "esync", "Syncopate, five calls, ssgd": "ssgd", peer: "ddp"}
         results = interleave(
-            [Contestant(name, lambda way=way: speed(programs.unequal(way, network, options.seconds)))
+            [Contestant(name, lambda way=way: speed(programs.two_workers(way, network, options.seconds, 1)))
              for name, way in ways.items()],
             options.rounds,
         )  # fmt: skip

@@ -110,9 +110,10 @@ class Programs:
                               capture_output=True, text=True, check=True)  # fmt: skip
         return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
 
-    def unequal(self, way, network, seconds):
-        """Two workers of a script, the second at half the speed: "ddp", or the scheme of five calls."""
-        words = ["--network", network, "--seconds", seconds]
+    def two_workers(self, way, network, seconds, slowdown):
+        """Two workers of a script, of which the second sleeps `slowdown` times as long as it computes: "ddp", or the
+        scheme of five calls."""
+        words = ["--network", network, "--seconds", seconds, "--slowdown", slowdown]
         script = HERE / "unequal_scripts.py"
         if way == "ddp":
             return self.last_json([self.python, script, "ddp", *words])

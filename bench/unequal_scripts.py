@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Two workers of one script, of which the second has half the speed: it sleeps as long as a step computes. Prints a line of
-JSON.
+"""Two workers of one script, of which the second has half the speed: it sleeps as long as a step computes. With
+--slowdown 0 both are equal. Prints a line of JSON.
 
     unequal_scripts.py ddp                             DistributedDataParallel over Gloo; starts both processes
     syncopate run -n 2 -- unequal_scripts.py five      one of two workers, by five calls; the scheme is that of the job
@@ -30,10 +30,11 @@ class Loop:
         self.batch_size = options.batch_size
         self.pause = 0.0
         times = [self.timed_pass() for _ in range(3 * WARM_UP_STEPS)]
-        self.pause = statistics.median(times[WARM_UP_STEPS:]) if rank == 1 else 0.0
+        self.pause = options.slowdown * statistics.median(times[WARM_UP_STEPS:]) if rank == 1 else 0.0
 
     def backward(self, network):
-        time.sleep(self.pause)
+        if self.pause > 0:
+            time.sleep(self.pause)
         functional.cross_entropy(network(self.features), self.labels).backward()
 
     def timed_pass(self):
@@ -88,6 +89,7 @@ def main():
     parser.add_argument("--network", choices=NETWORKS, default="lenet5")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--batch-size", type=int, default=64, help="of each worker")
+    parser.add_argument("--slowdown", type=float, default=1, help="seconds that worker 1 sleeps for each that it computes")
     options = parser.parse_args()
     if options.way == "ddp":
         multiprocessing.spawn(ddp, args=(free_port(), options), nprocs=2)

@@ -267,6 +267,9 @@ SYNCOPATE_API uint64_t syncopate_share_step_size(const syncopate_share *share);
 SYNCOPATE_API syncopate_status syncopate_share_next(syncopate_share *share, const uint64_t **indices, size_t *count);
 /* Begins the next epoch, unless this one has not begun. */
 SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share);
+/* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
+ * not known, and the epoch begins again. */
+SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
 /* Whole epochs so far, and steps in the epoch under way. */
 SYNCOPATE_API uint64_t syncopate_share_epoch(const syncopate_share *share);
 SYNCOPATE_API uint64_t syncopate_share_step(const syncopate_share *share);

@@ -15,6 +15,14 @@ class GradScaler(_Base):
     def __init__(self, job, *arguments, **options):
         super().__init__(*arguments, **options)
         self._job = job
+        job.keep_state("scaler", self)
+
+    def job_state(self):
+        return self.state_dict()
+
+    def take_job_state(self, state, _same_size):
+        if state:  # that of a scaler that is not enabled is empty
+            self.load_state_dict(state)
 
     def _maybe_opt_step(self, optimizer, optimizer_state, *arguments, **options):
         if getattr(optimizer, "shares_gradients", False):

@@ -2,14 +2,14 @@
 import ctypes
 import weakref
 
-from torch.utils.data import DataLoader
-
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
+from syncopate_torch.job_state import JobState
 from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.samples import ShareSampler
+from syncopate_torch.samples import ShareLoader, ShareSampler
 from syncopate_torch.schedule import SampleScheduler
+from syncopate_torch.summary import gathered, summary_of
 
 
 def init(scheme=None, options=None):
@@ -56,6 +56,7 @@ class Job:
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
         self._handle = _c.made("join", ctypes.byref(joining))
+        self._state = JobState()
         self.leave = weakref.finalize(self, _c.call, "leave", self._handle)
 
     def __enter__(self):
@@ -142,13 +143,49 @@ class Job:
         All workers together take `batch_size` samples in a step, and every sample once in an epoch (`ShareSampler`).
         One loop over the loader is one epoch. `options` are those of `DataLoader`.
         """
-        return DataLoader(dataset, batch_sampler=self.sampler(dataset, batch_size), **options)
+        return ShareLoader(dataset, batch_sampler=self.sampler(dataset, batch_size), **options)
 
     def scheduler(self, scheduler, optimizer, every):
         """Steps a scheduler of torch.optim once for every `every` samples that all workers together have trained on, as
         `optimizer`, this job's DistributedOptimizer, learns of them: the same pace on fast and on slow devices."""
-        return SampleScheduler(scheduler, optimizer, every)
+        return SampleScheduler(self, scheduler, optimizer, every)
 
     def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the field's own name)
         """See `DistributedOptimizer`."""
         return DistributedOptimizer(self, optimizer, module, **options)
+
+    def summary(self, everyone=False):
+        """What this worker has trained so far, and how it spent its time: a dict, which `print` shows as a table.
+
+        everyone: also of the other workers, who all call this together, once they have called `finish`.
+        Errors:   ConfigError, without a DistributedOptimizer.
+        """
+        optimizer = self._state.last("optimizer")
+        if optimizer is None:
+            raise ConfigError("a summary is that of a DistributedOptimizer, and this job has none: make one before")
+        row = optimizer.summary_row()
+        return summary_of(gathered(self.everyone, row) if everyone else [row])
+
+    def state_dict(self):
+        """What this worker needs to go on in a later job: the module and its optimizer, the place in each dataset,
+        schedulers, loss scales, and the random generators of torch, Python and NumPy. A dict of plain tensors, numbers
+        and lists, which `torch.save` writes and `torch.load(..., weights_only=True)` reads.
+
+        It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch.
+        What continues exactly, and what a scheme loses: docs/python.md.
+        """
+        return self._state.saved(self.rank, self.size)
+
+    def load_state_dict(self, state):
+        """Gives what the script makes from now on the state that the same worker had: call it right after `init`.
+
+        The script then makes the same things in the same order: samplers and loaders, the optimizer, schedulers, loss
+        scales. Random generators get their state with the optimizer. A state of another number of workers gives its
+        model, optimizer, schedulers and epoch, which then begins again.
+        Errors: ConfigError, for another dict than `state_dict` makes, and once a sampler or the optimizer is made.
+        """
+        self._state.load(state, self.rank, self.size)
+
+    def keep_state(self, kind, owner):
+        """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""
+        self._state.keep(kind, owner)

@@ -1,7 +1,9 @@
 """The optimizer of a training script, whose steps are those of the job."""
 import contextlib
+import copy
 import ctypes
 import sys
+import time
 import weakref
 
 import torch
@@ -10,6 +12,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.replica import Replica
 from syncopate_torch.rules import rule_of
+from syncopate_torch.summary import row_of
 
 
 class DistributedOptimizer:
@@ -34,10 +37,16 @@ class DistributedOptimizer:
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
         self.optimizer = optimizer
         self._job = job  # leaves after this
-        self._first_rate = optimizer.param_groups[0]["lr"]
+        self._module = module
+        self._resumed = False
         self._progress = _Progress(on_round)
+        job.keep_state("optimizer", self)
+        self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
+        own_buffers = self._replica.buffers.vector.values.clone() if self._resumed else None
         self._training = self._start(scheme, options, batch_size)
+        if own_buffers is not None:  # of worker 0, after the start; this worker had its own
+            self._replica.restore_buffers(own_buffers)
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._training, self._replica, _last_error())
 
@@ -76,13 +85,13 @@ class DistributedOptimizer:
         self._expect_rate()
         self._replica.collect()
         self._replica.called(_c.call, "training_step", self._training, weight)
-        self._progress.took_step(weight if self._job.size == 1 else 0)
+        self._progress.took_step(weight, alone=self._job.size == 1)
         return loss
 
     @property
     def samples(self):
         """Of all workers together, so far, as this worker has learned of them in its last synchronization round."""
-        return self._progress.samples
+        return self._progress.all_samples
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -127,6 +136,25 @@ class DistributedOptimizer:
         """This worker takes no further step. Errors: the error that ended the job."""
         self._replica.called(_c.call, "training_finish", self._training)
 
+    def summary_row(self):
+        """What this worker has done, for `Job.summary`."""
+        progress = self._progress
+        return row_of(self._job.rank, progress.steps, progress.own_samples, progress.rounds,
+                      time.monotonic() - progress.since, progress.event)
+
+    def job_state(self):
+        """The module, the optimizer and the samples so far, for `Job.state_dict`."""
+        module = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
+                  for name, value in self._module.state_dict().items()}
+        return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples}
+
+    def take_job_state(self, state, same_size):
+        """Of an earlier job, before this one begins to train."""
+        self._module.load_state_dict(state["module"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._progress.earlier_samples = state["samples"]
+        self._resumed = same_size
+
     def __enter__(self):
         return self
 
@@ -158,19 +186,31 @@ class _Progress:
     """How far the job has come, and who follows it. It knows no optimizer, which would live as long as the training."""
 
     def __init__(self, on_round):
-        self.samples = 0
         self.schedulers = []
+        self.event = None  # of the last round
+        self.since = time.monotonic()
+        self.steps = self.own_samples = self.rounds = 0
+        self.samples = 0  # of all workers, in this job
+        self.earlier_samples = 0  # those of the job that this one continues
         self._on_round = on_round
 
+    @property
+    def all_samples(self):
+        return self.earlier_samples + self.samples
+
     def take_round(self, event):
+        self.event = event
+        self.rounds += 1
         self.samples = event["samples"]
         if self._on_round is not None:
             self._on_round(event)
 
-    def took_step(self, own_samples):
-        self.samples += own_samples
+    def took_step(self, weight, alone):
+        self.steps += 1
+        self.own_samples += weight
+        self.samples += weight if alone else 0
         for scheduler in self.schedulers:
-            scheduler.follow(self.samples)
+            scheduler.follow(self.all_samples)
 
 
 def _one_line(error):

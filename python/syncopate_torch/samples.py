@@ -2,7 +2,11 @@
 import ctypes
 import weakref
 
+import torch
+from torch.utils.data import DataLoader
+
 from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
 
 
 class ShareSampler:
@@ -16,8 +20,13 @@ class ShareSampler:
 
     def __init__(self, job, samples, batch_size):
         self._job = job  # leaves after this
+        self._sizes = {"samples": samples, "batch_size": batch_size}
         self._share = _c.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, _c.call, "share_close", self._share)
+        self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
+        self._ended = False  # the epoch
+        self._resumed = False  # and no iteration has begun since
+        job.keep_state("sampler", self)
 
     @property
     def step_size(self):
@@ -26,15 +35,64 @@ class ShareSampler:
 
     @property
     def epoch(self):
-        """Whole epochs so far."""
-        return _c.call("share_epoch", self._share)
+        """Whole epochs so far, which is the number of the epoch under way, from 0 on."""
+        return self._place()[0]
 
     def __iter__(self):
-        _c.call("share_next_epoch", self._share)
+        if not self._resumed:
+            _c.call("share_next_epoch", self._share)
+        self._resumed = self._ended = False
+        self._loader = None
+        return self._steps()
+
+    def _steps(self):
         while step := self._next():
             yield step
+        self._ended = True
 
     def _next(self):
         indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
         _c.call("share_next", self._share, ctypes.byref(indices), ctypes.byref(count))
         return indices[:count.value]
+
+    def _place(self):
+        """The epoch, and the steps of it that the loop has taken."""
+        if self._loader is not None:
+            return self._loader
+        epoch = _c.call("share_epoch", self._share)
+        return (epoch + 1, 0) if self._ended else (epoch, _c.call("share_step", self._share))
+
+    def batches(self, begin):
+        """The batches of one epoch of a loader over this sampler, whose iterator `begin` makes. Counts those that the
+        loop takes."""
+        place, resumed, random = self._place(), self._resumed, torch.get_rng_state()
+        ahead = begin()
+        if resumed and place[1] > 0:  # an earlier job has drawn the seed of this epoch's processes
+            torch.set_rng_state(random)
+        epoch, step = place if resumed else (_c.call("share_epoch", self._share), 0)
+        self._loader = (epoch, step)
+        for batch in ahead:
+            step += 1
+            self._loader = (epoch, step)
+            yield batch
+        self._loader = (epoch + 1, 0)
+
+    def job_state(self):
+        epoch, step = self._place()
+        return {**self._sizes, "epoch": epoch, "step": step}
+
+    def take_job_state(self, state, same_size):
+        """Of an earlier job; with another number of workers the epoch begins again."""
+        sizes = {name: state[name] for name in self._sizes}
+        if sizes != self._sizes:
+            raise ConfigError(f"the state is of a dataset of {sizes['samples']} samples and batches of "
+                              f"{sizes['batch_size']}; found {self._sizes['samples']} and {self._sizes['batch_size']}")
+        _c.call("share_resume", self._share, state["epoch"], state["step"] if same_size else 0)
+        self._resumed, self._ended, self._loader = True, False, None
+
+
+class ShareLoader(DataLoader):
+    """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead."""
+
+    def __iter__(self):
+        return self.batch_sampler.batches(super().__iter__)

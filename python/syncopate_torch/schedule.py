@@ -8,12 +8,13 @@ class SampleScheduler:
     every: samples of all workers between two of its steps; a whole dataset for a schedule by epochs.
     """
 
-    def __init__(self, scheduler, optimizer, every):
+    def __init__(self, job, scheduler, optimizer, every):
         if not every > 0:
             raise ConfigError(f"a scheduler needs a number of samples above 0 between its steps, found {every}")
         self.scheduler, self._every = scheduler, every
         self._steps = 0
         optimizer.follow_samples(self)
+        job.keep_state("scheduler", self)
 
     def follow(self, samples):
         """The job has trained on that many."""
@@ -30,3 +31,12 @@ class SampleScheduler:
     def load_state_dict(self, state):
         self.scheduler.load_state_dict(state["scheduler"])
         self._steps = state["steps"]
+
+    def job_state(self):
+        return self.state_dict()
+
+    def take_job_state(self, state, _same_size):
+        """With the rates, which a scheduler that is made sets to those of the beginning."""
+        self.load_state_dict(state)
+        for group, rate in zip(self.scheduler.optimizer.param_groups, self.get_last_lr()):
+            group["lr"] = rate

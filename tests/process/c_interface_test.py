@@ -52,22 +52,42 @@ class Alone(unittest.TestCase):
         self.assertEqual(LIBRARY.syncopate_work_is_done(work), 1)
         LIBRARY.syncopate_work_free(work)
 
-    def test_a_share_has_every_sample_once(self):
+    def share_of_fifty(self):
         share = ctypes.c_void_p()
         self.assertEqual(LIBRARY.syncopate_share_open(
             self.job, ctypes.c_uint64(50), ctypes.c_uint64(8), ctypes.byref(share)), OK)
         self.addCleanup(LIBRARY.syncopate_share_close, share)
         self.assertEqual(LIBRARY.syncopate_share_step_size(share), 8)
-        orders = []
-        for _ in range(2):
-            seen = []
-            indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t(1)
-            while count.value:
-                self.assertEqual(LIBRARY.syncopate_share_next(share, ctypes.byref(indices), ctypes.byref(count)), OK)
-                seen += indices[:count.value]
-            self.assertEqual(sorted(seen), list(range(50)))
-            orders.append(seen)
+        return share
+
+    def rest_of_epoch(self, share):
+        seen = []
+        indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t(1)
+        while count.value:
+            self.assertEqual(LIBRARY.syncopate_share_next(share, ctypes.byref(indices), ctypes.byref(count)), OK)
+            seen += indices[:count.value]
+        return seen
+
+    def test_a_share_has_every_sample_once(self):
+        share = self.share_of_fifty()
+        orders = [self.rest_of_epoch(share) for _ in range(2)]
+        for order in orders:
+            self.assertEqual(sorted(order), list(range(50)))
         self.assertNotEqual(orders[0], orders[1])
+
+    def test_a_share_goes_on_where_another_one_was(self):
+        first = self.share_of_fifty()
+        orders = [self.rest_of_epoch(first) for _ in range(3)]
+        for epoch, step in ((2, 0), (1, 3), (1, 6), (0, 1)):
+            share = self.share_of_fifty()
+            for used in (share, first):  # also one that has begun
+                self.assertEqual(LIBRARY.syncopate_share_resume(used, ctypes.c_uint64(epoch), ctypes.c_uint64(step)), OK)
+                self.assertEqual((LIBRARY.syncopate_share_epoch(used), LIBRARY.syncopate_share_step(used)), (epoch, step))
+                self.assertEqual(self.rest_of_epoch(used), orders[epoch][8 * step:])
+        self.assertEqual(LIBRARY.syncopate_share_resume(share, ctypes.c_uint64(1), ctypes.c_uint64(2**60)), OK)
+        self.assertEqual(LIBRARY.syncopate_share_step(share), 7)  # the epoch has no more
+        self.assertEqual(self.rest_of_epoch(share), orders[2])
+        self.assertEqual(LIBRARY.syncopate_share_resume(None, ctypes.c_uint64(1), ctypes.c_uint64(0)), CONFIG_ERROR)
 
     def test_training(self):
         line = Line()

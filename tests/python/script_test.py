@@ -80,7 +80,7 @@ class Types(unittest.TestCase):
         functions = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")]
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
-        hidden = {"handle", "follow_samples", "follow"}
+        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)
@@ -126,6 +126,46 @@ class Training(ScriptTest):
                 self.assertEqual(said[0]["parameters"], said[1]["parameters"])
                 if scheme == "ssgd":  # local steps have a momentum of their own
                     self.assert_near(said[0]["parameters"], reference())
+
+    def compare_with_resumed(self, processes, saved_at):
+        """Two jobs, one after the other, against a job that never stops."""
+        whole = self.facts(self.launch(2, "resumed", processes, 4, options=("--run-dir", "whole")))
+        first = self.facts(self.launch(2, "resumed", processes, 4, saved_at, "state", options=("--run-dir", "first")))
+        second = self.facts(self.launch(2, "resumed", processes, 4, "-", "state", options=("--run-dir", "second")))
+        for whole_job, before, after in zip(whole, first, second):
+            self.assertEqual(before["order"] + after["order"], whole_job["order"])
+            for name in ("state", "rate", "samples"):
+                self.assertEqual(after[name], whole_job[name], name)
+
+    def test_a_job_that_goes_on_in_another_one_trains_to_the_same_bits(self):
+        for processes, saved_at in ((0, "1:2"), (2, "2:1"), (0, "1:-")):
+            with self.subTest(processes=processes, saved_at=saved_at):
+                self.compare_with_resumed(processes, saved_at)
+
+    def test_a_job_that_goes_on_with_another_number_of_workers_begins_its_epoch_again(self):
+        self.facts(self.launch(2, "resumed", 0, 4, "1:2", "state", options=("--run-dir", "first")))
+        done = self.start([sys.executable, "-B", SCRIPTS, "resumed", 0, 2, "-", "state"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        facts = json.loads(done.stdout)
+        self.assertEqual([epoch for epoch, _ in facts["order"]], [1] * 4)
+        self.assertEqual(facts["samples"], 64 + 2 * 16 + 64)
+
+    def test_summaries(self):
+        for scheme in ("ssgd", "esync"):
+            said = self.facts(self.launch(2, "summarized", scheme, options=("--run-dir", scheme)))
+            every = said[0]["every"]
+            self.assertEqual(every, said[1]["every"])
+            self.assertEqual([worker["rank"] for worker in every["workers"]], [0, 1])
+            self.assertEqual(every["samples"], scripts.STEPS * scripts.SAMPLES)
+            for facts, worker in zip(said, every["workers"]):
+                [own] = facts["own"]["workers"]
+                self.assertEqual((own["steps"], own["samples"]), (worker["steps"], worker["samples"]))
+                shares = [worker[name] for name in ("computing_time_ratio", "communication_ratio", "wait_ratio")]
+                self.assertTrue(all(0 <= share <= 1.01 for share in shares), worker)
+                self.assertGreater(shares[0], 0)
+            lines = said[0]["table"].splitlines()
+            self.assertRegex(lines[0], r"worker +steps +samples +rounds +seconds +samples/s +computing")
+            self.assertEqual(len(lines), 3)
 
     def test_a_script_by_itself(self):
         done = self.start([sys.executable, "-B", SCRIPTS, "whole_batch"])
@@ -223,7 +263,7 @@ class Alone(unittest.TestCase):
         sampler = self.job.sampler(range(50), batch_size=8)
         self.assertEqual(len(next(iter(sampler))), sampler.step_size)
         self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
-        self.assertEqual(sampler.epoch, 1)
+        self.assertEqual(sampler.epoch, 2)
 
     def test_gradients_that_a_script_takes_away(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
@@ -275,6 +315,32 @@ class Alone(unittest.TestCase):
         state = optimizer.state_dict()
         self.assertIn("momentum_buffer", state["state"][0])
         optimizer.load_state_dict(state)
+
+    def test_a_state_that_cannot_be_taken(self):
+        with self.refused(r"expected a dict that the job's state_dict has made, found \['weight'\]"):
+            self.job.load_state_dict({"weight": 1})
+        state = self.job.state_dict()
+        with self.refused("reads states of format 1, found 2"):
+            self.job.load_state_dict({**state, "format": 2})
+        self.job.sampler(range(50), batch_size=8)
+        state = self.job.state_dict()
+        again = syncopate.Job()
+        again.load_state_dict(state)
+        with self.refused("of a dataset of 50 samples and batches of 8; found 50 and 10"):
+            again.sampler(range(50), batch_size=10)
+        with self.refused("comes right after init"):
+            self.sampler = self.job.sampler(range(50), batch_size=8)
+            self.job.load_state_dict(state)
+        with self.refused("this job has none: make one before"):
+            self.job.summary()
+
+    def test_a_summary_of_one_worker(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.backward()
+        optimizer.step()
+        summary = self.job.summary(everyone=True)
+        [row] = summary["workers"]
+        self.assertEqual((row["steps"], row["samples"], row["wait_ratio"], summary["samples"]), (1, 64, None, 64))
 
     def test_wrong_calls(self):
         other = torch.nn.Linear(2, 2)

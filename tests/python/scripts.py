@@ -134,6 +134,58 @@ def scaled():
     say(rank=job.rank, parameters=parameters_of(network), scale=scaler.get_scale())
 
 
+def resumable(job, processes):
+    """A loader, a network with running statistics and random numbers, its optimizer and a schedule."""
+    torch.manual_seed(5 + job.rank)
+    points, labels, _ = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), 16, num_workers=processes)
+    network = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 3))
+    optimizer = job.DistributedOptimizer(torch.optim.Adam(network.parameters(), lr=0.05), network)
+    decay = torch.optim.lr_scheduler.LambdaLR(optimizer.optimizer, lambda step: 0.9**step)
+    return data, network, optimizer, job.scheduler(decay, optimizer, every=SAMPLES // 2)
+
+
+def resumed(processes, epochs, saved_at=None, file=None):
+    """Trains to the end of `epochs`, from the start or from a file. With `saved_at`, epoch:step, it ends there and
+    writes the file instead."""
+    job = syncopate.init()
+    file = file and f"{file}{job.rank}"
+    if file and saved_at == "-":
+        job.load_state_dict(torch.load(file, weights_only=True))
+    data, network, optimizer, _schedule = resumable(job, int(processes))
+    order = []
+    for epoch in range(data.batch_sampler.epoch, int(epochs)):
+        for step, (x, y) in enumerate(data, 1):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(x), y).backward()
+            optimizer.step(weight=len(x))
+            order.append([epoch, x.sum().item()])
+            if saved_at == f"{epoch}:{step}":
+                break
+        if saved_at and saved_at.split(":")[0] == str(epoch):
+            torch.save(job.state_dict(), file)
+            break
+    optimizer.finish()
+    state = [value for name in sorted(network.state_dict()) for value in network.state_dict()[name].flatten().tolist()]
+    say(rank=job.rank, state=state, order=order, rate=optimizer.param_groups[0]["lr"], samples=optimizer.samples)
+
+
+def summarized(scheme):
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=16)
+    with job.DistributedOptimizer(sgd(network), network) as optimizer:
+        for _ in range(STEPS):
+            for x, y in data:
+                optimizer.zero_grad()
+                functional.cross_entropy(network(x), y).backward()
+                optimizer.step(weight=len(x))
+        own = job.summary()
+        optimizer.finish()
+        every = job.summary(everyone=True)
+    say(rank=job.rank, own=own, every=every, table=str(every))
+
+
 def raises(rank):
     """One script fails in the middle of its loop, without a `with` block."""
     job = syncopate.init()

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <syncopate/error.hpp>
 #include <syncopate/job.hpp>
 #include <utility>
@@ -25,7 +26,8 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
 
   /// libtorch resets a sampler at the beginning of each epoch.
   void reset(torch::optional<std::size_t> /*new_size*/ = {}) override {
-    share_.next_epoch();
+    if (!resumed_) share_.next_epoch();
+    resumed_ = false;
     ended_ = false;
   }
 
@@ -36,19 +38,28 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
     return indices;
   }
 
-  /// Errors of both: ConfigError, since the job's seed decides the order.
-  void save(torch::serialize::OutputArchive& /*archive*/) const override {
-    throw ConfigError(
-        "the order of a partitioned dataset follows from the job's seed: save the seed");
+  /// The place in the order, which itself follows from the job's seed. A loader that prepares
+  /// batches ahead is ahead of its loop by these. The next loop over the loader goes on from a
+  /// place that was loaded, as `Share::resume` says.
+  void save(torch::serialize::OutputArchive& archive) const override {
+    archive.write("place", torch::tensor({static_cast<std::int64_t>(share_.epoch() + ended_),
+                                          static_cast<std::int64_t>(ended_ ? 0 : share_.step())}));
   }
-  void load(torch::serialize::InputArchive& /*archive*/) override {
-    throw ConfigError(
-        "the order of a partitioned dataset follows from the job's seed: set the seed");
+  void load(torch::serialize::InputArchive& archive) override {
+    torch::Tensor place;
+    archive.read("place", place);
+    if (place.scalar_type() != torch::kInt64 || place.numel() != 2 ||
+        place.min().item<std::int64_t>() < 0) {
+      throw ConfigError("the place of a sampler is an epoch and a step, from 0 on");
+    }
+    share_.resume(place[0].item<std::int64_t>(), place[1].item<std::int64_t>());
+    resumed_ = true;
   }
 
  private:
   Share share_;
-  bool ended_ = false;  ///< the epoch
+  bool ended_ = false;    ///< the epoch
+  bool resumed_ = false;  ///< and no loop over the loader has begun since
 };
 
 }  // namespace v0

@@ -35,6 +35,10 @@ syncopate_status syncopate_share_next_epoch(syncopate_share* share) {
   return abi::call([&] { abi::given(share, "share").share.next_epoch(); });
 }
 
+syncopate_status syncopate_share_resume(syncopate_share* share, uint64_t epoch, uint64_t step) {
+  return abi::call([&] { abi::given(share, "share").share.resume(epoch, step); });
+}
+
 uint64_t syncopate_share_epoch(const syncopate_share* share) {
   return share->share.epoch();
 }

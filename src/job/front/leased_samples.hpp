@@ -30,6 +30,7 @@ class LeasedSamples final : public SampleSource {
       : job_(std::move(job)), whole_(std::move(whole)), options_(options) {}
 
   std::span<const std::uint32_t> next(Epoch epoch) override;
+  bool restart(Epoch /*epoch*/) override { return false; }
   void step_begins(std::size_t samples, std::size_t left) override;
   void step_ended() override;
 

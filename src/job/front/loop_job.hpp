@@ -56,6 +56,9 @@ class LoopShare {
   std::vector<std::size_t> next();
   /// Begins the next epoch, unless this one has not begun.
   void next_epoch();
+  /// Goes on behind the first `step` steps of `epoch`, as an earlier job did. Where samples are
+  /// leased the epoch begins again.
+  void resume(std::size_t epoch, std::size_t step);
   /// Whole epochs, and steps in the epoch under way, so far.
   std::size_t epoch() const;
   std::size_t step() const;

@@ -107,6 +107,7 @@ class LoopShare::Order {
   std::size_t step_size() const { return step_size_; }
   std::vector<std::size_t> next();
   void next_epoch();
+  void resume(std::size_t epoch, std::size_t step);
   std::size_t epoch() const { return epoch_; }
   std::size_t step() const { return step_; }
 

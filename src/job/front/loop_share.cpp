@@ -46,6 +46,10 @@ void LoopShare::next_epoch() {
   order_->next_epoch();
 }
 
+void LoopShare::resume(std::size_t epoch, std::size_t step) {
+  order_->resume(epoch, step);
+}
+
 std::size_t LoopShare::epoch() const {
   return order_->epoch();
 }
@@ -66,6 +70,11 @@ std::span<const std::uint32_t> FixedSamples::next(Epoch epoch) {
     }
   }
   return {};
+}
+
+bool FixedSamples::restart(Epoch epoch) {
+  position_ = {.epoch = epoch};
+  return true;
 }
 
 std::vector<std::size_t> LoopShare::Order::next() {
@@ -95,6 +104,18 @@ void LoopShare::Order::next_epoch() {
   step_ = 0;
   left_ = {};
   ended_ = false;
+}
+
+void LoopShare::Order::resume(std::size_t epoch, std::size_t step) {
+  source_->step_ended();
+  left_ = {};
+  ended_ = false;
+  epoch_ = epoch;
+  step_ = 0;
+  if (source_->restart({epoch})) {
+    while (step_ < step && !next().empty()) {
+    }
+  }
 }
 
 }  // namespace syncopate

@@ -21,6 +21,9 @@ class SampleSource {
   /// The next run of samples of `epoch`, valid until the next call; empty at the end of the epoch.
   virtual std::span<const std::uint32_t> next(Epoch epoch) = 0;
 
+  /// Begins `epoch` again. False: its samples are others than those of an earlier job.
+  virtual bool restart(Epoch epoch) = 0;
+
   /// The loop gets `samples` samples for a step; `left` of the run come after them.
   virtual void step_begins(std::size_t samples, std::size_t left) = 0;
   /// The loop asks for more samples, or a step has not begun yet.
@@ -34,6 +37,7 @@ class FixedSamples final : public SampleSource {
 
   /// A batch. Those without samples, which fill up a worker's epoch, are skipped.
   std::span<const std::uint32_t> next(Epoch epoch) override;
+  bool restart(Epoch epoch) override;
   void step_begins(std::size_t /*samples*/, std::size_t /*left*/) override {}
   void step_ended() override {}
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "tests/torch/loops/loop_jobs.hpp"
 
@@ -215,6 +216,50 @@ TEST(LeasedDataTest, OfAnEpochThatALoopLeavesEarly) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
   EXPECT_EQ(seen.in_epoch(1), all_samples(length));
   EXPECT_EQ(seen.in_epoch(0).size(), length - step_size);  // worker 0 has asked for a second step
+}
+
+/// Which samples an earlier job has leased is not known: the epoch begins again.
+TEST(LeasedDataTest, OfAJobThatGoesOnInTheMiddleOfAnEpoch) {
+  Seen seen(2);
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
+    Share share = job.share(length, 2 * step_size);
+    share.resume(1, 5);
+    EXPECT_EQ(share.epoch(), 1U);
+    EXPECT_EQ(share.step(), 0U);
+    run_epoch(share, [&](const Samples& step) { append(seen.by_worker[entry.rank][1], step); });
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(seen.in_epoch(1), all_samples(length));
+}
+
+/// Of a loader's sampler, by libtorch's archives.
+TEST(LeasedDataTest, ASamplerGoesOnWhereItWasSaved) {
+  TorchJob job = init({.options = {{"data-order", "fixed"}}});
+  ShareSampler first(job.share(length, step_size));
+  first.reset();
+  Samples rest;
+  for (int step = 0; step < 3; ++step) first.next(step_size);
+  torch::serialize::OutputArchive written;
+  first.save(written);
+  for (auto next = first.next(step_size); next; next = first.next(step_size)) append(rest, *next);
+
+  std::stringstream file;
+  written.save_to(file);
+  torch::serialize::InputArchive read;
+  read.load_from(file);
+  ShareSampler second(job.share(length, step_size));
+  second.load(read);
+  second.reset();
+  Samples rest_of_second;
+  for (auto next = second.next(step_size); next; next = second.next(step_size)) {
+    append(rest_of_second, *next);
+  }
+  EXPECT_EQ(rest.size(), length - 3 * step_size);
+  EXPECT_EQ(rest_of_second, rest);
+  second.reset();
+  first.reset();
+  EXPECT_EQ(second.next(step_size), first.next(step_size));
 }
 
 TEST(LeasedDataTest, OfProgramsWhoseDatasetsDifferIsRefused) {

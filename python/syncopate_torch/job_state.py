@@ -1,0 +1,75 @@
+"""What a worker saves to go on in a later job."""
+import random
+import sys
+import weakref
+
+import torch
+
+from syncopate_torch.errors import ConfigError
+
+_FORMAT = 1
+
+
+class JobState:
+    """The state of all that a script has made of a job: each thing by its kind and its number among those of the kind.
+
+    A thing has `job_state()`, and `take_job_state(state, same_size)`, where `same_size` says that the earlier job had as
+    many workers.
+    """
+
+    def __init__(self):
+        self._owners = {}
+        self._loaded = None
+
+    def keep(self, kind, owner):
+        """From now on, and gives it what was loaded for it."""
+        name = f"{kind}.{sum(other.startswith(kind) for other in self._owners)}"
+        self._owners[name] = weakref.ref(owner)
+        if self._loaded is not None:
+            state, same_size, same_rank = self._loaded
+            if name in state["parts"]:
+                owner.take_job_state(state["parts"][name], same_size)
+            if kind == "optimizer" and same_rank:  # the model is made by now, of random numbers
+                _set_random(state["random"])
+
+    def last(self, kind):
+        """Of the things of a kind that are alive, the one that was made last; else None."""
+        living = [owner() for name, owner in self._owners.items() if name.startswith(kind) and owner() is not None]
+        return living[-1] if living else None
+
+    def saved(self, rank, size):
+        living = {name: owner() for name, owner in self._owners.items()}
+        parts = {name: owner.job_state() for name, owner in living.items() if owner is not None}
+        return {"format": _FORMAT, "rank": rank, "size": size, "parts": parts, "random": _random()}
+
+    def load(self, state, rank, size):
+        if not isinstance(state, dict) or {"format", "rank", "size", "parts", "random"} - set(state):
+            raise ConfigError("expected a dict that the job's state_dict has made, found "
+                              f"{list(state) if isinstance(state, dict) else type(state).__name__}")
+        if state["format"] != _FORMAT:
+            raise ConfigError(f"this version reads states of format {_FORMAT}, found {state['format']}")
+        if self._owners:
+            raise ConfigError("load_state_dict comes right after init: before partition_dataset, sampler and "
+                              "DistributedOptimizer")
+        same_size = state["size"] == size
+        self._loaded = (state, same_size, same_size and state["rank"] == rank)
+
+
+def _random():
+    """The generators' states, of plain tensors, numbers and tuples."""
+    states = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    if "numpy" in sys.modules:
+        name, keys, *rest = sys.modules["numpy"].random.get_state()
+        states["numpy"] = (name, keys.tolist(), *rest)
+    return states
+
+
+def _set_random(states):
+    random.setstate(states["python"])
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states and torch.cuda.device_count() == len(states["cuda"]):
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if "numpy" in states and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(states["numpy"])
