@@ -62,8 +62,8 @@ class Share {
   }
   /// Begins the next epoch, unless this one has not begun.
   void next_epoch() { detail::check(syncopate_share_next_epoch(share_.get())); }
-  /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples
-  /// are leased these are not known, and the epoch begins again.
+  /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where
+  /// samples are leased these are not known, and the epoch begins again.
   void resume(std::size_t epoch, std::size_t step) {
     detail::check(syncopate_share_resume(share_.get(), epoch, step));
   }
