@@ -169,7 +169,7 @@ class Job:
     def state_dict(self):
         """What this worker needs to go on in a later job: the module and its optimizer, the place in each dataset,
         schedulers, loss scales, and the random generators of torch, Python and NumPy. A dict of plain tensors, numbers
-        and lists, which `torch.save` writes and `torch.load(..., weights_only=True)` reads.
+        and lists, which `torch.save` writes and `torch.load` reads, with `weights_only=True` from torch 2 on.
 
         It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch.
         What continues exactly, and what a scheme loses: docs/python.md.

@@ -39,16 +39,16 @@ class ShareSampler:
         return self._place()[0]
 
     def __iter__(self):
-        if not self._resumed:
-            _c.call("share_next_epoch", self._share)
-        self._resumed = self._ended = False
-        self._loader = None
-        return self._steps()
-
-    def _steps(self):
+        self._begin()  # at the first step: some loaders make two iterators, and use one
         while step := self._next():
             yield step
         self._ended = True
+
+    def _begin(self):
+        """The next epoch, unless it has begun, or an earlier job has."""
+        if not self._resumed:
+            _c.call("share_next_epoch", self._share)
+        self._resumed = self._ended = False
 
     def _next(self):
         indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
@@ -65,11 +65,14 @@ class ShareSampler:
     def batches(self, begin):
         """The batches of one epoch of a loader over this sampler, whose iterator `begin` makes. Counts those that the
         loop takes."""
-        place, resumed, random = self._place(), self._resumed, torch.get_rng_state()
+        if not self._resumed:
+            self._begin()
+        self._loader = None
+        epoch, step = self._place()
+        random = torch.get_rng_state()
         ahead = begin()
-        if resumed and place[1] > 0:  # an earlier job has drawn the seed of this epoch's processes
+        if step > 0:  # an earlier job has drawn the seed of this epoch's processes
             torch.set_rng_state(random)
-        epoch, step = place if resumed else (_c.call("share_epoch", self._share), 0)
         self._loader = (epoch, step)
         for batch in ahead:
             step += 1

@@ -129,9 +129,11 @@ class Training(ScriptTest):
 
     def compare_with_resumed(self, processes, saved_at):
         """Two jobs, one after the other, against a job that never stops."""
-        whole = self.facts(self.launch(2, "resumed", processes, 4, options=("--run-dir", "whole")))
-        first = self.facts(self.launch(2, "resumed", processes, 4, saved_at, "state", options=("--run-dir", "first")))
-        second = self.facts(self.launch(2, "resumed", processes, 4, "-", "state", options=("--run-dir", "second")))
+        def job(*more):
+            runs = f"run{len(os.listdir(self.folder))}"
+            return self.facts(self.launch(2, "resumed", processes, 4, *more, options=("--run-dir", runs)))
+
+        whole, first, second = job(), job(saved_at, "state"), job("-", "state")
         for whole_job, before, after in zip(whole, first, second):
             self.assertEqual(before["order"] + after["order"], whole_job["order"])
             for name in ("state", "rate", "samples"):
@@ -322,15 +324,15 @@ class Alone(unittest.TestCase):
         state = self.job.state_dict()
         with self.refused("reads states of format 1, found 2"):
             self.job.load_state_dict({**state, "format": 2})
-        self.job.sampler(range(50), batch_size=8)
+        sampler = self.job.sampler(range(50), batch_size=8)
         state = self.job.state_dict()
         again = syncopate.Job()
         again.load_state_dict(state)
         with self.refused("of a dataset of 50 samples and batches of 8; found 50 and 10"):
             again.sampler(range(50), batch_size=10)
         with self.refused("comes right after init"):
-            self.sampler = self.job.sampler(range(50), batch_size=8)
             self.job.load_state_dict(state)
+        self.assertEqual(sampler.epoch, 0)
         with self.refused("this job has none: make one before"):
             self.job.summary()
 

@@ -151,7 +151,8 @@ def resumed(processes, epochs, saved_at=None, file=None):
     job = syncopate.init()
     file = file and f"{file}{job.rank}"
     if file and saved_at == "-":
-        job.load_state_dict(torch.load(file, weights_only=True))
+        plain = {"weights_only": True} if torch.__version__ > "2" else {}  # before, it reads no float
+        job.load_state_dict(torch.load(file, **plain))
     data, network, optimizer, _schedule = resumable(job, int(processes))
     order = []
     for epoch in range(data.batch_sampler.epoch, int(epochs)):
