@@ -38,15 +38,11 @@ class DistributedOptimizer:
         self.optimizer = optimizer
         self._job = job  # leaves after this
         self._module = module
-        self._resumed = False
         self._progress = _Progress(on_round)
         job.keep_state("optimizer", self)
         self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
-        own_buffers = self._replica.buffers.vector.values.clone() if self._resumed else None
         self._training = self._start(scheme, options, batch_size)
-        if own_buffers is not None:  # of worker 0, after the start; this worker had its own
-            self._replica.restore_buffers(own_buffers)
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._training, self._replica, _last_error())
 
@@ -148,12 +144,11 @@ class DistributedOptimizer:
                   for name, value in self._module.state_dict().items()}
         return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples}
 
-    def take_job_state(self, state, same_size):
+    def take_job_state(self, state, _same_size):
         """Of an earlier job, before this one begins to train."""
         self._module.load_state_dict(state["module"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._progress.earlier_samples = state["samples"]
-        self._resumed = same_size
 
     def __enter__(self):
         return self

@@ -71,11 +71,6 @@ class Replica:
                                       "replace parameters of a module after that")
                 _take_gradient(name, parameter, view)
 
-    def restore_buffers(self, values):
-        """Replaces the floating buffers by those of an earlier job."""
-        with torch.no_grad():
-            self.buffers.vector.values.copy_(values)
-
     def _attach_gradients(self):
         for parameter, view in zip(self.params.tensors, self.params.views(self.grads)):
             parameter.grad = view
