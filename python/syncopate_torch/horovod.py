@@ -21,6 +21,12 @@ Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
 _job = None
 
 
+def __getattr__(name):
+    if name == "Adasum":
+        raise AttributeError("Syncopate has no Adasum; reduce by hvd.Average")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 class Compression:
     """How values travel: as they are, or as float16."""
 

@@ -115,6 +115,12 @@ class Training(ScriptTest):
                 self.assertEqual(facts["scale"], 512)
                 self.assert_near(facts["parameters"], reference())
 
+    if hasattr(torch, "compile"):
+
+        def test_a_compiled_module(self):
+            for facts in self.facts(self.launch(2, "whole_batch", "ssgd", "compiled")):
+                self.assert_near(facts["parameters"], reference())
+
     def test_workers_that_share_a_batch_train_as_one_process(self):
         for scheme in ("ssgd", "local-sgd"):
             options = ("--local-steps", "1") if scheme == "local-sgd" else ()

@@ -37,16 +37,17 @@ def say(**facts):
     print(json.dumps(facts), flush=True)
 
 
-def whole_batch(scheme=None):
+def whole_batch(scheme=None, compiled=False):
     """Each step takes the whole dataset: what one process does with it is known."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=SAMPLES)
     optimizer = job.DistributedOptimizer(sgd(network), network)
+    forward = torch.compile(network, backend="aot_eager") if compiled else network
     for _ in range(STEPS):
         for x, y in data:
             optimizer.zero_grad()
-            functional.cross_entropy(network(x), y).backward()
+            functional.cross_entropy(forward(x), y).backward()
             optimizer.step(weight=len(x))
     optimizer.finish()
     say(rank=job.rank, size=job.size, parameters=parameters_of(network))
