@@ -133,22 +133,19 @@ class Training(ScriptTest):
                 if scheme == "ssgd":  # local steps have a momentum of their own
                     self.assert_near(said[0]["parameters"], reference())
 
-    def compare_with_resumed(self, processes, saved_at):
-        """Two jobs, one after the other, against a job that never stops."""
-        def job(*more):
+    def test_a_job_that_goes_on_in_another_one_trains_to_the_same_bits(self):
+        def job(processes, *more):
             runs = f"run{len(os.listdir(self.folder))}"
             return self.facts(self.launch(2, "resumed", processes, 4, *more, options=("--run-dir", runs)))
 
-        whole, first, second = job(), job(saved_at, "state"), job("-", "state")
-        for whole_job, before, after in zip(whole, first, second):
-            self.assertEqual(before["order"] + after["order"], whole_job["order"])
-            for name in ("state", "rate", "samples"):
-                self.assertEqual(after[name], whole_job[name], name)
-
-    def test_a_job_that_goes_on_in_another_one_trains_to_the_same_bits(self):
+        never_stops = job(0)
         for processes, saved_at in ((0, "1:2"), (2, "2:1"), (0, "1:-")):
             with self.subTest(processes=processes, saved_at=saved_at):
-                self.compare_with_resumed(processes, saved_at)
+                first, second = job(processes, saved_at, "state"), job(processes, "-", "state")
+                for whole, before, after in zip(never_stops, first, second):
+                    self.assertEqual(before["order"] + after["order"], whole["order"])
+                    for name in ("state", "rate", "samples"):
+                        self.assertEqual(after[name], whole[name], name)
 
     def test_a_job_that_goes_on_with_another_number_of_workers_begins_its_epoch_again(self):
         self.facts(self.launch(2, "resumed", 0, 4, "1:2", "state", options=("--run-dir", "first")))
