@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 void RunFolder::create() const {
   if (std::filesystem::exists(config())) {
     throw ConfigError(fmt::format(
-        "{} already holds a run; choose another --run-dir, or go on with it by --resume {}",
+        "{} already holds a run; choose another --run-dir, or go on with a run of syncopate train by "
+        "--resume {}",
         root_.string(), root_.string()));
   }
   try {
