@@ -17,10 +17,11 @@ using Json = nlohmann::ordered_json;
 
 void RunFolder::create() const {
   if (std::filesystem::exists(config())) {
-    throw ConfigError(fmt::format(
-        "{} already holds a run; choose another --run-dir, or go on with a run of syncopate train by "
-        "--resume {}",
-        root_.string(), root_.string()));
+    throw ConfigError(
+        fmt::format("{} already holds a run; choose another --run-dir, or go on with a run of "
+                    "syncopate train by "
+                    "--resume {}",
+                    root_.string(), root_.string()));
   }
   try {
     std::filesystem::create_directories(checkpoints());
