@@ -52,7 +52,8 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
         place.min().item<std::int64_t>() < 0) {
       throw ConfigError("the place of a sampler is an epoch and a step, from 0 on");
     }
-    share_.resume(place[0].item<std::int64_t>(), place[1].item<std::int64_t>());
+    share_.resume(static_cast<std::size_t>(place[0].item<std::int64_t>()),
+                  static_cast<std::size_t>(place[1].item<std::int64_t>()));
     resumed_ = true;
   }
 
