@@ -28,9 +28,11 @@ extern "C" {
 #define SYNCOPATE_API
 #endif
 
-/* What a call came to. docs/errors.md says who throws which error. */
+/* ---- Errors and log lines ---- */
+
+/* What a call came to. docs/errors.md says where each of them comes from. */
 typedef enum syncopate_status {
-  SYNCOPATE_OK = 0,
+  SYNCOPATE_OK = 0,             /* the call has done what it says */
   SYNCOPATE_ERROR = 1,          /* the program left its loop by an error, or a status of a later version */
   SYNCOPATE_CONFIG_ERROR = 2,   /* impossible or contradictory: an option, an argument, an order of calls */
   SYNCOPATE_DATA_ERROR = 3,     /* a file or memory is missing, damaged, or cannot be written */
@@ -49,6 +51,7 @@ SYNCOPATE_API const char *syncopate_last_error(void);
 /* "1.2.3": of the library that is loaded. */
 SYNCOPATE_API const char *syncopate_version(void);
 
+/* How much a log line matters. */
 typedef enum syncopate_log_level {
   SYNCOPATE_LOG_DEBUG = 0,
   SYNCOPATE_LOG_INFO = 1,
@@ -64,6 +67,7 @@ SYNCOPATE_API void syncopate_set_log(syncopate_log_function log, void *user, syn
 
 /* ---- Joining ---- */
 
+/* This process as one of the workers of a job, from syncopate_join to syncopate_leave. */
 typedef struct syncopate_job syncopate_job;
 
 /* An option of `syncopate run`, by its name: {"local-steps", "4"}. */
@@ -104,27 +108,32 @@ SYNCOPATE_API syncopate_status syncopate_join(const syncopate_join_options *opti
  * waits here until the others have left. */
 SYNCOPATE_API void syncopate_leave(syncopate_job *job);
 
+/* The rank of this worker, from 0 on. */
 SYNCOPATE_API uint32_t syncopate_rank(const syncopate_job *job);
+/* The number of workers of the job. */
 SYNCOPATE_API uint32_t syncopate_worker_count(const syncopate_job *job);
+/* The rank of this worker among those of its host. */
 SYNCOPATE_API uint32_t syncopate_local_rank(const syncopate_job *job);
 
-/* A coordinator in a thread of this process, for workers that no launcher of Syncopate has started. The program tells
- * them its address and its key by means of its own, and each of them, this process among them, joins by an entry. */
+/* A coordinator in a thread of this process, for workers that no launcher of Syncopate has started. The program passes
+ * its address and its key to them by means of its own, and each of them, this process among them, joins by an entry. */
 typedef struct syncopate_host syncopate_host;
 
+/* Where a coordinator listens. */
 typedef struct syncopate_host_options {
   size_t size;
   const char *address; /* HOST:PORT where it listens; port 0: a free one. NULL: 127.0.0.1:0 */
   int unencrypted;     /* not 0: `address` may be beyond loopback, because the network is trusted */
 } syncopate_host_options;
 
-/* `options` may be NULL. */
+/* Starts a coordinator for `worker_count` workers. `options` may be NULL. */
 SYNCOPATE_API syncopate_status syncopate_host_open(uint32_t worker_count, const syncopate_host_options *options,
                                                    syncopate_host **host);
-/* What the entries of the workers need. Valid as long as the host. */
+/* The address of the coordinator, for the entries of the workers. Valid as long as the host. */
 SYNCOPATE_API const char *syncopate_host_coordinator(const syncopate_host *host);
+/* The secret of the job, for the entries of the workers. Valid as long as the host. */
 SYNCOPATE_API const char *syncopate_host_key(const syncopate_host *host);
-/* Waits until every worker has left. NULL is fine. */
+/* Waits until every worker has left, and ends the coordinator. NULL is fine. */
 SYNCOPATE_API void syncopate_host_close(syncopate_host *host);
 
 /* ---- Groups ---- */
@@ -142,6 +151,7 @@ typedef struct syncopate_group syncopate_group;
 /* All workers of the job: ranks in the group are those in the job. Of the job; not to be closed. */
 SYNCOPATE_API syncopate_group *syncopate_everyone(syncopate_job *job);
 
+/* The members of a group, and how long its members wait for each other. */
 typedef struct syncopate_group_options {
   size_t size;
   const uint32_t *ranks; /* of the members in the job, the same on each; NULL: all workers */
@@ -157,11 +167,14 @@ SYNCOPATE_API syncopate_status syncopate_group_open(syncopate_job *job, const sy
  * under way has ended with an error. */
 SYNCOPATE_API void syncopate_group_close(syncopate_group *group);
 
+/* The rank of this worker in the group, from 0 on. */
 SYNCOPATE_API uint32_t syncopate_group_rank(const syncopate_group *group);
+/* The number of members. */
 SYNCOPATE_API uint32_t syncopate_group_size(const syncopate_group *group);
 
 /* ---- Collectives ---- */
 
+/* The type of the values of a reduction. */
 typedef enum syncopate_type {
   SYNCOPATE_FLOAT32 = 0,
   SYNCOPATE_FLOAT64 = 1,
@@ -224,13 +237,15 @@ SYNCOPATE_API syncopate_status syncopate_alltoall(syncopate_group *group, const 
 /* Ends when every worker has called it. */
 SYNCOPATE_API syncopate_status syncopate_barrier(syncopate_group *group, syncopate_work **work);
 
+/* Stands for any worker where one receives. */
 #define SYNCOPATE_ANY UINT32_MAX
 
 /* Sends to one other worker, which receives as many bytes under the same tag, a number below 4096. Messages under one
  * tag arrive in the order in which they were sent. The first 4,096 groups of a job can do it. */
 SYNCOPATE_API syncopate_status syncopate_send(syncopate_group *group, const void *values, size_t bytes, uint32_t to,
                                               uint32_t tag, syncopate_work **work);
-/* `from`: a worker, or SYNCOPATE_ANY. */
+/* Receives what another worker sends under this tag, in as many bytes.
+ * `from`: a worker, or SYNCOPATE_ANY. */
 SYNCOPATE_API syncopate_status syncopate_receive(syncopate_group *group, void *values, size_t bytes, uint32_t from,
                                                  uint32_t tag, syncopate_work **work);
 
@@ -257,7 +272,7 @@ typedef struct syncopate_share syncopate_share;
  * samples. Training counts epochs and weighs steps by these sizes. */
 SYNCOPATE_API syncopate_status syncopate_share_open(syncopate_job *job, uint64_t samples, uint64_t batch_size,
                                                     syncopate_share **share);
-/* NULL is fine. */
+/* Frees the share. NULL is fine. */
 SYNCOPATE_API void syncopate_share_close(syncopate_share *share);
 
 /* Samples of a step of this worker. */
@@ -270,8 +285,9 @@ SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share
 /* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
  * not known, and the epoch begins again. */
 SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
-/* Whole epochs so far, and steps in the epoch under way. */
+/* Whole epochs so far. */
 SYNCOPATE_API uint64_t syncopate_share_epoch(const syncopate_share *share);
+/* Steps so far in the epoch under way. */
 SYNCOPATE_API uint64_t syncopate_share_step(const syncopate_share *share);
 
 /* ---- Training ---- */
@@ -290,7 +306,7 @@ SYNCOPATE_API void syncopate_memory_release(syncopate_memory *memory);
 
 /* What the scheme trains: the program's own model and optimizer.
  *
- * Callbacks run while the program is inside syncopate_training_start, _step, _finish or _close, one at a time, on a
+ * Callbacks run while the program is inside syncopate_training_start, `_step`, `_finish` or `_close`, one at a time, on a
  * thread of the library, and call none of its functions but syncopate_memory_release. One that can fail returns NULL,
  * or its reason, which stays valid until the next callback; training then ends with that message. */
 typedef struct syncopate_replica {
@@ -313,12 +329,13 @@ typedef struct syncopate_replica {
  * describes the fields (workers/N.jsonl). Called as the callbacks of a replica are. */
 typedef void (*syncopate_round_function)(void *user, const char *json);
 
+/* How a replica is trained, and by which scheme. */
 typedef struct syncopate_training_options {
   size_t size;
   const char *scheme; /* as in syncopate_join_options */
   const syncopate_option *options;
   size_t option_count;
-  uint32_t batch_size; /* samples of a step of this worker; 0: as syncopate_share_open has been told */
+  uint32_t batch_size; /* samples of a step of this worker; 0: that of syncopate_share_open */
   double learning_rate;
   /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}. A
    * parameter server that keeps the model applies this rule. */
@@ -329,6 +346,8 @@ typedef struct syncopate_training_options {
   void *on_round_user;
 } syncopate_training_options;
 
+/* The training of one replica by a loop of the program's own, from syncopate_training_start to
+ * syncopate_training_close. */
 typedef struct syncopate_training syncopate_training;
 
 /* Waits until every worker has started, and gives all replicas the parameters of worker 0. Once a job of more than one

@@ -22,8 +22,10 @@ class CollectiveWork {
  public:
   /// One that has ended already.
   CollectiveWork() = default;
+  /// That of the C interface, which this frees.
   explicit CollectiveWork(syncopate_work* work) : work_(work, syncopate_work_free) {}
 
+  /// True once the collective has ended.
   bool done() const { return !work_ || syncopate_work_is_done(work_.get()) != 0; }
   /// Returns once the collective has ended. Errors: those of the collective, in every call;
   /// Cancelled, where the program has left the job before it began.
@@ -53,13 +55,17 @@ class CollectiveWork {
 ///         limit); ConfigError, for lengths and ranks that are impossible, and in a forked process.
 class Group {
  public:
+  /// Marks a group that belongs to the job.
   enum OfTheJob { of_the_job };
 
   /// Closes the group at its end.
   explicit Group(syncopate_group* group) : group_(group, syncopate_group_close) {}
+  /// A group that the job closes.
   Group(syncopate_group* group, OfTheJob) : group_(group, [](syncopate_group*) {}) {}
 
+  /// The rank of this worker in the group, from 0 on.
   std::uint32_t rank() const { return syncopate_group_rank(handle()); }
+  /// The number of members.
   std::uint32_t size() const { return syncopate_group_size(handle()); }
 
   /// Replaces `values` (float, double, Bfloat16, Float16, and integers of 8, 32 or 64 bits) by
@@ -70,15 +76,18 @@ class Group {
     allreduce(std::data(values), std::size(values), detail::type_of<detail::ValueOf<Values>>(),
               operation);
   }
+  /// As `allreduce`, but returns at once.
   template <class Values>
   CollectiveWork allreduce_async(Values&& values, syncopate_operation operation = SYNCOPATE_SUM) {
     return allreduce_async(std::data(values), std::size(values),
                            detail::type_of<detail::ValueOf<Values>>(), operation);
   }
+  /// The same of `count` values of a type of the C interface.
   void allreduce(void* values, std::size_t count, syncopate_type type,
                  syncopate_operation operation = SYNCOPATE_SUM) {
     detail::check(syncopate_allreduce(handle(), values, count, type, operation, nullptr));
   }
+  /// As `allreduce`, but returns at once.
   CollectiveWork allreduce_async(void* values, std::size_t count, syncopate_type type,
                                  syncopate_operation operation = SYNCOPATE_SUM) {
     return started([&](syncopate_work** work) {
@@ -116,13 +125,16 @@ class Group {
   void broadcast(Values&& values, std::uint32_t root = 0) {
     broadcast(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
   }
+  /// As `broadcast`, but returns at once.
   template <class Values>
   CollectiveWork broadcast_async(Values&& values, std::uint32_t root = 0) {
     return broadcast_async(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
   }
+  /// The same of `bytes` bytes.
   void broadcast(void* values, std::size_t bytes, std::uint32_t root = 0) {
     detail::check(syncopate_broadcast(handle(), values, bytes, root, nullptr));
   }
+  /// As `broadcast`, but returns at once.
   CollectiveWork broadcast_async(void* values, std::size_t bytes, std::uint32_t root = 0) {
     return started([&](syncopate_work** work) {
       return syncopate_broadcast(handle(), values, bytes, root, work);
@@ -133,6 +145,7 @@ class Group {
   void allgather(const void* mine, std::size_t bytes, void* all) {
     detail::check(syncopate_allgather(handle(), mine, bytes, all, nullptr));
   }
+  /// As `allgather`, but returns at once.
   CollectiveWork allgather_async(const void* mine, std::size_t bytes, void* all) {
     return started([&](syncopate_work** work) {
       return syncopate_allgather(handle(), mine, bytes, all, work);
@@ -148,6 +161,7 @@ class Group {
 
   /// Returns when every member has called it.
   void barrier() { detail::check(syncopate_barrier(handle(), nullptr)); }
+  /// As `barrier`, but returns at once; the work ends when every member has called it.
   CollectiveWork barrier_async() {
     return started([&](syncopate_work** work) { return syncopate_barrier(handle(), work); });
   }
@@ -157,16 +171,19 @@ class Group {
   void send(const void* values, std::size_t bytes, std::uint32_t to, std::uint32_t tag = 0) {
     detail::check(syncopate_send(handle(), values, bytes, to, tag, nullptr));
   }
+  /// As `send`, but returns at once.
   CollectiveWork send_async(const void* values, std::size_t bytes, std::uint32_t to,
                             std::uint32_t tag = 0) {
     return started([&](syncopate_work** work) {
       return syncopate_send(handle(), values, bytes, to, tag, work);
     });
   }
+  /// Receives what another member sends under this tag, in as many bytes.
   /// `from`: a member, or SYNCOPATE_ANY.
   void receive(void* values, std::size_t bytes, std::uint32_t from, std::uint32_t tag = 0) {
     detail::check(syncopate_receive(handle(), values, bytes, from, tag, nullptr));
   }
+  /// As `receive`, but returns at once.
   CollectiveWork receive_async(void* values, std::size_t bytes, std::uint32_t from,
                                std::uint32_t tag = 0) {
     return started([&](syncopate_work** work) {
@@ -174,7 +191,7 @@ class Group {
     });
   }
 
-  /// Of the C interface, which has gather, scatter and alltoall, too.
+  /// The group of the C interface, which has gather, scatter and alltoall, too.
   syncopate_group* handle() const { return group_.get(); }
 
  private:

@@ -48,6 +48,7 @@ struct InitOptions {
 /// Thread: that of the job.
 class Share {
  public:
+  /// That of the C interface, which this closes.
   explicit Share(syncopate_share* share) : share_(share, syncopate_share_close) {}
 
   /// Samples of a step of this worker.
@@ -67,8 +68,9 @@ class Share {
   void resume(std::size_t epoch, std::size_t step) {
     detail::check(syncopate_share_resume(share_.get(), epoch, step));
   }
-  /// Whole epochs, and steps in the epoch under way, so far.
+  /// Whole epochs so far.
   std::size_t epoch() const { return syncopate_share_epoch(share_.get()); }
+  /// Steps so far in the epoch under way.
   std::size_t step() const { return syncopate_share_step(share_.get()); }
 
  private:
@@ -94,50 +96,66 @@ class Job {
   // The end of its life leaves the job. Worker 0 of a job that another launcher than `syncopate
   // run` has started coordinates it, and waits until the others have left.
 
+  /// The rank of this worker, from 0 on.
   std::uint32_t rank() const { return syncopate_rank(handle()); }
+  /// The number of workers.
   std::uint32_t size() const { return syncopate_worker_count(handle()); }
+  /// The rank of this worker among those of its host.
   std::uint32_t local_rank() const { return syncopate_local_rank(handle()); }
 
   // Collectives of all workers, as those of `Group`: with sums and worker 0 where that has a
   // choice.
 
+  /// As `Group::allreduce`, the sum over all workers.
   template <class Values>
   void allreduce(Values&& values) {
     everyone().allreduce(values);
   }
+  /// As `allreduce`, but returns at once.
   template <class Values>
   CollectiveWork allreduce_async(Values&& values) {
     return everyone().allreduce_async(values);
   }
+  /// The same of `count` values of a type of the C interface.
   void allreduce(void* values, std::size_t count, syncopate_type type) {
     everyone().allreduce(values, count, type);
   }
+  /// As `allreduce`, but returns at once.
   CollectiveWork allreduce_async(void* values, std::size_t count, syncopate_type type) {
     return everyone().allreduce_async(values, count, type);
   }
+  /// As `Group::broadcast`, from worker 0.
   template <class Values>
   void broadcast(Values&& values) {
     everyone().broadcast(values);
   }
+  /// As `broadcast`, but returns at once.
   template <class Values>
   CollectiveWork broadcast_async(Values&& values) {
     return everyone().broadcast_async(values);
   }
+  /// The same of `bytes` bytes.
   void broadcast(void* values, std::size_t bytes) { everyone().broadcast(values, bytes); }
+  /// As `broadcast`, but returns at once.
   CollectiveWork broadcast_async(void* values, std::size_t bytes) {
     return everyone().broadcast_async(values, bytes);
   }
+  /// Block r of `all`, of `bytes` bytes, becomes what worker r passes as `mine`.
   void allgather(const void* mine, std::size_t bytes, void* all) {
     everyone().allgather(mine, bytes, all);
   }
+  /// As `allgather`, but returns at once.
   CollectiveWork allgather_async(const void* mine, std::size_t bytes, void* all) {
     return everyone().allgather_async(mine, bytes, all);
   }
+  /// The values of all workers, by rank. Each passes as many.
   template <class Values>
   auto allgather(const Values& mine) {
     return everyone().allgather(mine);
   }
+  /// Returns when every worker has called it.
   void barrier() { everyone().barrier(); }
+  /// As `barrier`, but returns at once; the work ends when every worker has called it.
   CollectiveWork barrier_async() { return everyone().barrier_async(); }
 
   /// All workers, as long as the job.
@@ -169,7 +187,7 @@ class Job {
   /// Samples of a step of this worker, as `share` has last been called; 0 before.
   std::uint32_t usual_step() const { return usual_step_; }
 
-  /// Of the C interface.
+  /// The job of the C interface.
   syncopate_job* handle() const { return job_.get(); }
 
  private:

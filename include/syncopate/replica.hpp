@@ -21,8 +21,9 @@ class Replica {
  public:
   virtual ~Replica() = default;
 
+  /// The number of values that are trained.
   virtual std::size_t parameters() const = 0;
-  /// Floating state that is not trained: BatchNorm's running statistics.
+  /// The number of values of floating state that is not trained: BatchNorm's running statistics.
   virtual std::size_t buffers() const = 0;
 
   /// The host memory of a vector, with its present values; a change takes effect with `store`. The

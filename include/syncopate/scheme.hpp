@@ -22,25 +22,33 @@ struct Values {
   float* first = nullptr;
   std::size_t count = 0;
 
+  /// The first value.
   float* data() const { return first; }
+  /// The number of values.
   std::size_t size() const { return count; }
+  /// Where an iteration begins.
   float* begin() const { return first; }
+  /// Where an iteration ends.
   float* end() const { return first + count; }
+  /// The value at an index below `size`.
   float& operator[](std::size_t index) const { return first[index]; }
 };
 
 /// What a scheme sees of a step, and what it can do.
 class SchemeStep {
  public:
+  /// Syncopate makes one for each step, of `samples` samples.
   SchemeStep(Replica& replica, Group& workers, std::uint32_t samples)
       : replica_(replica), workers_(workers), samples_(samples) {}
 
   /// The mean gradient of this worker's samples; what the next `take_step` uses.
   Values gradients() { return vector(SYNCOPATE_GRADIENTS, replica_.parameters()); }
+  /// The parameters of this worker's replica.
   Values parameters() { return vector(SYNCOPATE_PARAMETERS, replica_.parameters()); }
   /// Floating state that is not trained: BatchNorm's running statistics.
   Values buffers() { return vector(SYNCOPATE_BUFFERS, replica_.buffers()); }
 
+  /// Samples of this step on this worker.
   std::uint32_t samples() const { return samples_; }
   /// All workers of the job.
   Group& workers() { return workers_; }
@@ -82,9 +90,12 @@ class SchemeStep {
 class Scheme {
  public:
   virtual ~Scheme() = default;
+  /// Takes the step of this worker, with the gradients of `step`. Returns when the replica has the
+  /// parameters for the next one. Errors: an exception leaves the program's `step`.
   virtual void after_backward(SchemeStep& step) = 0;
 };
 
+/// Makes the scheme of one worker.
 using MakeScheme = std::function<std::unique_ptr<Scheme>()>;
 
 namespace detail {
@@ -123,6 +134,8 @@ class OwnTraining {
     start.store();
   }
 
+  /// A step with the gradients that the replica holds, which are the mean of `samples` samples.
+  /// Errors: ConfigError, after `finish`; what the scheme throws.
   void step(std::uint32_t samples) {
     if (finished_) {
       throw ConfigError("the loop has finished: its optimizer takes no further step");

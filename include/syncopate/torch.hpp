@@ -36,9 +36,11 @@ class TensorWork {
     torch::Tensor host;       ///< the values of `result` while they travel; may be the same
     torch::Tensor read = {};  ///< is read until the end
   };
+  /// Made by the collectives of `TorchJob`.
   TensorWork(CollectiveWork work, Tensors tensors)
       : work_(std::move(work)), tensors_(std::move(tensors)) {}
 
+  /// True once the collective has ended.
   bool done() const { return work_.done(); }
   /// Returns the tensor with the result, once the collective has ended: the caller's own, where the
   /// collective changes it. Errors: those of the collective.
@@ -64,18 +66,21 @@ class TorchJob : public Job {
   using Job::broadcast;
   using Job::broadcast_async;
 
-  /// Replaces a tensor of float32, float64, int32, int64 or bfloat16 by its sum over all workers.
+  /// Replaces a tensor of float32, float64, float16, bfloat16, int8, uint8, int32 or int64 by its
+  /// sum over all workers.
   /// Errors: ConfigError, for another type.
   void allreduce(torch::Tensor tensor) { allreduce_async(std::move(tensor)).wait(); }
+  /// As `allreduce`, but returns at once.
   TensorWork allreduce_async(torch::Tensor tensor);
   /// Replaces a tensor of any type by that of worker 0.
   void broadcast(torch::Tensor tensor) { broadcast_async(std::move(tensor)).wait(); }
+  /// As `broadcast`, but returns at once.
   TensorWork broadcast_async(torch::Tensor tensor);
   /// The tensors of all workers, by rank. They have the same type and shape.
   std::vector<torch::Tensor> allgather(const torch::Tensor& tensor) {
     return allgather_async(tensor).wait().unbind();
   }
-  /// The result has one more dimension, the ranks, in front.
+  /// As `allgather`, but returns at once. The result has one more dimension, the ranks, in front.
   TensorWork allgather_async(const torch::Tensor& tensor);
 
   /// Gives a module the parameters and buffers of worker 0.
@@ -131,6 +136,7 @@ struct DistributedOptions {
 /// Errors: of the constructor, ConfigError: what the module, the optimizer or the options lack.
 class DistributedOptimizer {
  public:
+  /// Waits until every worker has made one. Errors: also the error that ended the job.
   DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                        const DistributedOptions& options = {})
       : rate_(rule_of(optimizer).learning_rate),

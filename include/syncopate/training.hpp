@@ -34,6 +34,7 @@ struct OptimizerRule {
 /// Thread: as the job.
 class Training {
  public:
+  /// What a training is made with besides job and replica.
   struct Settings {
     OptimizerRule optimizer = {};
     std::string scheme = {};  ///< as `InitOptions::scheme`, or one of `register_scheme`

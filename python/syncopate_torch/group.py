@@ -23,6 +23,7 @@ class Work:
         self._free = weakref.finalize(self, _c.call, "work_free", handle)
 
     def is_done(self):
+        """True once the collective has ended."""
         return bool(_c.call("work_is_done", self._handle))
 
     def wait(self):
@@ -60,10 +61,12 @@ class Group:
 
     @property
     def rank(self):
+        """The rank of this worker in the group, from 0 on."""
         return _c.call("group_rank", self.handle)
 
     @property
     def size(self):
+        """The number of members."""
         return _c.call("group_size", self.handle)
 
     def allreduce(self, tensor, op="sum"):
@@ -75,6 +78,7 @@ class Group:
         return self.allreduce_async(tensor, op).wait()
 
     def allreduce_async(self, tensor, op="sum"):
+        """As `allreduce`, but returns a `Work` at once."""
         host = host_values(tensor)
         return Work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
 
@@ -98,6 +102,7 @@ class Group:
         return self.broadcast_async(tensor, root).wait()
 
     def broadcast_async(self, tensor, root=0):
+        """As `broadcast`, but returns a `Work` at once."""
         host = host_values(tensor)
         return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root), tensor, host)
 
@@ -106,7 +111,7 @@ class Group:
         return list(self.allgather_async(tensor).wait().unbind())
 
     def allgather_async(self, tensor):
-        """The result has one more dimension, the ranks, in front."""
+        """As `allgather`, but returns a `Work` at once. The result has one more dimension, the ranks, in front."""
         host = host_values(tensor)
         gathered = torch.empty((self.size, *host.shape), dtype=host.dtype)
         return Work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered, keeps=host)
@@ -121,6 +126,7 @@ class Group:
         self.send_async(tensor, to, tag).wait()
 
     def send_async(self, tensor, to, tag=0):
+        """As `send`, but returns a `Work` at once."""
         host = host_values(tensor)
         return Work(self._made("send", host.data_ptr(), bytes_of(host), to, tag), keeps=host)
 
@@ -131,6 +137,7 @@ class Group:
         return work.source()
 
     def receive_async(self, tensor, sender=None, tag=0):
+        """As `receive`, but returns a `Work` at once; its `source` is the sender."""
         host = host_values(tensor)
         sender = _c.ANY if sender is None else sender
         return Work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host)

@@ -16,6 +16,7 @@ from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts
 from syncopate_torch.flat_reduction import FlatReduction
 from syncopate_torch.group import host_values
 
+#: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
 
 _job = None
@@ -30,7 +31,9 @@ def __getattr__(name):
 class Compression:
     """How values travel: as they are, or as float16."""
 
+    #: As they are.
     none = None
+    #: As float16, which halves what is sent.
     fp16 = torch.float16
 
 
@@ -50,6 +53,7 @@ def shutdown():
 
 
 def is_initialized():
+    """True between `init` and `shutdown`."""
     return _job is not None
 
 
@@ -60,15 +64,17 @@ def _own_job():
 
 
 def rank():
+    """The rank of this worker, from 0 on."""
     return _own_job().rank
 
 
 def size():
+    """The number of workers."""
     return _own_job().size
 
 
 def local_rank():
-    """Among the workers of this host."""
+    """The rank of this worker among those of its host."""
     return _own_job().local_rank
 
 
@@ -78,18 +84,22 @@ def local_size():
 
 
 def mpi_threads_supported():
+    """False: no thread may call MPI."""
     return False
 
 
 def mpi_built():
+    """False: values do not travel by MPI."""
     return False
 
 
 def gloo_built():
+    """False: values do not travel by Gloo."""
     return False
 
 
 def nccl_built():
+    """False: values do not travel by NCCL."""
     return False
 
 
@@ -100,9 +110,11 @@ class Handle:
         self._work, self._finish = work, finish
 
     def is_done(self):
+        """True once the collective has ended."""
         return self._work.is_done()
 
     def wait(self):
+        """The result, once the collective has ended."""
         with torch.no_grad():
             return self._finish(self._work.wait())
 
@@ -113,6 +125,7 @@ def synchronize(handle):
 
 
 def poll(handle):
+    """True once a collective has ended."""
     return handle.is_done()
 
 
@@ -128,7 +141,7 @@ def _op_of(average, op):
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):  # noqa: ARG001
-    """Replaces a tensor by its mean, or another reduction, over all workers."""
+    """As `allreduce_`, but returns a `Handle` at once."""
     op = _op_of(average, op)
     count = size()
     factor = postscale_factor / count if op == Average else postscale_factor
@@ -147,10 +160,12 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """Replaces a tensor by its mean, or another reduction, over all workers."""
     return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor).wait()
 
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As `allreduce`, but returns a `Handle` at once."""
     return allreduce_async_(tensor.detach().clone(), average, name, op, prescale_factor, postscale_factor)
 
 
@@ -162,6 +177,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None):
+    """As `allreduce`, of several tensors."""
     return [allreduce(tensor, average, name, compression, op) for tensor in tensors]
 
 
@@ -176,14 +192,17 @@ def allgather(tensor, name=None):  # noqa: ARG001
 
 
 def broadcast_async_(tensor, root_rank, name=None):  # noqa: ARG001
+    """As `broadcast_`, but returns a `Handle` at once."""
     return Handle(_own_job().broadcast_async(tensor, root_rank), lambda result: result)
 
 
 def broadcast_(tensor, root_rank, name=None):
+    """Replaces a tensor by that of worker `root_rank`."""
     return broadcast_async_(tensor, root_rank, name).wait()
 
 
 def broadcast_async(tensor, root_rank, name=None):
+    """As `broadcast`, but returns a `Handle` at once."""
     return broadcast_async_(tensor.detach().clone(), root_rank, name)
 
 
@@ -193,6 +212,7 @@ def broadcast(tensor, root_rank, name=None):
 
 
 def barrier():
+    """Returns when every worker has called it."""
     _own_job().barrier()
 
 
@@ -245,7 +265,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """An optimizer whose `step` first replaces gradients by their mean over all workers.
 
     It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
-    gradient is zero. `backward_passes_per_step`: the script calls backward so often before a step, whose gradient is the mean.
+    gradient is zero.
+
+    backward_passes_per_step: the script calls backward so often before a step, whose gradient is the mean.
     """
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")

@@ -57,6 +57,7 @@ class Job:
             joining.entry = ctypes.pointer(entry)
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
+        #: Leaves the job, once; what was made from it is not to be used after that.
         self.leave = weakref.finalize(self, _c.call, "leave", self._handle)
 
     def __enter__(self):
@@ -79,15 +80,17 @@ class Job:
 
     @property
     def rank(self):
+        """The rank of this worker, from 0 on."""
         return _c.call("rank", self.handle)
 
     @property
     def size(self):
+        """The number of workers."""
         return _c.call("worker_count", self.handle)
 
     @property
     def local_rank(self):
-        """Among the workers of this host."""
+        """The rank of this worker among those of its host."""
         return _c.call("local_rank", self.handle)
 
     # The collectives of all workers.
@@ -97,6 +100,7 @@ class Job:
         return self.everyone.allreduce(tensor, op)
 
     def allreduce_async(self, tensor, op="sum"):
+        """As `Group.allreduce_async`."""
         return self.everyone.allreduce_async(tensor, op)
 
     def broadcast(self, tensor, root=0):
@@ -104,6 +108,7 @@ class Job:
         return self.everyone.broadcast(tensor, root)
 
     def broadcast_async(self, tensor, root=0):
+        """As `Group.broadcast_async`."""
         return self.everyone.broadcast_async(tensor, root)
 
     def allgather(self, tensor):
@@ -111,6 +116,7 @@ class Job:
         return self.everyone.allgather(tensor)
 
     def allgather_async(self, tensor):
+        """As `Group.allgather_async`."""
         return self.everyone.allgather_async(tensor)
 
     def barrier(self):
@@ -151,7 +157,7 @@ class Job:
         return SampleScheduler(self, scheduler, optimizer, every)
 
     def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the field's own name)
-        """See `DistributedOptimizer`."""
+        """Makes the `syncopate_torch.DistributedOptimizer` of this worker."""
         return DistributedOptimizer(self, optimizer, module, **options)
 
     def summary(self, everyone=False):

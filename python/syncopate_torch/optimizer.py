@@ -35,6 +35,7 @@ class DistributedOptimizer:
     """
 
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
+        #: The optimizer of torch.optim that the script has made.
         self.optimizer = optimizer
         self._job = job  # leaves after this
         self._module = module
@@ -86,7 +87,7 @@ class DistributedOptimizer:
 
     @property
     def samples(self):
-        """Of all workers together, so far, as this worker has learned of them in its last synchronization round."""
+        """Samples of all workers together, so far, as this worker has learned of them in its last synchronization round."""
         return self._progress.all_samples
 
     @contextlib.contextmanager
@@ -164,16 +165,20 @@ class DistributedOptimizer:
 
     @property
     def param_groups(self):
+        """Those of the optimizer of torch.optim."""
         return self.optimizer.param_groups
 
     @property
     def state(self):
+        """That of the optimizer of torch.optim."""
         return self.optimizer.state
 
     def state_dict(self):
+        """That of the optimizer of torch.optim."""
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state):
+        """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
         self.optimizer.load_state_dict(state)
 
 

@@ -39,6 +39,7 @@ class ShareSampler:
         return self._place()[0]
 
     def __iter__(self):
+        """One epoch: a list of indices for each step of this worker."""
         self._begin()  # at the first step: some loaders make two iterators, and use one
         while step := self._next():
             yield step

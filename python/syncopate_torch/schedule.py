@@ -11,7 +11,9 @@ class SampleScheduler:
     def __init__(self, job, scheduler, optimizer, every):
         if not every > 0:
             raise ConfigError(f"a scheduler needs a number of samples above 0 between its steps, found {every}")
-        self.scheduler, self._every = scheduler, every
+        #: The scheduler of torch.optim.
+        self.scheduler = scheduler
+        self._every = every
         self._steps = 0
         optimizer.follow_samples(self)
         job.keep_state("scheduler", self)
@@ -23,12 +25,15 @@ class SampleScheduler:
             self._steps += 1
 
     def get_last_lr(self):
+        """The learning rates of the parameter groups, as the scheduler has set them last."""
         return self.scheduler.get_last_lr()
 
     def state_dict(self):
+        """The scheduler's state, and how many steps it has taken."""
         return {"scheduler": self.scheduler.state_dict(), "steps": self._steps}
 
     def load_state_dict(self, state):
+        """Goes on from a state that `state_dict` has returned."""
         self.scheduler.load_state_dict(state["scheduler"])
         self._steps = state["steps"]
 

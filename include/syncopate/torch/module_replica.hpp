@@ -27,6 +27,7 @@ inline namespace v0 {
 /// Module and optimizer outlive every call. Integer buffers stay with the module.
 class ModuleReplica final : public Replica {
  public:
+  /// Makes the tensors of `module` views of flat vectors; `optimizer` takes the steps.
   /// Errors: ConfigError, for a module without trained parameters, of several devices, or
   ///         not of float32; for an optimizer of other parameters, or one that needs a closure.
   ModuleReplica(torch::nn::Module& module, torch::optim::Optimizer& optimizer);
@@ -36,7 +37,7 @@ class ModuleReplica final : public Replica {
   /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter
   /// that the program has replaced, or a sparse gradient.
   void collect();
-  /// Of the optimizer's first group.
+  /// The learning rate of the optimizer's first group.
   double learning_rate() const { return optimizer_.param_groups().front().options().get_lr(); }
 
   std::size_t parameters() const override { return grads_.size(); }

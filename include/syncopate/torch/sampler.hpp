@@ -22,6 +22,7 @@ inline namespace v0 {
 /// resets the sampler.
 class ShareSampler final : public torch::data::samplers::Sampler<> {
  public:
+  /// Copies of the share go on together with the sampler.
   explicit ShareSampler(Share share) : share_(std::move(share)) {}
 
   /// libtorch resets a sampler at the beginning of each epoch.
@@ -31,6 +32,7 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
     ended_ = false;
   }
 
+  /// The indices of the next step; none at the end of an epoch. The share gives its size.
   torch::optional<std::vector<std::size_t>> next(std::size_t /*batch_size*/) override {
     std::vector<std::size_t> indices = ended_ ? std::vector<std::size_t>() : share_.next();
     ended_ = indices.empty();
@@ -45,6 +47,7 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
     archive.write("place", torch::tensor({static_cast<std::int64_t>(share_.epoch() + ended_),
                                           static_cast<std::int64_t>(ended_ ? 0 : share_.step())}));
   }
+  /// Goes on from the place that `save` has written. Errors: ConfigError, for another one.
   void load(torch::serialize::InputArchive& archive) override {
     torch::Tensor place;
     archive.read("place", place);
