@@ -1,7 +1,7 @@
 """Comments and docstrings of this code base are plain text: this makes reStructuredText of them.
 
-A text has paragraphs, indented code, and labels: "Errors: ...", "Thread: ...", or the name of an argument, at the
-beginning of a line. Names in backticks become links where there is something to link to, and so do those of the C
+A text has paragraphs, lists, indented code, and labels: "Errors: ...", "Thread: ...", or the name of an argument, at
+the beginning of a line. Names in backticks become links where there is something to link to, and so do those of the C
 interface and of errors without them.
 """
 import dataclasses
@@ -105,6 +105,10 @@ def restructured(text, dialect):
     for lines in _paragraphs(text):
         if _is_code(filter(None, lines)):
             result += ["", f".. code-block:: {dialect.code}", "", *lines, ""]
+            continue
+        if lines[0].startswith("- "):
+            items = re.split(r"^- ", "\n".join(lines), flags=re.MULTILINE)[1:]
+            result += ["", *(f"- {markup(' '.join(item.split()), dialect)}" for item in items), ""]
             continue
         for label, words in _parts(lines, dialect):
             if not label:

@@ -17,7 +17,9 @@ class Stub:
         return bool(self._nodes) and name not in self._nodes
 
     def annotate(self):
-        """Gives functions and methods their signatures, and attributes their types."""
+        """Gives functions, methods and classes their signatures, and attributes their types."""
+        if not self._nodes:
+            self._show_constructors()
         for name, node in self._nodes.items():
             owner_name, _, own_name = name.rpartition(".")
             owner = getattr(self._module, owner_name) if owner_name else self._module
@@ -26,6 +28,13 @@ class Stub:
             elif isinstance(node, ast.AnnAssign) and owner_name:
                 known = vars(owner).get("__annotations__", {})
                 owner.__annotations__ = {**known, own_name: ast.unparse(node.annotation)}
+
+    def _show_constructors(self):
+        """A class that derives from one of torch would have the signature of what stands for that here."""
+        for each in vars(self._module).values():
+            if inspect.isclass(each) and each.__module__ == self._module.__name__ and "__init__" in vars(each):
+                own = inspect.signature(vars(each)["__init__"])
+                each.__signature__ = own.replace(parameters=list(own.parameters.values())[1:])
 
     def _annotate(self, described, node):
         if isinstance(described, property):

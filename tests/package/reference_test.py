@@ -107,13 +107,18 @@ def members(node):
             yield each.name, each
 
 
-def python_names(path, prefix, listed=None):
-    """What a source or a stub declares: functions, classes and their methods; of the names in `listed`, if given."""
+def source_names(path, prefix):
+    """The functions and classes of a module."""
+    return {f"{prefix}.{name}" for name, _ in members(ast.parse(path.read_text(encoding="utf-8")))}
+
+
+def stub_names(path, prefix, listed):
+    """What a stub declares of the listed names: functions, classes, and their methods and attributes."""
     for name, node in members(ast.parse(path.read_text(encoding="utf-8"))):
-        if listed is None or name in listed:
+        if name in listed:
             yield f"{prefix}.{name}"
             if isinstance(node, ast.ClassDef):
-                yield from (f"{prefix}.{name}.{method}" for method, _ in members(node))
+                yield from (f"{prefix}.{name}.{member}" for member, _ in members(node))
 
 
 def listed_names():
@@ -147,14 +152,14 @@ class Reference(unittest.TestCase):
     def expect(self, names, domain):
         self.assertGreater(len(names), 5)
         known = {name for kind, name, _, _ in self.entries if kind.startswith(f"{domain}:")}
-        self.assertEqual(sorted(names - known), [], "write their docstrings, and add what is new to a page of docs/reference")
+        self.assertEqual(sorted(names - known), [], "write docstrings, and add what is new to a page of docs/reference")
 
     def test_the_python_module_is_there(self):
         listed = listed_names()
-        names = set(python_names(MODULE / "__init__.pyi", "syncopate_torch", listed))
+        names = set(stub_names(MODULE / "__init__.pyi", "syncopate_torch", listed))
         self.assertEqual(sorted(listed - {name.split(".")[1] for name in names}), [])
         for module in ("amp", "horovod"):
-            names |= set(python_names(MODULE / f"{module}.py", f"syncopate_torch.{module}"))
+            names |= source_names(MODULE / f"{module}.py", f"syncopate_torch.{module}")
         self.expect(names, "py")
 
     def test_the_c_interface_is_there(self):
@@ -173,6 +178,7 @@ class Reference(unittest.TestCase):
             return html.unescape(re.sub(r"<[^>]+>", "", (self.pages / name).read_text(encoding="utf-8")))
 
         self.assertIn("allreduce(tensor: torch.Tensor, op: str = 'sum') → torch.Tensor", page("python/group.html"))
+        self.assertIn("class syncopate_torch.amp.GradScaler(job, *arguments, **options)", page("python/amp.html"))
         self.assertIn("syncopate_status syncopate_barrier(syncopate_group *group, syncopate_work **work)",
                       page("c/collectives.html"))
         self.assertIn("TorchJob syncopate::init(const InitOptions &options = {})", page("cpp/torch.html"))
@@ -198,6 +204,9 @@ class Prose(unittest.TestCase):
                           ":Returns: a sum.", ":Threads: any."])
         self.assertEqual(self.text("Receives.\n`from`: a worker.", prose.C), ["Receives.", ":param from: a worker."])
         self.assertEqual(self.text("A sentence goes\non: like this."), ["A sentence goes on: like this."])
+
+    def test_items_stay_a_list(self):
+        self.assertEqual(self.text("- One\n  is `x`.\n- Two."), ["- One is :py:obj:`x`\\ .", "- Two."])
 
     def test_indented_lines_are_code(self):
         self.assertEqual(self.text("So:\n\n    one()\n\n    two()\n\nEnd."),
