@@ -14,12 +14,12 @@ class FlatReduction:
 
     of_optimizers = weakref.WeakSet()
 
-    def __init__(self, job, parameters, mean=True, dtype=None, passes=1):
-        """dtype: in which values travel [float32]. passes: by which the mean is divided, too."""
+    def __init__(self, job, parameters, mean=True, dtype=None):
+        """dtype: in which values travel [float32]."""
         if not parameters:
             raise ConfigError("the optimizer has no parameter to train")
         self._job, self._parameters = job, parameters
-        self._mean, self._passes = mean, passes
+        self._mean = mean
         count = sum(parameter.numel() for parameter in parameters)
         self._vector = torch.zeros(count + 1, dtype=dtype or torch.float32)
         self.of_optimizers.add(self)
@@ -34,7 +34,7 @@ class FlatReduction:
                     part.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             self._vector[-1] = 1
             self._job.allreduce(self._vector)
-            divisor = self._passes * (float(self._vector[-1]) if self._mean else 1)
+            divisor = float(self._vector[-1]) if self._mean else 1
             for parameter, part in self._parts():
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
                 if parameter.grad is None or parameter.grad.is_sparse:

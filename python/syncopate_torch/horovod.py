@@ -267,7 +267,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
     gradient is zero.
 
-    backward_passes_per_step: the script calls backward so often before a step, whose gradient is the mean.
+    backward_passes_per_step: how often the script calls backward before a step, whose gradient is the sum of these
+                              passes, as Horovod has it: a script divides its losses by that number.
     """
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")
@@ -276,8 +277,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                           f"{gradient_predivide_factor} and {backward_passes_per_step}")
     _expect_names(optimizer, named_parameters)
     parameters = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
-    reduction = FlatReduction(_own_job(), parameters, mean=op == Average, dtype=compression,
-                              passes=backward_passes_per_step if op == Average else 1)
+    reduction = FlatReduction(_own_job(), parameters, mean=op == Average, dtype=compression)
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
     optimizer.__dict__.pop("step", None)  # of a scheduler, which only counts calls
     optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
