@@ -23,8 +23,8 @@ TEST_FILES = ["test_batch.bin"]
 def records(path):
     """The bytes of a file, [images, 3073]. Errors: SystemExit, for a file that is missing or damaged."""
     if not path.exists():
-        raise SystemExit(f"{path} is missing: unpack cifar-10-binary.tar.gz of https://www.cs.toronto.edu/~kriz/cifar.html"
-                         ", and pass its folder as --data FOLDER")
+        raise SystemExit(f"{path} is missing: unpack cifar-10-binary.tar.gz of "
+                         "https://www.cs.toronto.edu/~kriz/cifar.html, and pass its folder as --data FOLDER")
     content = bytearray(path.read_bytes())
     if not content or len(content) % RECORD:
         raise SystemExit(f"{path}: expected whole records of {RECORD} bytes, found {len(content)} bytes; unpack it "
@@ -37,8 +37,8 @@ def cifar10(folder, names):
     rows = torch.cat([records(pathlib.Path(folder) / name) for name in names])
     labels = rows[:, 0].long()
     if labels.max() >= CLASSES:
-        raise SystemExit(f"{folder}: expected labels below {CLASSES}, found {int(labels.max())}; these files are not those "
-                         "of CIFAR-10's binary version")
+        raise SystemExit(f"{folder}: expected labels below {CLASSES}, found {int(labels.max())}; these files are not "
+                         "those of CIFAR-10's binary version")
     images = rows[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE)
     return torch.utils.data.TensorDataset((images.float() / 255 - 0.473) / 0.251, labels)
 
