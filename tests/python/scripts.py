@@ -53,6 +53,40 @@ def whole_batch(scheme=None, compiled=False):
     say(rank=job.rank, size=job.size, parameters=parameters_of(network))
 
 
+def saves():
+    """Half of the steps of `whole_batch`; worker 0 writes a checkpoint."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    own = sgd(network)
+    optimizer = job.DistributedOptimizer(own, network, batch_size=SAMPLES)
+    take_steps(optimizer, network, points, labels, STEPS // 2)
+    optimizer.finish()
+    if job.rank == 0:
+        torch.save({"model": network.state_dict(), "optimizer": own.state_dict()}, "checkpoint.pt")
+    say(rank=job.rank)
+
+
+def goes_on():
+    """The other half, from the checkpoint."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    saved = torch.load("checkpoint.pt")
+    network.load_state_dict(saved["model"])
+    own = sgd(network)
+    own.load_state_dict(saved["optimizer"])
+    optimizer = job.DistributedOptimizer(own, network, batch_size=SAMPLES)
+    take_steps(optimizer, network, points, labels, STEPS - STEPS // 2)
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+def take_steps(optimizer, network, points, labels, count):
+    for _ in range(count):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        optimizer.step(weight=len(points))
+
+
 def unequal_parts():
     """Worker 0 has ten samples of a step, and worker 1 the other 54."""
     job = syncopate.init()
