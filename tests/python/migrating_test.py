@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   the scripts of docs/migrating.md run: those of the other side as far as their framework is here, ours all.
-Method: each is cut out of the page and run by two workers, which learn the line y = 2x + 1. Moves that change one word or
-        one import are made by changing that in the script before.
+Method: each is cut out of the page and run by two workers, which learn the line y = 2x + 1. Moves that change one
+        word or one import are made by changing that in the script before.
 """
 import pathlib
 import re
