@@ -22,6 +22,10 @@ class Work:
         self._keeps = keeps  # what the collective reads, until it has ended
         self._free = weakref.finalize(self, _c.call, "work_free", handle)
 
+    @property
+    def handle(self):
+        return self._handle
+
     def is_done(self):
         """True once the collective has ended."""
         return bool(_c.call("work_is_done", self._handle))

@@ -55,6 +55,8 @@ class Job:
                                  option_count=count)
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
+        self.scheme, self.options = scheme, options  # as the script gives them
+        self.before_samples = None  # a weak method of the training under way
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
         #: Leaves the job, once; what was made from it is not to be used after that.
@@ -92,6 +94,12 @@ class Job:
     def local_rank(self):
         """The rank of this worker among those of its host."""
         return _c.call("local_rank", self.handle)
+
+    def resume(self):
+        """Before this worker asks for samples: a step under way of its optimizer's `align` uses the job, too."""
+        resume = self.before_samples and self.before_samples()
+        if resume is not None:
+            resume()
 
     # The collectives of all workers.
 
@@ -131,7 +139,8 @@ class Job:
         """
         handle = opened_group(self, ranks, timeout or 0.0)
         group = Group(handle, self)
-        weakref.finalize(group, _c.call, "group_close", handle)
+        # Not at the end of the script: a thread may use it until this worker leaves.
+        weakref.finalize(group, _c.call, "group_close", handle).atexit = False
         return group
 
     def broadcast_parameters(self, module):

@@ -9,7 +9,9 @@ import weakref
 import torch
 
 from syncopate_torch import _c
+from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.mean_gradient import MeanGradient
 from syncopate_torch.replica import Replica
 from syncopate_torch.rules import rule_of
 from syncopate_torch.summary import row_of
@@ -44,8 +46,12 @@ class DistributedOptimizer:
         self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
         self._training = self._start(scheme, options, batch_size)
+        self._mean = MeanGradient(job)
+        given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
+        self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
+        job.before_samples = weakref.WeakMethod(self._alignment.resume)
         # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._training, self._replica, _last_error())
+        self._end = weakref.finalize(self, _close, self._training, self._replica, self._mean, _last_error())
 
     def _start(self, scheme, options, batch_size):
         array, count = _c.options(options)
@@ -76,14 +82,41 @@ class DistributedOptimizer:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        weight = _c.call("training_batch_size", self._training) if weight is None else int(weight)
+        weight = self.batch_size if weight is None else int(weight)
         if not 0 <= weight < 2**32:
             raise ConfigError(f"a step has from 0 to 4294967295 samples, found {weight}")
         self._expect_rate()
+        self._alignment.resume()
         self._replica.collect()
         self._replica.called(_c.call, "training_step", self._training, weight)
         self._progress.took_step(weight, alone=self._job.size == 1)
         return loss
+
+    def align(self, place="align"):
+        """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or
+        another collective in the middle of training, such as after an epoch.
+
+        Meanwhile this worker takes part in the rounds of the others, without samples. In a scheme with rounds (`ssgd`,
+        `local-sgd`, `diloco`, `esync`, `nbssgd`) all replicas are equal afterwards; in the others each worker keeps
+        what it has. Gradients are zero afterwards.
+
+        place: a name for this call, the same on all workers.
+        Errors: ConfigError, when workers call it with several names; those of `step`.
+        """
+        self._replica.zero_gradients()
+        self._mean.rest()
+        self._alignment.align(place)
+        self._mean.wake()
+        self._progress.follow()
+
+    def _step_without_samples(self):
+        self._replica.idles = True
+        try:
+            self._replica.collect()
+            self._replica.called(_c.call, "training_step", self._training, 0)
+            self._replica.zero_gradients()
+        finally:
+            self._replica.idles = False
 
     @property
     def samples(self):
@@ -95,6 +128,11 @@ class DistributedOptimizer:
         """Does nothing: gradients add up until `step`, which alone exchanges them. For code that calls `no_sync` of
         DistributedDataParallel."""
         yield
+
+    @property
+    def batch_size(self):
+        """Samples of a usual step of this worker."""
+        return _c.call("training_batch_size", self._training)
 
     @property
     def shares_gradients(self):
@@ -110,12 +148,9 @@ class DistributedOptimizer:
         self._replica.collect()
         if not self.shares_gradients:
             return
-        weight = _c.call("training_batch_size", self._training) if weight is None else weight
-        gradients = self._replica.grads.values
+        weight = self.batch_size if weight is None else weight
         with torch.no_grad():
-            weighted = torch.cat([gradients.cpu() * weight, torch.tensor([float(weight)])])
-            self._job.allreduce(weighted)
-            gradients.copy_(weighted[:-1] / max(float(weighted[-1]), 1e-30))
+            self._mean.of(self._replica.grads.values, weight)
 
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
@@ -131,7 +166,10 @@ class DistributedOptimizer:
 
     def finish(self):
         """This worker takes no further step. Errors: the error that ended the job."""
+        self._alignment.resume()
+        self._mean.rest()
         self._replica.called(_c.call, "training_finish", self._training)
+        self._mean.end()
 
     def summary_row(self):
         """What this worker has done, for `Job.summary`."""
@@ -151,6 +189,10 @@ class DistributedOptimizer:
         self.optimizer.load_state_dict(state["optimizer"])
         self._progress.earlier_samples = state["samples"]
 
+    def abandon(self, error):
+        """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get."""
+        _c.call("training_abandon", self._training, _one_line(error))
+
     def __enter__(self):
         return self
 
@@ -158,7 +200,7 @@ class DistributedOptimizer:
         if error is None:
             self.finish()
         else:
-            _c.call("training_abandon", self._training, _one_line(error))
+            self.abandon(error)
         self._end()
 
     # What else a script asks an optimizer.
@@ -190,6 +232,7 @@ class _Progress:
         self.event = None  # of the last round
         self.since = time.monotonic()
         self.steps = self.own_samples = self.rounds = 0
+        self.round = 0  # the last one that this worker has seen
         self.samples = 0  # of all workers, in this job
         self.earlier_samples = 0  # those of the job that this one continues
         self._on_round = on_round
@@ -201,6 +244,7 @@ class _Progress:
     def take_round(self, event):
         self.event = event
         self.rounds += 1
+        self.round = event["round"]
         self.samples = event["samples"]
         if self._on_round is not None:
             self._on_round(event)
@@ -209,6 +253,10 @@ class _Progress:
         self.steps += 1
         self.own_samples += weight
         self.samples += weight if alone else 0
+        self.follow()
+
+    def follow(self):
+        """Schedulers go on with the samples so far."""
         for scheduler in self.schedulers:
             scheduler.follow(self.all_samples)
 
@@ -222,9 +270,12 @@ def _last_error():
     return getattr(sys, "last_value", None)
 
 
-def _close(training, _replica, earlier_error):
+def _close(training, _replica, mean, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = _last_error()
     if error is not None and error is not earlier_error:
         _c.call("training_abandon", training, _one_line(error))
+    else:
+        mean.rest()
     _c.call("training_close", training)
+    mean.end()

@@ -28,6 +28,7 @@ class Replica:
         self.grads = FlatVector(len(self.params.vector.values), device)
         self.buffers = FlatTensors(untrained_tensors(module), device)
         self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads, _c.BUFFERS: self.buffers.vector}
+        self.idles = False  # in a step without samples
         self._failure = None
         self._reason = None
         # Kept: the library calls them as long as it trains.
@@ -103,6 +104,8 @@ class Replica:
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
 
     def _take_step(self, rate_factor):
+        if self.idles and not self.grads.values.any():
+            return  # not even a momentum moves a replica that nobody trains
         groups = self.optimizer.param_groups
         rates = [group["lr"] for group in groups]
         for group, rate in zip(groups, rates):

@@ -47,6 +47,7 @@ class ShareSampler:
 
     def _begin(self):
         """The next epoch, unless it has begun, or an earlier job has."""
+        self._job.resume()
         if not self._resumed:
             _c.call("share_next_epoch", self._share)
         self._resumed = self._ended = False

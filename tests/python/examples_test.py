@@ -47,13 +47,24 @@ class Examples(ScriptTest):
             self.assertAlmostEqual(*accuracies, delta=0.02)
             self.assertGreater(min(accuracies), 0.6)
 
+        def test_lightning_strategy(self):
+            self.expect_unequal_steps(self.output("lightning_strategy", "--samples", 8000, run=("--cluster", CLUSTER)))
+
+    if importlib.util.find_spec("accelerate"):
+
+        def test_accelerate_rounds(self):
+            self.expect_unequal_steps(self.output("accelerate_rounds", "--samples", 8000, run=("--cluster", CLUSTER)))
+
     def test_horovod_mnist(self):
         output = self.output("horovod_mnist", "--samples", 8000)
         self.assertRegex(output, "epoch 1: loss of the last batches")
         self.assertGreater(self.accuracy(output), 0.5)
 
     def test_esync_unequal(self):
-        output = self.output("esync_unequal", "--samples", 8000, run=("--cluster", CLUSTER, "--scheme", "esync"))
+        self.expect_unequal_steps(
+            self.output("esync_unequal", "--samples", 8000, run=("--cluster", CLUSTER, "--scheme", "esync")))
+
+    def expect_unequal_steps(self, output):
         steps = [int(each) for each in re.search(r"steps of each: \[([0-9, ]+)\]", output)[1].split(",")]
         self.assertGreater(max(steps), min(steps), output)
         self.assertGreater(self.accuracy(output), 0.5)

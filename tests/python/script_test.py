@@ -38,6 +38,20 @@ def reference():
     return scripts.parameters_of(network)
 
 
+def clipped_reference():
+    """The parameters after the same steps in one process, with clipped gradients and a rate that falls."""
+    points, labels, network = scripts.problem()
+    optimizer = scripts.sgd(network)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    for _ in range(scripts.STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+        optimizer.step()
+        schedule.step()
+    return scripts.parameters_of(network)
+
+
 class ScriptTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
@@ -80,7 +94,8 @@ class Types(unittest.TestCase):
         functions = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")]
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
-        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches"}
+        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches",
+                  "resume"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)
@@ -107,6 +122,19 @@ class Training(ScriptTest):
             self.assertEqual(facts["samples"], scripts.STEPS * scripts.SAMPLES)
         facts = self.facts(self.launch(2, "clipped", "esync", options=("--run-dir", "of-esync")))
         self.assertEqual(facts[0]["parameters"], facts[1]["parameters"])
+
+    def test_gradients_that_are_clipped_in_loops_of_unequal_length(self):
+        points, labels, network = scripts.problem()
+        optimizer = scripts.sgd(network)
+        for step in range(scripts.STEPS):
+            part = slice(0 if step < scripts.STEPS - 3 else 10, scripts.SAMPLES)
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points[part]), labels[part]).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+            optimizer.step()
+        for end in ("finishes", "ends"):  # by a call, or with the script
+            facts = self.facts(self.launch(2, "clipped_unequally", end, options=("--run-dir", end)))
+            self.assert_near(facts[1]["parameters"], scripts.parameters_of(network))
 
     if hasattr(torch.amp, "GradScaler"):  # from torch 2.3 on; before, there is none for CPUs
 
@@ -192,6 +220,20 @@ class Training(ScriptTest):
                     self.assertGreater(facts["accuracy"], 0.7, said)
                     self.assertGreater(facts["rounds"], 0)
                     self.assertGreater(facts["samples"], 0)
+
+    def test_workers_with_unequal_numbers_of_steps_align(self):
+        for scheme in ("ssgd", "esync", "local-sgd", "nbssgd", "asgd", "ssp"):
+            with self.subTest(scheme):
+                said = self.facts(self.launch(2, "aligned", scheme, options=("--run-dir", scheme)))
+                for facts in said:
+                    self.assertEqual(len(facts["equal"]), 4)
+                    if scheme != "ssp":  # its workers keep what they had
+                        self.assertEqual(facts["equal"], [True] * 4)
+
+    def test_workers_that_align_at_two_places(self):
+        done = self.launch(2, "elsewhere")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "ConfigError: worker 0 waits for all workers at place 0, but worker 1 is elsewhere")
 
     def test_collectives(self):
         for rank, facts in enumerate(self.facts(self.launch(3, "collectives"))):

@@ -116,6 +116,34 @@ def learns(scheme):
         samples=sum(round["own_samples"] for round in rounds))
 
 
+def aligned(scheme):
+    """Workers end epochs after unequal numbers of steps, and gather their parameters then."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points[:63], labels[:63]), batch_size=16)
+    equal = []
+    with job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9), network) as optimizer:
+        for epoch in range(4):
+            for x, y in data:
+                optimizer.zero_grad()
+                functional.cross_entropy(network(x), y).backward()
+                optimizer.step(weight=len(x))
+                if job.rank == 0 and epoch == 2:
+                    break
+            optimizer.align()
+            own = torch.tensor(parameters_of(network))
+            equal.append(all(torch.equal(each, own) for each in job.allgather(own)))
+    say(rank=job.rank, equal=equal)
+
+
+def elsewhere():
+    """Each worker waits for the others at another place."""
+    job = syncopate.init("esync")
+    _, _, network = problem()
+    optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
+    optimizer.align(f"place {job.rank}")
+
+
 def collectives():
     job = syncopate.init()
     sum_of = {str(kind): job.allreduce((torch.arange(5) * (job.rank + 1)).to(kind)).tolist()
@@ -148,6 +176,23 @@ def clipped(scheme):
             optimizer.step(weight=len(x))
             rates.append(schedule.get_last_lr()[0])
     say(rank=job.rank, parameters=parameters_of(network), rates=rates, samples=optimizer.samples)
+
+
+def clipped_unequally(finishes):
+    """Worker 0 takes fewer steps than worker 1; each clips the mean gradient."""
+    job = syncopate.init("ssgd")
+    points, labels, network = problem()
+    part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
+    optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
+    for _ in range(STEPS - 3 * (job.rank == 0)):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[part]), labels[part]).backward()
+        optimizer.synchronize(weight=len(points[part]))
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+        optimizer.step(weight=len(points[part]))
+    if finishes == "finishes":
+        optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
 
 
 def scaled():

@@ -1,0 +1,106 @@
+"""Hugging Face Accelerate with every scheme: a block in the shape of Accelerate's `LocalSGD`.
+
+    job = syncopate_torch.init(scheme="esync")
+    data = job.partition_dataset(dataset, batch_size=64)
+    accelerator = Accelerator()
+    model, optimizer, data = accelerator.prepare(model, optimizer, data)
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer) as training:
+        for x, y in data:
+            with accelerator.accumulate(model):
+                accelerator.backward(loss(model(x), y))
+                training.step(weight=len(x))        # was: optimizer.step(), and local_sgd.step()
+                optimizer.zero_grad()
+
+Started by `syncopate run -n 2 -- python3 train.py`: each process is a worker of the job, and to Accelerate it is the
+only one.
+"""
+try:
+    from accelerate import DistributedType
+except ImportError as error:
+    raise ImportError("syncopate_torch.accelerate needs Accelerate; pip install accelerate") from error
+
+from syncopate_torch import job as _jobs
+from syncopate_torch.errors import ConfigError
+
+
+class rounds:  # noqa: N801 (a block of the script, as contextlib's)
+    """Within the block the steps of a script are those of a job, whose scheme decides when workers synchronize.
+
+    accelerator:     of one process, in fp32 or bf16. Under a launcher that is `Accelerator()` on a CPU.
+    model:           as `accelerator.prepare` returns it, or before.
+    optimizer:       the same; one.
+    scheme, options: as in `syncopate_torch.init`, which the block calls where the script has not.
+    batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
+    on_round:        as of `Job.DistributedOptimizer`.
+    enabled:         False: each process trains by itself.
+
+    The block ends as that of a `DistributedOptimizer`: it waits for the loops of all workers; after an exception it
+    ends the job for all. Once a job.
+    Errors: ConfigError, for an accelerator of several processes or of fp16, and those of `Job.DistributedOptimizer`.
+    """
+
+    def __init__(self, accelerator, model, optimizer, scheme=None, options=None, batch_size=None, on_round=None,
+                 enabled=True):
+        _expect_one_process(accelerator)
+        self.enabled = enabled
+        self._accelerator, self._plain = accelerator, optimizer
+        self._samples = 0  # of the batches since the last step
+        self.job, self.distributed_optimizer = None, None
+        if enabled:
+            current = _jobs.current_job()
+            self.job = current or _jobs.init(scheme, options)
+            given = {"scheme": scheme, "options": options} if current else {}
+            inner = getattr(optimizer, "optimizer", optimizer)
+            self.distributed_optimizer = self.job.DistributedOptimizer(
+                inner, accelerator.unwrap_model(model), batch_size=batch_size, on_round=on_round, **given)
+
+    def __enter__(self):
+        if self.enabled:
+            self.distributed_optimizer.__enter__()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if not self.enabled:
+            return
+        if error is None:
+            self.distributed_optimizer.align("the end of rounds")
+        self.distributed_optimizer.__exit__(kind, error, trace)
+
+    def step(self, weight=None):
+        """In the place of `optimizer.step()`. In a block `accelerator.accumulate` it steps with the last batch alone.
+
+        weight: samples, or tokens, of the last batch; of those that were accumulated, the sum counts [those of a usual
+                step].
+        Errors: as of `DistributedOptimizer.step`.
+        """
+        if not self.enabled:
+            self._plain.step()
+            return
+        self._samples += self._weight_of(weight)
+        if self._accelerator.sync_gradients:
+            samples, self._samples = self._samples, 0
+            self.distributed_optimizer.step(weight=samples)
+
+    def synchronize(self, weight=None):
+        """Replaces gradients by those that `step(weight)` takes: before `accelerator.clip_grad_norm_`, and with the
+        same weight."""
+        if self.enabled and self._accelerator.sync_gradients:
+            self.distributed_optimizer.synchronize(self._samples + self._weight_of(weight))
+
+    def _weight_of(self, weight):
+        return self.distributed_optimizer.batch_size if weight is None else int(weight)
+
+    def align(self, place="align"):
+        """Waits for all workers, whatever their numbers of steps, before a test or a checkpoint in the middle of
+        training (`DistributedOptimizer.align`)."""
+        if self.enabled:
+            self.distributed_optimizer.align(place)
+
+
+def _expect_one_process(accelerator):
+    if accelerator.distributed_type != DistributedType.NO or accelerator.num_processes != 1:
+        raise ConfigError(f"rounds needs an Accelerator of one process, found {accelerator.num_processes} "
+                          f"({accelerator.distributed_type.value}): leave out cpu=True and ACCELERATE_USE_CPU, and "
+                          "start the script by `syncopate run`, not by `accelerate launch`")
+    if accelerator.mixed_precision == "fp16":
+        raise ConfigError("rounds takes no mixed_precision=\"fp16\"; choose bf16 or no")

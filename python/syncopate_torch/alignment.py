@@ -1,0 +1,140 @@
+"""Where loops of unequal length wait for each other: at the end of an epoch, before a test or a checkpoint."""
+import json
+import os
+import threading
+import zlib
+
+import torch
+
+from syncopate_torch import _c
+from syncopate_torch.errors import ConfigError
+
+# Where a worker waits for others in each of its steps: all of them end a round together.
+IN_ROUNDS = ("ssgd", "local-sgd", "diloco", "esync", "nbssgd")
+# Where a worker waits for others now and then: a bound on their distance, a step that takes most gradients.
+WAITING = ("ssp", "backup")
+# A step brings the model that all share, and waits for no worker.
+PULLING = ("asgd", "dc-asgd", "hogwild")
+# The workers take equally many steps, but for the last ones of an epoch.
+EQUAL_STEPS = ("local", "ssgd", "local-sgd", "diloco")
+
+# Between two steps without samples, which leaves the core to those that compute.
+_PAUSE = 0.005
+# A worker that waits looks for an error of its own thread this often.
+_GLANCE = 0.1
+# Rounds after the last one that any worker has seen. A step that is under way then ends one of them, and with overlap
+# the next one begins in the background; the third holds no sample of any worker.
+_FURTHER_ROUNDS = 3
+
+
+def resolved_options(scheme, options):
+    """The scheme, and the options of `init` and of the command line of `syncopate run` together."""
+    given = json.loads(os.environ.get("SYNCOPATE_OPTIONS") or "{}")
+    merged = {**given, **{name: str(value) for name, value in (options or {}).items()}}
+    if scheme is not None:
+        merged["scheme"] = scheme
+    return merged.get("scheme", "ssgd"), merged
+
+
+class Alignment:
+    """Brings all workers of a job to one place of their scripts, whatever their numbers of steps.
+
+    A worker at the place goes on with steps without samples, which change no model by themselves, so that no other
+    worker waits for it. Once all are there, those of a scheme with rounds end with the same round: their replicas are
+    then equal, but for the statistics of BatchNorm that a scheme leaves to each worker.
+
+    Threads: its own takes the steps while the script's waits. One that a server holds up goes on until others train:
+             `resume` waits for it.
+    """
+
+    def __init__(self, job, step, progress, scheme, options):
+        """step: a weak method, which takes one without samples. progress.round: the round that this worker saw last."""
+        self._job, self._step, self._progress = job, step, progress
+        racy = options.get("commit") == "racy"
+        self._in_rounds = scheme in IN_ROUNDS and not racy
+        self._steps_while_waiting = self._in_rounds or scheme in WAITING
+        self._pulls = scheme in PULLING
+        self._thread, self._failure = None, None
+        self._condition = threading.Condition()
+        self._target = None  # None: until `_pause_steps`; a round: until it was seen
+        self._paused = False
+
+    def align(self, place):
+        """Returns when all workers are at `place`, a text. Errors: ConfigError, when they are at several; those of a
+        step and of a collective."""
+        if self._job.size == 1:
+            return
+        if self._steps_while_waiting:
+            self._start()
+        codes = [int(code) for code in self._gathered(zlib.crc32(place.encode()))]
+        if len(set(codes)) > 1:
+            others = [rank for rank, code in enumerate(codes) if code != codes[self._job.rank]]
+            raise ConfigError(f"worker {self._job.rank} waits for all workers at {place}, but worker {others[0]} is "
+                              "elsewhere: workers take different numbers of steps; let what they do together follow "
+                              "epochs, not steps")
+        if self._pulls:
+            self._step()()
+        if not self._steps_while_waiting:
+            return
+        self._pause_steps()
+        if self._in_rounds:
+            last = max(int(each) for each in self._gathered(self._progress.round))
+            self._continue_until(last + _FURTHER_ROUNDS)
+            self._join()
+
+    def resume(self):
+        """Before this worker's next step with samples."""
+        if self._thread is not None:
+            self._pause_steps()
+            self._join()
+
+    def _gathered(self, number):
+        """That of every worker, by rank, while this worker's thread may take steps."""
+        work = self._job.allgather_async(torch.tensor([number], dtype=torch.int64))
+        while not work.is_done():
+            if self._failure is not None:
+                raise self._failure
+            _c.wait(work.handle, _GLANCE)
+        return work.wait()
+
+    def _start(self):
+        self._join()
+        self._target, self._paused = None, False
+        self._thread = threading.Thread(target=self._run, name="syncopate-align", daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            while self._goes_on():
+                self._step()()
+        except BaseException as error:  # the waiting thread raises it
+            self._failure = error
+
+    def _goes_on(self):
+        """True when another step is due; waits where the script's thread has paused the steps."""
+        with self._condition:
+            if self._target is None and not self._paused:
+                self._condition.wait(_PAUSE)
+            if self._paused and not self._in_rounds:
+                return False
+            self._condition.wait_for(lambda: not self._paused)
+            return self._target is None or self._progress.round < self._target
+
+    def _pause_steps(self):
+        """At most the step that is under way goes on."""
+        with self._condition:
+            self._paused = True
+            self._condition.notify_all()
+
+    def _continue_until(self, last_round):
+        with self._condition:
+            self._target, self._paused = last_round, False
+            self._condition.notify_all()
+
+    def _join(self):
+        thread, self._thread = self._thread, None
+        while thread is not None and thread.is_alive():
+            thread.join(_GLANCE)  # Ctrl-C is seen in between
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure

@@ -1,0 +1,425 @@
+"""PyTorch Lightning with every scheme: `Trainer(strategy=SyncopateStrategy(scheme="esync"))`.
+
+    trainer = lightning.Trainer(accelerator="cpu", devices=1, strategy=SyncopateStrategy(scheme="esync"))
+    trainer.fit(model, DataLoader(dataset, batch_size=64, shuffle=True))
+
+Started by `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: each process is a worker, and Lightning
+starts none. For scripts of package `lightning`, and of `pytorch_lightning` where they import it first.
+"""
+import contextlib
+import importlib
+import io
+import pickle
+import sys
+
+import torch
+
+from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.group import host_values
+from syncopate_torch.job import init
+from syncopate_torch.loaders import is_of_the_job, part_loader, training_loader
+
+
+def _package():
+    """The name of the Lightning package that the script uses."""
+    if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+        return "pytorch_lightning"
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(name).__name__
+    raise ImportError("syncopate_torch.lightning needs PyTorch Lightning; pip install lightning")
+
+
+_NAME = _package()
+
+
+def _from_lightning(module, *names):
+    found = importlib.import_module(f"{_NAME}.{module}")
+    return [getattr(found, name) for name in names]
+
+
+(ParallelStrategy,) = _from_lightning("strategies", "ParallelStrategy")
+(ClusterEnvironment,) = _from_lightning("plugins.environments", "ClusterEnvironment")
+ModelCheckpoint, Timer = _from_lightning("callbacks", "ModelCheckpoint", "Timer")
+(extract_batch_size,) = _from_lightning("utilities.data", "extract_batch_size")
+(is_overridden,) = _from_lightning("utilities.model_helpers", "is_overridden")
+(rank_zero_only,) = _from_lightning("utilities.rank_zero", "rank_zero_only")
+
+_PRECISIONS = ("32-true", "bf16-mixed")
+
+
+class SyncopateEnvironment(ClusterEnvironment):
+    """The workers of a job, as Lightning asks for them."""
+
+    def __init__(self, job):
+        self._job = job
+
+    @property
+    def creates_processes_externally(self):
+        return True
+
+    @property
+    def main_address(self):
+        return "127.0.0.1"
+
+    @property
+    def main_port(self):
+        return 0
+
+    @staticmethod
+    def detect():
+        return False
+
+    def world_size(self):
+        return self._job.size
+
+    def set_world_size(self, size):
+        """The launcher decides."""
+
+    def global_rank(self):
+        return self._job.rank
+
+    def set_global_rank(self, rank):
+        """The launcher decides."""
+
+    def local_rank(self):
+        return self._job.local_rank
+
+    def node_rank(self):
+        return 0
+
+
+class SyncopateStrategy(ParallelStrategy):
+    """Trains one replica on each worker of a job, as its scheme says.
+
+    - The training loader gets the order of the job (`Job.sampler`): its batch size is that of one worker, and all
+      workers together take every sample once an epoch. Loaders for tests are divided, each sample on one worker.
+    - At the end of an epoch, before a test and before a checkpoint all workers wait for each other
+      (`DistributedOptimizer.align`); in a scheme with rounds replicas are then equal. Worker 0 writes checkpoints.
+    - What `self.log` collects over an epoch with `sync_dist=True` is the mean over the samples of all workers. Within a
+      step, `sync_dist` leaves a value as it is: workers take different numbers of steps. Metrics of torchmetrics
+      count the samples of all workers.
+
+    scheme, options: as in `syncopate_torch.init`.
+    weight: of a batch, in the mean over workers: a function of the batch, such as its number of tokens [the samples
+            that Lightning finds in it].
+    Errors: ConfigError, for what Lightning would do that no job can; those of `init`.
+    """
+
+    strategy_name = "syncopate"
+
+    def __init__(self, scheme=None, options=None, weight=None, accelerator=None, parallel_devices=None,
+                 checkpoint_io=None, precision_plugin=None):
+        self.job = init(scheme, options)
+        super().__init__(accelerator=accelerator, parallel_devices=parallel_devices,
+                         cluster_environment=SyncopateEnvironment(self.job), checkpoint_io=checkpoint_io,
+                         precision_plugin=precision_plugin)
+        rank_zero_only.rank = self.job.rank
+        self._scheme, _ = resolved_options(self.job.scheme, self.job.options)
+        self._weight = weight or _samples_of
+        self._trainer, self._loader = None, None
+        self._divides = False  # the samples of loaders
+        self._optimizer = None  # of the job; once
+        self._steps_since_alignment = False
+        self._in_step = False
+        self._samples, self._first_samples = 0, 0  # of the batches since the last step
+        self._batch_samples, self._scale = 0, 1  # of the last batch
+
+    # Where the model is.
+
+    @property
+    def root_device(self):
+        """Of several devices, that of this worker's place on its host."""
+        return self.parallel_devices[self.job.local_rank % len(self.parallel_devices)]
+
+    def model_to_device(self):
+        self.model.to(self.root_device)
+
+    @property
+    def distributed_sampler_kwargs(self):
+        return {"num_replicas": self.job.size, "rank": self.job.rank}
+
+    @property
+    def is_distributed(self):
+        """Lightning then reduces what `self.log` collects with `sync_dist=True`."""
+        return self.job.size > 1
+
+    # The life of a training.
+
+    def setup_environment(self):
+        if self.root_device.type == "cpu" and len(self.parallel_devices) not in (1, self.job.size):
+            devices = len(self.parallel_devices)
+            raise ConfigError(f"Trainer(devices={devices}) does not fit a job of {self.job.size} workers: the launcher "
+                              f"starts them; pass devices=1 and start `syncopate run -n {devices}`")
+        super().setup_environment()
+
+    def setup(self, trainer):
+        self._trainer = trainer
+        connector = trainer._accelerator_connector
+        self._divides = connector.use_distributed_sampler and not trainer.predicting
+        if self._divides:  # Lightning would repeat samples; it divides those of a prediction
+            connector.use_distributed_sampler = False
+        super().setup(trainer)
+        for module in self.model.modules():
+            if hasattr(module, "dist_sync_fn") and hasattr(module, "distributed_available_fn"):
+                module.dist_sync_fn, module.distributed_available_fn = self._gather_all, lambda: self.job.size > 1
+        if self.optimizers:
+            self.job.broadcast_parameters(self.model)
+
+    def setup_optimizers(self, trainer):
+        if self._optimizer is not None:
+            raise ConfigError("a job trains once, and Trainer.fit was called again; start another job, with "
+                              "fit(ckpt_path=...) to go on")
+        super().setup_optimizers(trainer)
+        if len(self.optimizers) != 1:
+            raise ConfigError(f"SyncopateStrategy trains with one optimizer, found {len(self.optimizers)}; give one "
+                              "optimizer several parameter groups, or take "
+                              "DDPStrategy(process_group_backend=\"syncopate\")")
+        if isinstance(self.optimizers[0], torch.optim.LBFGS):
+            raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose "
+                              "another optimizer")
+        precision = str(self.precision_plugin.precision)
+        if precision not in _PRECISIONS:
+            raise ConfigError(f"Trainer(precision=\"{precision}\") is not supported by SyncopateStrategy; choose "
+                              f"{' or '.join(_PRECISIONS)}")
+
+    @property
+    def distributed_optimizer(self):
+        """The job's `DistributedOptimizer`, from `on_train_start` on: for `Job.scheduler`, `samples` and so on. All
+        workers ask for it first at the same place."""
+        if self._optimizer is None:
+            loader = self._loader
+            known = loader is not None and is_of_the_job(loader)
+            size = None if known else getattr(loader, "batch_size", None) or 1
+            self._optimizer = self.job.DistributedOptimizer(self.optimizers[0], self.model, batch_size=size)
+        return self._optimizer
+
+    def on_train_start(self):
+        self._expect_epochs()
+        self.distributed_optimizer  # noqa: B018 (makes it)
+
+    def _expect_epochs(self):
+        """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
+        trainer = self._trainer
+        if self.job.size == 1 or self._scheme in EQUAL_STEPS:
+            return
+        saves = [each for each in trainer.callbacks if isinstance(each, ModelCheckpoint)]
+        for found, name, instead in (
+                (trainer.max_steps != -1, "max_steps", "max_epochs"),
+                (isinstance(trainer.val_check_interval, int), "an integer val_check_interval",
+                 "check_val_every_n_epoch"),
+                (getattr(trainer, "_val_check_time_interval", None), "a val_check_interval of time",
+                 "check_val_every_n_epoch"),
+                (any(each._every_n_train_steps > 0 or each._train_time_interval for each in saves),
+                 "ModelCheckpoint by steps or time", "every_n_epochs"),
+                (any(isinstance(each, Timer) for each in trainer.callbacks), "max_time", "max_epochs")):
+            if found:
+                raise ConfigError(f"workers of {self._scheme} take different numbers of steps, so {name} would come at "
+                                  f"different times; set {instead} instead")
+
+    def process_dataloader(self, dataloader):
+        trainer = self._trainer
+        if not self._divides:
+            replaced = dataloader
+        elif trainer.training:
+            replaced = training_loader(self.job, dataloader)
+        else:
+            replaced = part_loader(self.job, dataloader)
+        if trainer.training:
+            if self._loader is not None:
+                raise ConfigError("SyncopateStrategy takes one training loader, once; join datasets by "
+                                  "torch.utils.data.ConcatDataset, and leave out reload_dataloaders_every_n_epochs")
+            self._loader = replaced
+        return replaced
+
+    def on_train_end(self):
+        self._align("the end of training")
+        self.distributed_optimizer.finish()
+
+    def on_exception(self, exception):
+        if isinstance(exception, KeyboardInterrupt) and self._optimizer is not None:
+            self._optimizer.abandon(exception)  # Lightning ends the script as if it had no error
+
+    # A step.
+
+    def training_step(self, *args, **kwargs):
+        samples = self._expected_weight(args[0] if args else next(iter(kwargs.values())))
+        self._first_samples = self._samples and self._first_samples or samples
+        self._samples += samples
+        self._batch_samples = samples
+        self._scale = samples / self._first_samples if self._first_samples else 1
+        with self._step():
+            return super().training_step(*args, **kwargs)
+
+    def validation_step(self, *args, **kwargs):
+        with self._step():
+            return super().validation_step(*args, **kwargs)
+
+    def test_step(self, *args, **kwargs):
+        with self._step():
+            return super().test_step(*args, **kwargs)
+
+    def predict_step(self, *args, **kwargs):
+        with self._step():
+            return super().predict_step(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _step(self):
+        self._in_step = True
+        try:
+            yield
+        finally:
+            self._in_step = False
+
+    def _expected_weight(self, batch):
+        weight = self._weight(batch)
+        if isinstance(weight, torch.Tensor):
+            weight = weight.item()
+        if weight != int(weight) or weight < 0:
+            raise ConfigError(f"a batch weighs a whole number of samples from 0 on, found {weight}; mend the "
+                              "function weight")
+        return int(weight)
+
+    @property
+    def _accumulates(self):
+        return self._trainer.accumulate_grad_batches > 1 and self.lightning_module.automatic_optimization
+
+    def backward(self, closure_loss, *args, **kwargs):
+        """Of several batches that are accumulated, each counts by its weight, also where they are fewer than usual:
+        their gradients come as multiples of the first one's, and `_gradients_are_there` divides them."""
+        if self._accumulates:
+            closure_loss = closure_loss * (self._trainer.accumulate_grad_batches * self._scale)
+        return super().backward(closure_loss, *args, **kwargs)
+
+    def optimizer_step(self, optimizer, closure, model=None, **kwargs):  # noqa: ARG002 (there is one)
+        module = model or self.lightning_module
+
+        def gradients():
+            result = closure()
+            self._gradients_are_there(module)
+            return result
+
+        result = self.precision_plugin.optimizer_step(_Stepper(self), model=module, closure=gradients, **kwargs)
+        epoch = self._trainer.fit_loop.epoch_loop
+        if module.automatic_optimization and epoch._num_ready_batches_reached():
+            self._align("the end of an epoch")  # before a scheduler changes the rate
+        return result
+
+    def _gradients_are_there(self, module):
+        """After the backward passes, before hooks and clipping."""
+        if self._accumulates and self._samples > 0:
+            with torch.no_grad():
+                for parameter in module.parameters():
+                    if parameter.grad is not None:
+                        parameter.grad.mul_(self._first_samples / self._samples)
+        if self._trainer.gradient_clip_val or is_overridden("configure_gradient_clipping", module):
+            self.distributed_optimizer.synchronize(weight=self._samples)
+
+    def take_step(self):
+        """After `_gradients_are_there`: a step with the weight of all batches since the last one; of the last batch,
+        where a module that steps itself takes several."""
+        weight, self._samples = self._samples or self._batch_samples, 0
+        self._steps_since_alignment = True
+        self.distributed_optimizer.step(weight=weight)
+
+    # What workers do together. Lightning does it on all of them, or on none.
+
+    def _align(self, place):
+        """Waits for all workers, unless they have done so since the last step."""
+        if self._steps_since_alignment:
+            self._steps_since_alignment = False
+            self._optimizer.align(place)
+
+    def _expect_no_step(self, what):
+        if self._in_step and self.job.size > 1:
+            raise ConfigError(f"{what} within a step: workers take different numbers of steps; call it at the end of "
+                              "an epoch")
+
+    def reduce(self, tensor, group=None, reduce_op="mean"):  # noqa: ARG002 (all workers)
+        """The reduction of a tensor over all workers; within a step of a loop, this worker's own."""
+        if not isinstance(tensor, torch.Tensor) or self._in_step or self.job.size == 1:
+            return tensor
+        name = str(getattr(reduce_op, "name", reduce_op)).lower()
+        mean = name in ("mean", "avg")
+        self._align("a reduction")
+        reduced = self.job.allreduce(tensor.detach().clone(), "sum" if mean else name)
+        return reduced / self.job.size if mean else reduced  # of counts, too, it is no whole number
+
+    def barrier(self, name=None):
+        """Within a step it does nothing."""
+        if not self._in_step:
+            self._align(f"barrier {name}")
+            self.job.barrier()
+
+    def broadcast(self, obj, src=0):
+        if self.job.size == 1:
+            return obj
+        self._expect_no_step("broadcast")
+        self._align("a broadcast")
+        content = pickle.dumps(obj) if self.job.rank == src else b""
+        length = self.job.broadcast(torch.tensor([len(content)]), src)
+        buffer = torch.empty(int(length), dtype=torch.uint8)
+        if content:
+            buffer = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        return pickle.load(io.BytesIO(self.job.broadcast(buffer, src).numpy().tobytes()))
+
+    def all_gather(self, tensor, group=None, sync_grads=False):  # noqa: ARG002 (all workers)
+        """The tensors of all workers, which have one shape, along a new first dimension."""
+        if sync_grads:
+            raise ConfigError("all_gather(sync_grads=True) is not supported by SyncopateStrategy; compute the loss of "
+                              "each worker's own samples")
+        self._expect_no_step("all_gather")
+        self._align("all_gather")
+        return torch.stack(self.job.allgather(tensor)).to(tensor.device)
+
+    def _gather_all(self, tensor, group=None):  # noqa: ARG002 (all workers)
+        """The tensors of all workers, by rank, whose shapes may differ: for torchmetrics."""
+        self._expect_no_step("a metric's compute")
+        self._align("a metric")
+        shapes = self.job.allgather(torch.tensor(tensor.shape, dtype=torch.int64)) if tensor.dim() else []
+        most = [int(each) for each in torch.stack(shapes).max(0).values] if shapes else []
+        padded = torch.zeros(most, dtype=tensor.dtype)
+        padded[tuple(slice(0, length) for length in tensor.shape)] = host_values(tensor)
+        parts = self.job.allgather(padded)
+        return [part[tuple(slice(0, int(length)) for length in shape)].to(tensor.device)
+                for part, shape in zip(parts, shapes or [()] * len(parts))]
+
+    # Checkpoints: worker 0 writes them.
+
+    def lightning_module_state_dict(self):
+        self._align("a checkpoint")
+        return super().lightning_module_state_dict()
+
+    def teardown(self):
+        super().teardown()
+        if self._divides:
+            self._trainer._accelerator_connector.use_distributed_sampler = True
+        self._loader, self._divides = None, False
+
+
+class _Stepper:
+    """The optimizer, as Lightning's precision sees it: its steps are those of the job."""
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+        self._optimizer = strategy.optimizers[0]
+
+    def step(self, closure=None):
+        result = None
+        if closure is not None:
+            with torch.enable_grad():
+                result = closure()
+        self._strategy.take_step()
+        return result
+
+    def __getattr__(self, name):
+        return getattr(self._optimizer, name)
+
+
+def _samples_of(batch):
+    try:
+        return extract_batch_size(batch)
+    except Exception as error:  # of several classes in several versions
+        raise ConfigError(f"Lightning finds no number of samples in a batch of {type(batch).__name__}; pass "
+                          "SyncopateStrategy(weight=...), a function of the batch") from error

@@ -1,0 +1,87 @@
+"""DataLoaders of one process, made those of a worker."""
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.samples import ShareSampler
+
+
+class TrainingOrder:
+    """The steps of a `ShareSampler`, as `batch_sampler` of a loader whose user sees one worker.
+
+    Errors: ConfigError, in an epoch that holds no step for this worker.
+    """
+
+    def __init__(self, job, samples, batch_size, drop_last):
+        """batch_size: samples of a step of one worker. drop_last: leaves out a last step that is smaller."""
+        self._order = job.sampler(range(samples), batch_size * job.size)
+        self._samples, self._drop_last = samples, drop_last
+
+    def __iter__(self):
+        steps = 0
+        for step in self._order:
+            if not self._drop_last or len(step) == self._order.step_size:
+                steps += 1
+                yield step
+        if steps == 0:
+            raise ConfigError(f"an epoch of {self._samples} samples holds no step for this worker; use smaller "
+                              "batches, fewer workers, or drop_last=False")
+
+
+class Part:
+    """Every n-th sample of a dataset, in order, each on one of n workers: the parts differ by one sample at most."""
+
+    def __init__(self, job, samples):
+        self._indices = range(job.rank, samples, job.size)
+
+    def __iter__(self):
+        return iter(self._indices)
+
+    def __len__(self):
+        return len(self._indices)
+
+
+def is_of_the_job(loader):
+    """True where the job orders the samples of a loader."""
+    return isinstance(loader.batch_sampler, (ShareSampler, TrainingOrder))
+
+
+def training_loader(job, loader):
+    """A loader over this worker's share of a dataset, with the batch size, the workers and so on of a given one, which
+    takes all of it. One of an IterableDataset stays as it is, and so does one whose samples the job orders already.
+
+    Errors: ConfigError, for a sampler that the job would have to replace.
+    """
+    if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset) or is_of_the_job(loader):
+        return loader
+    sampler = loader.sampler
+    usual = type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement)
+    if loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler or not usual:
+        raise ConfigError(f"the job orders the training samples, but found a loader with {_named(loader)}; give it "
+                          "batch_size and shuffle alone, or take job.sampler(dataset, batch_size) as its batch_sampler")
+    order = TrainingOrder(job, len(loader.dataset), loader.batch_size, loader.drop_last)
+    return _with(loader, batch_sampler=order)
+
+
+def part_loader(job, loader):
+    """A loader over this worker's `Part` of what a given one takes, for a test. Other loaders stay as they are."""
+    if (job.size == 1 or not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
+            or loader.batch_size is None or type(loader.sampler) not in (SequentialSampler, RandomSampler)):
+        return loader
+    part = Part(job, len(loader.dataset))
+    return _with(loader, sampler=part, batch_size=loader.batch_size, drop_last=loader.drop_last)
+
+
+def _named(loader):
+    """What decides about the order of a loader."""
+    if loader.batch_size is None:
+        return f"batch_sampler {type(loader.batch_sampler).__name__}"
+    return f"sampler {type(loader.sampler).__name__}"
+
+
+def _with(loader, **order):
+    options = {name: getattr(loader, name) for name in (
+        "num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
+        "persistent_workers")}
+    if loader.num_workers > 0:
+        options["prefetch_factor"] = loader.prefetch_factor
+    return DataLoader(loader.dataset, **options, **order)

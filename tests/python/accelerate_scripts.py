@@ -1,0 +1,97 @@
+"""Training scripts for accelerate_test.py: accelerate_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
+import sys
+
+import scripts
+import torch
+from accelerate import Accelerator
+from torch.nn import functional
+
+import syncopate_torch as syncopate
+from syncopate_torch.accelerate import rounds
+
+
+def loader(job, batch_size):
+    points, labels, network = scripts.problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=batch_size)
+    return points, labels, network, data
+
+
+def whole_batch(scheme="ssgd"):
+    """Each step takes the whole dataset."""
+    job = syncopate.init(scheme)
+    _, _, network, data = loader(job, scripts.SAMPLES)
+    accelerator = Accelerator()
+    model, optimizer, data = accelerator.prepare(network, scripts.sgd(network), data)
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer) as training:
+        for _ in range(scripts.STEPS):
+            for x, y in data:
+                accelerator.backward(functional.cross_entropy(model(x), y))
+                training.step(weight=len(x))
+                optimizer.zero_grad()
+    scripts.say(rank=job.rank, size=job.size, parameters=scripts.parameters_of(network))
+
+
+def clipped():
+    """The same in steps of two batches each, whose gradient is clipped, under a schedule."""
+    job = syncopate.init("ssgd")
+    _, _, network, data = loader(job, scripts.SAMPLES // 2)
+    accelerator = Accelerator(gradient_accumulation_steps=2)
+    optimizer = scripts.sgd(network)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    model, optimizer, data, schedule = accelerator.prepare(network, optimizer, data, schedule)
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer) as training:
+        for _ in range(scripts.STEPS):
+            for x, y in data:
+                with accelerator.accumulate(model):
+                    accelerator.backward(functional.cross_entropy(model(x), y))
+                    training.synchronize(weight=len(x))
+                    if accelerator.sync_gradients:
+                        accelerator.clip_grad_norm_(model.parameters(), 0.1)
+                    training.step(weight=len(x))
+                    schedule.step()
+                    optimizer.zero_grad()
+    scripts.say(rank=job.rank, parameters=scripts.parameters_of(network), rate=schedule.get_last_lr()[0])
+
+
+def learns(scheme):
+    """The block joins the job; workers take different numbers of steps, and test at the end of each epoch."""
+    points, labels, network = scripts.problem()
+    accelerator = Accelerator()
+    model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.1))
+    steps, accuracies = 0, []
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer, scheme=scheme, batch_size=8) as training:
+        data = training.job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=16)
+        for _ in range(20):
+            for x, y in data:
+                accelerator.backward(functional.cross_entropy(model(x), y))
+                training.step(weight=len(x))
+                optimizer.zero_grad()
+                steps += 1
+            training.align()
+            accuracies.append(scripts.accuracy(network, points, labels))
+    scripts.say(rank=training.job.rank, steps=steps, accuracies=accuracies, parameters=scripts.parameters_of(network))
+
+
+def disabled():
+    _, _, network = scripts.problem()
+    accelerator = Accelerator()
+    model, optimizer = accelerator.prepare(network, scripts.sgd(network))
+    points, labels, _ = scripts.problem()
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer, enabled=False) as training:
+        for _ in range(scripts.STEPS):
+            accelerator.backward(functional.cross_entropy(model(points), labels))
+            training.step(weight=len(points))
+            optimizer.zero_grad()
+    scripts.say(rank=0, parameters=scripts.parameters_of(network))
+
+
+def several_processes():
+    """Accelerate has made a process group of its own."""
+    accelerator = Accelerator(cpu=True)
+    _, _, network = scripts.problem()
+    rounds(accelerator=accelerator, model=network, optimizer=scripts.sgd(network))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""Goal:   a script of Accelerate trains in a block `rounds` as one process with the whole batch would.
+Method: accelerate_scripts.py under `syncopate run`, compared with torch in this process. Where Accelerate is not
+        installed, as beside Debian's torch, only the message that says so.
+"""
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from script_test import SYNCOPATE, ScriptTest, clipped_reference, reference
+
+import torch
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("accelerate_scripts.py"))
+
+if importlib.util.find_spec("accelerate"):  # of PyPI, beside that torch
+
+    class Rounds(ScriptTest):
+        def run_script(self, name, *arguments, workers=2):
+            return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
+                               name, *arguments])
+
+        def said(self, name, *arguments):
+            return self.facts(self.run_script(name, *arguments))
+
+        def test_training_is_that_of_one_process(self):
+            said = self.said("whole_batch")
+            self.assertEqual([facts["size"] for facts in said], [2, 2])
+            for facts in said:
+                self.assert_near(facts["parameters"], reference())
+
+        def test_accumulated_and_clipped_gradients_under_a_schedule(self):
+            for facts in self.said("clipped"):
+                self.assert_near(facts["parameters"], clipped_reference())
+                self.assertAlmostEqual(facts["rate"], 0.025)
+
+        def test_workers_with_steps_of_their_own(self):
+            said = self.said("learns", "esync")
+            self.assertEqual(said[0]["parameters"], said[1]["parameters"])
+            self.assertEqual(said[0]["accuracies"], said[1]["accuracies"])
+            self.assertGreater(said[0]["accuracies"][-1], 0.7)
+
+        def test_a_block_that_is_not_enabled(self):
+            [facts] = self.facts(self.run_script("disabled", workers=1))
+            self.assert_near(facts["parameters"], reference())
+
+        def test_an_accelerator_of_several_processes(self):
+            done = self.run_script("several_processes")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"ConfigError: rounds needs an Accelerator of one process, found 2 ")
+
+else:
+
+    class Missing(unittest.TestCase):
+        def test_a_line_says_what_to_install(self):
+            done = subprocess.run([sys.executable, "-c", "import syncopate_torch.accelerate"], capture_output=True,
+                                  text=True, check=False)
+            self.assertIn("syncopate_torch.accelerate needs Accelerate; pip install accelerate", done.stderr)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()

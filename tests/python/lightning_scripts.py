@@ -1,0 +1,181 @@
+"""Training scripts for lightning_test.py: lightning_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
+import sys
+
+import lightning
+import scripts
+import torch
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+from syncopate_torch.lightning import SyncopateStrategy
+
+QUIET = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False,
+         "enable_model_summary": False}
+
+
+class Points(lightning.LightningModule):
+    def __init__(self, rate=0.2, fails_at=None):
+        super().__init__()
+        self.points, self.labels, self.network = scripts.problem()
+        self._rate, self._fails_at = rate, fails_at
+        self.steps, self.validations, self.samples, self.rates = [0], 0, [], []
+
+    def loss(self, batch):
+        x, y = batch
+        return functional.cross_entropy(self.network(x), y)
+
+    def training_step(self, batch, index):
+        self.steps[-1] += 1
+        if self._fails_at == index:
+            raise ValueError("the loss of this script is strange")
+        loss = self.loss(batch)
+        self.log("loss", loss, sync_dist=True, on_step=True, on_epoch=True)
+        return loss
+
+    def validation_step(self, batch, _index):
+        self.samples.append(len(batch[0]))
+        self.log("score", batch[0][:, 0].mean(), sync_dist=True)
+
+    def on_validation_epoch_start(self):
+        self.samples = []
+
+    def on_validation_epoch_end(self):
+        self.validations += 1
+
+    def on_train_epoch_end(self):
+        self.steps.append(0)
+        self.rates.append(self.optimizers().param_groups[0]["lr"])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.network.parameters(), lr=self._rate, momentum=0.9)
+
+
+def dataset(samples=scripts.SAMPLES):
+    points, labels, _ = scripts.problem()
+    return TensorDataset(points[:samples], labels[:samples])
+
+
+def trainer(scheme=None, epochs=scripts.STEPS, weight=None, **options):
+    options = {"enable_checkpointing": False, "num_sanity_val_steps": 0, **QUIET, **options}
+    return lightning.Trainer(strategy=SyncopateStrategy(scheme, weight=weight), max_epochs=epochs, **options)
+
+
+def say(training, model, **facts):
+    own = torch.tensor(scripts.parameters_of(model.network))
+    equal = all(torch.equal(each, own) for each in training.strategy.job.allgather(own))
+    scripts.say(rank=training.global_rank, parameters=own.tolist(), equal=equal, **facts)
+
+
+def whole_batch(scheme="ssgd"):
+    """Each step takes the whole dataset, in two parts."""
+    training, model = trainer(scheme), Points()
+    training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2, shuffle=True))
+    say(training, model, size=training.world_size)
+
+
+def clipped():
+    """The same; gradients are clipped, and the rate follows a schedule by epochs."""
+
+    class Scheduled(Points):
+        def configure_optimizers(self):
+            optimizer = super().configure_optimizers()
+            return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)]
+
+    training, model = trainer("ssgd", gradient_clip_val=0.1), Scheduled()
+    training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))
+    say(training, model, rates=model.rates)
+
+
+def accumulated():
+    """Each step takes the whole dataset, in parts of batches of 24 and 8 samples."""
+    training, model = trainer("ssgd", accumulate_grad_batches=3), Points()
+    training.fit(model, DataLoader(dataset(), batch_size=24))
+    say(training, model)
+
+
+def epochs(scheme):
+    """Workers of unequal speed; validation and a checkpoint after each epoch."""
+    training = trainer(scheme, epochs=3, enable_checkpointing=True, default_root_dir=scheme, callbacks=[
+        lightning.pytorch.callbacks.ModelCheckpoint(save_last=True)])
+    model = Points(rate=0.05)
+    points, labels, _ = scripts.problem()
+    before = functional.cross_entropy(model.network(points), labels).item()
+    training.fit(model, DataLoader(dataset(63), batch_size=4, shuffle=True), DataLoader(dataset(61), batch_size=8))
+    saved = torch.load(f"{scheme}/checkpoints/last.ckpt", weights_only=True)
+    same = all(torch.equal(value, saved["state_dict"][name]) for name, value in model.state_dict().items())
+    score = training.callback_metrics["score"].item()
+    say(training, model, validations=model.validations, steps=model.steps[:-1], score=score,
+        before=before, loss=functional.cross_entropy(model.network(points), labels).item(), saved=same,
+        validated=sum(model.samples), samples=training.strategy.distributed_optimizer.samples)
+
+
+def mixed():
+    training, model = trainer("ssgd", precision="bf16-mixed"), Points()
+    training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))
+    say(training, model)
+
+
+def raises(rank):
+    training = trainer("esync", epochs=100)
+    fails = training.global_rank == int(rank)
+    training.fit(Points(fails_at=3 if fails else None), DataLoader(dataset(), batch_size=4))
+
+
+def interrupted(rank):
+    """As if the user had pressed Ctrl-C in one worker."""
+
+    class Interrupted(Points):
+        def on_train_batch_end(self, *_arguments):
+            if self.trainer.global_rank == int(rank):
+                raise KeyboardInterrupt
+
+    training = trainer("ssgd", epochs=100)
+    training.fit(Interrupted(), DataLoader(dataset(), batch_size=4))
+
+
+def refused():
+    """What no job can do, by name, in a job of one worker."""
+    refusals = {}
+
+    def fit(name, model=None, loader=None, **options):
+        try:
+            scheme = options.pop("scheme", None)
+            trainer(scheme, **options).fit(model or Points(), loader or DataLoader(dataset(), batch_size=4))
+        except Exception as error:
+            refusals[name] = f"{type(error).__name__}: {error}"
+
+    class Two(Points):
+        automatic_optimization = False
+
+        def configure_optimizers(self):
+            return [super(Two, self).configure_optimizers() for _ in range(2)]
+
+    class Lbfgs(Points):
+        def configure_optimizers(self):
+            return torch.optim.LBFGS(self.network.parameters())
+
+    fit("devices", devices=3)
+    fit("two optimizers", Two())
+    fit("LBFGS", Lbfgs())
+    fit("precision", precision="64-true")
+    fit("sampler", loader=DataLoader(dataset(), batch_size=4, sampler=torch.utils.data.SubsetRandomSampler([1, 2, 3])))
+    fit("weight", weight=lambda _batch: 0.5)
+    scripts.say(rank=0, refused=refusals)
+
+
+def by_steps():
+    trainer("esync", max_steps=5).fit(Points(), DataLoader(dataset(), batch_size=4))
+
+
+def gathers():
+    class Gathers(Points):
+        def training_step(self, batch, index):
+            self.all_gather(batch[0])
+            return super().training_step(batch, index)
+
+    trainer("esync").fit(Gathers(), DataLoader(dataset(), batch_size=4))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Goal:   a PyTorch Lightning script trains with SyncopateStrategy as one process with the whole batch would, and with
+        workers of unequal speed comes to its end; it refuses in one line what no job can do.
+Method: lightning_scripts.py under `syncopate run`, compared with torch in this process. Where Lightning is not
+        installed, as beside Debian's torch, only the message that says so.
+"""
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from script_test import SYNCOPATE, ScriptTest, clipped_reference, reference
+
+import scripts
+import torch
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("lightning_scripts.py"))
+UNEQUAL = """name = "unequal"
+[[devices]]
+name = "fast"
+seconds_per_batch = 0.01
+[[devices]]
+name = "slow"
+seconds_per_batch = 0.04
+"""
+
+
+class LightningTest(ScriptTest):
+    def launch(self, run, name, *arguments):
+        return self.start([SYNCOPATE, "run", *run, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS, name,
+                           *arguments])
+
+    def said(self, name, *arguments, run=("-n", 2)):
+        return self.facts(self.launch(run, name, *arguments))
+
+
+if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
+
+    class Training(LightningTest):
+        def test_training_is_that_of_one_process(self):
+            said = self.said("whole_batch")
+            self.assertEqual([facts["size"] for facts in said], [2, 2])
+            for facts in said:
+                self.assert_near(facts["parameters"], reference())
+                self.assertTrue(facts["equal"])
+
+        def test_a_script_by_itself(self):
+            self.assertIn("parameters", self.start([sys.executable, "-B", SCRIPTS, "whole_batch"]).stdout)
+
+        def test_clipping_is_that_of_the_mean_gradient_under_a_schedule(self):
+            for facts in self.said("clipped"):
+                self.assert_near(facts["parameters"], clipped_reference())
+                self.assertEqual(facts["rates"], [0.2, 0.1, 0.1, 0.05, 0.05, 0.025])
+
+        def test_accumulated_batches_weigh_by_their_samples(self):
+            for facts in self.said("accumulated"):
+                self.assert_near(facts["parameters"], reference())
+
+        def test_mixed_precision(self):
+            for facts in self.said("mixed"):
+                for found, right in zip(facts["parameters"], reference()):
+                    self.assertAlmostEqual(found, right, delta=0.05)
+                self.assertNotEqual(facts["parameters"], reference())
+
+    class Epochs(LightningTest):
+        def check(self, said):
+            points = scripts.problem()[0]
+            for facts in said:
+                self.assertLess(facts["loss"], facts["before"])
+                self.assertEqual(facts["validations"], 3)
+                self.assertAlmostEqual(facts["score"], points[:61, 0].mean().item(), delta=1e-5)
+            self.assertEqual(sum(facts["validated"] for facts in said), 61)
+            if all(facts["equal"] for facts in said):  # else the model goes on after the checkpoint
+                self.assertTrue(said[0]["saved"])
+
+        def test_workers_of_unequal_speed(self):
+            cluster = pathlib.Path(self.folder) / "unequal.toml"
+            cluster.write_text(UNEQUAL, encoding="utf-8")
+            said = self.said("epochs", "esync", run=("--cluster", cluster))
+            self.check(said)
+            for facts in said:
+                self.assertTrue(facts["equal"])
+                self.assertEqual(facts["samples"], 3 * 63)
+
+        def test_every_kind_of_scheme(self):
+            for scheme in ("ssgd", "nbssgd", "ssp", "hogwild"):
+                with self.subTest(scheme):
+                    self.check(self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run-{scheme}", "--",
+                                                      sys.executable, "-B", SCRIPTS, "epochs", scheme])))
+
+    class Failing(LightningTest):
+        def test_a_script_that_raises_ends_the_job_with_its_traceback(self):
+            done = self.launch(("-n", 2), "raises", 1)
+            self.assertEqual(done.returncode, 1)
+            traces = [line for line in done.stderr.splitlines() if "Traceback" in line]
+            self.assertTrue(traces[0].startswith("[worker 1]"), done.stderr)
+            self.assertIn("[worker 1] ValueError: the loss of this script is strange", done.stderr)
+
+        def test_a_script_that_is_interrupted_ends_the_job(self):
+            done = self.launch(("-n", 2), "interrupted", 1)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("the script left its loop by KeyboardInterrupt", done.stderr)
+
+        def test_what_is_not_possible(self):
+            [facts] = self.said("refused", run=("-n", 1))
+            refused = facts["refused"]
+            for name, pattern in (("devices", "devices=1 and start `syncopate run -n 3`"),
+                                  ("LBFGS", "choose another optimizer"), ("two optimizers", "one optimizer, found 2"),
+                                  ("precision", "32-true or bf16-mixed"),
+                                  ("sampler", "found a loader with sampler SubsetRandomSampler"),
+                                  ("weight", "a whole number of samples")):
+                self.assertRegex(refused.get(name, ""), f"^ConfigError: .*{pattern}")
+
+        def test_what_is_not_possible_where_workers_take_unequal_steps(self):
+            for name, pattern in (("by_steps", "so max_steps would come at different times; set max_epochs instead"),
+                                  ("gathers", "all_gather within a step")):
+                with self.subTest(name):
+                    done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", name, "--", sys.executable, "-B",
+                                       SCRIPTS, name])
+                    self.assertEqual(done.returncode, 1)
+                    self.assertRegex(done.stderr, f"ConfigError: .*{pattern}")
+
+else:
+
+    class Missing(unittest.TestCase):
+        def test_a_line_says_what_to_install(self):
+            done = subprocess.run([sys.executable, "-c", "import syncopate_torch.lightning"], capture_output=True,
+                                  text=True, check=False)
+            self.assertIn("syncopate_torch.lightning needs PyTorch Lightning; pip install lightning", done.stderr)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()
