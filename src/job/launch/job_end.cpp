@@ -15,6 +15,10 @@ JobEnd::Action JobEnd::interrupted() {
     return kill();
   }
   interrupted_ = true;
+  if (programs_ && !running_[0] && !grace_started_) {
+    grace_started_ = gave_up_ = true;
+    return Action::end_programs;
+  }
   return Action::ask;
 }
 
@@ -45,7 +49,7 @@ JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
     first_failure_ = Failure{process, wait_status};
   }
   refused_ = refused_ || refused;
-  const bool alarming = wait_status != 0 || process == 0;
+  const bool alarming = wait_status != 0 || (process == 0 && (!programs_ || is_ending()));
   if (!alarming || grace_started_ || killed_) {
     return Action::none;
   }

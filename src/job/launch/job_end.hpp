@@ -17,17 +17,20 @@ namespace syncopate {
 /// limited number of times, while the job goes on. One that the coordinator then refuses is needed
 /// no more. A coordinator that does not answer the
 /// request hangs: all processes get a signal to end, and are killed after the grace period.
+/// Programs of the user go on for as long as they like after a coordinator that has ended well: a
+/// request then goes to them, as where the coordinator does not answer.
 /// Invariant: after `kill` there is no other action.
 class JobEnd {
  public:
   enum class Action {
     none,
-    ask,          ///< request the end from the coordinator; call `no_answer` if none comes
-    start_grace,  ///< call `grace_passed` after the grace period
-    report_loss,  ///< print that the process is lost
-    kill,         ///< kill all running processes
-    give_up,      ///< signal all running processes to end, and start the grace period
-    restart,      ///< call `start_again` after a delay, and start the process if it says so
+    ask,           ///< request the end from the coordinator; call `no_answer` if none comes
+    start_grace,   ///< call `grace_passed` after the grace period
+    report_loss,   ///< print that the process is lost
+    kill,          ///< kill all running processes
+    give_up,       ///< signal all running processes to end, and start the grace period
+    end_programs,  ///< the same, of programs whose coordinator has ended well
+    restart,       ///< call `start_again` after a delay, and start the process if it says so
   };
 
   struct Failure {
@@ -37,8 +40,11 @@ class JobEnd {
 
   /// `may_be_lost`: for each process, true where the job can continue without it. `restarts`: how
   /// often each of these is started again; empty: never.
-  explicit JobEnd(std::vector<bool> may_be_lost, std::vector<unsigned> restarts = {})
+  /// `programs`: those after the coordinator are of the user.
+  explicit JobEnd(std::vector<bool> may_be_lost, std::vector<unsigned> restarts = {},
+                  bool programs = false)
       : may_be_lost_(std::move(may_be_lost)),
+        programs_(programs),
         restarts_(std::move(restarts)),
         restarted_(may_be_lost_.size(), 0),
         running_(may_be_lost_.size(), true) {
@@ -82,6 +88,7 @@ class JobEnd {
   bool is_ending() const { return interrupted_ || output_closed_ || grace_started_ || killed_; }
 
   std::vector<bool> may_be_lost_;
+  bool programs_;
   std::vector<unsigned> restarts_;   ///< allowed
   std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;

@@ -85,7 +85,7 @@ void redirect(int output) {
 Supervisor::Supervisor(Options options, Watcher& watcher)
     : options_(std::move(options)),
       watcher_(watcher),
-      end_(losses_allowed(options_.children), restarts_of(options_.children)) {}
+      end_(losses_allowed(options_.children), restarts_of(options_.children), options_.programs) {}
 
 Supervisor::Result Supervisor::run() {
   for (std::size_t index = 0; index < options_.children.size(); ++index) {
@@ -322,6 +322,7 @@ void Supervisor::act(JobEnd::Action action) {
     case JobEnd::Action::start_grace: grace_.start(grace()); break;
     case JobEnd::Action::kill: kill_all(); break;
     case JobEnd::Action::give_up: give_up(); break;
+    case JobEnd::Action::end_programs: end_programs(); break;
   }
 }
 
@@ -353,6 +354,15 @@ void Supervisor::give_up() {
       fmt::format("the coordinator (process {}) does not answer: the job ends with what its last "
                   "checkpoint has",
                   pids_.front()));
+  end_processes();
+}
+
+void Supervisor::end_programs() {
+  watcher_.notice("ending the programs; Ctrl-C again ends at once");
+  end_processes();
+}
+
+void Supervisor::end_processes() {
   for (std::size_t index = 0; index < pids_.size(); ++index) {
     signal_running(index, SIGTERM);
   }

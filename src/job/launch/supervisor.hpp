@@ -118,6 +118,8 @@ class Supervisor {
   void ask();
   void request_end();
   void give_up();
+  void end_programs();
+  void end_processes();
   void check_answer();
   void on_event(std::string_view line);
   void report_unended();

@@ -112,6 +112,47 @@ TEST(JobEndTest, IsRefusedWhenAProcessRefusedItsInput) {
   EXPECT_EQ(end.exit_status(), exit_status::refused);
 }
 
+JobEnd end_of_programs(std::size_t processes) {
+  return JobEnd(all_needed(processes), {}, /*programs=*/true);
+}
+
+TEST(JobEndTest, LetsProgramsGoOnAfterACoordinatorThatHasEndedWell) {
+  JobEnd end = end_of_programs(3);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::none);
+  EXPECT_EQ(end.ended(1, exited(0)), Action::none);
+  EXPECT_FALSE(end.all_ended());
+  EXPECT_EQ(end.ended(2, exited(0)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+}
+
+TEST(JobEndTest, GivesProgramsLittleTimeAfterACoordinatorThatHasFailed) {
+  JobEnd end = end_of_programs(3);
+  EXPECT_EQ(end.ended(0, exited(1)), Action::start_grace);
+}
+
+TEST(JobEndTest, GivesProgramsLittleTimeAfterOneThatHasFailed) {
+  JobEnd end = end_of_programs(3);
+  end.ended(0, exited(0));
+  EXPECT_EQ(end.ended(1, exited(3)), Action::start_grace);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+}
+
+TEST(JobEndTest, AsksProgramsToEndWhoseCoordinatorHasEnded) {
+  JobEnd end = end_of_programs(3);
+  end.ended(0, exited(0));
+  EXPECT_EQ(end.interrupted(), Action::end_programs);
+  EXPECT_EQ(end.ended(1, killed_by(SIGTERM)), Action::none);
+  EXPECT_EQ(end.interrupted(), Action::kill);
+  EXPECT_EQ(end.ended(2, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
+TEST(JobEndTest, GivesProgramsLittleTimeAfterTheRequestedEndOfTheirJob) {
+  JobEnd end = end_of_programs(3);
+  EXPECT_EQ(end.interrupted(), Action::ask);
+  EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
+}
+
 TEST(JobEndTest, DoesWithoutAProcessThatMayBeLost) {
   JobEnd end({false, true, true, false});
   EXPECT_EQ(end.ended(1, killed_by(SIGKILL)), Action::report_loss);
