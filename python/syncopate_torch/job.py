@@ -1,11 +1,13 @@
 """Membership in a job: collectives, shares of a dataset, the optimizer."""
 import ctypes
+import sys
 import weakref
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
 from syncopate_torch.job_state import JobState
+from syncopate_torch.last_words import wait_until_read
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.samples import ShareLoader, ShareSampler
 from syncopate_torch.schedule import SampleScheduler
@@ -60,7 +62,7 @@ class Job:
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
         #: Leaves the job, once; what was made from it is not to be used after that.
-        self.leave = weakref.finalize(self, _c.call, "leave", self._handle)
+        self.leave = weakref.finalize(self, _leave, self._handle)
 
     def __enter__(self):
         return self
@@ -204,3 +206,9 @@ class Job:
     def keep_state(self, kind, owner):
         """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""
         self._state.keep(kind, owner)
+
+
+def _leave(handle):
+    if getattr(sys, "last_value", None) is not None:  # the script has ended by an error
+        wait_until_read()
+    _c.call("leave", handle)

@@ -11,6 +11,7 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.last_words import wait_until_read
 from syncopate_torch.mean_gradient import MeanGradient
 from syncopate_torch.replica import Replica
 from syncopate_torch.rules import rule_of
@@ -274,6 +275,7 @@ def _close(training, _replica, mean, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = _last_error()
     if error is not None and error is not earlier_error:
+        wait_until_read()
         _c.call("training_abandon", training, _one_line(error))
     else:
         mean.rest()
