@@ -12,8 +12,8 @@ from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.last_words import wait_until_read
-from syncopate_torch.mean_gradient import MeanGradient
 from syncopate_torch.replica import Replica
+from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of
 from syncopate_torch.summary import row_of
 
@@ -47,12 +47,13 @@ class DistributedOptimizer:
         self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
         self._training = self._start(scheme, options, batch_size)
-        self._mean = MeanGradient(job)
+        self._sums = []
+        self._weighted = self.resting_sum()
         given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
         # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._training, self._replica, self._mean, _last_error())
+        self._end = weakref.finalize(self, _close, self._training, self._replica, self._sums, _last_error())
 
     def _start(self, scheme, options, batch_size):
         array, count = _c.options(options)
@@ -105,9 +106,11 @@ class DistributedOptimizer:
         Errors: ConfigError, when workers call it with several names; those of `step`.
         """
         self._replica.zero_gradients()
-        self._mean.rest()
+        for each in self._sums:
+            each.rest()
         self._alignment.align(place)
-        self._mean.wake()
+        for each in self._sums:
+            each.wake()
         self._progress.follow()
 
     def _step_without_samples(self):
@@ -150,8 +153,15 @@ class DistributedOptimizer:
         if not self.shares_gradients:
             return
         weight = self.batch_size if weight is None else weight
+        gradients = self._replica.grads.values
         with torch.no_grad():
-            self._mean.of(self._replica.grads.values, weight)
+            weighted = self._weighted.of(torch.cat([gradients.cpu() * weight, torch.tensor([float(weight)])]))
+            gradients.copy_(weighted[:-1] / max(float(weighted[-1]), 1e-30))
+
+    def resting_sum(self):
+        """A sum over the workers that take a step, for what a script adds up before `step`."""
+        self._sums.append(RestingSum(self._job))
+        return self._sums[-1]
 
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
@@ -168,9 +178,11 @@ class DistributedOptimizer:
     def finish(self):
         """This worker takes no further step. Errors: the error that ended the job."""
         self._alignment.resume()
-        self._mean.rest()
+        for each in self._sums:
+            each.rest()
         self._replica.called(_c.call, "training_finish", self._training)
-        self._mean.end()
+        for each in self._sums:
+            each.end()
 
     def summary_row(self):
         """What this worker has done, for `Job.summary`."""
@@ -271,13 +283,15 @@ def _last_error():
     return getattr(sys, "last_value", None)
 
 
-def _close(training, _replica, mean, earlier_error):
+def _close(training, _replica, sums, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = _last_error()
     if error is not None and error is not earlier_error:
         wait_until_read()
         _c.call("training_abandon", training, _one_line(error))
     else:
-        mean.rest()
+        for each in sums:
+            each.rest()
     _c.call("training_close", training)
-    mean.end()
+    for each in sums:
+        each.end()

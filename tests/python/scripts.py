@@ -196,17 +196,17 @@ def clipped_unequally(finishes):
 
 
 def scaled():
-    """A loss scale on the CPU; the gradient of worker 1 overflows once."""
+    """A loss scale on the CPU; the gradient of worker 1 overflows once, and in two more steps that it takes alone."""
     from syncopate_torch.amp import GradScaler
 
     job = syncopate.init()
     points, labels, network = problem()
     scaler = GradScaler(job, "cpu", init_scale=1024.0, growth_interval=1000)
     with job.DistributedOptimizer(sgd(network), network, batch_size=32) as optimizer:
-        for step in range(STEPS + 1):
+        for step in range(STEPS + 1 + 2 * job.rank):
             optimizer.zero_grad()
             loss = functional.cross_entropy(network(points), labels)
-            if step == 2 and job.rank == 1:
+            if (step == 2 or step > STEPS) and job.rank == 1:
                 loss = loss * float("inf")
             scaler.scale(loss).backward()
             scaler.step(optimizer)

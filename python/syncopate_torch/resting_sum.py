@@ -1,12 +1,12 @@
-"""The mean gradient of all workers before the step that takes it."""
+"""What workers add up before a step, though their loops take different numbers of steps."""
 import threading
 
 import torch
 
 
-class MeanGradient:
-    """The mean over all workers, whose loops may take different numbers of steps: one that rests, because it has
-    finished or waits in `align`, takes part with no sample until all workers rest.
+class RestingSum:
+    """A sum over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
+    workers rest.
 
     It has a group of its own, which all workers open at their first `of`, so that collectives of the script go on
     beside it.
@@ -14,19 +14,17 @@ class MeanGradient:
 
     def __init__(self, job):
         self._job = job
-        self._resting = None  # the thread's, from the first `of` on
         self._group = None
+        self._resting = None  # the thread's, from the first `of` on
         self._rests, self._ended = False, False
 
-    def of(self, gradients, weight):
-        """Replaces a flat gradient of `weight` samples by the mean over the samples of all workers."""
+    def of(self, values):
+        """The sum of float32 vectors, always of the same length."""
         if self._group is None:
             self._group = self._job.open_group(range(self._job.size))
             # Made now: a script that is ending can start no thread.
-            self._resting = _Resting(self._group, len(gradients))
-        own = torch.tensor([float(weight), 1.0])
-        weighted = self._group.allreduce(torch.cat([gradients.cpu() * weight, own]))
-        gradients.copy_(weighted[:-2] / max(float(weighted[-2]), 1e-30))
+            self._resting = _Resting(self._group, len(values))
+        return self._group.allreduce(torch.cat([values.cpu(), torch.ones(1)]))[:-1]
 
     def rest(self):
         """This worker takes no step until `wake`."""
@@ -49,12 +47,13 @@ class MeanGradient:
 
 
 class _Resting:
-    """A thread that takes part with no sample in one rest after the other."""
+    """A thread that takes part with zeros in one rest after the other."""
 
     def __init__(self, group, length):
         self.begin, self.end = threading.Event(), threading.Event()
-        self._group, self._nothing, self._failure = group, torch.zeros(length + 2), None
-        threading.Thread(target=self._run, name="syncopate-mean-gradient", daemon=True).start()
+        # The last value counts the workers that do not rest.
+        self._group, self._nothing, self._failure = group, torch.zeros(length + 1), None
+        threading.Thread(target=self._run, name="syncopate-resting", daemon=True).start()
 
     def join_round(self):
         self.end.wait()
