@@ -53,8 +53,9 @@ html_theme_options = {
 }
 
 # The module is imported without torch, and without the library of the C interface.
-autodoc_mock_imports = ["torch", "lightning", "pytorch_lightning"]
-MODULES = ["syncopate_torch", "syncopate_torch.amp", "syncopate_torch.horovod"]
+autodoc_mock_imports = ["torch", "accelerate", "lightning", "pytorch_lightning"]
+MODULES = ["syncopate_torch", "syncopate_torch.accelerate", "syncopate_torch.amp", "syncopate_torch.horovod",
+           "syncopate_torch.lightning"]
 with mock(autodoc_mock_imports), unittest.mock.patch("ctypes.CDLL"):
     STUBS = {name: Stub(importlib.import_module(name)) for name in MODULES}
 

@@ -158,8 +158,9 @@ class Reference(unittest.TestCase):
         listed = listed_names()
         names = set(stub_names(MODULE / "__init__.pyi", "syncopate_torch", listed))
         self.assertEqual(sorted(listed - {name.split(".")[1] for name in names}), [])
-        for module in ("amp", "horovod"):
+        for module in ("accelerate", "amp", "horovod"):
             names |= source_names(MODULE / f"{module}.py", f"syncopate_torch.{module}")
+        names.add("syncopate_torch.lightning.SyncopateStrategy")  # most methods are Lightning's
         self.expect(names, "py")
 
     def test_the_c_interface_is_there(self):
