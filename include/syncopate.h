@@ -306,9 +306,9 @@ SYNCOPATE_API void syncopate_memory_release(syncopate_memory *memory);
 
 /* What the scheme trains: the program's own model and optimizer.
  *
- * Callbacks run while the program is inside syncopate_training_start, `_step`, `_finish` or `_close`, one at a time, on a
- * thread of the library, and call none of its functions but syncopate_memory_release. One that can fail returns NULL,
- * or its reason, which stays valid until the next callback; training then ends with that message. */
+ * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_finish` or `_close`, one
+ * at a time, on a thread of the library, and call none of its functions but syncopate_memory_release. One that can fail
+ * returns NULL, or its reason, which stays valid until the next callback; training then ends with that message. */
 typedef struct syncopate_replica {
   size_t size;
   void *user; /* first argument of every callback */
@@ -360,11 +360,25 @@ SYNCOPATE_API syncopate_status syncopate_training_start(syncopate_job *job, cons
 SYNCOPATE_API int syncopate_training_server_steps(const syncopate_training *training);
 /* 1 where a step takes the mean gradient of all workers, who take all steps together, else 0. */
 SYNCOPATE_API int syncopate_training_shares_gradients(const syncopate_training *training);
+/* 1 where gradients leave during the backward pass, as far as the program reports them: scheme ssgd with option overlap
+ * on. Else 0. */
+SYNCOPATE_API int syncopate_training_overlaps(const syncopate_training *training);
 /* Samples of a usual step. */
 SYNCOPATE_API uint32_t syncopate_training_batch_size(const syncopate_training *training);
 
+/* The backward pass of a step of `samples` samples begins, of which the program is going to report gradients. Returns when
+ * the library takes them. Where syncopate_training_overlaps is 0, this and the reports have no effect. Errors: those of
+ * syncopate_training_step; SYNCOPATE_CONFIG_ERROR, for a second pass before a step. */
+SYNCOPATE_API syncopate_status syncopate_training_begin_pass(syncopate_training *training, uint32_t samples);
+/* `count` values of SYNCOPATE_GRADIENTS from `first` on are final, and in host memory: the program neither reads nor writes
+ * them before its step has returned. Values that it does not report are final at the step. Errors: SYNCOPATE_CONFIG_ERROR,
+ * for a value that was reported before, and before a pass has begun. */
+SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_training *training, uint64_t first,
+                                                                  uint64_t count);
+
 /* SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns when the parameters for the next step are
- * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it. */
+ * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it; SYNCOPATE_CONFIG_ERROR, for
+ * another number of samples than its pass began with. */
 SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *training, uint32_t samples);
 
 /* The loop takes no further step. In a synchronous job this waits for the loops of all workers. Errors: that which

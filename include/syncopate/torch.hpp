@@ -15,6 +15,7 @@
 #include <syncopate/torch/host_values.hpp>
 #include <syncopate/torch/module_replica.hpp>
 #include <syncopate/torch/optimizer_rule.hpp>
+#include <syncopate/torch/overlapped_passes.hpp>
 #include <syncopate/torch/sampler.hpp>
 #include <syncopate/training.hpp>
 #include <utility>
@@ -138,12 +139,38 @@ class DistributedOptimizer {
  public:
   /// Waits until every worker has made one. Errors: also the error that ended the job.
   DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
-                       const DistributedOptions& options = {})
-      : rate_(rule_of(optimizer).learning_rate),
-        training_(job, replica_of(module, optimizer), settings(optimizer, options)) {}
+                       const DistributedOptions& options = {});
 
-  /// Sets the gradients of the module to zero.
-  void zero_grad() { replica_->zero_gradients(); }
+  /// Sets the gradients of the module to zero. Errors: ConfigError, with option overlap on, between
+  /// a backward pass and its step.
+  void zero_grad();
+
+  /// With option overlap on: the samples of the coming step, said before its backward pass, during
+  /// which gradients leave already. Without it nothing happens.
+  /// Errors: ConfigError, once the pass has begun, and for a number as in `step`.
+  void expect(std::int64_t samples);
+
+  /// Holds while the backward passes of a step run but its last one. Gradients add up until `step`
+  /// anyway; with option overlap on those of other passes leave at once.
+  class NoSync {
+   public:
+    /// Made by `no_sync`.
+    explicit NoSync(detail::OverlappedPasses* passes) : passes_(passes) { pause(true); }
+    /// Later passes are the last ones of their step again.
+    ~NoSync() { pause(false); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    void pause(bool paused) {
+      if (passes_ != nullptr) {
+        passes_->pause(paused);
+      }
+    }
+    detail::OverlappedPasses* passes_;  ///< null without overlap
+  };
+  /// The optimizer outlives the result.
+  [[nodiscard]] NoSync no_sync() { return NoSync(passes_ ? &*passes_ : nullptr); }
 
   /// A step of this worker with the gradients that `backward` has left in the module, over as many
   /// samples as `partition_dataset` hands out at a time. Afterwards the module has the parameters
@@ -152,22 +179,28 @@ class DistributedOptimizer {
   /// after `finish`, and for a module that has changed.
   void step() { step(training_.batch_size()); }
   /// The same over `samples` samples, which is the weight of the gradient in a mean over workers.
-  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1.
+  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1, and with option overlap on for
+  /// another one than `expect` was told, or a gradient that was changed after its pass.
   void step(std::int64_t samples);
 
   /// This worker takes no further step. Errors: the error that ended the job.
-  void finish() { training_.finish(); }
+  void finish() {
+    passes_.reset();
+    training_.finish();
+  }
 
  private:
   static Training::Settings settings(const torch::optim::Optimizer& optimizer,
                                      const DistributedOptions& options);
   std::unique_ptr<ModuleReplica> replica_of(torch::nn::Module& module,
                                             torch::optim::Optimizer& optimizer);
+  static std::uint32_t weight_of(std::int64_t samples);
   void expect_rate() const;
 
   ModuleReplica* replica_ = nullptr;  ///< of the training
   double rate_;                       ///< at the beginning
   Training training_;
+  std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
 };
 
 inline torch::Tensor TensorWork::wait() {
@@ -227,13 +260,45 @@ inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
   return replica;
 }
 
-inline void DistributedOptimizer::step(std::int64_t samples) {
+inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Module& module,
+                                                  torch::optim::Optimizer& optimizer,
+                                                  const DistributedOptions& options)
+    : rate_(rule_of(optimizer).learning_rate),
+      training_(job, replica_of(module, optimizer), settings(optimizer, options)) {
+  if (training_.overlaps()) {
+    passes_.emplace(training_, *replica_);
+  }
+}
+
+inline void DistributedOptimizer::zero_grad() {
+  if (passes_) {
+    passes_->expect_none_under_way("zero_grad");
+  }
+  replica_->zero_gradients();
+}
+
+inline void DistributedOptimizer::expect(std::int64_t samples) {
+  const std::uint32_t weight = weight_of(samples);
+  if (passes_) {
+    passes_->expect(weight);
+  }
+}
+
+inline std::uint32_t DistributedOptimizer::weight_of(std::int64_t samples) {
   if (samples < 0 || samples > std::numeric_limits<std::uint32_t>::max()) {
     throw ConfigError("a step has from 0 to 4294967295 samples, found " + std::to_string(samples));
   }
+  return static_cast<std::uint32_t>(samples);
+}
+
+inline void DistributedOptimizer::step(std::int64_t samples) {
+  const std::uint32_t weight = weight_of(samples);
   expect_rate();
+  if (passes_) {
+    passes_->end_pass(weight);
+  }
   replica_->collect();
-  training_.step(static_cast<std::uint32_t>(samples));
+  training_.step(weight);
 }
 
 inline void DistributedOptimizer::expect_rate() const {

@@ -57,14 +57,29 @@ class Training {
 
   /// True where a parameter server takes the optimizer's steps.
   bool server_steps() const { return !own_ && syncopate_training_server_steps(training_) != 0; }
+  /// True where gradients leave during the backward pass, as far as the program reports them:
+  /// scheme ssgd with option overlap on.
+  bool overlaps() const { return !own_ && syncopate_training_overlaps(training_) != 0; }
   /// Samples of a usual step.
   std::uint32_t batch_size() const {
     return own_ ? own_batch_size_ : syncopate_training_batch_size(training_);
   }
 
+  /// Where the training overlaps: the backward pass of a step of `samples` samples begins. At most
+  /// once a step, and not necessarily. Errors: those of `step`.
+  void begin_pass(std::uint32_t samples) {
+    check(syncopate_training_begin_pass(training_, samples));
+  }
+  /// `count` values of the gradient from `first` on are final: the program neither reads nor writes
+  /// them before its step has returned. Values that it does not report are final at the step.
+  /// Errors: ConfigError, for a value that was reported before, and before a pass has begun.
+  void gradients_ready(std::size_t first, std::size_t count) {
+    check(syncopate_training_gradients_ready(training_, first, count));
+  }
+
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
-  /// it; ConfigError, after `finish`.
+  /// it; ConfigError, after `finish`, and for another number of samples than its pass began with.
   void step(std::uint32_t samples) {
     if (own_) {
       own_->step(samples);

@@ -1,5 +1,6 @@
 """Tensors of a module as views of flat vectors."""
 import ctypes
+import itertools
 import weakref
 
 import torch
@@ -57,22 +58,25 @@ class FlatTensors:
     def __init__(self, named, device):
         self.names = [name for name, _ in named]
         self.tensors = [tensor for _, tensor in named]
+        counts = [tensor.numel() for tensor in self.tensors]
+        #: The first value of each tensor in the vector, and the number of its values.
+        self.places = list(zip(itertools.accumulate([0, *counts]), counts))
         for name, tensor in named:
             _expect(name, tensor, device)
-        self.vector = FlatVector(sum(tensor.numel() for tensor in self.tensors), device)
+        self.vector = FlatVector(sum(counts), device)
         with torch.no_grad():
             for tensor, view in zip(self.tensors, self.views(self.vector)):
                 view.copy_(tensor)
                 tensor.data = view
 
+    def view(self, vector, index):
+        """The part of a vector of the same length that a tensor would be a view of."""
+        tensor = self.tensors[index]
+        return vector.values.as_strided(tensor.shape, _stride(tensor), self.places[index][0])
+
     def views(self, vector):
         """The parts of a vector of the same length that the tensors would be views of."""
-        offset = 0
-        views = []
-        for tensor in self.tensors:
-            views.append(vector.values.as_strided(tensor.shape, _stride(tensor), offset))
-            offset += tensor.numel()
-        return views
+        return [self.view(vector, index) for index in range(len(self.tensors))]
 
     def attach(self):
         """Makes the tensors views of the vector, which has moved."""

@@ -59,6 +59,7 @@ class Job:
             joining.entry = ctypes.pointer(entry)
         self.scheme, self.options = scheme, options  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
+        self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
         #: Leaves the job, once; what was made from it is not to be used after that.
@@ -102,6 +103,10 @@ class Job:
         resume = self.before_samples and self.before_samples()
         if resume is not None:
             resume()
+
+    def take_batch(self, samples):
+        """A loop has taken a batch of that many samples."""
+        self.batch = (self.batch[0] + 1 if self.batch else 0, samples)
 
     # The collectives of all workers.
 

@@ -12,6 +12,7 @@ from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.last_words import wait_until_read
+from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of
@@ -46,14 +47,16 @@ class DistributedOptimizer:
         job.keep_state("optimizer", self)
         self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
-        self._training = self._start(scheme, options, batch_size)
         self._sums = []
+        self._training = self._start(scheme, options, batch_size)
+        # The replica lives until then: others may go on, and this worker's replica with them.
+        self._end = weakref.finalize(self, _close, self._training, self._replica, self._sums, _last_error())
+        overlaps = _c.call("training_overlaps", self._training)
+        self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         self._weighted = self.resting_sum()
         given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
-        # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._training, self._replica, self._sums, _last_error())
 
     def _start(self, scheme, options, batch_size):
         array, count = _c.options(options)
@@ -70,12 +73,14 @@ class DistributedOptimizer:
 
     def zero_grad(self, set_to_none=False):  # noqa: ARG002 (gradients stay views, whatever is asked for)
         """Sets the gradients of the module to zero."""
+        self._expect_no_pass("zero_grad")
         self._replica.zero_gradients()
 
     def step(self, closure=None, weight=None):
         """A step of this worker with the gradients that `backward` has left in the module.
 
-        weight: samples of the step, which its gradient weighs in a mean over workers [those of a usual step].
+        weight: samples of the step, which its gradient weighs in a mean over workers [those of a usual step; with
+                overlap on those with which its pass began].
         Returns what `closure`, if any, returns, which computes the gradients.
         Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError, after `finish` and for
         a module that has changed.
@@ -84,9 +89,9 @@ class DistributedOptimizer:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        weight = self.batch_size if weight is None else int(weight)
-        if not 0 <= weight < 2**32:
-            raise ConfigError(f"a step has from 0 to 4294967295 samples, found {weight}")
+        if self._hooks is not None:
+            weight = self._hooks.end_pass(weight)
+        weight = _weight(self.batch_size if weight is None else weight)
         self._expect_rate()
         self._alignment.resume()
         self._replica.collect()
@@ -105,6 +110,7 @@ class DistributedOptimizer:
         place: a name for this call, the same on all workers.
         Errors: ConfigError, when workers call it with several names; those of `step`.
         """
+        self._expect_no_pass("align")
         self._replica.zero_gradients()
         for each in self._sums:
             each.rest()
@@ -127,11 +133,16 @@ class DistributedOptimizer:
         """Samples of all workers together, so far, as this worker has learned of them in its last synchronization round."""
         return self._progress.all_samples
 
-    @contextlib.contextmanager
     def no_sync(self):
-        """Does nothing: gradients add up until `step`, which alone exchanges them. For code that calls `no_sync` of
-        DistributedDataParallel."""
-        yield
+        """A context for the backward passes of a step but its last one. Gradients add up until `step` anyway; with option
+        `overlap` `on` those of a pass outside of it leave at once."""
+        return contextlib.nullcontext() if self._hooks is None else self._hooks.no_sync()
+
+    def expect(self, weight):
+        """Says the weight of the coming step before its backward pass, where option `overlap` is `on` and it is not the
+        number of samples in the batches of `job.partition_dataset`."""
+        if self._hooks is not None:
+            self._hooks.expect(_weight(weight))
 
     @property
     def batch_size(self):
@@ -148,7 +159,9 @@ class DistributedOptimizer:
 
         Where workers share gradients that is their mean, weighted as in `step`, which all workers ask for together, and
         which costs one more exchange; elsewhere they stay as they are. Then call `step` with the same weight.
+        Errors: ConfigError, with option `overlap` `on`, where gradients leave before.
         """
+        self._expect_no_pass("synchronize")
         self._replica.collect()
         if not self.shares_gradients:
             return
@@ -160,12 +173,17 @@ class DistributedOptimizer:
 
     def resting_sum(self):
         """A sum over the workers that take a step, for what a script adds up before `step`."""
+        self._expect_no_pass("a sum over workers")
         self._sums.append(RestingSum(self._job))
         return self._sums[-1]
 
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
         self._progress.schedulers.append(scheduler)
+
+    def _expect_no_pass(self, what):
+        if self._hooks is not None:
+            self._hooks.expect_none_under_way(what)
 
     def _expect_rate(self):
         rate = self.optimizer.param_groups[0]["lr"]
@@ -177,6 +195,8 @@ class DistributedOptimizer:
 
     def finish(self):
         """This worker takes no further step. Errors: the error that ended the job."""
+        if self._hooks is not None:
+            self._hooks.remove()
         self._alignment.resume()
         for each in self._sums:
             each.rest()
@@ -235,6 +255,13 @@ class DistributedOptimizer:
     def load_state_dict(self, state):
         """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
         self.optimizer.load_state_dict(state)
+
+
+def _weight(samples):
+    samples = int(samples)
+    if not 0 <= samples < 2**32:
+        raise ConfigError(f"a step has from 0 to 4294967295 samples, found {samples}")
+    return samples
 
 
 class _Progress:

@@ -42,10 +42,11 @@ class Replica:
     def description(self):
         """As the library takes it."""
         own = _c.Replica(size=ctypes.sizeof(_c.Replica), parameter_count=len(self.grads.values),
-                         buffer_count=len(self.buffers.vector.values), view=self._view_call, store=self._store_call,
-                         take_step=self._step_call)
+                         buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
         if self.grads.values.device.type == "cpu":
             own.move = self._move_call
+        else:
+            own.store = self._store_call
         return own
 
     def called(self, function, *arguments):
@@ -71,6 +72,11 @@ class Replica:
                     raise ConfigError(f"{name} is no longer the tensor that the optimizer was made with: do not move or "
                                       "replace parameters of a module after that")
                 _take_gradient(name, parameter, view)
+
+    def collect_one(self, index):
+        """The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient."""
+        with torch.no_grad():
+            _take_gradient(self.params.names[index], self.params.tensors[index], self.params.view(self.grads, index))
 
     def _attach_gradients(self):
         for parameter, view in zip(self.params.tensors, self.params.views(self.grads)):

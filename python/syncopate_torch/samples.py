@@ -1,4 +1,5 @@
 """A worker's share of a dataset."""
+import collections
 import ctypes
 import weakref
 
@@ -24,6 +25,7 @@ class ShareSampler:
         self._share = _c.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, _c.call, "share_close", self._share)
         self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
+        self._ahead = None  # with it: samples of each of those batches
         self._ended = False  # the epoch
         self._resumed = False  # and no iteration has begun since
         job.keep_state("sampler", self)
@@ -42,6 +44,8 @@ class ShareSampler:
         """One epoch: a list of indices for each step of this worker."""
         self._begin()  # at the first step: some loaders make two iterators, and use one
         while step := self._next():
+            if self._ahead is not None:
+                self._ahead.append(len(step))
             yield step
         self._ended = True
 
@@ -70,6 +74,7 @@ class ShareSampler:
         if not self._resumed:
             self._begin()
         self._loader = None
+        self._ahead = collections.deque()
         epoch, step = self._place()
         random = torch.get_rng_state()
         ahead = begin()
@@ -79,6 +84,7 @@ class ShareSampler:
         for batch in ahead:
             step += 1
             self._loader = (epoch, step)
+            self._job.take_batch(self._ahead.popleft())
             yield batch
         self._loader = (epoch + 1, 0)
 

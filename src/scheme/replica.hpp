@@ -84,6 +84,12 @@ class Replica {
   /// function ends this. A replica with short passes may ignore it.
   virtual void on_progress(PassDetail /*detail*/, std::function<void()> /*progressed*/) {}
 
+  /// Called before a `backward` that may get a sink: the samples that the pass is going to have.
+  /// Usually those of its batch; a replica whose passes a program computes waits until it begins.
+  virtual std::uint32_t samples_of_pass(const Batch& batch) {
+    return static_cast<std::uint32_t>(batch.samples());
+  }
+
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. The
   /// gradient of an empty batch is zero, and so is that of parameters that do not affect the loss.
   ///

@@ -4,20 +4,39 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "train/reported_gradient.hpp"
 
 namespace syncopate {
 
-void LoopReplica::attach(StepHandover& loop, double learning_rate) {
+void LoopReplica::attach(StepHandover& loop, const Job& job) {
   loop_ = &loop;
-  base_rate_ = learning_rate;
+  base_rate_ = job.learning_rate;
+  overlaps_ = job.overlaps;
 }
 
 void LoopReplica::on_progress(PassDetail /*detail*/, std::function<void()> progressed) {
   progressed_ = std::move(progressed);
 }
 
-PassResult LoopReplica::backward(const Batch& /*batch*/, GradientSink* /*sink*/) {
-  if (const auto step = loop_->next(progressed_)) {
+/// A program begins its pass with its first gradient, behind the forward pass.
+std::uint32_t LoopReplica::samples_of_pass(const Batch& /*batch*/) {
+  const std::uint32_t samples = loop_->samples_of_pass(progressed_).value_or(0);
+  report_forward_done();
+  return samples;
+}
+
+PassResult LoopReplica::backward(const Batch& /*batch*/, GradientSink* sink) {
+  if (sink == nullptr) {
+    return take_gradient(nullptr);
+  }
+  ReportedGradient gradient(*sink, view(ReplicaVector::grads).size());
+  const PassResult result = take_gradient(&gradient);
+  gradient.report_rest();
+  return result;
+}
+
+PassResult LoopReplica::take_gradient(GradientSink* sink) {
+  if (const auto step = loop_->next(progressed_, sink)) {
     return {.samples = step->samples, .loss_sum = step->loss_sum};
   }
   const std::span<float> grads = view(ReplicaVector::grads);

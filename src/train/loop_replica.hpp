@@ -11,6 +11,9 @@ namespace syncopate {
 /// A replica whose gradients a program's own loop computes: `backward` waits for the loop's next
 /// step, and ignores its batch, which has no samples but their number.
 ///
+/// A program may say which values of the gradient are final while it computes the others
+/// (`StepHandover::begin_pass`). A step without this becomes final as a whole.
+///
 /// The parameters are the program's own, so `initialise` keeps them. The learning rate is that of
 /// the program's optimizer; a scheme that changes the rate multiplies it (`take_step`).
 ///
@@ -18,10 +21,17 @@ namespace syncopate {
 /// momentum: other workers may still train.
 class LoopReplica : public Replica {
  public:
-  /// The loop outlives the replica's training. `learning_rate`: that of the job's configuration.
-  void attach(StepHandover& loop, double learning_rate);
+  struct Job {
+    double learning_rate;  ///< of the job's configuration
+    bool overlaps;         ///< gradients leave during the backward pass, as the loop reports them
+  };
+  /// The loop outlives the replica's training.
+  void attach(StepHandover& loop, const Job& job);
+
+  bool reports_gradients() const final { return overlaps_; }
 
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
+  std::uint32_t samples_of_pass(const Batch& batch) final;
   PassResult backward(const Batch& batch, GradientSink* sink) final;
   using Replica::backward;
   void initialise(std::uint64_t seed) final;
@@ -36,9 +46,12 @@ class LoopReplica : public Replica {
   /// One step of the program's optimizer, with its learning rate times `rate_factor`.
   virtual void take_step(double rate_factor) = 0;
 
+  /// Waits for the loop's step; without one the gradient is zero.
+  PassResult take_gradient(GradientSink* sink);
   bool has_gradient();
 
   StepHandover* loop_ = nullptr;
+  bool overlaps_ = false;
   double base_rate_ = 0;
   double rate_factor_ = 1;
   std::function<void()> progressed_;

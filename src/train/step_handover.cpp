@@ -17,11 +17,30 @@ void StepHandover::begin() {
   await_turn(lock);
 }
 
+void StepHandover::begin_pass(std::uint32_t samples) {
+  {
+    const MutexLock lock(mutex_);
+    begun_ = samples;
+  }
+  wake_worker();
+  MutexLock lock(mutex_);
+  turned_.wait(lock.native(),
+               [this]() REQUIRES(mutex_) { return turn_ == Turn::receives || ended_; });
+  throw_if_ended();
+}
+
+void StepHandover::ready(std::size_t begin, std::size_t end) {
+  const MutexLock lock(mutex_);
+  if (sink_ != nullptr) {
+    sink_->ready(begin, end);
+  }
+}
+
 void StepHandover::step(const LoopStep& step) {
   {
     const MutexLock lock(mutex_);
     step_ = step;
-    asking_ = false;
+    turn_ = Turn::works;
   }
   wake_worker();
   MutexLock lock(mutex_);
@@ -29,7 +48,11 @@ void StepHandover::step(const LoopStep& step) {
 }
 
 void StepHandover::await_turn(MutexLock& lock) {
-  turned_.wait(lock.native(), [this]() REQUIRES(mutex_) { return asking_ || ended_; });
+  turned_.wait(lock.native(), [this]() REQUIRES(mutex_) { return turn_ != Turn::works || ended_; });
+  throw_if_ended();
+}
+
+void StepHandover::throw_if_ended() const {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
@@ -82,25 +105,38 @@ void StepHandover::attach(World& world) {
   stepped_ = world.make_event();
 }
 
-std::optional<LoopStep> StepHandover::take() {
-  const MutexLock lock(mutex_);
+void StepHandover::expect_not_abandoned() const {
   if (!abandoned_.empty()) {
     throw Error(abandoned_);
+  }
+}
+
+std::optional<std::uint32_t> StepHandover::samples_begun() const {
+  const MutexLock lock(mutex_);
+  expect_not_abandoned();
+  return step_ ? std::optional(step_->samples) : begun_;
+}
+
+std::optional<LoopStep> StepHandover::take() {
+  const MutexLock lock(mutex_);
+  expect_not_abandoned();
+  if (step_) {
+    begun_.reset();
   }
   return std::exchange(step_, std::nullopt);
 }
 
-std::optional<LoopStep> StepHandover::next(const std::function<void()>& progressed) {
+template <class Came>
+auto StepHandover::await_loop(const std::function<void()>& progressed, const Came& came)
+    -> decltype(came()) {
   std::shared_ptr<Event> stepped;
   {
     const MutexLock lock(mutex_);
-    asking_ = true;
     stepped = stepped_;
   }
-  turned_.notify_all();
   for (;;) {
-    if (const auto step = take()) {
-      return step;
+    if (const auto found = came()) {
+      return found;
     }
     if (has_left()) {
       return std::nullopt;
@@ -110,6 +146,48 @@ std::optional<LoopStep> StepHandover::next(const std::function<void()>& progress
       progressed();
     }
   }
+}
+
+std::optional<std::uint32_t> StepHandover::samples_of_pass(
+    const std::function<void()>& progressed) {
+  {
+    const MutexLock lock(mutex_);
+    turn_ = Turn::asks;
+  }
+  turned_.notify_all();
+  return await_loop(progressed, [this] { return samples_begun(); });
+}
+
+/// The loop has its turn, unless it has handed over its step already.
+void StepHandover::receive(GradientSink* sink) {
+  {
+    const MutexLock lock(mutex_);
+    sink_ = sink;
+    if (!step_) {
+      turn_ = Turn::receives;
+    }
+  }
+  turned_.notify_all();
+}
+
+std::optional<LoopStep> StepHandover::next(const std::function<void()>& progressed,
+                                           GradientSink* sink) {
+  /// The sink may be gone after `next`, also where it throws.
+  class Receiving {
+   public:
+    Receiving(StepHandover& loop, GradientSink* to) : loop_(loop) { loop_.receive(to); }
+    ~Receiving() {
+      const MutexLock lock(loop_.mutex_);
+      loop_.sink_ = nullptr;
+    }
+    Receiving(const Receiving&) = delete;
+    Receiving& operator=(const Receiving&) = delete;
+
+   private:
+    StepHandover& loop_;
+  };
+  const Receiving receiving(*this, sink);
+  return await_loop(progressed, [this] { return take(); });
 }
 
 void StepHandover::end(std::exception_ptr failure) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "base/mutex.hpp"
 #include "runtime/world.hpp"
+#include "scheme/replica.hpp"
 
 namespace syncopate {
 
@@ -24,8 +26,9 @@ struct LoopStep {
 /// Passes control between a program's own loop and the task of its worker, of which one runs at a
 /// time: the loop computes gradients, the worker does with them what the scheme says.
 ///
-/// Order:   the worker calls `attach`, then `next` repeatedly, and `end` at its end. The loop calls
-///          `begin`, then `step` repeatedly, then `leave`.
+/// Order:   the worker calls `attach`, then `next` repeatedly, each time after `samples_of_pass` or
+///          without it, and `end` at its end. The loop calls `begin`, then `step` repeatedly, then
+///          `leave`. Before a step it may call `begin_pass` once, and then `ready`.
 /// Threads: one thread calls the loop's side, the worker's task the other; `has_left` any.
 class StepHandover {
  public:
@@ -40,8 +43,14 @@ class StepHandover {
 
   /// Blocks until the worker asks for the first gradient: the parameters are those to start with.
   void begin();
-  /// Hands over a gradient. Blocks until the worker asks for the next one: the parameters are then
-  /// those to compute it with.
+  /// The gradient of the next step, of that many samples, is about to become final, value by value.
+  /// Blocks until the worker can take it.
+  void begin_pass(std::uint32_t samples);
+  /// Values [begin, end) of the flat gradient are final. The loop neither reads nor writes them
+  /// before the end of its step. Errors: those of the worker's sink.
+  void ready(std::size_t begin, std::size_t end);
+  /// Hands over a gradient, of as many samples as its pass was begun with. Blocks until the worker
+  /// asks for the next one: the parameters are then those to compute it with.
   void step(const LoopStep& step);
   /// No step follows.
   void leave();
@@ -54,23 +63,43 @@ class StepHandover {
 
   /// The worker runs in `world`, which outlives every later call of `next`.
   void attach(World& world);
-  /// Waits for the loop's next step, and calls `progressed` from time to time meanwhile. Empty once
-  /// the loop has left. Errors: Error, of a loop that was abandoned; the error that cancelled the
-  /// world.
-  std::optional<LoopStep> next(const std::function<void()>& progressed);
+  /// Waits until the loop begins a pass, hands over a step, or leaves, and calls `progressed` from
+  /// time to time meanwhile. Returns the samples of the step; empty once the loop has left.
+  /// Errors: Error, of a loop that was abandoned; the error that cancelled the world.
+  std::optional<std::uint32_t> samples_of_pass(const std::function<void()>& progressed);
+  /// Waits in the same way for the loop's next step. `sink`, if any, gets what is `ready` before,
+  /// in the loop's thread. Empty once the loop has left. Errors: those of `samples_of_pass`.
+  std::optional<LoopStep> next(const std::function<void()>& progressed,
+                               GradientSink* sink = nullptr);
   /// The worker's task ends, with an error or without one.
   void end(std::exception_ptr failure);
 
   bool has_left() const;
 
  private:
+  /// What the worker does.
+  enum class Turn {
+    works,
+    asks,      ///< it waits for a pass or a step
+    receives,  ///< it waits for a step, and takes what is ready before
+  };
+
   void await_turn(MutexLock& lock) REQUIRES(mutex_);
+  void throw_if_ended() const REQUIRES(mutex_);
   void wake_worker();
+  /// Blocks the worker's task until `came` returns something, or the loop has left.
+  template <class Came>
+  auto await_loop(const std::function<void()>& progressed, const Came& came) -> decltype(came());
+  void receive(GradientSink* sink);
+  void expect_not_abandoned() const REQUIRES(mutex_);
+  std::optional<std::uint32_t> samples_begun() const;
   std::optional<LoopStep> take();
 
   mutable Mutex mutex_;
-  std::condition_variable turned_;  ///< the loop has its turn, or the worker has ended
-  bool asking_ GUARDED_BY(mutex_) = false;
+  std::condition_variable turned_;  ///< the turn has changed, or the worker has ended
+  Turn turn_ GUARDED_BY(mutex_) = Turn::works;
+  std::optional<std::uint32_t> begun_ GUARDED_BY(mutex_);  ///< samples of the pass under way
+  GradientSink* sink_ GUARDED_BY(mutex_) = nullptr;        ///< while the worker is in `next`
   bool left_ GUARDED_BY(mutex_) = false;
   bool ended_ GUARDED_BY(mutex_) = false;
   std::optional<LoopStep> step_ GUARDED_BY(mutex_);

@@ -212,8 +212,8 @@ Trainer::Pass Trainer::compute() {
   replica_.set_learning_rate(rate * scheme_.rate_factor());
   forecast_step(samples);
   report_.enter(WorkerReport::computing);
-  GradientSink* const sink = sink_for(*batch);
   times_.begin_pass();
+  GradientSink* const sink = sink_for(*batch);
   const PassResult result = replica_.backward(*batch, sink);
   if (options_.loop == nullptr) {  // which does not say how many it has classified right
     report_.classified(result);
@@ -254,10 +254,10 @@ double Trainer::learning_rate(std::uint32_t samples) {
 /// The receiver of the gradient while the pass computes it. Null if gradients that are not finite
 /// are to be skipped: this is known only once the whole gradient is there.
 GradientSink* Trainer::sink_for(const Batch& batch) {
-  const auto samples = static_cast<std::uint32_t>(batch.samples());
-  GradientSink* const sink = options_.config.on_nan == NanPolicy::stop
-                                 ? scheme_.before_backward(replica_, samples)
-                                 : nullptr;
+  const bool may_have_one =
+      options_.config.on_nan == NanPolicy::stop && replica_.reports_gradients();
+  GradientSink* const sink =
+      may_have_one ? scheme_.before_backward(replica_, replica_.samples_of_pass(batch)) : nullptr;
   if (sink == nullptr) {
     gate_.begin(nullptr, {}, PacedGradientSink::Hold::no);
     return nullptr;

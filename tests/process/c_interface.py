@@ -105,11 +105,13 @@ class Line:
         self.vectors[GRADIENTS][0] = sum(2 * error * x for error, x in zip(errors, xs)) / len(xs)
         self.vectors[GRADIENTS][1] = sum(2 * error for error in errors) / len(xs)
 
-    def start(self, job, scheme=None, batch_size=4):
+    def start(self, job, scheme=None, batch_size=4, overlap=None):
         view, move, take_step = self.callbacks
         replica = Replica(size=ctypes.sizeof(Replica), parameter_count=2, view=view, move=move, take_step=take_step)
         rule = (Option * 1)(Option(b"optimizer", b"sgd"))
-        options = TrainingOptions(size=ctypes.sizeof(TrainingOptions), scheme=scheme, batch_size=batch_size,
+        given = (Option * 1)(Option(b"overlap", overlap))
+        options = TrainingOptions(size=ctypes.sizeof(TrainingOptions), scheme=scheme, options=given,
+                                  option_count=0 if overlap is None else 1, batch_size=batch_size,
                                   learning_rate=self.rate, rule=rule, rule_count=1, on_round=self.on_round)
         training = ctypes.c_void_p()
         check(LIBRARY.syncopate_training_start(job, ctypes.byref(replica), ctypes.byref(options), ctypes.byref(training)))

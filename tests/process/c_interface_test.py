@@ -101,6 +101,26 @@ class Alone(unittest.TestCase):
         self.assertAlmostEqual(line.vectors[0][0], 2, places=2)
         self.assertAlmostEqual(line.vectors[0][1], 1, places=2)
 
+    def test_a_pass_that_is_reported(self):
+        line = Line()
+        training = line.start(self.job, overlap=b"on")
+        self.assertEqual(LIBRARY.syncopate_training_overlaps(training), 1)
+        ready = lambda first, count: LIBRARY.syncopate_training_gradients_ready(  # noqa: E731
+            training, ctypes.c_uint64(first), ctypes.c_uint64(count))
+        self.assert_refused(ready(0, 1), "before its pass has begun")
+        for _ in range(300):
+            line.set_gradient([0, 0.25, 0.5, 1])
+            self.assertEqual(LIBRARY.syncopate_training_begin_pass(training, 4), OK)
+            self.assertEqual(ready(1, 1), OK)
+            self.assertEqual(LIBRARY.syncopate_training_step(training, 4), OK)
+        self.assertEqual(LIBRARY.syncopate_training_begin_pass(training, 4), OK)
+        self.assert_refused(LIBRARY.syncopate_training_begin_pass(training, 4), "take the step before the next one")
+        self.assert_refused(LIBRARY.syncopate_training_step(training, 5), "began with 4 samples, found 5")
+        self.assertEqual(LIBRARY.syncopate_training_finish(training), OK)
+        self.assert_refused(LIBRARY.syncopate_training_begin_pass(training, 4), "takes no further step")
+        LIBRARY.syncopate_training_close(training)
+        self.assertAlmostEqual(line.vectors[0][0], 2, places=2)
+
     def test_null_where_something_is_needed(self):
         size = ctypes.c_size_t(3)
         self.assert_refused(LIBRARY.syncopate_join(None, None), "what the call makes is NULL")

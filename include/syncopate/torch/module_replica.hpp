@@ -37,6 +37,13 @@ class ModuleReplica final : public Replica {
   /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter
   /// that the program has replaced, or a sparse gradient.
   void collect();
+  /// The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient.
+  void collect(std::size_t parameter);
+  /// The parameters, and the first value of each in the flat vectors.
+  const std::vector<flat::NamedTensor>& tensors() const { return params_.tensors(); }
+  std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
+  /// The flat gradient.
+  const torch::Tensor& gradients() const { return grads_.tensor(); }
   /// The learning rate of the optimizer's first group.
   double learning_rate() const { return optimizer_.param_groups().front().options().get_lr(); }
 
@@ -134,23 +141,27 @@ inline void ModuleReplica::expect_in_place(std::size_t index) const {
 }
 
 inline void ModuleReplica::collect() {
-  const torch::NoGradGuard no_grad;
-  const float* const grads = grads_.tensor().data_ptr<float>();
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
     expect_in_place(i);
-    const flat::NamedTensor& named = params_.tensors()[i];
-    const torch::Tensor& grad = named.tensor.grad();
-    if (grad.defined() && grad.data_ptr() == grads + params_.offset(i)) continue;
-    const torch::Tensor view = params_.slice(grads_.tensor(), i);
-    if (!grad.defined()) {
-      view.zero_();
-    } else if (grad.is_sparse()) {
-      throw ConfigError("the gradient of " + named.name + " is sparse; a replica holds dense ones");
-    } else {
-      view.copy_(grad);
-    }
-    named.tensor.mutable_grad() = view;
+    collect(i);
   }
+}
+
+inline void ModuleReplica::collect(std::size_t parameter) {
+  const torch::NoGradGuard no_grad;
+  const flat::NamedTensor& named = params_.tensors()[parameter];
+  const torch::Tensor& grad = named.tensor.grad();
+  const float* const place = grads_.tensor().data_ptr<float>() + params_.offset(parameter);
+  if (grad.defined() && grad.data_ptr() == place) return;
+  const torch::Tensor view = params_.slice(grads_.tensor(), parameter);
+  if (!grad.defined()) {
+    view.zero_();
+  } else if (grad.is_sparse()) {
+    throw ConfigError("the gradient of " + named.name + " is sparse; a replica holds dense ones");
+  } else {
+    view.copy_(grad);
+  }
+  named.tensor.mutable_grad() = view;
 }
 
 inline void ModuleReplica::scale_rates(const std::vector<double>& rates, double factor) {

@@ -50,8 +50,22 @@ int syncopate_training_shares_gradients(const syncopate_training* training) {
   return training->training.shares_gradients() ? 1 : 0;
 }
 
+int syncopate_training_overlaps(const syncopate_training* training) {
+  return training->training.overlaps() ? 1 : 0;
+}
+
 uint32_t syncopate_training_batch_size(const syncopate_training* training) {
   return training->training.batch_size();
+}
+
+syncopate_status syncopate_training_begin_pass(syncopate_training* training, uint32_t samples) {
+  return abi::call([&] { abi::given(training, "training").training.begin_pass(samples); });
+}
+
+syncopate_status syncopate_training_gradients_ready(syncopate_training* training, uint64_t first,
+                                                    uint64_t count) {
+  return abi::call(
+      [&] { abi::given(training, "training").training.gradients_ready(first, count); });
 }
 
 syncopate_status syncopate_training_step(syncopate_training* training, uint32_t samples) {

@@ -139,15 +139,26 @@ class LoopTraining {
   bool server_steps() const;
   /// True where a step takes the mean gradient of all workers, who take all steps together.
   bool shares_gradients() const;
+  /// True where gradients leave during the backward pass, as far as the program reports them:
+  /// `ssgd` with option `overlap` `on`.
+  bool overlaps() const;
   /// Samples of a usual step.
   std::uint32_t batch_size() const;
 
+  /// The backward pass of a step of `samples` samples begins. At most once a step, and not
+  /// necessarily. Errors: those of `step`.
+  void begin_pass(std::uint32_t samples);
+  /// `count` values of the gradient from `first` on are final: the program neither reads nor writes
+  /// them before `step` has returned. The pass need not say so of all of them. Errors: ConfigError,
+  /// for values that were reported before, and without `begin_pass`.
+  void gradients_ready(std::size_t first, std::size_t count);
+
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
-  /// it; ConfigError, after `finish`.
+  /// it; ConfigError, after `finish`, and for another number of samples than the pass began with.
   void step(std::uint32_t samples);
 
-  /// The loop takes no further step. In a synchronous job it waits for the loops of all workers.
+  /// The loop takes no further step, but that of a pass which has begun. In a synchronous job it waits for the loops of all workers.
   /// Errors: the error that ended the job.
   void finish();
 

@@ -11,6 +11,7 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
+#include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 
 namespace syncopate {
@@ -83,6 +84,7 @@ class LoopTraining::Worker {
     TrainConfig config = loop_config(definition.options, job_->size());
     server_steps_ = !job_->is_alone() && server_takes_steps(config);
     shares_gradients_ = !job_->is_alone() && has_steps_of_all(config);
+    overlaps_ = has_steps_of_all(config) && config.scheme_options[option::overlap] == Overlap::on;
     if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
       throw ConfigError(fmt::format("the server of scheme {} takes the optimizer's steps, but {}",
                                     config.scheme, options.optimizer.has_no_rule));
@@ -95,7 +97,7 @@ class LoopTraining::Worker {
                       config.scheme));
     }
     job_->begin_training();
-    replica->attach(loop_, config.learning_rate.value());
+    replica->attach(loop_, {.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
     loop_.on_round(options.on_round);
     if (job_->is_alone()) {
       schedule_.emplace(schedule_of(config));
@@ -120,24 +122,46 @@ class LoopTraining::Worker {
   LoopJob::Member& job() { return *job_; }
   bool server_steps() const { return server_steps_; }
   bool shares_gradients() const { return shares_gradients_; }
+  bool overlaps() const { return overlaps_; }
   std::uint32_t batch_size() const { return sizes_.step_size; }
+
+  void begin_pass(std::uint32_t samples) {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    if (pass_) {
+      throw ConfigError("the pass of this step has begun: take the step before the next one");
+    }
+    pass_ = samples;
+    if (!replica_) {
+      loop_.begin_pass(samples);
+    }
+  }
+
+  void gradients_ready(std::size_t first, std::size_t count) {
+    const LoopJob::Member::Use use(*job_);
+    if (!pass_) {
+      throw ConfigError("a gradient is ready before its pass has begun");
+    }
+    loop_.ready(first, first + count);
+  }
 
   void step(std::uint32_t samples) {
     const LoopJob::Member::Use use(*job_);
-    if (finished_) {
-      throw ConfigError("the loop has finished: its optimizer takes no further step");
+    expect_unfinished();
+    if (pass_.value_or(samples) != samples) {
+      throw ConfigError(
+          fmt::format("the pass of this step began with {} samples, found {}: other "
+                      "workers have weighed its gradient with them",
+                      *pass_, samples));
     }
-    if (replica_) {
-      step_alone(samples);
-    } else {
-      loop_.step({.samples = samples});
-    }
+    take(samples);
   }
 
   bool is_of_this_process() const { return job_->is_of_this_process(); }
   void abandon(const std::string& reason) { loop_.abandon(reason); }
 
   void finish() {
+    complete_pass();
     finished_ = true;
     loop_.leave();
     if (task_) {
@@ -149,6 +173,32 @@ class LoopTraining::Worker {
   }
 
  private:
+  void expect_unfinished() const {
+    if (finished_) {
+      throw ConfigError("the loop has finished: its optimizer takes no further step");
+    }
+  }
+
+  /// Others have weighed the gradient of a pass that has begun, so its step belongs to the loop.
+  void complete_pass() {
+    try {
+      if (pass_ && !finished_) {
+        take(*pass_);
+      }
+    } catch (const std::exception& error) {
+      log::debug("{}", error.what());  // the worker's task ends by the same error
+    }
+  }
+
+  void take(std::uint32_t samples) {
+    pass_.reset();
+    if (replica_) {
+      step_alone(samples);
+    } else {
+      loop_.step({.samples = samples});
+    }
+  }
+
   void step_alone(std::uint32_t samples) {
     const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
     replica_->set_learning_rate(schedule_->rate(epochs));
@@ -187,8 +237,10 @@ class LoopTraining::Worker {
   const ShareSizes sizes_;
   bool server_steps_ = false;
   bool shares_gradients_ = false;
+  bool overlaps_ = false;
   bool finished_ = false;
-  std::exception_ptr failure_;  ///< written by the task, read once it has ended
+  std::optional<std::uint32_t> pass_;  ///< the samples with which one has begun
+  std::exception_ptr failure_;         ///< written by the task, read once it has ended
   StepHandover loop_;
   std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
   std::optional<Schedule> schedule_;      ///< with it
@@ -217,8 +269,20 @@ bool LoopTraining::shares_gradients() const {
   return worker_->shares_gradients();
 }
 
+bool LoopTraining::overlaps() const {
+  return worker_->overlaps();
+}
+
 std::uint32_t LoopTraining::batch_size() const {
   return worker_->batch_size();
+}
+
+void LoopTraining::begin_pass(std::uint32_t samples) {
+  worker_->begin_pass(samples);
+}
+
+void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
+  worker_->gradients_ready(first, count);
 }
 
 void LoopTraining::step(std::uint32_t samples) {

@@ -1,12 +1,16 @@
-// Goal:   a program's loop and its worker take turns: the worker gets each step once, the loop goes
-//         on when the worker asks again, and the end of one reaches the other.
+// Goal:   a program's loop and its worker take turns: the worker gets each step once, and before it
+//         what is ready of the gradient; the loop goes on when the worker asks again, and the end of
+//         one reaches the other.
 // Method: the loop on this thread, the worker on another; each waits for the other alone.
 #include "train/step_handover.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "tests/unit/train/thread_world.hpp"
@@ -15,6 +19,15 @@ namespace syncopate {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+/// Keeps what it gets.
+class Kept final : public GradientSink {
+ public:
+  void ready(std::size_t begin, std::size_t end) override { intervals.emplace_back(begin, end); }
+  std::vector<std::pair<std::size_t, std::size_t>> intervals;
+};
 
 class StepHandoverTest : public testing::Test {
  protected:
@@ -41,6 +54,55 @@ TEST_F(StepHandoverTest, PassesEachStepOnceAndInOrder) {
   worker.join();
   EXPECT_THAT(seen, ElementsAre(3, 0, 5));
   EXPECT_TRUE(loop_.has_left());
+}
+
+TEST_F(StepHandoverTest, PassesOnWhatIsReadyBetweenTheBeginOfAPassAndItsStep) {
+  Kept sink;
+  std::optional<std::uint32_t> begun;
+  std::thread worker([&] {
+    begun = loop_.samples_of_pass({});
+    loop_.next({}, &sink);
+    loop_.next({});
+    loop_.end(nullptr);
+  });
+  loop_.begin();
+  loop_.begin_pass(4);
+  EXPECT_EQ(begun, 4U);
+  loop_.ready(6, 9);
+  loop_.ready(0, 6);
+  EXPECT_THAT(sink.intervals, ElementsAre(Pair(6, 9), Pair(0, 6)));
+  loop_.step({.samples = 4});
+  loop_.ready(0, 1);  // the sink may be gone
+  EXPECT_THAT(sink.intervals, testing::SizeIs(2));
+  loop_.leave();
+  worker.join();
+}
+
+TEST_F(StepHandoverTest, KnowsTheSamplesOfAStepWithoutAPass) {
+  Kept sink;
+  std::vector<std::optional<std::uint32_t>> seen;
+  std::thread worker([&] {
+    seen.push_back(loop_.samples_of_pass({}));
+    loop_.next({}, &sink);
+    seen.push_back(loop_.samples_of_pass({}));
+    loop_.end(nullptr);
+  });
+  loop_.begin();
+  loop_.step({.samples = 7});
+  loop_.leave();
+  worker.join();
+  EXPECT_THAT(seen, ElementsAre(std::optional(7U), std::nullopt));
+  EXPECT_THAT(sink.intervals, IsEmpty());
+}
+
+TEST_F(StepHandoverTest, BeginsNoPassOfAJobThatHasEnded) {
+  std::thread worker([&] {
+    loop_.samples_of_pass({});
+    loop_.end(std::make_exception_ptr(DataError("no room")));
+  });
+  loop_.begin();
+  EXPECT_THROW(loop_.begin_pass(1), DataError);
+  worker.join();
 }
 
 TEST_F(StepHandoverTest, ThrowsTheErrorThatEndedTheWorker) {

@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""Goal:   with option `overlap` `on` gradients leave during the backward pass of a script, and its parameters have the same
+        bits as without; what a script must not do then is said in one clear line.
+Method: overlap_scripts.py under `syncopate run` over shared memory and TCP, once with overlap and once without; wrong
+        calls in jobs of this process.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch.nn import functional
+
+import syncopate_torch as syncopate
+import syncopate_torch.amp
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("overlap_scripts.py"))
+LIMIT = 200  # seconds, of one command
+WAYS = {"shm": ("--transport", "shm", "--aggregate", "shm"), "tcp": ("--transport", "tcp", "--aggregate", "ring")}
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
+
+
+class Launched(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="syncopate-overlap-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def launch(self, way, *arguments):
+        command = [os.environ["SYNCOPATE"], "run", "-n", "2", *WAYS[way], "--run-dir", "-".join((way, *arguments)), "--",
+                   sys.executable, "-B", SCRIPTS, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=self.folder)
+
+    def facts(self, done):
+        """What each worker said, by rank."""
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
+        return sorted(said, key=lambda facts: facts["rank"])
+
+    def test_parameters_have_the_same_bits_with_and_without(self):
+        for script in ("trains", "accumulates"):
+            for way in WAYS:
+                with self.subTest(script=script, way=way):
+                    on, off = (self.facts(self.launch(way, script, overlap)) for overlap in ("on", "off"))
+                    self.assertEqual(on[0]["bits"], on[1]["bits"])
+                    self.assertEqual([facts["bits"] for facts in on], [facts["bits"] for facts in off])
+                    summary = json.loads((self.folder / f"{way}-{script}-on" / "summary.json").read_text())
+                    self.assertRegex(summary["aggregate"], r"in \d+ buckets")
+
+    def test_gradients_arrive_before_the_step(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                for facts in self.facts(self.launch(way, "leaves_early")):
+                    self.assertTrue(facts["differs"])
+                    self.assertTrue(facts["same"])
+
+    def test_a_worker_that_raises_between_pass_and_step_ends_the_job(self):
+        done = self.launch("tcp", "fails", "raises")
+        self.assertEqual(done.returncode, 1)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
+        self.assertEqual(lines[0], "[worker 1] Traceback (most recent call last):")
+        self.assertIn("[worker 1] RuntimeError: the disk is full", lines)
+
+    def test_a_gradient_that_is_not_finite_is_named(self):
+        done = self.launch("tcp", "fails", "nan")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"worker 1, step 2: the gradient of a batch .* is not finite")
+
+
+class Alone(unittest.TestCase):
+    """Jobs of this process, where the same rules hold."""
+
+    def setUp(self):
+        self.network = torch.nn.Linear(4, 3)
+        self.sgd = torch.optim.SGD(self.network.parameters(), lr=0.1)
+        self.job = syncopate.init(options={"overlap": "on"})
+        self.points, self.labels = torch.randn(8, 4), torch.randint(3, (8,))
+
+    def optimizer(self, **options):
+        return self.job.DistributedOptimizer(self.sgd, self.network, **options)
+
+    def backward(self, scale=1):
+        (scale * functional.cross_entropy(self.network(self.points), self.labels)).backward()
+
+    def refused(self, pattern):
+        return self.assertRaisesRegex(syncopate.ConfigError, pattern)
+
+    def test_a_second_pass_before_the_step(self):
+        optimizer = self.optimizer(batch_size=8)
+        self.backward()
+        with self.refused(r"second backward pass before step has reached (weight|bias), .* optimizer\.no_sync"):
+            self.backward()
+
+    def test_gradients_that_are_changed_on_their_way(self):
+        optimizer = self.optimizer(batch_size=8)
+        self.backward(scale=1000)
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 0.1)
+        with self.refused("a gradient was changed between its backward pass and the step"):
+            optimizer.step()
+
+    def test_calls_between_a_pass_and_its_step(self):
+        optimizer = self.optimizer(batch_size=8)
+        self.backward()
+        for what in (optimizer.zero_grad, optimizer.synchronize, optimizer.align):
+            with self.subTest(what.__name__), self.refused(f"{what.__name__} between a backward pass and its step"):
+                what()
+        with self.refused("call expect before backward"):
+            optimizer.expect(4)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def test_samples_that_nobody_has_said(self):
+        self.job.sampler(range(8), 8)
+        optimizer = self.optimizer()
+        with self.refused(r"are to be known before backward: .* optimizer\.expect"):
+            self.backward()
+        optimizer.expect(8)
+        self.backward()
+        with self.refused("weight of 4, but its gradients left with one of 8"):
+            optimizer.step(weight=4)
+
+    def test_samples_that_were_said_hold_for_one_step(self):
+        optimizer = self.optimizer(batch_size=8)
+        optimizer.expect(3)
+        self.backward()
+        optimizer.step(weight=3)
+        optimizer.zero_grad()
+        self.backward()
+        optimizer.step(weight=8)
+        self.assertEqual(optimizer.samples, 11)
+        with self.refused("from 0 to 4294967295 samples"):
+            optimizer.expect(-1)
+
+    def test_a_loader_knows_the_samples(self):
+        data = self.job.partition_dataset(torch.utils.data.TensorDataset(self.points, self.labels), 3, num_workers=1)
+        optimizer = self.optimizer()
+        for x, y in data:
+            optimizer.zero_grad()
+            functional.cross_entropy(self.network(x), y).backward()
+            optimizer.step()
+        self.assertEqual(optimizer.samples, 8)  # 3, 3 and 2
+
+    def test_it_trains_as_torch_does(self):
+        reference = torch.nn.Linear(4, 3)
+        reference.load_state_dict(self.network.state_dict())
+        sgd = torch.optim.SGD(reference.parameters(), lr=0.1)
+        optimizer = self.optimizer(batch_size=8)
+        for _ in range(3):
+            optimizer.zero_grad()
+            self.backward()
+            optimizer.step()
+            sgd.zero_grad()
+            functional.cross_entropy(reference(self.points), self.labels).backward()
+            sgd.step()
+        for ours, theirs in zip(self.network.parameters(), reference.parameters()):
+            self.assertTrue(torch.equal(ours, theirs))
+
+    def test_a_loss_scale_is_refused(self):
+        optimizer = self.optimizer(batch_size=8)
+        scaler = syncopate_torch.amp.GradScaler(self.job, enabled=True)
+        if not scaler.is_enabled():
+            return  # torch 1 has one for CUDA alone
+        scaler.scale(functional.cross_entropy(self.network(self.points), self.labels)).backward()
+        with self.refused("with overlap on|with overlap"):
+            scaler.step(optimizer)
+
+
+if __name__ == "__main__":
+    unittest.main()
