@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -142,13 +143,16 @@ TEST_F(ThreadStacksTest, ShowsManyThreadsAndNotTheOneThatAsks) {
 
 TEST_F(ThreadStacksTest, NamesTheFirstThreadMain) {
   std::vector<ThreadStack> seen;
+  std::promise<void> started;  // the thread that starts another one takes no signals meanwhile
   start("asker", [&] {
+    started.get_future().wait();
     const auto stacks = thread_stacks(10s);
     const std::lock_guard lock(gate_.mutex);
     seen = stacks;
     gate_.entries = 1;
     gate_.changed.notify_all();
   });
+  started.set_value();
   await_entries(1);
   ASSERT_THAT(seen, testing::Not(IsEmpty()));
   EXPECT_EQ(seen.front().name, "main");
