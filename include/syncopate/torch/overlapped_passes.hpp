@@ -48,7 +48,7 @@ class OverlappedPasses {
   bool paused_ = false;
   bool under_way_ = false;
   std::optional<std::uint32_t> samples_ = {};  ///< of the coming step, or of that under way
-  std::uint32_t version_ = 0;                  ///< of the gradients, at the last report
+  std::int64_t version_ = 0;                   ///< of the gradients, at the last report
   std::vector<bool> reported_;                 ///< by parameter
   GradientHooks hooks_;                        ///< last: it calls this object
 };

@@ -34,19 +34,19 @@ struct Wide : torch::nn::Module {
 std::vector<float> train(const JobEntry& entry, const std::string& overlap,
                          const std::string& folder) {
   TorchJob job({.options = {{"overlap", overlap}, {"run-dir", folder}}, .entry = entry});
+  const int rank = static_cast<int>(job.rank());
   Wide network;
   torch::optim::SGD sgd(network.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   DistributedOptimizer optimizer(job, network, sgd, {.batch_size = 4});
   for (int step = 0; step < 6; ++step) {
     const auto pass = [&](int samples, int shift) {
-      const torch::Tensor x =
-          torch::cos(torch::arange(samples * 6) + 10 * step + 3 * job.rank() + shift);
+      const torch::Tensor x = torch::cos(torch::arange(samples * 6) + 10 * step + 3 * rank + shift);
       const torch::Tensor y = torch::arange(samples, torch::kLong).remainder(3);
       const torch::Tensor outputs =
-          network.forward(x.view({samples, 6}), (step + job.rank()) % 2 == 0);
+          network.forward(x.view({samples, 6}), /*detour=*/(step + rank) % 2 == 0);
       torch::nn::functional::cross_entropy(outputs, y).backward();
     };
-    const int samples = 1 + (step + 2 * static_cast<int>(job.rank())) % 6;
+    const int samples = 1 + (step + 2 * rank) % 6;
     optimizer.zero_grad();
     optimizer.expect(samples);
     if (step % 3 == 2) {
