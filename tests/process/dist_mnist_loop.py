@@ -31,14 +31,19 @@ class Net(nn.Module):
 
 
 class OfNormalised(Net):
-    """The same network for images that `syncopate train` has normalised; the example does not normalise them."""
+    """The same network for images that `syncopate train` has normalised; the example does not normalise them.
+
+    It restores the very values of the pixels: the last bit of an input decides which of several equal values a maximum
+    is taken from, and with it about the gradient.
+    """
 
     def __init__(self):
         super().__init__()
         self.mean, self.deviation = 0.2860, 0.3530  # those of Fashion-MNIST
 
     def forward(self, x):
-        x = torch.relu(torch.max_pool2d(self.first(x * self.deviation + self.mean), 2))
+        x = torch.round((x * self.deviation + self.mean) * 255) / 255
+        x = torch.relu(torch.max_pool2d(self.first(x), 2))
         x = torch.relu(torch.max_pool2d(self.second(x), 2))
         x = torch.relu(self.hidden(x.flatten(1)))
         return torch.log_softmax(self.output(x), 1)

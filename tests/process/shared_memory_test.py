@@ -233,21 +233,23 @@ class SharedMemory(JobTest):
             self.assertEqual(status, 2, errors)
             self.assertIn("requires that all workers share memory", errors.splitlines()[-1])
 
-    def unreadable(self):
-        """Starts copies of the programs which this user may run but not read, as little as their memory."""
+    def copies(self, copy):
+        """Starts copies of the programs, in a folder that everybody may enter."""
+        self.folder.chmod(0o777)
         folder = self.folder / "bin"
         folder.mkdir()
         for name in ("syncopate", "syncopate-torch"):
-            privileges.unreadable_copy(pathlib.Path(SYNCOPATE).with_name(name), folder)
+            copy(pathlib.Path(SYNCOPATE).with_name(name), folder)
         return ["sh", "-c", f'shift; exec {folder}/syncopate "$@"', "sh"]
 
     def test_another_user_takes_part_through_sockets(self):
         """Where this user cannot be another one, a worker whose memory it may not read stands for the other one's."""
-        other = privileges.another_user(SYNCOPATE)
-        if other.lacks and not privileges.unreadable_programs().lacks:
-            self.assert_cut_off(self.unreadable())
+        if privileges.another_user().lacks and not privileges.unreadable_programs().lacks:
+            self.assert_cut_off(self.copies(privileges.unreadable_copy))
         else:
-            self.assert_cut_off(other.require())
+            copies = self.copies(shutil.copy)
+            other = privileges.another_user(str(self.folder / "bin/syncopate-torch"))
+            self.assert_cut_off([*other.require(), *copies])
 
     def test_another_container_takes_part_through_sockets(self):
         self.assert_cut_off(privileges.processes().require())
