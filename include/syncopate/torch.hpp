@@ -150,8 +150,8 @@ class DistributedOptimizer {
   /// Errors: ConfigError, once the pass has begun, and for a number as in `step`.
   void expect(std::int64_t samples);
 
-  /// Holds while the backward passes of a step run but its last one. Gradients add up until `step`
-  /// anyway; with option overlap on those of other passes leave at once.
+  /// Holds while the backward passes of a step run but its last one. Gradients accumulate until
+  /// `step` anyway; with option overlap on those of other passes leave at once.
   class NoSync {
    public:
     /// Made by `no_sync`.
@@ -179,8 +179,8 @@ class DistributedOptimizer {
   /// after `finish`, and for a module that has changed.
   void step() { step(training_.batch_size()); }
   /// The same over `samples` samples, which is the weight of the gradient in a mean over workers.
-  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1, and with option overlap on for
-  /// another one than `expect` was told, or a gradient that was changed after its pass.
+  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1, and with option overlap on
+  /// for another one than `expect` has got, or a gradient that was changed after its pass.
   void step(std::int64_t samples);
 
   /// This worker takes no further step. Errors: the error that ended the job.

@@ -104,10 +104,6 @@ class Job:
         if resume is not None:
             resume()
 
-    def take_batch(self, samples):
-        """A loop has taken a batch of that many samples."""
-        self.batch = (self.batch[0] + 1 if self.batch else 0, samples)
-
     # The collectives of all workers.
 
     def allreduce(self, tensor, op="sum"):

@@ -84,7 +84,8 @@ class ShareSampler:
         for batch in ahead:
             step += 1
             self._loader = (epoch, step)
-            self._job.take_batch(self._ahead.popleft())
+            number = self._job.batch[0] + 1 if self._job.batch else 0
+            self._job.batch = (number, self._ahead.popleft())
             yield batch
         self._loader = (epoch + 1, 0)
 

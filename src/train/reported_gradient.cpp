@@ -24,11 +24,11 @@ void ReportedGradient::ready(std::size_t begin, std::size_t end) {
   to_.ready(begin, end);
 }
 
-/// Intervals do not meet each other, so only two of them can meet this one.
+/// No two intervals have a value in common, so only the two neighbours can have one with this.
 bool ReportedGradient::has_any_of(std::size_t begin, std::size_t end) const {
   const auto behind = reported_.lower_bound(begin);
-  const bool meets_next = behind != reported_.end() && behind->first < end;
-  return meets_next || (behind != reported_.begin() && std::prev(behind)->second > begin);
+  const bool next_has = behind != reported_.end() && behind->first < end;
+  return next_has || (behind != reported_.begin() && std::prev(behind)->second > begin);
 }
 
 void ReportedGradient::report_rest() {

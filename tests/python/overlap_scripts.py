@@ -106,19 +106,17 @@ def leaves_early():
     x, y = next(batches)
     apart = Net()
     apart.load_state_dict(network.state_dict())
-    loss_of(apart, x, y).backward()
+    loss_of(apart, x, y, detour=True).backward()
     mine = flat_gradient(apart)
     expected = sum(job.allgather(mine)) / job.size
     optimizer.zero_grad()
-    loss_of(network, x, y).backward()
+    loss_of(network, x, y, detour=True).backward()
     began = time.monotonic()
-    used = sum(parameter.numel() for layer in (network.first, network.middle) for parameter in layer.parameters())
-    while not torch.allclose(flat_gradient(network)[:used], expected[:used], atol=1e-6):
+    while not torch.allclose(flat_gradient(network), expected, atol=1e-6):
         assert time.monotonic() - began < LIMIT, "the mean gradient has not arrived before step"
     optimizer.step()
     optimizer.finish()
-    say(rank=job.rank, differs=not torch.allclose(mine, expected, atol=1e-6),
-        same=torch.allclose(flat_gradient(network), expected, atol=1e-6))
+    say(rank=job.rank, differs=not torch.allclose(mine, expected, atol=1e-6))
 
 
 def flat_gradient(network):

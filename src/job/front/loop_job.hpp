@@ -158,8 +158,8 @@ class LoopTraining {
   /// it; ConfigError, after `finish`, and for another number of samples than the pass began with.
   void step(std::uint32_t samples);
 
-  /// The loop takes no further step, but that of a pass which has begun. In a synchronous job it waits for the loops of all workers.
-  /// Errors: the error that ended the job.
+  /// The loop takes no further step, but that of a pass which has begun. In a synchronous job it
+  /// waits for the loops of all workers. Errors: the error that ended the job.
   void finish();
 
   /// The program leaves its loop by an error, which ends the job for all workers with `reason`.

@@ -1,7 +1,7 @@
 // Goal:   with option overlap on gradients of a module leave during its backward pass, and the
 //         training has the same bits as without; what a program must not do then is refused.
-// Method: two programs, threads of this process, train a network of several buckets with and without
-//         overlap; misuse in a process by itself.
+// Method: two programs, threads of this process, train a network of several buckets with and
+//         without overlap; misuse in a process by itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Goal:   a gradient that a program reports in parts reaches a sink whole, each value once.
-// Method: random parts of random gradients, in random order, of which some are left out; closed
+// Method: random parts of random gradients, in random order, of which some are missing; closed
 //         values for what is refused.
 #include "train/reported_gradient.hpp"
 

@@ -1,6 +1,6 @@
 // Goal:   a program's loop and its worker take turns: the worker gets each step once, and before it
-//         what is ready of the gradient; the loop goes on when the worker asks again, and the end of
-//         one reaches the other.
+//         what is ready of the gradient; the loop goes on when the worker asks again, and the end
+//         of one reaches the other.
 // Method: the loop on this thread, the worker on another; each waits for the other alone.
 #include "train/step_handover.hpp"
 
