@@ -1,54 +1,17 @@
 """The suite of compressed gradients: steps of ResNet-18 over a slow link, and the accuracy that each codec costs."""
 import json
-import shutil
 import statistics
 import subprocess
 
+from hosts import two_hosts
 from measuring import ROOT, Contestant, interleave, table, with_spread
 
 CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01")
 BATCH, STEPS = 4, 6
-SHAPED = ["root", "tbf", "rate", "100mbit", "burst", "64kb", "latency", "100ms"]
-NIC = "nic"
 COORDINATOR = "10.84.0.1:9092"
 SEEDS = (1, 2, 3)
 EPOCHS = 3
 OPTIMIZERS = ("sgd", "momentum")
-
-
-class Host:
-    """A network namespace. A process that waits for the end of its input keeps it."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo ready; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        if self.process.stdout.readline() != b"ready\n":
-            raise SystemExit("compress: cannot make a network namespace; run this suite as root")
-
-    def words(self, *command):
-        return ["nsenter", "--net", f"--target={self.process.pid}", *map(str, command)]
-
-    def do(self, *command):
-        subprocess.run(self.words(*command), check=True)
-
-    def end(self):
-        self.process.communicate()  # the end of its input
-
-
-def two_hosts():
-    """Two hosts, joined by a link of 100 Mbit/s each way."""
-    missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
-    if missing:
-        raise SystemExit(f"compress: {', '.join(missing)} is missing; script/bootstrap --bench installs the packages")
-    hosts = [Host(), Host()]
-    hosts[0].do("ip", "link", "add", NIC, "type", "veth", "peer", "name", NIC, "netns", hosts[1].process.pid)
-    for number, host in enumerate(hosts, 1):
-        host.do("tc", "qdisc", "add", "dev", NIC, *SHAPED)
-        host.do("ip", "address", "add", f"10.84.0.{number}/24", "dev", NIC)
-        host.do("ip", "link", "set", NIC, "up")
-        host.do("ip", "link", "set", "lo", "up")
-    return hosts
 
 
 def steps(programs, hosts, codec):
@@ -89,14 +52,10 @@ def accuracy(programs, codec, optimizer):
 
 def compress(programs, options):
     """Compressed gradients: two workers of ResNet-18 over 100 Mbit/s, and accuracy of LeNet-5 after equal samples."""
-    hosts = two_hosts()
-    try:
+    with two_hosts("100mbit", "64kb") as hosts:
         results = interleave(
             [Contestant(codec, lambda codec=codec: steps(programs, hosts, codec)) for codec in CODECS], options.rounds
         )
-    finally:
-        for host in hosts:
-            host.end()
     yield (
         "Steps: ssgd of ResNet-18, two workers of one thread in network namespaces joined by 100 Mbit/s each way\n"
         f"(`tc tbf`), {BATCH} samples each, {STEPS} steps a run. Accuracy: LeNet-5 on Fashion-MNIST, five workers of 32 samples\n"

@@ -6,6 +6,7 @@ from allreduce import allreduce, allreduce_tcp, backend, unequal
 from compress import compress
 from measuring import ROOT, Contestant, comparison, interleave, speed, table, with_spread
 from mpi import mpi
+from overlap import overlap
 
 MIB = 2**20
 
@@ -265,7 +266,7 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, ssgd, loops, backend, unequal, start, memory, simulator, latency, rules, push_pull, asynchronous,
+        local, libtorch, networks, ssgd, loops, backend, unequal, overlap, start, memory, simulator, latency, rules, push_pull, asynchronous,
         allreduce, allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }

@@ -3,6 +3,7 @@
 --slowdown 0 both are equal. Prints a line of JSON.
 
     unequal_scripts.py ddp                             DistributedDataParallel over Gloo; starts both processes
+    unequal_scripts.py ddp-rank                        the same, one of two processes, whose rank is in the environment
     syncopate run -n 2 -- unequal_scripts.py five      one of two workers, by five calls; the scheme is that of the job
 """
 import argparse
@@ -43,8 +44,8 @@ class Loop:
         return time.perf_counter() - begun
 
 
-def ddp(rank, port, options):
-    distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+def ddp(rank, method, options):
+    distributed.init_process_group("gloo", init_method=method, rank=rank, world_size=2)
     loop = Loop(options, rank)
     network = nn.parallel.DistributedDataParallel(loop.network)
     distributed.barrier()
@@ -66,7 +67,7 @@ def ddp(rank, port, options):
 def five_calls(options):
     import syncopate_torch as syncopate
 
-    job = syncopate.init()
+    job = syncopate.init(options={"overlap": options.overlap} if options.overlap else None)
     loop = Loop(options, job.rank)
     job.broadcast_parameters(loop.network)
     optimizer = job.DistributedOptimizer(loop.sgd, loop.network, batch_size=loop.batch_size)
@@ -85,14 +86,17 @@ def five_calls(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("way", choices=("ddp", "five"))
+    parser.add_argument("way", choices=("ddp", "ddp-rank", "five"))
     parser.add_argument("--network", choices=NETWORKS, default="lenet5")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--batch-size", type=int, default=64, help="of each worker")
     parser.add_argument("--slowdown", type=float, default=1, help="seconds that worker 1 sleeps for each that it computes")
+    parser.add_argument("--overlap", help="option of the job")
     options = parser.parse_args()
     if options.way == "ddp":
-        multiprocessing.spawn(ddp, args=(free_port(), options), nprocs=2)
+        multiprocessing.spawn(ddp, args=(f"tcp://127.0.0.1:{free_port()}", options), nprocs=2)
+    elif options.way == "ddp-rank":
+        ddp(int(os.environ["RANK"]), "env://", options)
     else:
         five_calls(options)
 

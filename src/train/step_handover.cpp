@@ -29,6 +29,7 @@ void StepHandover::begin_pass(std::uint32_t samples) {
   throw_if_ended();
 }
 
+/// The sink may take the world's mutex under this one; no thread takes them in the other order.
 void StepHandover::ready(std::size_t begin, std::size_t end) {
   const MutexLock lock(mutex_);
   if (sink_ != nullptr) {
@@ -77,7 +78,7 @@ void StepHandover::abandon(const std::string& reason) {
   wake_worker();
 }
 
-/// The world's mutex is not taken under this object's.
+/// Notifies when the mutex is free again: the worker takes it first.
 void StepHandover::wake_worker() {
   std::shared_ptr<Event> stepped;
   {
