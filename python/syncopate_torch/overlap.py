@@ -58,7 +58,7 @@ class GradientHooks:
     def end_pass(self, weight):
         """The samples of the step that follows: `weight`, where the script gives it. Errors: ConfigError, where the pass
         has begun with others, or a gradient was changed after it."""
-        begun, version = self._samples, self._version
+        begun, version, reported = self._samples, self._version, set(self._reported)
         usual = self._expected if self._expected is not None else self._batch_size
         self._samples = self._version = self._expected = None
         self._reported.clear()
@@ -68,7 +68,8 @@ class GradientHooks:
         if weight is not None and weight != begun:
             raise ConfigError(f"the step has a weight of {weight}, but its gradients left with one of {begun}: "
                               f"{_HOW_TO_SAY}")
-        if version != self._replica.grads.values._version:
+        in_place = all(self._replica.has_gradient_in_place(index) for index in reported)
+        if version != self._replica.grads.values._version or not in_place:
             raise ConfigError("a gradient was changed between its backward pass and the step: with overlap on it is on its "
                               "way to the other workers then; leave the option out to clip or scale gradients")
         return begun

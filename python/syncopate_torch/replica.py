@@ -78,6 +78,11 @@ class Replica:
         with torch.no_grad():
             _take_gradient(self.params.names[index], self.params.tensors[index], self.params.view(self.grads, index))
 
+    def has_gradient_in_place(self, index):
+        """True while the gradient of a parameter is the part of the flat one that `collect_one` has made it."""
+        gradient = self.params.tensors[index].grad
+        return gradient is not None and gradient.data_ptr() == self.params.view(self.grads, index).data_ptr()
+
     def _attach_gradients(self):
         for parameter, view in zip(self.params.tensors, self.params.views(self.grads)):
             parameter.grad = view

@@ -102,6 +102,16 @@ class Alone(unittest.TestCase):
         with self.refused("a gradient was changed between its backward pass and the step"):
             optimizer.step()
 
+    def test_gradients_that_are_taken_away_on_their_way(self):
+        for other in (None, torch.zeros(3)):
+            with self.subTest(other=other):
+                self.setUp()
+                optimizer = self.optimizer(batch_size=8)
+                self.backward()
+                self.network.bias.grad = other
+                with self.refused("a gradient was changed between its backward pass and the step"):
+                    optimizer.step()
+
     def test_calls_between_a_pass_and_its_step(self):
         optimizer = self.optimizer(batch_size=8)
         self.backward()

@@ -39,6 +39,8 @@ class ModuleReplica final : public Replica {
   void collect();
   /// The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient.
   void collect(std::size_t parameter);
+  /// True while a gradient is the part of the flat one that `collect` has made it.
+  bool has_gradient_in_place(std::size_t parameter) const;
   /// The parameters, and the first value of each in the flat vectors.
   const std::vector<flat::NamedTensor>& tensors() const { return params_.tensors(); }
   std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
@@ -147,12 +149,17 @@ inline void ModuleReplica::collect() {
   }
 }
 
+inline bool ModuleReplica::has_gradient_in_place(std::size_t parameter) const {
+  const torch::Tensor& grad = params_.tensors()[parameter].tensor.grad();
+  const float* const place = grads_.tensor().data_ptr<float>() + params_.offset(parameter);
+  return grad.defined() && grad.data_ptr() == place;
+}
+
 inline void ModuleReplica::collect(std::size_t parameter) {
+  if (has_gradient_in_place(parameter)) return;
   const torch::NoGradGuard no_grad;
   const flat::NamedTensor& named = params_.tensors()[parameter];
   const torch::Tensor& grad = named.tensor.grad();
-  const float* const place = grads_.tensor().data_ptr<float>() + params_.offset(parameter);
-  if (grad.defined() && grad.data_ptr() == place) return;
   const torch::Tensor view = params_.slice(grads_.tensor(), parameter);
   if (!grad.defined()) {
     view.zero_();

@@ -40,6 +40,8 @@ class OverlappedPasses {
 
  private:
   static std::vector<torch::Tensor> parameters_of(const ModuleReplica& replica);
+  /// True if nobody has changed or replaced a gradient since it was reported.
+  bool are_untouched() const;
   void complete(std::size_t tensor);
   void begin();
 
@@ -88,6 +90,7 @@ inline void OverlappedPasses::expect_none_under_way(const std::string& what) con
 }
 
 inline void OverlappedPasses::end_pass(std::uint32_t samples) {
+  const bool untouched = are_untouched();
   const bool begun = std::exchange(under_way_, false);
   const std::optional<std::uint32_t> expected = std::exchange(samples_, std::nullopt);
   reported_.assign(reported_.size(), false);
@@ -97,11 +100,18 @@ inline void OverlappedPasses::end_pass(std::uint32_t samples) {
                       ", but its gradients left with one of " + std::to_string(*expected) +
                       ": call expect before backward");
   }
-  if (replica_.gradients()._version() != version_) {
+  if (!untouched) {
     throw ConfigError(
         "a gradient was changed between its backward pass and the step: with overlap on it is on "
         "its way to the other workers then; leave the option out to clip or scale gradients");
   }
+}
+
+inline bool OverlappedPasses::are_untouched() const {
+  for (std::size_t i = 0; i < reported_.size(); ++i) {
+    if (reported_[i] && !replica_.has_gradient_in_place(i)) return false;
+  }
+  return replica_.gradients()._version() == version_;
 }
 
 inline void OverlappedPasses::complete(std::size_t tensor) {

@@ -111,6 +111,13 @@ TEST_F(OverlapMisuseTest, OfGradientsOnTheirWay) {
   EXPECT_THAT(refusal([&] { optimizer_.step(); }), HasSubstr("a gradient was changed between"));
 }
 
+TEST_F(OverlapMisuseTest, OfAGradientThatIsTakenAway) {
+  optimizer_.expect(2);
+  pass();
+  network_.parameters().back().mutable_grad() = {};
+  EXPECT_THAT(refusal([&] { optimizer_.step(2); }), HasSubstr("a gradient was changed between"));
+}
+
 TEST_F(OverlapMisuseTest, NotOfAPassAfterTheEnd) {
   optimizer_.finish();
   pass();
