@@ -80,16 +80,19 @@ class Package(unittest.TestCase):
     def test_cifar10_resnet9(self):
         built = self.example("cifar10_resnet9")
         real = CIFAR.is_dir()
-        images = CIFAR if real else self.striped_images()
+        images = CIFAR if real else self.coloured_images()
         output = self.start("-n", 2, "--", built / "cifar10_resnet9", images, 2)
         accuracy = float(self.lines(output, r"epoch 2: loss \S+, accuracy (\S+), \S+ s$")[0])
         self.assertGreater(accuracy, 0.25 if real else 0.5)
 
-    def striped_images(self):
-        """Files of CIFAR's format whose images show their label."""
+    def coloured_images(self):
+        """Files of CIFAR's format whose images have the colour of their label."""
         folder = self.folder / "cifar"
         folder.mkdir()
-        records = b"".join(struct.pack("B", label) + bytes([25 * label]) * 3072 for label in range(10)) * 26
+        colours = [(255 * (label & 1), 255 * (label >> 1 & 1), 255 * (label >> 2 & 1)) for label in range(8)]
+        colours += [(128, 128, 0), (0, 128, 128)]
+        records = b"".join(struct.pack("B", label) + b"".join(bytes([value]) * 1024 for value in colour)
+                           for label, colour in enumerate(colours)) * 26
         for name in [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]:
             (folder / name).write_bytes(records)
         return folder

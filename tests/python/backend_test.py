@@ -27,11 +27,12 @@ class BackendTest(ScriptTest):
 
     def by_hand(self, ranks, name):
         """What each of the ranks prints, which nothing but the variables of torch.distributed brings together."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
-                   "MASTER_PORT": str(port)} for rank in range(ranks)]
+        with socket.socket() as first, socket.socket() as second:
+            for free in (first, second):
+                free.bind(("127.0.0.1", 0))
+            ports = {"MASTER_PORT": str(first.getsockname()[1]), "SECOND_PORT": str(second.getsockname()[1])}
+        places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", **ports}
+                  for rank in range(ranks)]
         running = [subprocess.Popen([sys.executable, "-B", SCRIPTS, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                     text=True, env=place, cwd=self.folder) for place in places]
         outputs = [each.communicate(timeout=200)[0] for each in running]

@@ -41,8 +41,9 @@ class ModuleReplica final : public Replica {
   void collect(std::size_t parameter);
   /// True while a gradient is the part of the flat one that `collect` has made it.
   bool has_gradient_in_place(std::size_t parameter) const;
-  /// The parameters, and the first value of each in the flat vectors.
+  /// The parameters.
   const std::vector<flat::NamedTensor>& tensors() const { return params_.tensors(); }
+  /// The first value of one of them in the flat vectors.
   std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
   /// The flat gradient.
   const torch::Tensor& gradients() const { return grads_.tensor(); }
