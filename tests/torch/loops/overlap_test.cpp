@@ -114,7 +114,7 @@ TEST_F(OverlapMisuseTest, OfGradientsOnTheirWay) {
 TEST_F(OverlapMisuseTest, OfAGradientThatIsTakenAway) {
   optimizer_.expect(2);
   pass();
-  network_.parameters().back().mutable_grad() = {};
+  network_.parameters().back().mutable_grad() = torch::Tensor();
   EXPECT_THAT(refusal([&] { optimizer_.step(2); }), HasSubstr("a gradient was changed between"));
 }
 
