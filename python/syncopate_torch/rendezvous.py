@@ -1,6 +1,8 @@
 """How the ranks of torch.distributed come to be workers of a job: by the store that all of them have."""
+import contextlib
 import ctypes
 import os
+import pathlib
 import socket
 import weakref
 
@@ -52,7 +54,7 @@ def job_across_hosts(scheme, options):
 
 def _join_by_store(store, rank, size, scheme=None, options=None):
     """A job that rank 0 coordinates."""
-    hosts = _said_by_all(store, "host", rank, size, socket.gethostname())
+    hosts = _said_by_all(store, "host", rank, size, _network_here())
     address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts)
     unencrypted = int(len(set(hosts)) > 1)
     host = None
@@ -77,6 +79,17 @@ def _leave_and_close(leave, host, process):
     _c.call("host_close", host)
 
 
+def _network_here():
+    """The name of this host, and what tells its network from others: hosts may have the same name, and containers of one
+    host a network each."""
+    words = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        words.append(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        words.append(os.readlink("/proc/self/ns/net"))
+    return " ".join(words)
+
+
 def _said_by_all(store, name, rank, size, mine):
     """What every rank says, by rank."""
     store.set(f"syncopate/{name}/{rank}", mine)
@@ -86,7 +99,8 @@ def _said_by_all(store, name, rank, size, mine):
 def _address_here(hosts):
     """Where this host is reached from that of MASTER_ADDR. Errors: ConfigError, unless the user trusts the network."""
     if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
-        raise ConfigError(f"the ranks are on several hosts ({', '.join(sorted(set(hosts)))}), and connections between them "
+        names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
+        raise ConfigError(f"the ranks are on several hosts ({names}), and connections between them "
                           "are not encrypted: set SYNCOPATE_UNENCRYPTED=1 where you trust the network")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
         route.connect((os.environ["MASTER_ADDR"], int(os.environ.get("MASTER_PORT", "29500"))))  # sends nothing

@@ -35,13 +35,13 @@ class Hosts(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, trusted, script, *arguments):
+    def start(self, trusted, script, *arguments, names=("host-0", "host-1")):
         """What the two ranks print, and their exit statuses."""
         running = []
         for rank, host in enumerate(self.hosts):
             place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "10.84.0.1", "MASTER_PORT": "29500",
                      "LOCAL_WORLD_SIZE": "1", "SYNCOPATE_UNENCRYPTED": trusted, "PYTHONWARNINGS": "ignore"}
-            named = ["unshare", "--uts", "sh", "-c", f'hostname host-{rank} && exec "$@"', "sh"]
+            named = ["unshare", "--uts", "sh", "-c", f'hostname {names[rank]} && exec "$@"', "sh"]
             command = host.words(*named, sys.executable, "-B", HERE / script, *arguments)
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=place,
                                             cwd=self.folder))
@@ -49,10 +49,12 @@ class Hosts(unittest.TestCase):
         return outputs, [each.returncode for each in running]
 
     def test_two_hosts(self):
-        outputs, statuses = self.start("1", "backend_scripts.py", "more_than_gloo")
-        self.assertEqual(statuses, [0, 0], outputs)
-        for output in outputs:
-            self.assertIn('"mean": [0.5, 0.5, 0.5]', output)
+        for names in (("host-0", "host-1"), ("debian", "debian")):
+            with self.subTest(names=names):
+                outputs, statuses = self.start("1", "backend_scripts.py", "more_than_gloo", names=names)
+                self.assertEqual(statuses, [0, 0], outputs)
+                for output in outputs:
+                    self.assertIn('"mean": [0.5, 0.5, 0.5]', output)
 
     def test_five_calls_on_two_hosts(self):
         for scheme, accuracy in (("esync", 0.6), ("asgd", 0.6)):
