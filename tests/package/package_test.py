@@ -81,7 +81,7 @@ class Package(unittest.TestCase):
         built = self.example("cifar10_resnet9")
         real = CIFAR.is_dir()
         images = CIFAR if real else self.coloured_images()
-        epochs = 2 if real else 4
+        epochs = 2 if real else 10
         output = self.start("-n", 2, "--", built / "cifar10_resnet9", images, epochs)
         accuracy = float(self.lines(output, rf"epoch {epochs}: loss \S+, accuracy (\S+), \S+ s$")[0])
         self.assertGreater(accuracy, 0.25 if real else 0.5)

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   the same training has the same result in a program in C++, in a script in Python, and by `syncopate train`.
+"""Goal:   the same training has the same result in a program in C++, in a script in Python, and by `syncopate train`,
+        under every scheme.
 Method: examples/dist_mnist, its twin in Python, and its network in a file, on the first images of Fashion-MNIST.
         Parameters of the twin and of `train` are compared one by one; of the program in C++ the sum that it prints.
-        Under esync a job of one worker repeats: with more, the number of steps of a round depends on time.
+        Where the order of updates or the number of steps of a round depends on time, a job has one worker.
 """
 import array
 import json
@@ -21,7 +22,22 @@ PYTHON = os.environ["SYNCOPATE_PYTHON"]
 LOOP = pathlib.Path(__file__).with_name("dist_mnist_loop.py")
 MODULES = pathlib.Path(__file__).parents[2] / "python"
 EPOCHS, IMAGES = 2, 192  # six steps: rounding differs, and each step makes its differences several times larger
-PAPER = ("--pacing", "paper", "--overlap", "off")
+STEPS = EPOCHS * IMAGES // 64
+OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # prefixes of optimizer state in checkpoints
+REPEATABLE = {  # by scheme, its jobs that repeat: workers and options
+    "ssgd": [(2, ()), (2, ("--aggregate", "server", "--servers", 1))],
+    "local-sgd": [(2, ("--local-steps", 2))],
+    "diloco": [(2, ("--local-steps", 2))],
+    "esync": [(1, ("--pacing", "paper", "--overlap", "off"))],
+    "nbssgd": [(2, ("--mini-batches", 1, "--commit", "barrier"))],
+    "backup": [(1, ("--backup-workers", 0))],
+    "asgd": [(1, ())],
+    "dc-asgd": [(1, ())],
+    "ssp": [(1, ())],
+    "downpour": [(1, ())],
+    "easgd": [(1, ("--local-steps", 1, "--moving-rate", 0.5))],  # replica and centre meet halfway
+    "hogwild": [(1, ())],
+}
 
 
 class SameTraining(jobs.JobTest):
@@ -33,28 +49,34 @@ class SameTraining(jobs.JobTest):
 
     def in_cpp(self, *options):
         """The sum of the absolute values of all parameters."""
-        output = self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", "cpp", "--", DIST_MNIST,
+        output = self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("cpp"), "--", DIST_MNIST,
                               mnist_files.folder(), EPOCHS, IMAGES)
         return float(re.search(r"worker 0 of \d: sum of weights (\S+)", output)[1])
 
     def in_python(self, *options):
         """The parameters by their names."""
-        self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", "python", "--", PYTHON, "-B", LOOP, "train",
-                     mnist_files.folder(), EPOCHS, IMAGES, "parameters.json")
+        self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("python"), "--", PYTHON, "-B", LOOP,
+                     "train", mnist_files.folder(), EPOCHS, IMAGES, "parameters.json")
         return json.loads((self.folder / "parameters.json").read_text())
 
     def by_train(self, workers, *options):
-        self.program(PYTHON, "-B", LOOP, "script", "net.pt")
-        done = self.train("--network", self.folder / "net.pt", "--data", "fashion-mnist",
-                          "--data-dir", self.first_images(), "--workers", workers, "--batch-size", 64 // workers,
-                          "--learning-rate", 0.05, "--optimizer", "momentum", "--checkpoint-every", "1epoch", *options)
+        """The parameters by their names."""
+        run_dir = self.new_folder("train")
+        done = self.train("--network", self.folder / "net.pt", "--data", "fashion-mnist", "--data-dir",
+                          self.folder / "images", "--workers", workers, "--batch-size", 64 // workers,
+                          "--learning-rate", 0.05, "--optimizer", "momentum", "--checkpoint-every", "1epoch",
+                          "--max-steps", STEPS, *options, run_dir=run_dir)
         self.assertEqual(done.returncode, 0, done.stderr)
-        _, tensors = jobs.read_safetensors(self.checkpoints()[-1])
+        _, tensors = jobs.read_safetensors(self.checkpoints(run_dir)[-1])
         return {name: array.array("f", content).tolist() for name, (_, content) in tensors.items()
-                if "optimizer." not in name}
+                if not name.startswith(OPTIMIZERS)}
+
+    def new_folder(self, of):
+        """The name of a run folder that does not exist yet."""
+        return f"{of}-{len(list(self.folder.iterdir()))}"
 
     def first_images(self):
-        """A folder with the first images of the training set, and the whole test set."""
+        """Makes a folder with the first images of the training set, and the whole test set."""
         folder = self.folder / "images"
         folder.mkdir()
         for name, header, size in (("images-idx3", 16, 28 * 28), ("labels-idx1", 8, 1)):
@@ -62,7 +84,6 @@ class SameTraining(jobs.JobTest):
             first = content[:4] + struct.pack(">I", IMAGES) + content[8:header + IMAGES * size]
             (folder / f"train-{name}-ubyte").write_bytes(first)
             (folder / f"t10k-{name}-ubyte").symlink_to(pathlib.Path(mnist_files.folder(), f"t10k-{name}-ubyte"))
-        return folder
 
     def assert_same(self, script, train, cpp_sum):
         self.assertEqual(set(script), set(train))
@@ -73,15 +94,17 @@ class SameTraining(jobs.JobTest):
         own_sum = sum(abs(value) for values in script.values() for value in values)
         self.assertAlmostEqual(own_sum, cpp_sum, delta=1e-5 * own_sum)
 
-    def test_ssgd_of_two_workers(self):
-        options = ("-n", 2, "--scheme", "ssgd")
-        train = self.by_train(2, "--scheme", "ssgd", "--epochs", EPOCHS)
-        self.assert_same(self.in_python(*options), train, self.in_cpp(*options))
-
-    def test_esync_of_one_worker(self):
-        options = ("-n", 1, "--scheme", "esync", *PAPER)
-        train = self.by_train(1, "--scheme", "esync", *PAPER, "--max-steps", EPOCHS * IMAGES // 64)
-        self.assert_same(self.in_python(*options), train, self.in_cpp(*options))
+    def test_every_scheme(self):
+        self.program(PYTHON, "-B", LOOP, "script", "net.pt")
+        self.first_images()
+        listed = json.loads(subprocess.run([jobs.SYNCOPATE, "schemes", "--json"], capture_output=True, check=True).stdout)["schemes"]
+        self.assertEqual(set(REPEATABLE), {scheme["name"] for scheme in listed} - {"local"})
+        for scheme, cases in REPEATABLE.items():
+            for workers, options in cases:
+                with self.subTest(scheme=scheme, options=options):
+                    of_program = ("-n", workers, "--scheme", scheme, *options)
+                    train = self.by_train(workers, "--scheme", scheme, *options)
+                    self.assert_same(self.in_python(*of_program), train, self.in_cpp(*of_program))
 
 
 if __name__ == "__main__":
