@@ -24,7 +24,8 @@ std::optional<double> Scoreboard::time_to_target_seconds() const {
   }
   const auto confirmed = std::adjacent_find(
       results_.begin(), results_.end(), [&](const auto& first, const auto& next) {
-        return first.accuracy >= *target_ && next.accuracy >= *target_;
+        return first.accuracy >= *target_ && next.accuracy >= *target_ &&
+               next.samples > first.samples;  // a second test of one model confirms nothing
       });
   return confirmed == results_.end() ? std::nullopt : std::optional(confirmed->training_seconds);
 }

@@ -32,7 +32,8 @@ class Scoreboard {
   std::optional<double> best_accuracy() const;
 
   /// Time to accuracy: the training clock of the first evaluation that reaches the target and whose
-  /// next one reaches it, too. Empty while there is none, or without a target.
+  /// next one, of a model trained on more samples, reaches it, too. Empty while there is none, or
+  /// without a target.
   std::optional<double> time_to_target_seconds() const;
 
  private:

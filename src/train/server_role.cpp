@@ -67,6 +67,7 @@ class ServerRole {
   ParameterServer server_;
   std::optional<SnapshotWriter> snapshots_;
   PeriodicTrigger evaluations_;
+  std::optional<std::uint64_t> tested_version_;  ///< of the model whose snapshot was tested last
   PeriodicTrigger checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
   std::optional<Duration> ended_;       ///< its reading when the last worker had left
@@ -252,6 +253,9 @@ void ServerRole::save(bool evaluate, bool checkpoint) {
     server_.send(shard, {.kind = Request::Kind::collect});
   }
   const TrainingProgress now = progress();
+  if (evaluate) {
+    tested_version_ = now.round;
+  }
   snapshots_->save({.stamp = {.round = now.round,
                               .samples = now.samples,
                               .epoch = epoch(),
@@ -274,8 +278,9 @@ void ServerRole::save_last() {
   if (!snapshots_) {
     return;
   }
-  if (evaluations_.is_active() || checkpoints_.is_active()) {
-    save(evaluations_.is_active(), checkpoints_.is_active());
+  const bool evaluate = evaluations_.is_active() && tested_version_ != store_.version();
+  if (evaluate || checkpoints_.is_active()) {
+    save(evaluate, checkpoints_.is_active());
   }
   for (std::uint32_t shard = 1; shard < servers_.size(); ++shard) {
     server_.send(shard, {.kind = Request::Kind::finish});

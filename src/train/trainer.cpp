@@ -188,7 +188,7 @@ void Trainer::one_step() {
   count_time(outcome.spent, computed);
   trace_.synchronized(times.begun + times.whole, outcome,
                       outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero());
-  report_.outcome(outcome, scheme_, times_, epoch());
+  report_.outcome(outcome, scheme_, times_, {.epoch = epoch(), .training = clock_.now()});
   if (outcome.sync_round) {
     act_on(*outcome.sync_round, pass.learning_rate);
   }

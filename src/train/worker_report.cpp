@@ -80,7 +80,7 @@ void WorkerReport::held(Duration time) {
 }
 
 void WorkerReport::outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times,
-                           double epoch) {
+                           const StepEnd& end) {
   const CompressionStats compression = scheme.compression();
   const std::uint64_t received = scheme.bytes_received();
   for (const PushStatus& push : outcome.push_statuses) {
@@ -93,7 +93,8 @@ void WorkerReport::outcome(const Outcome& outcome, const Scheme& scheme, const S
       status.staleness.add(push.staleness);
     }
     times.report(metrics);
-    metrics.set(Metric::epochs, epoch);
+    metrics.set(Metric::epochs, end.epoch);
+    metrics.set(Metric::session_seconds, to_seconds(end.training - options_.start.training));
     metrics.set(Metric::received_bytes, received);
     metrics.set(Metric::compressed_values, compression.values);
     metrics.set(Metric::compressed_bytes, compression.encoded_bytes);

@@ -58,7 +58,13 @@ class WorkerReport {
   void held(Duration time);
   /// As in the last line of the log.
   double bytes_sent() const { return status_.metrics()[Metric::traffic_bytes]; }
-  void outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times, double epoch);
+  /// The end of a step, by the job's epochs and the training clock.
+  struct StepEnd {
+    double epoch;
+    Duration training;
+  };
+  void outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times,
+               const StepEnd& end);
   /// Worker 0 logs the aggregate, at first and when it changes, as after the loss of a worker.
   void aggregate(const std::string& aggregate);
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "checkpoint/checkpoint.hpp"
@@ -302,6 +303,41 @@ TEST(ServerJob, GoesOnWithoutAWorkerThatDied) {
     EXPECT_GT(summary.at("accuracy"), 0.5) << scheme;
     EXPECT_THAT(std::string(summary.at("workers")[2].at("dropped_because")), HasSubstr("worker 2"))
         << scheme;
+  }
+}
+
+TrainConfig an_epoch_of(const std::string& scheme) {
+  TrainConfig config = config_of(scheme, "an-epoch-of-" + scheme);
+  config.cluster = cluster_of(config.run_dir, unequal);
+  config.epochs = 1;
+  if (scheme == "downpour") {
+    set(config, "server-learning-rate", *config.learning_rate);
+  }
+  return config;
+}
+
+TEST(ServerJob, ComputesForNoMoreThanTheWholeTime) {
+  for (const std::string scheme : {"asgd", "downpour", "easgd", "hogwild", "esync", "nbssgd"}) {
+    const TrainConfig config = an_epoch_of(scheme);
+    SimulatedJob job = toy_job(config);
+    job.run();
+    for (const auto& worker : job.summary().at("workers")) {
+      EXPECT_LE(worker.at("computing_time_ratio"), 1.0) << scheme << ": " << worker;
+    }
+  }
+}
+
+TEST(ServerJob, TestsEachModelOnce) {
+  for (const std::string scheme : {"asgd", "downpour", "easgd", "hogwild"}) {
+    const TrainConfig config = an_epoch_of(scheme);
+    SimulatedJob job = toy_job(config);
+    job.run();
+    std::set<std::uint64_t> samples;
+    const auto& evaluations = job.summary().at("evaluations");
+    for (const auto& evaluation : evaluations) {
+      samples.insert(evaluation.at("samples").get<std::uint64_t>());
+    }
+    EXPECT_EQ(samples.size(), evaluations.size()) << scheme << ": " << evaluations;
   }
 }
 

@@ -17,7 +17,9 @@ Scoreboard with(std::optional<double> target, std::initializer_list<double> accu
   double seconds = 0;
   for (const double accuracy : accuracies) {
     seconds += 10;
-    scoreboard.add({.training_seconds = seconds, .accuracy = accuracy});
+    scoreboard.add({.samples = static_cast<std::uint64_t>(seconds),
+                    .training_seconds = seconds,
+                    .accuracy = accuracy});
   }
   return scoreboard;
 }
@@ -30,6 +32,17 @@ TEST(Scoreboard, CountsTheFirstConfirmedEvaluation) {
 TEST(Scoreboard, DoesNotCountALuckyOne) {
   EXPECT_EQ(with(0.8, {0.85, 0.7, 0.81, 0.82}).time_to_target_seconds(), 30.0);
   EXPECT_EQ(with(0.8, {0.7, 0.85}).time_to_target_seconds(), std::nullopt);
+}
+
+TEST(Scoreboard, DoesNotTakeASecondTestOfOneModelForAConfirmation) {
+  Scoreboard scoreboard = with(0.8, {0.7, 0.85});
+  EvaluationResult again = scoreboard.results().back();
+  again.training_seconds += 0.001;
+  scoreboard.add(again);
+  EXPECT_EQ(scoreboard.time_to_target_seconds(), std::nullopt);
+  again.samples += 64;
+  scoreboard.add(again);
+  EXPECT_EQ(scoreboard.time_to_target_seconds(), again.training_seconds);
 }
 
 TEST(Scoreboard, HasNoTimeWithoutATarget) {
