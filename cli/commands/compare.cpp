@@ -23,8 +23,8 @@ constexpr const char* compare_examples = R"(Examples:
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
 
 A scheme may have its own options, which override the common ones; a switch has no value.
-With several learning rates, each scheme tries every rate with the seed before the first, whose runs
-do not count, and continues with its best rate. Evaluations recompute the statistics of BatchNorm,
+With several learning rates or batch sizes, each scheme tries every pair of them with the seed before
+the first, whose runs do not count, and continues with its best pair. Evaluations recompute the statistics of BatchNorm,
 unless --batch-norm is given.
 The comparison includes two baselines: ssgd on all devices, and ssgd-fast, on those alone that have
 half of the fastest one's speed or more. With a cluster file, it also includes the upper bound: one
@@ -98,6 +98,12 @@ CommonOptions common_of(const CLI::App& app) {
     common.learning_rates = {*rate};
   }
   common.config.learning_rate.reset();
+  if (const auto sizes = given(app, "--batch-sizes")) {
+    if (common.given.contains("batch-size")) {
+      throw ConfigError("--batch-sizes and --batch-size exclude each other; give one of them");
+    }
+    common.batch_sizes = read_batch_sizes(*sizes);
+  }
   if (!common.given.contains("batch-norm")) {
     common.config.batch_norm = comparisons_batch_norm;
   }
@@ -135,6 +141,7 @@ std::vector<Contestant> contestants_of(const CLI::App& app, const CommonOptions&
     contestants.push_back(read_contestants(baseline, {.config = common.config,
                                                       .given = {},
                                                       .learning_rates = common.learning_rates,
+                                                      .batch_sizes = common.batch_sizes,
                                                       .devices = common.devices})
                               .front());
   }
@@ -165,8 +172,8 @@ CompareCommand compare_command_of(const CLI::App& app) {
 }  // namespace
 
 Command add_compare(CLI::App& root, const Handlers& handlers) {
-  CLI::App* app =
-      root.add_subcommand("compare", "Compare schemes over several seeds and learning rates.");
+  CLI::App* app = root.add_subcommand(
+      "compare", "Compare schemes over several seeds, learning rates and batch sizes.");
   add_value(*app, "schemes", "LIST", "schemes, each with its own options: ssgd,esync:pacing=paper")
       ->group(comparison_group);
   add_value(*app, "seeds", "N",
@@ -175,8 +182,11 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
   add_value(*app, "repeats", "N", "the same as --seeds")->group(comparison_group);
   add_value(*app, "learning-rates", "LIST", "rates to try for each scheme [the scheme's default]")
       ->group(comparison_group);
+  add_value(*app, "batch-sizes", "LIST",
+            "batch sizes to try for each scheme, with each rate [that of --batch-size]")
+      ->group(comparison_group);
   add_value(*app, "grid-in", "WORLD",
-            "clock of the runs that try rates: virtual, real [virtual with a cluster file]")
+            "clock of the runs that try them: virtual, real [virtual with a cluster file]")
       ->group(comparison_group);
   add_switch(*app, "until-target", "end each run at the target accuracy")->group(comparison_group);
   add_switch(*app, "no-limit", "omit the upper bound")->group(comparison_group);

@@ -65,6 +65,33 @@ std::string machine() {
                      std::thread::hardware_concurrency());
 }
 
+/// A better value may lie beyond the edge of a grid.
+template <class Number>
+std::string edge_text(const std::vector<Number>& tried, const std::optional<Number>& chosen) {
+  constexpr std::size_t fewest_with_a_middle = 3;
+  if (tried.size() < fewest_with_a_middle) {
+    return "";
+  }
+  const auto [least, most] = std::minmax_element(tried.begin(), tried.end());
+  return chosen == *least  ? " (the least that was tried)"
+         : chosen == *most ? " (the greatest that was tried)"
+                           : "";
+}
+
+/// "esync continues with batch size 16 and learning rate 0.05 (the greatest that was tried)"
+std::string choice_text(const Contestant& one, const GridPoint& chosen) {
+  std::vector<std::string> parts;
+  if (chosen.batch_size) {
+    parts.push_back(fmt::format("batch size {}{}", *chosen.batch_size,
+                                edge_text(one.batch_sizes, chosen.batch_size)));
+  }
+  if (chosen.learning_rate) {
+    parts.push_back(fmt::format("learning rate {}{}", *chosen.learning_rate,
+                                edge_text(one.learning_rates, chosen.learning_rate)));
+  }
+  return fmt::format("{} continues with {}", one.label, fmt::join(parts, " and "));
+}
+
 class Comparison {
  public:
   explicit Comparison(const CompareCommand& command);
@@ -74,10 +101,11 @@ class Comparison {
   Workload workload(const Run& run) const;
   void foresee();
   std::vector<RunFigures> carry_out(const std::vector<Run>& runs);
-  ChosenRates choose_rates();
+  ChosenPoints choose();
   void conclude(const std::vector<Run>& finals, const std::vector<RunFigures>& figures);
   void keep(const std::vector<TitledTable>& tables, const Json& json);
   Provenance provenance() const;
+  const char* tried_names() const;
 
   const CompareCommand& command_;
   RunFolders folders_;
@@ -129,12 +157,11 @@ Workload Comparison::workload(const Run& run) const {
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 
-/// Counts finished runs at any learning rate.
+/// Counts finished runs at any point of the grid.
 void Comparison::foresee() {
-  ChosenRates any;
+  ChosenPoints any;
   for (const Contestant& one : plan_.contestants) {
-    any[one.label] =
-        one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
+    any[one.label] = one.grid().front();
   }
   std::vector<Run> all = plan_.grid();
   const std::vector<Run> counted = plan_.finals(any);
@@ -162,34 +189,34 @@ std::vector<RunFigures> Comparison::carry_out(const std::vector<Run>& runs) {
   return figures;
 }
 
-ChosenRates Comparison::choose_rates() {
+ChosenPoints Comparison::choose() {
   const std::vector<Run> grid = plan_.grid();
   const std::vector<RunFigures> figures = carry_out(grid);
-  ChosenRates chosen;
+  ChosenPoints chosen;
   for (const Contestant& one : plan_.contestants) {
     std::vector<RunFigures> own;
     for (std::size_t i = 0; i < grid.size(); ++i) {
       if (grid[i].contestant == one.label) {
         own.push_back(figures[i]);
-        own.back().learning_rate = grid[i].learning_rate;
+        own.back().learning_rate = grid[i].point.learning_rate;
+        own.back().batch_size = grid[i].point.batch_size;
         tried_[one.label].push_back(to_json(own.back()));
       }
     }
-    if (!own.empty()) {
-      chosen[one.label] = best_rate(own);
-      progress_->note(
-          fmt::format("{} continues with learning rate {}", one.label, *chosen[one.label]));
-    } else {
-      chosen[one.label] =
-          one.learning_rates.empty() ? std::nullopt : std::optional(one.learning_rates.front());
+    if (own.empty()) {
+      chosen[one.label] = one.grid().front();
+      continue;
     }
+    const RunFigures& best = best_of(own);
+    chosen[one.label] = {.learning_rate = best.learning_rate, .batch_size = best.batch_size};
+    progress_->note(choice_text(one, chosen[one.label]));
   }
   return chosen;
 }
 
 void Comparison::run() {
   foresee();
-  const std::vector<Run> finals = plan_.finals(choose_rates());
+  const std::vector<Run> finals = plan_.finals(choose());
   conclude(finals, carry_out(finals));
 }
 
@@ -201,9 +228,10 @@ void Comparison::conclude(const std::vector<Run>& finals, const std::vector<RunF
     for (std::size_t i = 0; i < finals.size(); ++i) {
       if (finals[i].contestant == one.label) {
         own.push_back(figures[i]);
+        own.back().batch_size = finals[i].point.batch_size;
         runs.push_back(
             {{"label", one.label}, {"name", finals[i].name()}, {"seed", finals[i].seed}});
-        runs.back().update(to_json(figures[i]));
+        runs.back().update(to_json(own.back()));
       }
     }
     contestants.push_back(figures_over(one.label, own));
@@ -240,16 +268,22 @@ void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) 
   write_line(STDOUT_FILENO, fmt::format("\nsaved in {}", folders_.table().string()));
 }
 
+const char* Comparison::tried_names() const {
+  return command_.common.batch_sizes.empty()      ? "Learning rates"
+         : command_.common.learning_rates.empty() ? "Batch sizes"
+                                                  : "Batch sizes and learning rates";
+}
+
 Provenance Comparison::provenance() const {
   const char* counted = plan_.virtual_time ? "virtual" : "real";
   const bool tried = !plan_.grid().empty();
   const char* tried_in = plan_.grid_in_virtual_time ? "virtual" : "real";
-  std::string worlds =
-      tried ? fmt::format(
-                  "Learning rates were tried in {} time with seed {}, whose runs do not count; "
-                  "the counted runs: {} time, {} seeds",
-                  tried_in, plan_.grid_seed(), counted, plan_.seeds)
-            : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
+  std::string worlds = tried
+                           ? fmt::format(
+                                 "{} were tried in {} time with seed {}, whose runs do not count; "
+                                 "the counted runs: {} time, {} seeds",
+                                 tried_names(), tried_in, plan_.grid_seed(), counted, plan_.seeds)
+                           : fmt::format("Run in {} time, {} seeds", counted, plan_.seeds);
   if (has_batch_norm(*plan_.common.network)) {
     worlds += fmt::format("; evaluated with {} BatchNorm statistics",
                           name_of_value(plan_.common.batch_norm));

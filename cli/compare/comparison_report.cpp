@@ -76,18 +76,29 @@ std::string staleness_text(const ContestantFigures& one) {
 }
 
 Table results(const std::vector<ContestantFigures>& contestants, std::optional<double> target) {
-  Table table({{"scheme", Align::left},
-               {"rate"},
-               {target ? fmt::format("time to {}", *target) : "time to target"},
-               {"reached"},
-               {"speed-up"},
-               {"of upper bound"},
-               {"accuracy"}});
+  const bool sizes = std::ranges::any_of(
+      contestants, [](const ContestantFigures& one) { return one.batch_size.has_value(); });
+  std::vector<Table::Column> columns{{"scheme", Align::left}};
+  if (sizes) {
+    columns.push_back({"batch"});
+  }
+  columns.insert(columns.end(), {{"rate"},
+                                 {target ? fmt::format("time to {}", *target) : "time to target"},
+                                 {"reached"},
+                                 {"speed-up"},
+                                 {"of upper bound"},
+                                 {"accuracy"}});
+  Table table(columns);
   for (const ContestantFigures& one : contestants) {
-    table.add({shown_name(one), shown(one.learning_rate, rate_text), time_text(one.time_to_target),
-               target ? fmt::format("{} of {}", one.reached, one.runs) : "-",
-               shown(one.speed_up, times_text), shown(one.distance_to_limit, times_text),
-               accuracy_text(one)});
+    std::vector<std::string> cells{shown_name(one)};
+    if (sizes) {
+      cells.push_back(one.batch_size ? std::to_string(*one.batch_size) : "-");
+    }
+    cells.insert(cells.end(), {shown(one.learning_rate, rate_text), time_text(one.time_to_target),
+                               target ? fmt::format("{} of {}", one.reached, one.runs) : "-",
+                               shown(one.speed_up, times_text),
+                               shown(one.distance_to_limit, times_text), accuracy_text(one)});
+    table.add(cells);
   }
   return table;
 }
@@ -166,7 +177,8 @@ Table computing_by_device(const std::vector<ContestantFigures>& contestants) {
   return table;
 }
 
-Json or_null(const std::optional<double>& value) {
+template <class Number>
+Json or_null(const std::optional<Number>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -211,6 +223,7 @@ Json to_json(const ContestantFigures& one) {
   Json object{
       {"label", one.label},
       {"learning_rate", or_null(one.learning_rate)},
+      {"batch_size", or_null(one.batch_size)},
       {"runs", one.runs},
       {"reached", one.reached},
       {"time_to_target_seconds",
@@ -239,6 +252,7 @@ Json to_json(const ContestantFigures& one) {
 
 Json to_json(const RunFigures& run) {
   Json object{{"learning_rate", or_null(run.learning_rate)},
+              {"batch_size", or_null(run.batch_size)},
               {"time_to_target_seconds", or_null(run.time_to_target)},
               {"accuracy", or_null(run.accuracy)},
               {"training_seconds", run.training_seconds},

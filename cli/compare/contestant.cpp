@@ -69,8 +69,10 @@ std::string_view apply(std::string_view option, TrainConfig& config) {
 }
 
 Contestant read_contestant(std::string_view term, const CommonOptions& common) {
-  Contestant contestant{
-      .label = std::string(term), .config = common.config, .learning_rates = common.learning_rates};
+  Contestant contestant{.label = std::string(term),
+                        .config = common.config,
+                        .learning_rates = common.learning_rates,
+                        .batch_sizes = common.batch_sizes};
   const auto parts = parts_of(term, ':');
   set_field_from_text(*find_field("scheme"), contestant.config, parts.front());
   std::set<std::string_view> given;
@@ -79,6 +81,9 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
   }
   if (const auto rate = std::exchange(contestant.config.learning_rate, std::nullopt)) {
     contestant.learning_rates = {*rate};
+  }
+  if (given.contains("batch-size")) {
+    contestant.batch_sizes.clear();
   }
   check_given(contestant.config, given);
   resolve_config(contestant.config,
@@ -106,6 +111,26 @@ void check_common(const std::vector<Contestant>& contestants, const GivenOptions
   }
 }
 
+/// Reads the values of an option of `train`, separated by commas, each once. The list has the
+/// option's name in plural.
+template <class Value, class Get>
+std::vector<Value> read_candidates(std::string_view list, std::string_view option, Get get) {
+  std::vector<Value> values;
+  for (const std::string_view text : parts_of(list, ',')) {
+    TrainConfig config;
+    try {
+      set_field_from_text(*find_field(option), config, text);
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("--{}s: {}", option, error.what()));
+    }
+    if (std::find(values.begin(), values.end(), get(config)) != values.end()) {
+      throw ConfigError(fmt::format("--{}s: {} appears twice", option, text));
+    }
+    values.push_back(get(config));
+  }
+  return values;
+}
+
 }  // namespace
 
 std::vector<Contestant> read_contestants(std::string_view list, const CommonOptions& common) {
@@ -126,20 +151,33 @@ std::vector<Contestant> read_contestants(std::string_view list, const CommonOpti
 }
 
 std::vector<double> read_rates(std::string_view list) {
-  std::vector<double> rates;
-  for (const std::string_view text : parts_of(list, ',')) {
-    TrainConfig config;
-    try {
-      set_field_from_text(*find_field("learning-rate"), config, text);
-    } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("--learning-rates: {}", error.what()));
+  return read_candidates<double>(list, "learning-rate",
+                                 [](const TrainConfig& config) { return *config.learning_rate; });
+}
+
+std::vector<std::uint32_t> read_batch_sizes(std::string_view list) {
+  return read_candidates<std::uint32_t>(
+      list, "batch-size", [](const TrainConfig& config) { return config.batch_size; });
+}
+
+std::vector<GridPoint> Contestant::grid() const {
+  std::vector<GridPoint> points{{}};
+  const auto vary = [&](const auto& candidates, auto member) {
+    if (candidates.empty()) {
+      return;
     }
-    if (std::find(rates.begin(), rates.end(), *config.learning_rate) != rates.end()) {
-      throw ConfigError(fmt::format("--learning-rates: {} appears twice", text));
+    std::vector<GridPoint> varied;
+    for (const GridPoint& point : points) {
+      for (const auto candidate : candidates) {
+        varied.push_back(point);
+        varied.back().*member = candidate;
+      }
     }
-    rates.push_back(*config.learning_rate);
-  }
-  return rates;
+    points = std::move(varied);
+  };
+  vary(batch_sizes, &GridPoint::batch_size);
+  vary(learning_rates, &GridPoint::learning_rate);
+  return points;
 }
 
 }  // namespace syncopate::cli

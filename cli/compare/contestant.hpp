@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,13 +11,25 @@
 
 namespace syncopate::cli {
 
+/// What the grid of a comparison varies. Empty: the scheme's default, the batch size of all.
+struct GridPoint {
+  std::optional<double> learning_rate = {};
+  std::optional<std::uint32_t> batch_size = {};
+
+  friend bool operator==(const GridPoint&, const GridPoint&) = default;
+};
+
 /// A scheme with its options that a comparison runs.
 struct Contestant {
   std::string label;   ///< as the user typed it: "esync:pacing=paper"
   TrainConfig config;  ///< not resolved; without seed, learning rate and run folder
-  std::vector<double> learning_rates = {};  ///< candidates; none: the scheme's default
+  std::vector<double> learning_rates = {};      ///< candidates; none: the scheme's default
+  std::vector<std::uint32_t> batch_sizes = {};  ///< candidates; none: that of `config`
   bool is_limit = false;  ///< the upper bound: one imaginary device as fast as the cluster
   bool is_fast = false;   ///< a baseline: the fast devices of the cluster alone
+
+  /// Each rate with each batch size; one point where there is nothing to choose.
+  std::vector<GridPoint> grid() const;
 };
 
 /// The options that all contestants share.
@@ -24,6 +37,7 @@ struct CommonOptions {
   TrainConfig config;  ///< not resolved
   GivenOptions given;  ///< those of `config` that the user typed
   std::vector<double> learning_rates = {};
+  std::vector<std::uint32_t> batch_sizes = {};
   std::optional<std::uint32_t> devices = {};  ///< of the cluster file
 };
 
@@ -38,5 +52,7 @@ std::vector<Contestant> read_contestants(std::string_view list, const CommonOpti
 /// Reads "0.01,0.1". Errors: ConfigError, for a term that is not a positive number, and for a
 /// repeated one.
 std::vector<double> read_rates(std::string_view list);
+/// Reads "16,64". Errors: ConfigError, for a term that is no batch size, and for a repeated one.
+std::vector<std::uint32_t> read_batch_sizes(std::string_view list);
 
 }  // namespace syncopate::cli

@@ -23,7 +23,8 @@ std::optional<double> number_or_none(const Json& object, const char* name) {
 std::optional<double> time_to_target(const Json& evaluations, std::optional<double> target) {
   Scoreboard scoreboard(target);
   for (const Json& evaluation : evaluations) {
-    scoreboard.add({.training_seconds = evaluation.at("training_seconds"),
+    scoreboard.add({.samples = evaluation.at("samples"),
+                    .training_seconds = evaluation.at("training_seconds"),
                     .accuracy = evaluation.at("accuracy")});
   }
   return scoreboard.time_to_target_seconds();
@@ -138,6 +139,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   ContestantFigures figures{.label = label, .runs = runs.size()};
   for (const RunFigures& run : runs) {
     figures.learning_rate = run.learning_rate;
+    figures.batch_size = run.batch_size;
     times.push_back(run.time_to_target);
     figures.reached += run.time_to_target ? 1 : 0;
     if (run.accuracy) {
@@ -181,7 +183,7 @@ void relate(std::vector<ContestantFigures>& contestants) {
   }
 }
 
-double best_rate(const std::vector<RunFigures>& runs) {
+const RunFigures& best_of(const std::vector<RunFigures>& runs) {
   const auto better = [](const RunFigures& one, const RunFigures& other) {
     const double time = one.time_to_target.value_or(never);
     const double other_time = other.time_to_target.value_or(never);
@@ -191,9 +193,9 @@ double best_rate(const std::vector<RunFigures>& runs) {
     const double accuracy = one.accuracy.value_or(-1);
     const double other_accuracy = other.accuracy.value_or(-1);
     return accuracy != other_accuracy ? accuracy > other_accuracy
-                                      : *one.learning_rate < *other.learning_rate;
+                                      : one.learning_rate < other.learning_rate;
   };
-  return *std::min_element(runs.begin(), runs.end(), better)->learning_rate;
+  return *std::min_element(runs.begin(), runs.end(), better);
 }
 
 }  // namespace syncopate::cli

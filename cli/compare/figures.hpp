@@ -30,6 +30,7 @@ struct RunFigures {
   std::optional<double> time_to_target = {};  ///< seconds of training clock
   std::optional<double> accuracy = {};        ///< of the last test; empty: diverged or never tested
   std::optional<double> learning_rate = {};
+  std::optional<std::uint32_t> batch_size = {};  ///< where several were tried
   double training_seconds = 0;
   double samples = 0;
   double throughput = 0;
@@ -55,6 +56,7 @@ struct MinMax {
 struct ContestantFigures {
   std::string label;
   std::optional<double> learning_rate = {};
+  std::optional<std::uint32_t> batch_size = {};  ///< where several were tried
   std::size_t runs = 0;
   std::size_t reached = 0;  ///< runs that reached the target
   std::optional<Spread> time_to_target = {};
@@ -81,8 +83,8 @@ std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
 /// contestant `limit`), where these contestants exist and reached the target.
 void relate(std::vector<ContestantFigures>& contestants);
 
-/// The learning rate of the run that reached the target first; else of the run with the highest
-/// accuracy; else the lowest rate. Each run has a rate.
-double best_rate(const std::vector<RunFigures>& runs);
+/// The run that reached the target first; else the one with the highest accuracy; else that of the
+/// lowest learning rate. Takes one run or more.
+const RunFigures& best_of(const std::vector<RunFigures>& runs);
 
 }  // namespace syncopate::cli

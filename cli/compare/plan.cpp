@@ -37,8 +37,11 @@ std::string Run::name() const {
   std::string name = contestant;
   std::replace(name.begin(), name.end(), ':', '+');
   std::replace(name.begin(), name.end(), '/', '_');
-  if (learning_rate) {
-    name += fmt::format("-lr{}", *learning_rate);
+  if (point.batch_size) {
+    name += fmt::format("-b{}", *point.batch_size);
+  }
+  if (point.learning_rate) {
+    name += fmt::format("-lr{}", *point.learning_rate);
   }
   return fmt::format("{}-seed{}{}", name, seed, virtual_time ? "-virtual" : "");
 }
@@ -60,12 +63,13 @@ std::uint64_t ComparisonPlan::grid_seed() const {
 std::vector<Run> ComparisonPlan::grid() const {
   std::vector<Run> runs;
   for (const Contestant& one : contestants) {
-    if (one.learning_rates.size() < 2) {
+    const std::vector<GridPoint> points = one.grid();
+    if (points.size() < 2) {
       continue;
     }
-    for (const double rate : one.learning_rates) {
+    for (const GridPoint& point : points) {
       runs.push_back({.contestant = one.label,
-                      .learning_rate = rate,
+                      .point = point,
                       .seed = grid_seed(),
                       .virtual_time = grid_in_virtual_time || one.is_limit});
     }
@@ -73,12 +77,12 @@ std::vector<Run> ComparisonPlan::grid() const {
   return runs;
 }
 
-std::vector<Run> ComparisonPlan::finals(const ChosenRates& rates) const {
+std::vector<Run> ComparisonPlan::finals(const ChosenPoints& points) const {
   std::vector<Run> runs;
   for (std::uint32_t i = 0; i < seeds; ++i) {
     for (const Contestant& one : contestants) {
       runs.push_back({.contestant = one.label,
-                      .learning_rate = rates.at(one.label),
+                      .point = points.at(one.label),
                       .seed = common.seed + i,
                       .virtual_time = virtual_time || one.is_limit});
     }
@@ -93,7 +97,8 @@ std::size_t ComparisonPlan::size() const {
 TrainConfig ComparisonPlan::config_of(const Run& run) const {
   TrainConfig config = contestant(run.contestant).config;
   config.seed = run.seed;
-  config.learning_rate = run.learning_rate;
+  config.learning_rate = run.point.learning_rate;
+  config.batch_size = run.point.batch_size.value_or(config.batch_size);
   config.virtual_time = run.virtual_time;
   config.target_accuracy = until_target ? target : std::nullopt;
   config.run_dir.clear();
@@ -131,6 +136,7 @@ Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cl
   Contestant limit{.label = std::string(limit_label),
                    .config = common.config,
                    .learning_rates = common.learning_rates,
+                   .batch_sizes = common.batch_sizes,
                    .is_limit = true};
   limit.config.scheme = sequential_scheme().name;
   limit.config.cluster = cluster_file;
@@ -183,6 +189,7 @@ Contestant fast_baseline(const CommonOptions& common, const std::filesystem::pat
   Contestant fast{.label = name + "-fast",
                   .config = common.config,
                   .learning_rates = common.learning_rates,
+                  .batch_sizes = common.batch_sizes,
                   .is_fast = true};
   fast.config.scheme = name;
   fast.config.cluster = cluster_file;

@@ -16,18 +16,18 @@ namespace syncopate::cli {
 /// A training job of a comparison.
 struct Run {
   std::string contestant;  ///< its label
-  std::optional<double> learning_rate;
+  GridPoint point = {};
   std::uint64_t seed = 1;
   bool virtual_time = false;
 
-  /// "esync+pacing=paper-lr0.02-seed1-virtual": the name of its folder. The name identifies the
+  /// "esync+pacing=paper-b16-lr0.02-seed1-virtual": the name of its folder. The name identifies the
   /// run.
   std::string name() const;
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-/// Learning rates by the labels of contestants; empty: the scheme's default.
-using ChosenRates = std::map<std::string, std::optional<double>>;
+/// The points of the grid with which contestants continue, by their labels.
+using ChosenPoints = std::map<std::string, GridPoint>;
 
 /// The runs of a comparison. Pure.
 struct ComparisonPlan {
@@ -40,13 +40,13 @@ struct ComparisonPlan {
   bool until_target = false;  ///< a run ends at the target accuracy
 
   const Contestant& contestant(const std::string& label) const;
-  /// The seed of the runs that try learning rates. No counted run uses it: it is the seed before
+  /// The seed of the runs of the grid. No counted run uses it: it is the seed before
   /// the first, or 9999 where the first is 0, so a later increase of `seeds` does not reach it.
   std::uint64_t grid_seed() const;
-  /// A run for each learning rate of the contestants that have several.
+  /// A run for each learning rate and batch size of the contestants that have several.
   std::vector<Run> grid() const;
   /// The counted runs, in the order of seeds, then of contestants.
-  std::vector<Run> finals(const ChosenRates& rates) const;
+  std::vector<Run> finals(const ChosenPoints& points) const;
   /// The number of runs in all.
   std::size_t size() const;
 

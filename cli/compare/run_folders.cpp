@@ -77,7 +77,7 @@ Descriptor RunFolders::lock() const {
 
 std::optional<RunFigures> RunFolders::figures(const Run& run, std::optional<double> target) const {
   if (fs::exists(beside(run, ".diverged.json"))) {
-    return RunFigures{.learning_rate = run.learning_rate};
+    return RunFigures{.learning_rate = run.point.learning_rate, .batch_size = run.point.batch_size};
   }
   const fs::path summary = this->run(run) / "summary.json";
   if (!fs::exists(summary)) {

@@ -55,6 +55,22 @@ TEST(ReadContestantsTest, ALearningRateOfItsOwnLeavesNothingToChoose) {
   EXPECT_FALSE(contestants[1].config.learning_rate);
 }
 
+TEST(ReadContestantsTest, ABatchSizeOfItsOwnLeavesNothingToChoose) {
+  CommonOptions common = two_workers();
+  common.batch_sizes = {16, 64};
+  const auto contestants = read_contestants("ssgd,asgd:batch-size=8", common);
+  EXPECT_THAT(contestants[0].batch_sizes, ElementsAre(16U, 64U));
+  EXPECT_TRUE(contestants[1].batch_sizes.empty());
+  EXPECT_EQ(contestants[1].config.batch_size, 8U);
+}
+
+TEST(ReadBatchSizesTest, AreNumbersEachOnce) {
+  EXPECT_THAT(read_batch_sizes("16,64"), ElementsAre(16U, 64U));
+  for (const char* list : {"", "16,", "0", "x", "16,16", "1.5"}) {
+    EXPECT_THROW(read_batch_sizes(list), ConfigError) << list;
+  }
+}
+
 TEST(ReadContestantsTest, ASwitchStandsAlone) {
   const auto contestants = read_contestants("ssgd:balance,ssgd", two_workers());
   EXPECT_EQ(value_of(contestants[0].config, "balance"), "true");

@@ -18,8 +18,9 @@ using Json = nlohmann::ordered_json;
 Json summary_with(const std::vector<double>& accuracies) {
   Json evaluations = Json::array();
   for (std::size_t i = 0; i < accuracies.size(); ++i) {
-    evaluations.push_back(
-        {{"training_seconds", 10.0 * static_cast<double>(i + 1)}, {"accuracy", accuracies[i]}});
+    evaluations.push_back({{"samples", 100 * (i + 1)},
+                           {"training_seconds", 10.0 * static_cast<double>(i + 1)},
+                           {"accuracy", accuracies[i]}});
   }
   const auto worker = [](const char* device, double computing) {
     return Json{{"device", device},
@@ -133,10 +134,14 @@ TEST(RelateTest, SpeedUpIsOverSsgdAndTheDistanceToTheLimit) {
   EXPECT_FALSE(all[0].speed_up);
 }
 
-TEST(BestRateTest, IsTheFirstAtTheTargetElseTheMostAccurateElseTheLowest) {
-  EXPECT_EQ(best_rate({run_of(9, 0.9, 0.1), run_of(8, 0.8, 0.2), run_of({}, 0.95, 0.3)}), 0.2);
-  EXPECT_EQ(best_rate({run_of({}, 0.6, 0.1), run_of({}, 0.7, 0.2), run_of({}, {}, 0.3)}), 0.2);
-  EXPECT_EQ(best_rate({run_of({}, {}, 0.3), run_of({}, {}, 0.1)}), 0.1);
+TEST(BestOfTest, IsTheFirstAtTheTargetElseTheMostAccurateElseTheLowest) {
+  EXPECT_EQ(
+      best_of({run_of(9, 0.9, 0.1), run_of(8, 0.8, 0.2), run_of({}, 0.95, 0.3)}).learning_rate,
+      0.2);
+  EXPECT_EQ(
+      best_of({run_of({}, 0.6, 0.1), run_of({}, 0.7, 0.2), run_of({}, {}, 0.3)}).learning_rate,
+      0.2);
+  EXPECT_EQ(best_of({run_of({}, {}, 0.3), run_of({}, {}, 0.1)}).learning_rate, 0.1);
 }
 
 }  // namespace

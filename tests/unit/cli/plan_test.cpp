@@ -41,15 +41,26 @@ TEST(ComparisonPlanTest, TriesEachRateWhereThereAreSeveral) {
               ElementsAre("ssgd-lr0.1-seed4-virtual", "ssgd-lr0.2-seed4-virtual"));
 }
 
+TEST(ComparisonPlanTest, TriesEachBatchSizeWithEachRate) {
+  ComparisonPlan plan = small_plan();
+  plan.contestants[0].batch_sizes = {16, 64};
+  plan.contestants[1].batch_sizes = {32};
+  EXPECT_THAT(names_of(plan.grid()), ElementsAre("ssgd-b16-lr0.1-seed4", "ssgd-b16-lr0.2-seed4",
+                                                 "ssgd-b64-lr0.1-seed4", "ssgd-b64-lr0.2-seed4"));
+  EXPECT_EQ(plan.contestants[1].grid(), std::vector{(GridPoint{0.3, 32})});
+  plan.contestants[0].learning_rates.clear();
+  EXPECT_THAT(names_of(plan.grid()), ElementsAre("ssgd-b16-seed4", "ssgd-b64-seed4"));
+}
+
 TEST(ComparisonPlanTest, TriesRatesWithASeedThatNeverCounts) {
   ComparisonPlan plan = small_plan();
   plan.grid_in_virtual_time = plan.virtual_time = true;
   plan.seeds = 9999;
-  const ChosenRates rates{{"ssgd", 0.2}, {"esync:pacing=paper", 0.3}, {"limit", std::nullopt}};
+  const ChosenPoints points{{"ssgd", {0.2}}, {"esync:pacing=paper", {0.3}}, {"limit", {}}};
   for (const std::uint64_t first : {0, 1, 5}) {
     plan.common.seed = first;
     const std::uint64_t tried = plan.grid_seed();
-    for (const auto& run : plan.finals(rates)) {
+    for (const auto& run : plan.finals(points)) {
       ASSERT_NE(run.seed, tried) << first;
     }
   }
@@ -57,9 +68,9 @@ TEST(ComparisonPlanTest, TriesRatesWithASeedThatNeverCounts) {
 
 TEST(ComparisonPlanTest, RunsSeedBySeedAndTheLimitInVirtualTime) {
   const ComparisonPlan plan = small_plan();
-  const ChosenRates rates{{"ssgd", 0.2}, {"esync:pacing=paper", 0.3}, {"limit", std::nullopt}};
+  const ChosenPoints points{{"ssgd", {0.2}}, {"esync:pacing=paper", {0.3}}, {"limit", {}}};
   EXPECT_THAT(
-      names_of(plan.finals(rates)),
+      names_of(plan.finals(points)),
       ElementsAre("ssgd-lr0.2-seed5", "esync+pacing=paper-lr0.3-seed5", "limit-seed5-virtual",
                   "ssgd-lr0.2-seed6", "esync+pacing=paper-lr0.3-seed6", "limit-seed6-virtual"));
 }
@@ -71,10 +82,14 @@ TEST(ComparisonPlanTest, TellsHowManyRunsThereAre) {
 TEST(ComparisonPlanTest, ARunIsToldAllThatMakesItDiffer) {
   ComparisonPlan plan = small_plan();
   plan.target = 0.8;
-  const cli::Run run{.contestant = "ssgd", .learning_rate = 0.2, .seed = 6, .virtual_time = true};
+  const cli::Run run{.contestant = "ssgd",
+                     .point = {.learning_rate = 0.2, .batch_size = 16},
+                     .seed = 6,
+                     .virtual_time = true};
   TrainConfig config = plan.config_of(run);
   EXPECT_EQ(config.seed, 6U);
   EXPECT_EQ(config.learning_rate, 0.2);
+  EXPECT_EQ(config.batch_size, 16U);
   EXPECT_TRUE(config.virtual_time);
   EXPECT_FALSE(config.target_accuracy);  // else it would not go on to its last accuracy
   plan.until_target = true;
@@ -167,11 +182,12 @@ TEST(FastDevicesTest, RunTheBaselineScheme) {
   CommonOptions common;
   common.config.scheme = "esync";
   common.learning_rates = {0.1, 0.2};
+  common.batch_sizes = {16, 64};
   const Contestant fast = fast_baseline(common, "/x/fast.toml");
   EXPECT_EQ(fast.label, "ssgd-fast");
   EXPECT_EQ(fast.config.scheme, "ssgd");
   EXPECT_EQ(fast.config.cluster, "/x/fast.toml");
-  EXPECT_EQ(fast.learning_rates.size(), 2U);  // it has a best one of its own
+  EXPECT_EQ(fast.grid().size(), 4U);  // it has a best point of its own
   EXPECT_TRUE(fast.is_fast);
 }
 

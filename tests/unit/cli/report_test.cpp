@@ -48,6 +48,16 @@ TEST(TablesTest, ShowEveryFigureOnce) {
               ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));
 }
 
+TEST(TablesTest, ShowBatchSizesWhereSeveralWereTried) {
+  ContestantFigures one = complete();
+  one.batch_size = 16;
+  const auto lines = tables_of({one, {.label = "ssgd", .runs = 3}}, 0.8)[0].table.lines();
+  EXPECT_THAT(lines[0], testing::StartsWith("scheme  batch  rate"));
+  EXPECT_THAT(lines[1], testing::StartsWith("esync      16  0.02"));
+  EXPECT_THAT(lines[2], testing::StartsWith("ssgd        -     -"));
+  EXPECT_EQ(to_json(one).at("batch_size"), 16);
+}
+
 TEST(TablesTest, WithoutATargetNothingIsReached) {
   EXPECT_THAT(tables_of({{.label = "ssgd", .runs = 3}}, {})[0].table.lines()[1],
               testing::StartsWith("ssgd       -               -        -"));
