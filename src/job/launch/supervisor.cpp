@@ -85,7 +85,8 @@ void redirect(int output) {
 Supervisor::Supervisor(Options options, Watcher& watcher)
     : options_(std::move(options)),
       watcher_(watcher),
-      end_(losses_allowed(options_.children), restarts_of(options_.children), options_.programs) {}
+      end_(losses_allowed(options_.children), restarts_of(options_.children),
+           options_.programs != nullptr) {}
 
 Supervisor::Result Supervisor::run() {
   for (std::size_t index = 0; index < options_.children.size(); ++index) {
@@ -202,7 +203,7 @@ void Supervisor::on_event(std::string_view line) {
   ++events_;
   watcher_.event(line);
   const auto success = events::end_in(line);
-  const bool goes_on = success == true && options_.programs && !end_.was_interrupted();
+  const bool goes_on = success == true && options_.programs != nullptr && !end_.was_interrupted();
   if (success && !goes_on) {
     act(end_.reported_end(*success));
   }
@@ -262,17 +263,8 @@ void Supervisor::ended(std::size_t index, int wait_status) {
   if (index == 0) {
     kill_restarted();
   }
-  report_end_of_programs();
-}
-
-/// The coordinator cannot know by itself that programs have ended which never reached it.
-void Supervisor::report_end_of_programs() {
-  bool runs = false;
-  for (std::size_t index = 1; index < pids_.size(); ++index) {
-    runs |= end_.is_running(index);
-  }
-  if (options_.programs && !runs) {
-    signal_running(0, all_programs_ended);
+  if (index > 0 && options_.programs != nullptr) {
+    options_.programs->report({static_cast<std::uint32_t>(index - 1), wait_status});
   }
 }
 

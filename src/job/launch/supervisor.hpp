@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/types.h>
 
-#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "base/log.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/job_end.hpp"
+#include "job/launch/program_ends.hpp"
 #include "job/launch/supervisor_signals.hpp"
 #include "job/spec/config.hpp"
 
@@ -41,9 +41,6 @@ class Watcher {
   /// The reader of the job's output has gone for good, so the job comes to its end.
   virtual bool output_closed() const { return false; }
 };
-
-/// The signal that the coordinator of programs gets once all of them have ended.
-inline constexpr int all_programs_ended = SIGUSR1;
 
 /// One process of a job.
 struct Child {
@@ -80,9 +77,9 @@ class Supervisor {
     /// last one counts for all others.
     std::vector<Duration> restart_delays{std::chrono::milliseconds(500), std::chrono::seconds(2),
                                          std::chrono::seconds(5)};
-    /// The processes after the first are programs of the user: they go on after the job has ended
-    /// well. Once all have ended, the first one gets the signal `all_programs_ended`.
-    bool programs = false;
+    /// Set where the processes after the first are programs of the user: they go on after the job
+    /// has ended well, and their ends are reported here. The caller keeps it.
+    ProgramEnds* programs = nullptr;
   };
 
   struct Result {
@@ -126,7 +123,6 @@ class Supervisor {
   Duration grace() const;
   void kill_all();
   void kill_restarted();
-  void report_end_of_programs();
   void signal_running(std::size_t index, int signal);
   std::string describe(const JobEnd::Failure& failure) const;
 

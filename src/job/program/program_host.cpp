@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "job/launch/job_end.hpp"
 #include "job/program/program_training.hpp"
 #include "runtime/control_link.hpp"
 #include "transport/tags.hpp"
@@ -17,6 +18,9 @@ namespace {
 
 /// The user's request to end is noticed this soon.
 constexpr Duration glance = std::chrono::milliseconds(100);
+
+/// For programs to come to a job that has failed before all had come.
+constexpr Duration time_to_come = std::chrono::seconds(5);
 
 /// The first difference of two definitions, in the words of worker `rank`.
 std::string difference(std::uint32_t rank, const LoopDefinition& own, const LoopDefinition& first) {
@@ -56,12 +60,23 @@ void ProgramHost::run() {
                      {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
                      {"error", error.what()}});
     }
-    wire::ToProgram message;
-    *message.mutable_abort() = to_abort(error);
-    send_to_all(message);
+    fail(error);
     throw;
   }
   wait_until_all_have_gone();
+}
+
+/// All programs get the error, also those that come a little later than one that has ended.
+void ProgramHost::fail(const std::exception& error) {
+  wire::ToProgram message;
+  *message.mutable_abort() = to_abort(error);
+  send_to_all(message);
+  failure_ = message;
+  const TimePoint until = world_.now() + time_to_come;
+  const bool may_come = !introduced_ && !ended_.empty() && !options_.interrupted();
+  while (may_come && !all_ended() && world_.now() < until) {
+    take_events();
+  }
 }
 
 /// Returns true once all programs have said what they train; false, where they have gone without.
@@ -75,6 +90,7 @@ bool ProgramHost::prepare() {
       return false;
     }
     check_time();
+    check_ends();
   }
   check_definitions();
   return true;
@@ -92,9 +108,16 @@ void ProgramHost::take_events() {
   } catch (const PeerLost& loss) {
     lose(loss.peer());
   }
+  for (const ProgramEnd& end : options_.ended()) {
+    ended_[end.rank] = end.wait_status;
+  }
 }
 
 void ProgramHost::take(const Message& message) {
+  if (failure_) {
+    post(world_.transport(), message.from, *failure_);
+    return;
+  }
   try {
     const wire::FromProgram decoded = from_program(message.payload);
     if (decoded.has_hello()) {
@@ -165,7 +188,7 @@ void ProgramHost::lose(NodeId node) {
     return;
   }
   program->second.gone = true;
-  if (trains_) {
+  if (trains_ || failure_) {
     return;
   }
   const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
@@ -195,7 +218,7 @@ bool ProgramHost::is_over() const {
   const bool all_gone = introduced_ && std::ranges::all_of(programs_, [](const auto& program) {
                           return program.second.gone;
                         });
-  return all_gone || options_.abandoned();
+  return all_gone || all_ended();
 }
 
 bool ProgramHost::all_defined() const {
@@ -218,6 +241,19 @@ void ProgramHost::check_time() const {
   throw TimedOut(fmt::format(
       "worker {} has not called syncopate::init within {:.0f} s of the first; see --gather-limit",
       fmt::join(missing, ", "), to_seconds(options_.gather_limit)));
+}
+
+/// Errors: Error, where a program has ended that others wait for in `init`.
+void ProgramHost::check_ends() const {
+  if (introduced_ || !first_came_) {
+    return;  // programs that never join need no Syncopate
+  }
+  const auto nodes = nodes_by_rank();
+  for (const auto& [rank, wait_status] : ended_) {
+    if (!nodes.contains(rank)) {
+      throw Error(fmt::format("worker {} {} before it joined", rank, describe_end(wait_status)));
+    }
+  }
 }
 
 void ProgramHost::check_definitions() const {

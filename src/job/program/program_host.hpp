@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "job/launch/program_ends.hpp"
 #include "job/program/program_messages.hpp"
 #include "report/recorder.hpp"
 #include "runtime/world.hpp"
@@ -33,8 +34,8 @@ class ProgramHost {
     Duration gather_limit = std::chrono::seconds(600);
     std::function<void(const Json&)> emit = [](const Json&) {};  ///< takes each event of the job
     std::function<bool()> interrupted = [] { return false; };    ///< the user has requested the end
-    /// Every program has ended, also those that never came.
-    std::function<bool()> abandoned = [] { return false; };
+    /// The programs whose processes have ended since the last call, also those that never came.
+    std::function<std::vector<ProgramEnd>()> ended = [] { return std::vector<ProgramEnd>(); };
     std::string name = "the coordinator";               ///< as `Coordinator::Options::name`
     std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
     double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
@@ -58,6 +59,7 @@ class ProgramHost {
     bool gone = false;
   };
 
+  void fail(const std::exception& error);
   bool prepare();
   void take_events();
   void take(const Message& message);
@@ -67,8 +69,10 @@ class ProgramHost {
   void lose(NodeId node);
   void introduce_all();
   bool is_over() const;
+  bool all_ended() const { return ended_.size() == options_.programs; }
   bool all_defined() const;
   void check_time() const;
+  void check_ends() const;
   void check_definitions() const;
   void train();
   void send_to_all(const wire::ToProgram& message);
@@ -80,7 +84,9 @@ class ProgramHost {
   World& world_;
   Options options_;
   std::map<NodeId, Program> programs_;
+  std::map<std::uint32_t, int> ended_;  ///< the wait status of programs that have ended, by rank
   std::optional<TimePoint> first_came_;
+  std::optional<wire::ToProgram> failure_;  ///< that has ended the job
   bool introduced_ = false;
   bool trains_ = false;  ///< or has trained: its own record shows how the training ends
   std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset

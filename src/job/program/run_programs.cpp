@@ -27,19 +27,14 @@ namespace {
 /// For programs to save what they have when the user has requested the end.
 constexpr Duration time_to_end = std::chrono::seconds(10);
 
-volatile std::sig_atomic_t no_program_runs = 0;
-
-void note_end_of_programs(int /*signal*/) {
-  no_program_runs = 1;
-}
-
-ProgramHost::Options host_options(const ProgramsRequest& request, EventPipe& events) {
+ProgramHost::Options host_options(const ProgramsRequest& request, ProgramEnds& ends,
+                                  EventPipe& events) {
   const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
   return {.programs = request.workers,
           .gather_limit = request.gather_limit,
           .emit = emit,
           .interrupted = end_requested,
-          .abandoned = [] { return no_program_runs != 0; },
+          .ended = [&ends] { return ends.take(); },
           .name = fmt::format("the coordinator (pid {} on {})", process_id(), host_name()),
           .hung =
               [emit, &events](const std::string& reason) {
@@ -53,15 +48,23 @@ ProgramHost::Options host_options(const ProgramsRequest& request, EventPipe& eve
           .wall_time = wall_seconds()};
 }
 
-/// The body of the coordinator's process. Owns the listener, borrows the pipe of events.
-int coordinate_programs(const ProgramsRequest& request, const std::string& key, int listener,
-                        int event_pipe) {
+/// What the coordinator's process inherits. Owns the listener, borrows the rest.
+struct Inherited {
+  std::string key;
+  int listener = -1;
+  int events = -1;
+  ProgramEnds* ends = nullptr;
+};
+
+/// The body of the coordinator's process.
+int coordinate_programs(const ProgramsRequest& request, const Inherited& inherited) {
   take_end_requests();
-  EventPipe events(event_pipe);
-  RealWorld world(listen_over("shm", {.token = key, .descriptor = listener, .control_only = true}));
+  EventPipe events(inherited.events);
+  RealWorld world(listen_over(
+      "shm", {.token = inherited.key, .descriptor = inherited.listener, .control_only = true}));
   int status = exit_status::success;
   try {
-    ProgramHost(world, host_options(request, events)).run();
+    ProgramHost(world, host_options(request, *inherited.ends, events)).run();
   } catch (const std::exception& error) {
     status = status_of(error);
   }
@@ -102,13 +105,12 @@ std::string free_port() {
   return address.substr(address.rfind(':') + 1);
 }
 
-Child host_process(const ProgramsRequest& request, const std::string& key, ListeningSocket listener,
+Child host_process(const ProgramsRequest& request, Inherited inherited, ListeningSocket listener,
                    Descriptor events) {
-  const int socket = listener.socket.get();
-  const int event_pipe = events.get();
-  Child child{.name = "coordinator", .body = [&request, key, socket, event_pipe] {
-                return coordinate_programs(request, key, socket, event_pipe);
-              }};
+  inherited.listener = listener.socket.get();
+  inherited.events = events.get();
+  Child child{.name = "coordinator",
+              .body = [&request, inherited] { return coordinate_programs(request, inherited); }};
   child.alone.push_back(std::move(listener.socket));
   child.alone.push_back(std::move(events));
   return child;
@@ -117,15 +119,15 @@ Child host_process(const ProgramsRequest& request, const std::string& key, Liste
 }  // namespace
 
 int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
-  // Here, so that the coordinator's process has it from its beginning.
-  std::signal(all_programs_ended, note_end_of_programs);
   const std::string key = unguessable_token();
   ListeningSocket listener = listen_on_loopback();
   const std::string address = listener.address;
   Pipe events = make_pipe();
+  ProgramEnds ends;
   const std::string torch_port = free_port();
   std::vector<Child> children;
-  children.push_back(host_process(request, key, std::move(listener), std::move(events.write)));
+  children.push_back(host_process(request, {.key = key, .ends = &ends}, std::move(listener),
+                                  std::move(events.write)));
   for (std::uint32_t rank = 0; rank < request.workers; ++rank) {
     children.push_back(program_process(request,
                                        {.coordinator = address,
@@ -141,7 +143,7 @@ int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
                       .events = std::move(events.read),
                       .requested_grace = time_to_end,
                       .orderly_grace = time_to_end,
-                      .programs = true},
+                      .programs = &ends},
                      request.verbosity, *view);
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -61,6 +62,17 @@ int wait_for_the_end() {
   for (;;) {
     ::pause();
   }
+}
+
+/// The first `count` ends.
+std::vector<ProgramEnd> ends_of(ProgramEnds& ends, std::size_t count) {
+  std::vector<ProgramEnd> taken;
+  while (taken.size() < count) {
+    const auto more = ends.take();
+    taken.insert(taken.end(), more.begin(), more.end());
+    ::poll(nullptr, 0, 1);
+  }
+  return taken;
 }
 
 class SupervisorTest : public testing::Test {
@@ -174,19 +186,17 @@ TEST_F(SupervisorTest, TellsOnceOfEachProcessThatMayBeLostAndGoesOn) {
 }
 
 TEST_F(SupervisorTest, LetsProgramsGoOnAfterTheJobHasEndedWell) {
-  options_.programs = true;
+  ProgramEnds ends;
+  options_.programs = &ends;
   options_.grace = std::chrono::milliseconds(1);
   Pipe seen = make_pipe();
   ::fcntl(seen.read.get(), F_SETFL, 0);
   recorder_.on_event = [&] { say(seen.write.get(), "1"); };
-  sigset_t end;
-  ::sigemptyset(&end);
-  ::sigaddset(&end, all_programs_ended);
-  ::sigprocmask(SIG_BLOCK, &end, nullptr);  // which the processes inherit
   add("coordinator", [&] {
     say(events_, "{\"event\":\"finished\"}\n");
-    int signal = 0;
-    return ::sigwait(&end, &signal);  // after which it would otherwise be killed
+    return ends_of(ends, 1)
+        .front()
+        .wait_status;  // killed before it, had the end of the job counted
   });
   add("worker 0", [&] {
     char byte = 0;
@@ -196,7 +206,22 @@ TEST_F(SupervisorTest, LetsProgramsGoOnAfterTheJobHasEndedWell) {
   EXPECT_EQ(result.exit_status, 0);
   EXPECT_EQ(result.failure, "");
   EXPECT_THAT(recorder_.notices, IsEmpty());
-  ::sigprocmask(SIG_UNBLOCK, &end, nullptr);
+}
+
+TEST_F(SupervisorTest, ReportsTheEndOfEachProgramToTheCoordinator) {
+  ProgramEnds ends;
+  options_.programs = &ends;
+  add("coordinator", [&] {
+    for (const ProgramEnd& end : ends_of(ends, 2)) {
+      std::printf("%u %s\n", end.rank, describe_end(end.wait_status).c_str());
+    }
+    return 0;
+  });
+  add("worker 0", [] { return 0; });
+  add("worker 1", [] { return 7; });
+  EXPECT_THAT(run().failure, HasSubstr("ended with exit status 7"));
+  EXPECT_THAT(recorder_.lines, UnorderedElementsAre("coordinator: 0 ended with exit status 0",
+                                                    "coordinator: 1 ended with exit status 7"));
 }
 
 TEST_F(SupervisorTest, StartsALostProcessAgainUntilItStays) {
