@@ -3,12 +3,17 @@
         have found it, when the user interrupts, and when a program is refused.
 Method: c_interface.py and commands of the system as programs, some behind a shell.
 """
+import gzip
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import unittest
 
 import jobs
+from live_view_test import Terminal
 
 PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
 # Does the first thing as worker 1, and calls the program as the others.
@@ -53,6 +58,83 @@ class EarlyEnds(ProgramsTest):
     def test_programs_that_never_join(self):
         done = self.run_programs("-n", 2, "--", *AS_WORKER_1, "exit 0", "sh", "-c", "read line < /dev/null; echo went on")
         self.assertEqual((done.returncode, done.stderr), (0, "[worker 0] went on\n"))
+
+
+class Interrupts(ProgramsTest):
+    """The grace of 10 s is over for none of these: a killed process would be reported by its end."""
+
+    def start(self, *words, lines):
+        """Programs that say `lines` lines in all before they wait; gives the job and the numbers in the lines."""
+        process = subprocess.Popen(self.command("-n", 2, "--", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd=self.folder)
+        self.addCleanup(self.end, process)
+        said = [process.stderr.readline() for _ in range(lines)]
+        numbers = [int(line.split()[-1]) for line in said]
+        self.addCleanup(self.kill, numbers)
+        return process, numbers
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=jobs.LIMIT)
+
+    def kill(self, pids):
+        for pid in filter(jobs.is_alive, pids):
+            os.kill(pid, signal.SIGKILL)
+
+    def interrupt(self, process, *signals):
+        for number in signals:
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=jobs.LIMIT)
+        self.assertEqual(process.returncode, 130, errors)
+        return errors
+
+    def gone(self, pids):
+        jobs.wait_until_gone(pids)
+
+    def test_a_program_behind_a_shell(self):
+        for signals in ([signal.SIGINT], [signal.SIGTERM, signal.SIGTERM]):
+            with self.subTest(signals):
+                process, pids = self.start("sh", "-c", "sleep 777 & echo $!; wait; true", lines=2)
+                self.interrupt(process, *signals)
+                self.gone(pids)
+
+    def test_a_program_that_does_not_use_syncopate_ends_at_once(self):
+        process, pids = self.start("sh", "-c", "echo $$; exec sleep 777", lines=2)
+        errors = self.interrupt(process, signal.SIGINT)
+        self.assertNotIn("signal 9", errors)
+        self.assertNotIn("does not end", errors)
+
+    def test_a_program_that_saves_what_it_has_when_its_shell_has_gone(self):
+        saves = "trap 'echo saved > saved-$SYNCOPATE_RANK; exit' TERM; echo $$; while :; do sleep 0.05; done"
+        process, _ = self.start("sh", "-c", 'sh -c "$0"; true', saves, lines=2)
+        self.interrupt(process, signal.SIGTERM)
+        self.assertEqual(sorted(name for name in os.listdir(self.folder) if "saved" in name), ["saved-0", "saved-1"])
+
+    def test_a_stopped_program(self):
+        process, pids = self.start("sh", "-c", "echo $$; exec sleep 777", lines=2)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        errors = self.interrupt(process, signal.SIGINT)
+        self.assertNotIn("signal 9", errors)
+
+    def test_what_a_program_leaves_behind_when_another_fails(self):
+        fails = 'sleep 777 & echo $!; test $SYNCOPATE_RANK = 0 || exit 3'
+        process, pids = self.start("sh", "-c", fails, lines=2)
+        _, errors = process.communicate(timeout=jobs.LIMIT)
+        self.assertEqual(process.returncode, 1, errors)
+        self.gone(pids)
+
+    def test_what_programs_leave_behind_on_purpose(self):
+        process, pids = self.start("sh", "-c", "sleep 777 > /dev/null 2>&1 & echo $!", lines=2)
+        process.communicate(timeout=jobs.LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual([pid for pid in pids if jobs.is_alive(pid)], pids)
+
+    def test_a_program_with_a_session_of_its_own_is_left_alone(self):
+        process, pids = self.start("sh", "-c", "setsid sh -c 'echo $$; exec sleep 777 > /dev/null 2>&1' & wait", lines=2)
+        self.interrupt(process, signal.SIGINT)
+        self.assertEqual([pid for pid in pids if jobs.is_alive(pid)], pids)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ JobEnd::Action JobEnd::interrupted() {
     return kill();
   }
   interrupted_ = true;
-  if (programs_ && !running_[0] && !grace_started_) {
+  if (programs_ && !trains_ && !grace_started_) {
     grace_started_ = gave_up_ = true;
     return Action::end_programs;
   }

@@ -17,8 +17,9 @@ namespace syncopate {
 /// limited number of times, while the job goes on. One that the coordinator then refuses is needed
 /// no more. A coordinator that does not answer the
 /// request hangs: all processes get a signal to end, and are killed after the grace period.
-/// Programs of the user go on for as long as they like after a coordinator that has ended well: a
-/// request then goes to them, as where the coordinator does not answer.
+/// Programs of the user may begin to train late or never, and go on for as long as they like after
+/// a training that has ended well: a request outside of a training goes to all of them at once, as
+/// where the coordinator does not answer.
 /// Invariant: after `kill` there is no other action.
 class JobEnd {
  public:
@@ -29,7 +30,7 @@ class JobEnd {
     report_loss,   ///< print that the process is lost
     kill,          ///< kill all running processes
     give_up,       ///< signal all running processes to end, and start the grace period
-    end_programs,  ///< the same, of programs whose coordinator has ended well
+    end_programs,  ///< the same, of programs that do not train
     restart,       ///< call `start_again` after a delay, and start the process if it says so
   };
 
@@ -54,6 +55,8 @@ class JobEnd {
   Action interrupted();
   /// Nobody reads the output of the job any more: a request for the end, which kills nothing.
   Action output_closed();
+  /// The coordinator of programs has shown that a training goes on, or that it has ended.
+  void trains(bool goes_on) { trains_ = goes_on; }
   /// The coordinator has not answered the request to end in time.
   Action no_answer();
   bool was_interrupted() const { return interrupted_; }
@@ -93,6 +96,7 @@ class JobEnd {
   std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;
   std::optional<Failure> first_failure_;
+  bool trains_ = false;
   bool interrupted_ = false;
   bool output_closed_ = false;
   bool refused_ = false;

@@ -89,6 +89,10 @@ Supervisor::Supervisor(Options options, Watcher& watcher)
            options_.programs != nullptr) {}
 
 Supervisor::Result Supervisor::run() {
+  std::optional<AdoptedOrphans> orphans;
+  if (options_.programs != nullptr) {
+    orphans.emplace();
+  }
   for (std::size_t index = 0; index < options_.children.size(); ++index) {
     start(index);
   }
@@ -99,6 +103,9 @@ Supervisor::Result Supervisor::run() {
   refresh_.repeat(watcher_.refresh_period());
   while (!end_.all_ended()) {
     wait_for_something();
+  }
+  if (end_.exit_status() != exit_status::success) {
+    end_leftovers();
   }
   for (const Source& source : sources_) {
     source.read();  // the output before the end
@@ -118,8 +125,8 @@ void Supervisor::start(std::size_t index) {
   if (pid == 0) {
     become_child(index, parent, std::move(output));
   }
-  pids_.resize(std::max(pids_.size(), index + 1));
-  pids_[index] = pid;
+  groups_.resize(std::max(groups_.size(), index + 1));
+  groups_[index] = ProcessGroup(pid);
   add_lines(std::move(output.read),
             [this, index](auto line) { watcher_.output(options_.children[index].name, line); });
 }
@@ -129,7 +136,7 @@ void Supervisor::become_child(std::size_t index, pid_t parent, Pipe output) {
   if (::getppid() != parent) {
     ::_exit(exit_status::failure);  // the parent died before the line above
   }
-  ::setpgid(0, 0);
+  ProcessGroup::lead();
   signals_.leave_in_child();
   sources_.clear();
   options_.events.close();
@@ -203,6 +210,7 @@ void Supervisor::on_event(std::string_view line) {
   ++events_;
   watcher_.event(line);
   const auto success = events::end_in(line);
+  end_.trains(!success);
   const bool goes_on = success == true && options_.programs != nullptr && !end_.was_interrupted();
   if (success && !goes_on) {
     act(end_.reported_end(*success));
@@ -211,10 +219,10 @@ void Supervisor::on_event(std::string_view line) {
 
 /// The grace period of a job that is a success has passed.
 void Supervisor::report_unended() {
-  for (std::size_t index = 0; index < pids_.size() && end_.succeeded(); ++index) {
+  for (std::size_t index = 0; index < groups_.size() && end_.succeeded(); ++index) {
     if (end_.is_running(index)) {
       watcher_.notice(fmt::format("{} (process {}) does not end; it is killed",
-                                  options_.children[index].name, pids_[index]));
+                                  options_.children[index].name, groups_[index].leader()));
     }
   }
 }
@@ -239,10 +247,9 @@ void Supervisor::take_signals() {
 }
 
 void Supervisor::reap() {
-  for (std::size_t index = 0; index < pids_.size(); ++index) {
-    int wait_status = 0;
-    if (end_.is_running(index) && ::waitpid(pids_[index], &wait_status, WNOHANG) == pids_[index]) {
-      ended(index, wait_status);
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    if (const auto wait_status = groups_[index].take_end()) {
+      ended(index, *wait_status);
     }
   }
 }
@@ -298,9 +305,9 @@ void Supervisor::try_to_start(std::size_t index) {
 /// Without a coordinator, a process that was started again may still wait for it, which would hold
 /// up the end of the job.
 void Supervisor::kill_restarted() {
-  for (std::size_t index = 0; index < pids_.size(); ++index) {
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
     if (end_.restarted(index) > 0) {
-      signal_running(index, SIGKILL);
+      signal(index, SIGKILL);
     }
   }
 }
@@ -324,7 +331,7 @@ void Supervisor::ask() {
 }
 
 void Supervisor::request_end() {
-  signal_running(0, SIGTERM);
+  signal(0, SIGTERM);
   if (options_.answer > Duration::zero()) {
     answer_.start(options_.answer / 3);
   }
@@ -345,7 +352,7 @@ void Supervisor::give_up() {
   watcher_.notice(
       fmt::format("the coordinator (process {}) does not answer: the job ends with what its last "
                   "checkpoint has",
-                  pids_.front()));
+                  groups_.front().leader()));
   end_processes();
 }
 
@@ -355,10 +362,25 @@ void Supervisor::end_programs() {
 }
 
 void Supervisor::end_processes() {
-  for (std::size_t index = 0; index < pids_.size(); ++index) {
-    signal_running(index, SIGTERM);
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    signal(index, SIGTERM);
+    signal(index, SIGCONT);  // a stopped process gets the other signal only then
   }
   grace_.start(grace());
+}
+
+bool Supervisor::something_is_left() const {
+  return std::ranges::any_of(groups_, &ProcessGroup::is_alive);
+}
+
+/// All children have ended.
+void Supervisor::end_leftovers() {
+  if (something_is_left() && !end_.killed()) {
+    end_processes();
+  }
+  while (something_is_left()) {
+    wait_for_something();
+  }
 }
 
 Duration Supervisor::grace() const {
@@ -370,21 +392,14 @@ Duration Supervisor::grace() const {
 }
 
 void Supervisor::kill_all() {
-  for (std::size_t index = 0; index < pids_.size(); ++index) {
-    signal_running(index, SIGKILL);
-  }
-}
-
-void Supervisor::signal_running(std::size_t index, int signal) {
-  // The id still belongs to the process until `waitpid` has returned it.
-  if (end_.is_running(index)) {
-    ::kill(pids_[index], signal);
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    signal(index, SIGKILL);
   }
 }
 
 std::string Supervisor::describe(const JobEnd::Failure& failure) const {
   return fmt::format("{} (process {}) {}", options_.children[failure.process].name,
-                     pids_[failure.process], describe_end(failure.wait_status));
+                     groups_[failure.process].leader(), describe_end(failure.wait_status));
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "base/log.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/job_end.hpp"
+#include "job/launch/process_group.hpp"
 #include "job/launch/program_ends.hpp"
 #include "job/launch/supervisor_signals.hpp"
 #include "job/spec/config.hpp"
@@ -57,7 +57,10 @@ struct Child {
 ///
 /// Children run without `exec`, so they share the loaded libraries and data of this process. The
 /// kernel kills them when this process dies. Each has its own process group, so that a terminal's
-/// Ctrl-C reaches only the supervisor. The supervisor reads their output from pipes, line by line.
+/// Ctrl-C reaches only the supervisor, which signals the whole group: a program of the user may run
+/// behind a shell. What programs have left behind in their groups ends with a job that has failed
+/// or was interrupted; it may outlive one that has ended well. The supervisor reads their output
+/// from pipes, line by line.
 ///
 /// Thread: construct and run it while this process has one thread.
 class Supervisor {
@@ -123,7 +126,9 @@ class Supervisor {
   Duration grace() const;
   void kill_all();
   void kill_restarted();
-  void signal_running(std::size_t index, int signal);
+  void signal(std::size_t index, int signal) { groups_[index].signal(signal); }
+  bool something_is_left() const;
+  void end_leftovers();
   std::string describe(const JobEnd::Failure& failure) const;
 
   Options options_;
@@ -137,7 +142,7 @@ class Supervisor {
   std::uint64_t events_ = 0;                   ///< lines so far
   std::optional<std::uint64_t> events_asked_;  ///< soon after the request to end
   Timer refresh_;
-  std::vector<pid_t> pids_;
+  std::vector<ProcessGroup> groups_;  ///< of the children, by their indices
   std::vector<Source> sources_;
 };
 

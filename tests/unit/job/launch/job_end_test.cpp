@@ -139,6 +139,8 @@ TEST(JobEndTest, GivesProgramsLittleTimeAfterOneThatHasFailed) {
 
 TEST(JobEndTest, AsksProgramsToEndWhoseCoordinatorHasEnded) {
   JobEnd end = end_of_programs(3);
+  end.trains(true);
+  end.trains(false);
   end.ended(0, exited(0));
   EXPECT_EQ(end.interrupted(), Action::end_programs);
   EXPECT_EQ(end.ended(1, killed_by(SIGTERM)), Action::none);
@@ -147,8 +149,17 @@ TEST(JobEndTest, AsksProgramsToEndWhoseCoordinatorHasEnded) {
   EXPECT_EQ(end.exit_status(), exit_status::interrupted);
 }
 
+TEST(JobEndTest, AsksProgramsToEndThatDoNotTrainYet) {
+  JobEnd end = end_of_programs(3);
+  EXPECT_EQ(end.interrupted(), Action::end_programs);
+  EXPECT_TRUE(end.killed());
+  EXPECT_EQ(end.ended(0, exited(130)), Action::none);
+  EXPECT_EQ(end.grace_passed(), Action::kill);
+}
+
 TEST(JobEndTest, GivesProgramsLittleTimeAfterTheRequestedEndOfTheirJob) {
   JobEnd end = end_of_programs(3);
+  end.trains(true);
   EXPECT_EQ(end.interrupted(), Action::ask);
   EXPECT_EQ(end.ended(0, exited(0)), Action::start_grace);
 }
