@@ -11,7 +11,7 @@ struct Apply {
 
   /// Programs may have chosen what the command line left open.
   void operator()(const events::Started& event) {
-    state.started = event;
+    state = {.config = state.config, .started = event};  // these may train again and again
     if (event.epochs >= open_end) {
       state.config.scheme = event.scheme;
       state.config.run_dir = event.run_dir;

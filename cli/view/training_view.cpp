@@ -38,6 +38,7 @@ class JsonView : public TrainingView {
       write_line(out(), json_text(state().finished->summary));
     }
   }
+  void finish_one_of_several() override {}  // its last event has the figures
 };
 
 /// Prints a line for each evaluation, and status lines at intervals.
@@ -93,6 +94,9 @@ void TrainingView::event(std::string_view line) {
   out_.flush();  // events come all the time, so a reader that returns gets what is left
   err_.flush();
   const events::Event event = events::parse_event(line);
+  if (state_.finished && std::holds_alternative<events::Started>(event)) {
+    finish_one_of_several();
+  }
   state_.apply(event);
   show(event, line);
 }

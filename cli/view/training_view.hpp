@@ -45,6 +45,8 @@ class TrainingView : public JobView {
   /// Prints the final figures where the job has some.
   virtual void finish() = 0;
 
+  /// The same programs begin another training.
+  virtual void finish_one_of_several() { finish(); }
   JobState state_;
   LineWriter out_{STDOUT_FILENO};
   LineWriter err_{STDERR_FILENO};

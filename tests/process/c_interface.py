@@ -148,6 +148,27 @@ def train(scheme, steps, fails_at=None):
     LIBRARY.syncopate_leave(job)
 
 
+def train_to_nan():
+    job = join()
+    line = Line()
+    training = line.start(job)
+    for x in (0.5, float("nan")):
+        line.set_gradient([x])
+        check(LIBRARY.syncopate_training_step(training, 4))
+
+
+def train_twice(scheme, steps):
+    train(scheme, steps)
+    train(scheme, steps)
+
+
+def join_twice():
+    """A second job while the first one goes on."""
+    job = join()
+    join_or_say()
+    LIBRARY.syncopate_leave(job)
+
+
 def train_or_say(scheme, steps, fails_at):
     try:
         train(scheme, steps, int(fails_at) if os.environ["SYNCOPATE_RANK"] == "1" else None)

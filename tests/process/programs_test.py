@@ -137,5 +137,36 @@ class Interrupts(ProgramsTest):
         self.assertEqual([pid for pid in pids if jobs.is_alive(pid)], pids)
 
 
+class OneJobAfterAnother(ProgramsTest):
+    def test_both_train(self):
+        done = self.run_programs("-n", 2, "--run-dir", "run", "--", *PROGRAM, "train_twice", "ssgd", 30)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sums = re.findall(r"worker (\d): (w \S+ b \S+) moved", done.stderr)
+        self.assertEqual(sorted(rank for rank, _ in sums), ["0", "0", "1", "1"], done.stderr)
+        self.assertEqual(len({values for _, values in sums}), 1)
+        for folder in ("run", "run-2"):
+            summary = self.summary(folder)
+            self.assertEqual((summary["samples"], summary["run_dir"]), (2 * 30 * 4, folder))
+        self.assertEqual(done.stdout.count("cluster efficiency"), 2, done.stdout)
+
+    def test_by_two_programs_behind_one_shell(self):
+        train = " ".join([*PROGRAM, "train", "ssgd", "20"])
+        done = self.run_programs("-n", 2, "--", "sh", "-c", f"{train} && {train}")
+        self.assertEqual((done.returncode, len(os.listdir(self.folder / "runs"))), (0, 2), done.stderr)
+
+    def test_one_program_does_not_join_the_second(self):
+        done = self.run_programs("-n", 2, "--", *AS_WORKER_1, f"exec {' '.join(PROGRAM)} train ssgd 20",
+                                 "sh", "-c", '"$@" train ssgd 20; "$@" join_or_say', "sh", *PROGRAM)
+        error = "worker 1 ended with exit status 0 before it joined"
+        self.assertIn(f"[worker 0] status 1: {error}", done.stderr.splitlines())
+        self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (1, f"syncopate: {error}"))
+
+    def test_two_at_the_same_time_are_refused(self):
+        done = self.run_programs("-n", 2, "--", *PROGRAM, "join_twice")
+        said = re.findall(r"\[worker (\d)\] status 2: worker (\d) has joined already: a program is in one job at a time",
+                          done.stderr)
+        self.assertIn(sorted(said), ([("0", "0")], [("1", "1")], [("0", "0"), ("1", "1")]), done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -19,6 +19,9 @@ namespace {
 /// The user's request to end is noticed this soon.
 constexpr Duration glance = std::chrono::milliseconds(100);
 
+/// For the connections of a program that leaves a job, and joins the next one, to be closed here.
+constexpr Duration time_to_leave = std::chrono::seconds(5);
+
 /// For programs to come to a job that has failed before all had come.
 constexpr Duration time_to_come = std::chrono::seconds(5);
 
@@ -44,6 +47,14 @@ std::string difference(std::uint32_t rank, const LoopDefinition& own, const Loop
                      of_data ? first.model.samples : first.model.parameters + first.model.buffers);
 }
 
+ConfigError joined_already(std::uint32_t rank) {
+  return ConfigError(
+      fmt::format("worker {} has joined already: a program is in one job at a time; leave it, by "
+                  "the end of its "
+                  "scope, before the next syncopate::init",
+                  rank));
+}
+
 }  // namespace
 
 ProgramHost::ProgramHost(World& world, Options options)
@@ -51,9 +62,9 @@ ProgramHost::ProgramHost(World& world, Options options)
 
 void ProgramHost::run() {
   try {
-    if (prepare()) {
-      train();
-    }
+    do {
+      serve();
+    } while (options_.several_jobs && begin_next());
   } catch (const std::exception& error) {
     if (!trains_) {
       options_.emit({{"event", "failed"},
@@ -63,7 +74,33 @@ void ProgramHost::run() {
     fail(error);
     throw;
   }
+}
+
+/// One job, from its first program to its last.
+void ProgramHost::serve() {
+  if (prepare()) {
+    train();
+  }
   wait_until_all_have_gone();
+}
+
+/// The programs may join again once all have left. Returns false where none does: all have ended,
+/// or the user has requested the end.
+bool ProgramHost::begin_next() {
+  if (options_.interrupted()) {
+    return false;
+  }
+  programs_.clear();
+  books_.clear();
+  first_came_.reset();
+  introduced_ = trains_ = false;
+  for (const Waiting& waiting : std::exchange(waiting_, {})) {
+    admit(waiting.node, waiting.hello);
+  }
+  while (programs_.empty() && !is_over() && !options_.interrupted()) {
+    take_events();
+  }
+  return !programs_.empty();
 }
 
 /// All programs get the error, also those that come a little later than one that has ended.
@@ -111,6 +148,7 @@ void ProgramHost::take_events() {
   for (const ProgramEnd& end : options_.ended()) {
     ended_[end.rank] = end.wait_status;
   }
+  refuse_waiting();
 }
 
 void ProgramHost::take(const Message& message) {
@@ -142,10 +180,16 @@ void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
   }
   const bool taken = std::ranges::any_of(
       programs_, [&](const auto& known) { return known.second.rank == hello.rank(); });
-  if (taken) {
-    throw ConfigError(fmt::format(
-        "worker {} has joined already: a program calls syncopate::init once", hello.rank()));
+  if (!taken) {
+    admit(node, hello);
+  } else if (options_.several_jobs) {
+    waiting_.push_back({.node = node, .hello = hello, .since = world_.now()});
+  } else {
+    throw joined_already(hello.rank());
   }
+}
+
+void ProgramHost::admit(NodeId node, const wire::ProgramHello& hello) {
   world_.transport().introduce(node, hello.address());
   programs_[node] = {.rank = hello.rank(), .hello = hello};
   if (!first_came_) {
@@ -154,6 +198,21 @@ void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
   if (programs_.size() == options_.programs) {
     introduce_all();
   }
+}
+
+/// A program that joins again may come before the loss of its earlier node is noticed. It waits for
+/// the others to leave that job; one that has not left it itself would wait for ever.
+void ProgramHost::refuse_waiting() {
+  std::erase_if(waiting_, [this](const Waiting& waiting) {
+    const bool stays = std::ranges::any_of(programs_, [&](const auto& known) {
+      return known.second.rank == waiting.hello.rank() && !known.second.gone;
+    });
+    const bool refused = stays && world_.now() >= waiting.since + time_to_leave;
+    if (refused) {
+      refuse(waiting.node, joined_already(waiting.hello.rank()));
+    }
+    return refused;
+  });
 }
 
 /// Errors: ConfigError, for a dataset of another length than that of the first program that asked.
@@ -183,6 +242,7 @@ void ProgramHost::refuse(NodeId node, const std::exception& error) {
 /// Errors: Error, where other programs wait for the one that has gone. The coordinator of the
 /// training decides about a worker of its own.
 void ProgramHost::lose(NodeId node) {
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.node == node; });
   const auto program = programs_.find(node);
   if (program == programs_.end()) {
     return;
@@ -291,6 +351,7 @@ ProgramHost::Program& ProgramHost::program_at(NodeId node) {
 /// Serves the programs while their training goes on.
 void ProgramHost::train() {
   ProgramTraining training({.definition = *program_of(0).definition,
+                            .number = ++trainings_,
                             .programs = options_.programs,
                             .gather_limit = options_.gather_limit,
                             .emit = options_.emit,

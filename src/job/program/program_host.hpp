@@ -20,6 +20,8 @@ namespace syncopate {
 /// process. From the first program to the last it leases samples to those that ask for them. The
 /// job is over when every program has gone.
 ///
+/// Programs may then join another job, with a run folder of its own. A program is in one at a time.
+///
 /// The programs reach it by the transport of its world. Training has a transport of its own, and is
 /// a job as any other.
 ///
@@ -30,6 +32,8 @@ class ProgramHost {
 
   struct Options {
     std::uint32_t programs = 1;
+    /// Serves one job after another, until every program has ended (`ended`).
+    bool several_jobs = false;
     /// For all programs to call `init`, from the first call on, and for all to join the training.
     Duration gather_limit = std::chrono::seconds(600);
     std::function<void(const Json&)> emit = [](const Json&) {};  ///< takes each event of the job
@@ -59,11 +63,22 @@ class ProgramHost {
     bool gone = false;
   };
 
+  /// A program that has joined again while others are still in the job before.
+  struct Waiting {
+    NodeId node;
+    wire::ProgramHello hello;
+    TimePoint since;
+  };
+
+  void serve();
+  bool begin_next();
   void fail(const std::exception& error);
   bool prepare();
   void take_events();
   void take(const Message& message);
   void greet(NodeId node, const wire::ProgramHello& hello);
+  void admit(NodeId node, const wire::ProgramHello& hello);
+  void refuse_waiting();
   void lease(NodeId node, const wire::LeaseRequest& request);
   void refuse(NodeId node, const std::exception& error);
   void lose(NodeId node);
@@ -84,9 +99,11 @@ class ProgramHost {
   World& world_;
   Options options_;
   std::map<NodeId, Program> programs_;
+  std::vector<Waiting> waiting_;
   std::map<std::uint32_t, int> ended_;  ///< the wait status of programs that have ended, by rank
   std::optional<TimePoint> first_came_;
   std::optional<wire::ToProgram> failure_;  ///< that has ended the job
+  std::uint32_t trainings_ = 0;             ///< so far
   bool introduced_ = false;
   bool trains_ = false;  ///< or has trained: its own record shows how the training ends
   std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset

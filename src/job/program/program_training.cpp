@@ -1,5 +1,7 @@
 #include "job/program/program_training.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -10,9 +12,15 @@
 namespace syncopate {
 namespace {
 
-JobRequest request_of(const LoopDefinition& definition, std::uint32_t programs) {
-  return {.config = loop_config(definition.options, programs),
-          .named_run_dir = definition.options.contains("run-dir")};
+/// A folder that the user has named is that of the first training; RUN-2, RUN-3 and so on follow.
+JobRequest request_of(const ProgramTraining::Options& options) {
+  GivenOptions given = options.definition.options;
+  const auto run_dir = given.find("run-dir");
+  if (run_dir != given.end() && options.number > 1) {
+    const auto folder = (std::filesystem::path(run_dir->second) / "").parent_path();
+    run_dir->second = fmt::format("{}-{}", folder.string(), options.number);
+  }
+  return {.config = loop_config(given, options.programs), .named_run_dir = run_dir != given.end()};
 }
 
 std::vector<std::unique_ptr<RoleRunner>> servers_of(const LoopSite& site) {
@@ -28,7 +36,7 @@ std::vector<std::unique_ptr<RoleRunner>> servers_of(const LoopSite& site) {
 
 ProgramTraining::ProgramTraining(Options options)
     : options_(std::move(options)),
-      claim_(request_of(options_.definition, options_.programs)),
+      claim_(request_of(options_)),
       site_(claim_.request().config, options_.definition.model),
       servers_(servers_of(site_)),
       token_(unguessable_token()) {

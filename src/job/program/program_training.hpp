@@ -19,6 +19,7 @@ class ProgramTraining {
  public:
   struct Options {
     LoopDefinition definition;
+    std::uint32_t number = 1;  ///< among the trainings of these programs
     std::uint32_t programs = 1;
     Duration gather_limit{};
     std::function<void(const Recorder::Json&)> emit;

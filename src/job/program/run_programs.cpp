@@ -32,6 +32,7 @@ ProgramHost::Options host_options(const ProgramsRequest& request, ProgramEnds& e
   const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
   return {.programs = request.workers,
           .gather_limit = request.gather_limit,
+          .several_jobs = true,
           .emit = emit,
           .interrupted = end_requested,
           .ended = [&ends] { return ends.take(); },
