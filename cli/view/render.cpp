@@ -153,11 +153,23 @@ std::string worker_line(const JobState& state, const events::Status::Worker& wor
   return begin + bar({worker.compute, worker.communicate, worker.wait}, layout.bar, style) + end;
 }
 
+/// The loops of programs decide about their end, losses and tests, and say nothing of them.
+bool is_of_programs(const JobState& state) {
+  return state.config.epochs >= open_end;
+}
+
+/// Empty where the job does not know it. A loss that is not a number is one after a round only.
+std::string loss_text(const JobState& state) {
+  const events::Status& status = *state.status;
+  const bool known = std::isfinite(status.loss) || (status.round > 0 && !is_of_programs(state));
+  return known ? fmt::format("   loss {:.4f}", status.loss) : "";
+}
+
 std::string accuracy_text(const JobState& state) {
   if (!state.evaluation) {
-    return "-";
+    return is_of_programs(state) ? "" : "   accuracy -";
   }
-  std::string text = fmt::format("{:.4f} (best {:.4f}", state.evaluation->accuracy,
+  std::string text = fmt::format("   accuracy {:.4f} (best {:.4f}", state.evaluation->accuracy,
                                  state.best_accuracy.value_or(0));
   if (state.config.target_accuracy) {
     text += fmt::format(", target {}", *state.config.target_accuracy);
@@ -168,18 +180,21 @@ std::string accuracy_text(const JobState& state) {
 std::string progress_text(const JobState& state) {
   const events::Status& status = *state.status;
   const double round = status.round_seconds.value_or(0);
-  const double whole = state.config.epochs;
-  return fmt::format("epoch {:.2f}{}   {} samples/s   loss {:.4f}   accuracy {}{}", status.epoch,
-                     whole < open_end ? fmt::format(" of {}", whole) : "",
-                     grouped(whole_of(status.throughput)), status.loss, accuracy_text(state),
+  return fmt::format("epoch {:.2f}{}   {} samples/s{}{}{}", status.epoch,
+                     is_of_programs(state) ? "" : fmt::format(" of {}", state.config.epochs),
+                     grouped(whole_of(status.throughput)), loss_text(state), accuracy_text(state),
                      round > 0 ? "   rounds of " + short_time(round) : "");
 }
 
 std::string time_text(const JobState& state) {
+  const std::string elapsed =
+      fmt::format("{} {}", state.config.virtual_time ? "virtual time" : "elapsed",
+                  clock_text(state.status->training_seconds));
+  if (is_of_programs(state)) {
+    return elapsed;
+  }
   const auto remaining = state.remaining_seconds();
-  return fmt::format("{} {}   remaining {}", state.config.virtual_time ? "virtual time" : "elapsed",
-                     clock_text(state.status->training_seconds),
-                     remaining ? clock_text(*remaining) : "-");
+  return fmt::format("{}   remaining {}", elapsed, remaining ? clock_text(*remaining) : "-");
 }
 
 const char* world_text(const events::Started& started) {
@@ -341,8 +356,10 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   const auto add = [&](const std::string& name, const std::string& figure) {
     lines.push_back(fitted(name, 20) + figure);
   };
-  add("accuracy", fmt::format("{} (best {})", cell(summary, "accuracy", accuracy_figure),
-                              cell(summary, "best_accuracy", accuracy_figure)));
+  if (summary.value("accuracy", Json()).is_number()) {
+    add("accuracy", fmt::format("{} (best {})", cell(summary, "accuracy", accuracy_figure),
+                                cell(summary, "best_accuracy", accuracy_figure)));
+  }
   if (const Json target = summary.value("target_accuracy", Json()); target.is_number()) {
     add(fmt::format("time to {}", target.get<double>()), time_to_target(summary));
   }

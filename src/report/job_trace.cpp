@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <system_error>
 #include <utility>
 
@@ -73,7 +74,9 @@ void JobTrace::progressed(const MetricValues& job, double traffic_bytes) {
   next_counters_ = now + counters_every;
   if (counters_.keeps_next()) {
     log_.counter("throughput", now, job[Metric::job_throughput]);
-    log_.counter("loss", now, job[Metric::loss]);
+    if (job[Metric::job_samples] > 0 && !std::isnan(job[Metric::loss])) {  // else not known
+      log_.counter("loss", now, job[Metric::loss]);
+    }
     log_.counter("traffic bytes", now, traffic_bytes);
     counters_.wrote(1);
   }

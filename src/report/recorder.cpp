@@ -174,7 +174,11 @@ void Recorder::emit_status() {
     workers.push_back(status_of_worker(rank, heartbeat));
   }
   Json status{{"event", "status"}};
-  write_metrics(status, &MetricNames::status, metrics_in(keeper(), options_.metrics));
+  const MetricValues job = metrics_in(keeper(), options_.metrics);
+  write_metrics(status, &MetricNames::status, job);
+  if (job[Metric::job_samples] == 0) {
+    status["loss"] = nullptr;  // not known yet
+  }
   if (pace_) {
     status["round_seconds"] = to_seconds(pace_->round_time);
   }

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-void RunFolder::create() const {
+void RunFolder::create(bool has_checkpoints) const {
   if (std::filesystem::exists(config())) {
     throw ConfigError(
         fmt::format("{} already holds a run; choose another --run-dir, or go on with a run of "
@@ -24,7 +24,9 @@ void RunFolder::create() const {
                     root_.string(), root_.string()));
   }
   try {
-    std::filesystem::create_directories(checkpoints());
+    if (has_checkpoints) {
+      std::filesystem::create_directories(checkpoints());
+    }
     std::filesystem::create_directories(root_ / "workers");
   } catch (const std::filesystem::filesystem_error& error) {
     throw DataError(

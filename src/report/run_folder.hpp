@@ -18,9 +18,9 @@ class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// Creates the folder and its subfolders.
+  /// Creates the folder and its subfolders; that of checkpoints for a job that writes some.
   /// Errors: ConfigError, if it already holds a run; DataError, if it cannot be created.
-  void create() const;
+  void create(bool has_checkpoints = true) const;
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path config() const { return root_ / "config.toml"; }

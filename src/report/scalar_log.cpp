@@ -36,8 +36,10 @@ void ScalarLog::progressed(const MetricValues& job, const std::map<Rank, MetricV
   last_round_ = round;
   thinning_.wrote(1);
   std::vector<Scalar> scalars{{"training/throughput", job[Metric::job_throughput]},
-                              {"training/loss", job[Metric::loss]},
                               {"training/epoch", job[Metric::epochs]}};
+  if (!std::isnan(job[Metric::loss])) {  // not known
+    scalars.push_back({"training/loss", job[Metric::loss]});
+  }
   for (const auto& [rank, metrics] : workers) {
     if (const double rate = metrics[Metric::learning_rate]; rate > 0 && rank == Rank{0}) {
       scalars.push_back({"training/learning_rate", rate});

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "checkpoint/shard_states.hpp"
@@ -77,7 +79,8 @@ class ServerRole {
   TimePoint next_status_{};
   double status_loss_ = 0;            ///< sum of losses at the last status
   std::uint64_t status_samples_ = 0;  ///< samples at the last status
-  double loss_ = 0;                   ///< mean between the last two
+  /// Mean between the last two; not a number before the first.
+  double loss_ = std::numeric_limits<double>::quiet_NaN();
   bool finished_ = false;
 };
 

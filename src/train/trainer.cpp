@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -52,7 +54,14 @@ void expect_samples(Trainer::Options& options, const ProgressPolicy& policy) {
 constexpr Duration lingering = std::chrono::milliseconds(20);
 
 double mean(double sum, std::uint64_t count) {
-  return count > 0 ? sum / static_cast<double>(count) : 0;
+  return sum / static_cast<double>(count);
+}
+
+/// Empty where a program with a loop of its own does not say it.
+std::string loss_text(const TrainConfig& config, const PassResult& pass) {
+  const double loss = mean(pass.loss_sum, pass.samples);
+  return std::isnan(loss) && config.epochs >= open_end ? ""
+                                                       : fmt::format(" with loss {:.4g}", loss);
 }
 
 }  // namespace
@@ -108,6 +117,7 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                                 .network = std::string(options_.config.network->name)});
   }
   report_.progress(progress_, epoch());
+  report_.loss(std::numeric_limits<double>::quiet_NaN());  // known after a round
 }
 
 Trainer::~Trainer() {
@@ -341,9 +351,9 @@ bool Trainer::admit(PassResult& pass) {
   }
   if (options_.config.on_nan == NanPolicy::stop) {
     throw NotFinite(fmt::format(
-        "worker {}, step {}: the gradient of a batch with loss {:.4g} is not finite; lower the "
-        "learning rate, or skip such batches by --on-nan skip",
-        options_.rank.value, progress_.step + 1, mean(pass.loss_sum, pass.samples)));
+        "worker {}, step {}: the gradient of a batch{} is not finite; lower the learning rate, or "
+        "skip such batches by --on-nan skip",
+        options_.rank.value, progress_.step + 1, loss_text(options_.config, pass)));
   }
   const std::span<float> grads = replica_.view(ReplicaVector::grads);
   std::fill(grads.begin(), grads.end(), 0.0F);
@@ -400,7 +410,9 @@ void Trainer::count_round(const SyncRound& sync_round) {
   progress_.training = clock_.now();
   pending_ = {.steps = 0, .samples = sync_round.own_since};
   estimate_.synchronized(sync_round.samples, sync_round.own_since);
-  report_.loss(mean(sync_round.loss_sum, sync_round.samples));
+  if (sync_round.samples > 0) {
+    report_.loss(mean(sync_round.loss_sum, sync_round.samples));
+  }
 }
 
 /// This worker has handed over a model, or written a checkpoint, since `start`.

@@ -23,12 +23,13 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class Terminal(fake_jobs.RunningProcess):
-    def __init__(self, kind, environment=None, columns=90, rows=24):
+    def __init__(self, kind, environment=None, columns=90, rows=24, command=None, cwd=None):
         self.master, slave = pty.openpty()
         self.resize(columns, rows)
         own = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "SYNCOPATE_FAKE_JOB": kind, "NO_COLOR": ""}
         self.process = subprocess.Popen(
-            [FAKE_JOB, "train", "--workers", "3", "--run-dir", "runs/x"],
+            command or [FAKE_JOB, "train", "--workers", "3", "--run-dir", "runs/x"],
+            cwd=cwd,
             stdin=slave,
             stdout=slave,
             stderr=slave,

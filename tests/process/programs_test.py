@@ -168,5 +168,39 @@ class OneJobAfterAnother(ProgramsTest):
         self.assertIn(sorted(said), ([("0", "0")], [("1", "1")], [("0", "0"), ("1", "1")]), done.stderr)
 
 
+class LiveView(ProgramsTest):
+    def test_leaves_out_what_the_programs_do_not_say(self):
+        command = self.command("-n", 2, "--run-dir", "run", "--", *PROGRAM, "train", "ssgd", 10**9)
+        with Terminal("", command=command, cwd=self.folder) as terminal:
+            terminal.wait_for("ssgd: program on its own data, run")
+            picture = terminal.wait_for(r"(?s)worker  device.*?(epoch \d+\.\d+ [^\r\n]*).*?(elapsed [^\r\n]*)")
+            terminal.type("\x03")
+            status, text = terminal.end()
+        self.assertEqual(status, 130)
+        self.assertRegex(picture[1].rstrip(), r"^epoch \d+\.\d+   [\d,]+ samples/s$")
+        self.assertRegex(picture[2].rstrip(), r"^elapsed \d+:\d\d$")
+        table = text[text.rindex("worker  device") :]
+        self.assertIn("cluster efficiency", table)
+        for word in ("loss", "accuracy", "remaining", "nan"):
+            self.assertNotIn(word, table)
+
+    def test_so_do_the_records(self):
+        done = self.run_programs("-n", 2, "--json", "--run-dir", "run", "--", *PROGRAM, "train", "ssgd", 30)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual({event["loss"] for event in events if event.get("event") == "status"}, {None}, done.stderr)
+        self.assertEqual((self.summary()["loss"], self.summary()["accuracy"]), (None, None))
+        self.assertEqual(sorted(os.listdir(self.folder / "run" / "workers")), ["0.jsonl", "1.jsonl"])
+        self.assertFalse((self.folder / "run" / "checkpoints").exists())
+        [curves] = (self.folder / "run").glob("events.out.tfevents.*")
+        self.assertIn(b"training/throughput", curves.read_bytes())
+        self.assertNotIn(b"training/loss", curves.read_bytes())
+        with gzip.open(self.folder / "run" / "trace.json.gz", "rt") as trace:
+            self.assertNotIn('"loss"', trace.read())
+
+    def test_so_does_an_error(self):
+        done = self.run_programs("-n", 2, "--", *PROGRAM, "train_to_nan")
+        self.assertRegex(done.stderr, r"worker \d, step 2: the gradient of a batch is not finite; lower the learning rate")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -79,7 +79,8 @@ RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(req
   lock_.emplace(config.run_dir);
   remove_all_leftovers(RunFolder(config.run_dir));
   if (!request_.resumed) {
-    RunFolder(config.run_dir).create();
+    const bool of_programs = config.epochs >= open_end;  // which save their models themselves
+    RunFolder(config.run_dir).create(/*has_checkpoints=*/!of_programs);
   }
   try {
     write_config(config);
