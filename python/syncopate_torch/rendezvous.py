@@ -1,6 +1,7 @@
 """How the ranks of torch.distributed come to be workers of a job: by the store that all of them have."""
 import contextlib
 import ctypes
+import itertools
 import os
 import pathlib
 import socket
@@ -12,6 +13,11 @@ from torch.distributed.rendezvous import rendezvous
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.job import Job, current_job, init
+
+_jobs = itertools.count()
+
+# What the initialisation env:// of torch.distributed needs.
+_OF_ENV = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 # Of the default process group, where that is of this backend.
 _job_of_default = weakref.WeakSet()
@@ -43,13 +49,15 @@ def _default_job(store, rank, size):
 
 
 def job_across_hosts(scheme, options):
-    """The job of ranks on several hosts, which find each other as torch.distributed does: by MASTER_ADDR and MASTER_PORT.
-    None: they are on one host, or nothing numbers them."""
-    size, here = os.environ.get("WORLD_SIZE", "1"), os.environ.get("LOCAL_WORLD_SIZE")
-    if "SYNCOPATE_COORDINATOR" in os.environ or here in (None, size) or "MASTER_ADDR" not in os.environ:
+    """The job of ranks that may be on several hosts, and find each other as torch.distributed does: by RANK, WORLD_SIZE,
+    MASTER_ADDR and MASTER_PORT, whoever has set them. None: they are on one host, or nothing numbers them."""
+    if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
+        return None
+    if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
         return None
     store, rank, size = next(rendezvous("env://"))
-    return _join_by_store(distributed.PrefixStore("syncopate-job", store), rank, size, scheme, options)
+    number = next(_jobs)  # a store may serve several jobs of this process
+    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, scheme, options)
 
 
 def _join_by_store(store, rank, size, scheme=None, options=None):

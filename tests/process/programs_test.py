@@ -168,6 +168,29 @@ class OneJobAfterAnother(ProgramsTest):
         self.assertIn(sorted(said), ([("0", "0")], [("1", "1")], [("0", "0"), ("1", "1")]), done.stderr)
 
 
+class PlainVariables(ProgramsTest):
+    """Two processes whose environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT alone."""
+
+    def outputs(self, *words, **more):
+        variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(os.getpid()), **more}
+        processes = [subprocess.Popen([*PROGRAM, *words], env={**os.environ, **variables, "RANK": str(rank)}, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder)
+                     for rank in (1, 0)]
+        return [process.communicate(timeout=jobs.LIMIT)[0] for process in processes]
+
+    def test_are_a_launcher(self):
+        outputs = self.outputs("train", "ssgd", "20")
+        self.assertEqual([output.split(":")[0] for output in outputs], ["worker 1", "worker 0"], outputs)
+        self.assertEqual(len({output.splitlines()[0].split(":")[1] for output in outputs}), 1, outputs)
+        self.assertEqual(len(os.listdir(self.folder / "runs")), 1)
+
+    def test_on_several_hosts_are_refused_at_once(self):
+        words = "has started 1 of 2 ranks on this host, and these ranks find each other on one host alone"
+        for output in self.outputs("join_or_say", LOCAL_WORLD_SIZE="1"):
+            self.assertEqual(output, f"status 2: a launcher that sets MASTER_ADDR {words}: start them by `syncopate run` on "
+                                     "one host\n")
+
+
 class LiveView(ProgramsTest):
     def test_leaves_out_what_the_programs_do_not_say(self):
         command = self.command("-n", 2, "--run-dir", "run", "--", *PROGRAM, "train", "ssgd", 10**9)

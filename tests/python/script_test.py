@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,20 @@ class Types(unittest.TestCase):
             found = getattr(source, member.name)
             if not isinstance(found, property) and member.args.kwarg is None and member.name != "DistributedOptimizer":
                 self.assertEqual([argument.arg for argument in member.args.args], list(inspect.signature(found).parameters))
+
+
+class PlainVariables(ScriptTest):
+    def test_scripts_that_only_the_variables_of_torch_distributed_tell_of_each_other(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+        processes = [subprocess.Popen([sys.executable, "-B", SCRIPTS, "whole_batch"], cwd=self.folder, text=True,
+                                      env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE)
+                     for rank in range(2)]
+        said = [json.loads(process.communicate(timeout=LIMIT)[0]) for process in processes]
+        self.assertEqual([(facts["rank"], facts["size"]) for facts in said], [(0, 2), (1, 2)])
+        for facts in said:
+            self.assert_near(facts["parameters"], reference())
 
 
 class Training(ScriptTest):

@@ -61,6 +61,8 @@ LoopJob::Member::Member(const InitOptions& options)
 
 /// Worker 0 becomes the host of the others. A process may be in one job after another.
 ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
+  constexpr const char* advice = "start them by `syncopate run` on one host";
+  expect_one_host(launcher, advice);
   static std::atomic<unsigned> jobs = 0;
   const std::string job = fmt::format("{}-program-{}", launcher.job, jobs++);
   if (launcher.rank == 0) {
@@ -68,8 +70,7 @@ ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
     host_->publish(job);
   }
   const Rendezvous::Place place =
-      host_ ? host_->place()
-            : Rendezvous(job).await(time_to_come, "start them by `syncopate run` on one host");
+      host_ ? host_->place() : Rendezvous(job).await(time_to_come, advice);
   return {.coordinator = place.address,
           .key = place.token,
           .rank = launcher.rank,

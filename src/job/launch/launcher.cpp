@@ -22,18 +22,32 @@ struct Signs {
   const char* present;  ///< a variable that this launcher alone sets
   const char* rank;
   const char* size;
-  const char* job;  ///< a variable that differs between jobs; null: there is none
+  const char* here;  ///< of the ranks on this host
+  const char* job;   ///< a variable that differs between jobs; null: there is none
 };
 
 /// Inner launchers come before outer ones: see `launch_in`.
 constexpr Signs known[] = {
-    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_PORT"},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT"},
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-     "PMIX_NAMESPACE"},
-    {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", nullptr},
-    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"},
-    {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
+    {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr},
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_JOB_ID"},
+    {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
+     "PMI_JOBID"},
+    {"a launcher that sets MASTER_ADDR", "MASTER_ADDR", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+     "MASTER_PORT"},
 };
+
+/// Other launchers than torchrun set what torch.distributed needs, all of it; a user's shell may
+/// have some of it.
+bool is_present(const Environment& environment, const Signs& signs) {
+  const bool is_plain = std::string_view(signs.present) == "MASTER_ADDR";
+  const bool lacks = environment("RANK").empty() || environment("WORLD_SIZE").empty() ||
+                     environment("MASTER_PORT").empty();
+  return !environment(signs.present).empty() && !(is_plain && lacks);
+}
 
 std::uint32_t number_of(const Environment& environment, const char* launcher, const char* name) {
   const std::string value = environment(name);
@@ -44,6 +58,14 @@ std::uint32_t number_of(const Environment& environment, const char* launcher, co
         fmt::format("expected {} to set {} to a number, found '{}'", launcher, name, value));
   }
   return number;
+}
+
+/// 0 where the launcher does not say. Slurm writes "2(x3),1": three hosts of two, and one of one.
+std::uint32_t ranks_here(const Environment& environment, const Signs& signs) {
+  const std::string text = environment(signs.here);
+  std::uint32_t ranks = 0;
+  std::from_chars(text.data(), text.data() + text.size(), ranks);
+  return ranks;
 }
 
 /// Replaces all characters except letters, digits, '-' and '.' by '_'.
@@ -86,7 +108,7 @@ std::optional<mpi::Library> library_of(const Environment& environment, const Sig
 
 std::optional<Launch> launch_in(const Environment& environment) {
   const auto signs = std::find_if(std::begin(known), std::end(known), [&](const Signs& candidate) {
-    return !environment(candidate.present).empty();
+    return is_present(environment, candidate);
   });
   if (signs == std::end(known)) {
     return std::nullopt;
@@ -105,7 +127,17 @@ std::optional<Launch> launch_in(const Environment& environment) {
                 .rank = rank,
                 .size = size,
                 .job = job_of(environment, *signs),
-                .mpi = library_of(environment, *signs)};
+                .mpi = library_of(environment, *signs),
+                .here = ranks_here(environment, *signs)};
+}
+
+void expect_one_host(const Launch& launch, std::string_view advice) {
+  if (launch.here != 0 && launch.here < launch.size) {
+    throw ConfigError(fmt::format(
+        "{} has started {} of {} ranks on this host, and these ranks find each other on one host "
+        "alone: {}",
+        launch.launcher, launch.here, launch.size, advice));
+  }
 }
 
 std::optional<Launch> own_launch() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "job/launch/environment.hpp"
@@ -18,18 +19,24 @@ struct Launch {
   std::uint32_t size = 1;
   std::string job;  ///< distinguishes jobs of this user on a host; valid in a file name
   std::optional<mpi::Library> mpi = {};  ///< empty: the launcher supports no known library
+  std::uint32_t here = 0;                ///< ranks on this host; 0: the launcher does not say
 
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-/// Reads the launcher's variables. Empty where no launcher started this process, or where it
-/// started only this one.
+/// Reads the launcher's variables: last those by which torch.distributed finds its ranks
+/// (`env://`), which any launcher may set. Empty where no launcher started this process, or where
+/// it started only this one.
 ///
 /// A step of Slurm is a launcher; the batch script around it is not, because it runs once. Where
 /// one launcher started another, such as a step of Slurm that runs `mpirun`, the inner one counts.
 ///
 /// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
 std::optional<Launch> launch_in(const Environment& environment);
+
+/// Refuses at once ranks on several hosts that would wait for each other in vain. Errors:
+/// ConfigError, which ends with `advice`.
+void expect_one_host(const Launch& launch, std::string_view advice);
 
 /// `launch_in` for the environment of this process.
 std::optional<Launch> own_launch();

@@ -164,6 +164,9 @@ int follow(const JobRequest& request) {
 
 int launched_job(const JobRequest& request, const OpenView& open_view) {
   check_launchable(request.config, *request.launch);
+  if (request.config.transport != TransportKind::mpi) {
+    expect_one_host(*request.launch, "use --transport mpi");
+  }
   return request.launch->rank == 0 ? lead(request, open_view) : follow(request);
 }
 

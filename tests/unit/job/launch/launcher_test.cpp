@@ -60,6 +60,45 @@ TEST(Launcher, TorchrunKnowsNoMpiAlsoWithinAnotherLauncher) {
   EXPECT_EQ(within_slurm.job, "29500.2");
 }
 
+const Variables plain{
+    {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29501"}};
+
+TEST(Launcher, MayBeAnyThatSetsTheVariablesOfTorchDistributed) {
+  const Launch expected{
+      .launcher = "a launcher that sets MASTER_ADDR", .rank = 1, .size = 2, .job = "29501"};
+  EXPECT_EQ(launch_with(plain), expected);
+  EXPECT_EQ(launch_with(joined(plain, open_mpi))->launcher, "Open MPI's mpirun");
+  EXPECT_THAT(refusal_of(joined({{"RANK", "2"}}, plain)), HasSubstr("rank 2 of 2"));
+  for (const auto& [name, value] : plain) {
+    Variables without = plain;
+    without.erase(name);
+    EXPECT_EQ(launch_with(without), std::nullopt) << name;
+  }
+}
+
+TEST(Launcher, OnSeveralHostsIsRefusedAtOnceWhereItSaysSo) {
+  const auto refusal = [](const Variables& variables) -> std::string {
+    try {
+      expect_one_host(launch_with(variables).value(), "use one");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(plain), "");
+  EXPECT_EQ(refusal(joined(torchrun, {{"LOCAL_WORLD_SIZE", "2"}})), "");
+  EXPECT_EQ(refusal(joined(torchrun, {{"LOCAL_WORLD_SIZE", "1"}})),
+            "torchrun has started 1 of 2 ranks on this host, and these ranks find each other on "
+            "one host alone: use one");
+  EXPECT_THAT(refusal(joined(plain, {{"LOCAL_WORLD_SIZE", "1"}})), HasSubstr("1 of 2 ranks"));
+  EXPECT_THAT(refusal(joined(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}})),
+              HasSubstr("3 of 5 ranks"));
+  EXPECT_THAT(refusal(joined(hydra, {{"MPI_LOCALNRANKS", "2"}})), HasSubstr("2 of 4 ranks"));
+  EXPECT_EQ(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}})), "");
+  EXPECT_THAT(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}})),
+              HasSubstr("2 of 4 ranks"));
+}
+
 TEST(Launcher, IsNobodyInAnEmptyEnvironment) {
   EXPECT_EQ(launch_with({}), std::nullopt);
 }
