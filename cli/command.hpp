@@ -14,6 +14,9 @@ namespace syncopate::cli {
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;
+  /// Refuses arguments that the parser has left, where the command has more to say than
+  /// `check_nothing_left`.
+  std::function<void()> check_left = [] {};
 };
 
 // Each command has one file under commands/. Its function adds the command's options to `root`.

@@ -55,6 +55,7 @@ std::string in_our_words(const CLI::ParseError& error) {
 int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     if (command.app->parsed()) {
+      command.check_left();
       check_nothing_left(*command.app);
       return command.run();
     }

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
@@ -9,6 +12,8 @@
 
 namespace syncopate::cli {
 namespace {
+
+constexpr std::size_t longest_word = 80;
 
 constexpr const char* run_examples = R"(Examples:
   syncopate run -n 4 -- ./my_program --epochs 3
@@ -18,12 +23,53 @@ constexpr const char* run_examples = R"(Examples:
 The program calls syncopate::init and takes its steps through a DistributedOptimizer. It may give
 the scheme and its options itself.)";
 
+/// Zero where the user leaves it open.
 std::uint32_t workers_given(const CLI::App& app) {
+  const auto text = given(app, "--workers");
+  if (!text) {
+    return 0;
+  }
   TrainConfig config;
-  if (const auto text = given(app, "--workers")) {
-    set_from_option(*find_field("workers"), config, *text);
+  set_from_option(*find_field("workers"), config, *text);
+  if (config.workers == 0) {
+    throw ConfigError("--workers: run starts 1 program or more, found 0; leave it out for one");
   }
   return config.workers;
+}
+
+/// Options that do not fit the usual scheme may fit that of the program, which is not known yet.
+/// Here they are refused once; there every worker would refuse them by itself.
+TrainConfig config_of(const ProgramsRequest& request) {
+  try {
+    return loop_config(request.given, request.workers);
+  } catch (const ConfigError& error) {
+    if (request.given.contains("scheme")) {
+      throw;
+    }
+    throw ConfigError(
+        fmt::format("{}; where the program names another scheme, give it here, too, "
+                    "by --scheme",
+                    error.what()));
+  }
+}
+
+/// What cannot be meant for `run`, in words that say what it is.
+void check_left(const CLI::App& app) {
+  const auto left = app.remaining();
+  if (left.empty()) {
+    return;
+  }
+  const std::string& first = left.front();
+  if (!first.starts_with('-')) {
+    throw ConfigError(
+        fmt::format("unexpected argument '{0}': put -- before the program and its "
+                    "arguments: syncopate run -n 2 -- {0}",
+                    excerpt(first, longest_word)));
+  }
+  const std::string name = first.substr(0, first.find('=')).substr(first.starts_with("--") ? 2 : 1);
+  if (find_field(name) != nullptr) {
+    check_loop_options({{name, ""}});
+  }
 }
 
 ProgramsRequest request_of(const CLI::App& app, std::vector<std::string> command) {
@@ -39,9 +85,7 @@ ProgramsRequest request_of(const CLI::App& app, std::vector<std::string> command
     cluster->second = std::filesystem::absolute(cluster->second).string();
   }
   request.workers = workers_of_loops(request.given, workers_given(app));
-  // Without a scheme the programs may give one that fits the other options.
-  const bool known = request.given.contains("scheme");
-  request.config = loop_config(known ? request.given : GivenOptions(), request.workers);
+  request.config = config_of(request);
   return request;
 }
 
@@ -53,10 +97,13 @@ Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::strin
   add_loop_options(*app);
   add_gather_limit(*app, patient_gather_limit);
   app->footer(run_examples);
-  return {
-      app, [app, &handlers, command = std::move(command)] {
-        return handlers.run({.request = request_of(*app, command), .json = output_of(*app).json});
-      }};
+  return {.app = app,
+          .run =
+              [app, &handlers, command = std::move(command)] {
+                return handlers.run(
+                    {.request = request_of(*app, command), .json = output_of(*app).json});
+              },
+          .check_left = [app] { check_left(*app); }};
 }
 
 }  // namespace syncopate::cli

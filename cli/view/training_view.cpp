@@ -106,6 +106,7 @@ void TrainingView::output(std::string_view process, std::string_view line) {
 }
 
 void TrainingView::notice(std::string_view text) {
+  notices_.emplace(text);
   show_log(fmt::format("syncopate: {}", text));
 }
 
@@ -117,7 +118,7 @@ void TrainingView::ended(int status, const std::string& failure) {
   }
   err_.finish(patience);
   const std::string error = state_.failed ? state_.failed->error : failure;
-  if (status != exit_status::success && !error.empty()) {
+  if (status != exit_status::success && !error.empty() && !notices_.contains(error)) {
     print_error(error.c_str());
   }
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,10 +45,11 @@ class TrainingView : public JobView {
   virtual void show_log(const std::string& line) = 0;
   /// Prints the final figures where the job has some.
   virtual void finish() = 0;
-
   /// The same programs begin another training.
   virtual void finish_one_of_several() { finish(); }
+
   JobState state_;
+  std::set<std::string, std::less<>> notices_;  ///< so far
   LineWriter out_{STDOUT_FILENO};
   LineWriter err_{STDERR_FILENO};
 };

@@ -225,5 +225,33 @@ class LiveView(ProgramsTest):
         self.assertRegex(done.stderr, r"worker \d, step 2: the gradient of a batch is not finite; lower the learning rate")
 
 
+class Refusals(ProgramsTest):
+    """Each is one line, and starts nothing."""
+
+    def test_what_cannot_be_meant(self):
+        (self.folder / "old").mkdir()
+        (self.folder / "old" / "config.toml").touch()
+        for words, said in ((["-n", "0", "--", "touch", "begun"], "run starts 1 program or more, found 0"),
+                            (["-n", "2", "./train", "--epochs", "3"], "unexpected argument './train': put -- before the program"),
+                            (["--epochs", "3", "--", "touch", "begun"], "a program with a loop of its own decides about"),
+                            (["--no-such", "3", "--", "touch", "begun"], "unknown option --no-such"),
+                            (["--servers", "1", "--", "touch", "begun"], "give it here, too, by --scheme"),
+                            (["--run-dir", "old", "--", "touch", "begun"], "old already holds a run"),
+                            (["--run-dir", "/proc/x", "--", "touch", "begun"], "cannot make the run folder /proc/x")):
+            with self.subTest(words):
+                self.assert_refused(self.run_programs(*words), said)
+                self.assertEqual(os.listdir(self.folder), ["old"])
+
+    def test_the_folder_of_a_run_is_free_after_it_was_checked(self):
+        done = self.run_programs("--run-dir", "run", "--", "true")
+        self.assertEqual((done.returncode, os.listdir(self.folder)), (0, []), done.stderr)
+
+    def test_a_death_is_told_once(self):
+        done = self.run_programs("-n", 2, "--", "sh", "-c", "kill -ABRT $$")
+        self.assertEqual(done.returncode, 1)
+        said = sorted(re.sub(r"\(.*?\)", "", line, count=1) for line in done.stderr.splitlines())
+        self.assertEqual(said, [f"syncopate: worker {rank}  was killed by signal 6 (Aborted)" for rank in (0, 1)])
+
+
 if __name__ == "__main__":
     unittest.main()

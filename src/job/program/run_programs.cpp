@@ -17,6 +17,7 @@
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/program_environment.hpp"
+#include "job/launch/run_claim.hpp"
 #include "job/program/program_host.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/transport_registry.hpp"
@@ -31,8 +32,8 @@ ProgramHost::Options host_options(const ProgramsRequest& request, ProgramEnds& e
                                   EventPipe& events) {
   const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
   return {.programs = request.workers,
-          .gather_limit = request.gather_limit,
           .several_jobs = true,
+          .gather_limit = request.gather_limit,
           .emit = emit,
           .interrupted = end_requested,
           .ended = [&ends] { return ends.take(); },
@@ -117,9 +118,18 @@ Child host_process(const ProgramsRequest& request, Inherited inherited, Listenin
   return child;
 }
 
+/// Claims the folder that the user has named, and gives it up again, so that one that cannot be
+/// used is refused before anything is started.
+void check_run_folder(const ProgramsRequest& request) {
+  if (request.given.contains("run-dir")) {
+    const RunClaim claim({.config = request.config, .named_run_dir = true});
+  }
+}
+
 }  // namespace
 
 int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
+  check_run_folder(request);
   const std::string key = unguessable_token();
   ListeningSocket listener = listen_on_loopback();
   const std::string address = listener.address;

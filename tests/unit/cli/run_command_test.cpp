@@ -67,16 +67,21 @@ TEST_F(RunCommandTest, TakesTheOrderOfTheData) {
 }
 
 TEST_F(RunCommandTest, LeavesTheSchemeToTheProgram) {
-  EXPECT_EQ(run({"--servers", "2", "--", "./program"}), 0) << errors_;
+  EXPECT_EQ(run({"--on-nan", "skip", "--", "./program"}), 0) << errors_;
   EXPECT_EQ(request_->workers, 1U);
-  EXPECT_EQ(request_->given, (GivenOptions{{"servers", "2"}}));
+  EXPECT_EQ(request_->given, (GivenOptions{{"on-nan", "skip"}}));
+  EXPECT_EQ(run({"--scheme", "asgd", "--servers", "2", "--", "./program"}), 0) << errors_;
+  EXPECT_THAT(refusal({"--servers", "2", "--", "./program"}),
+              HasSubstr("where the program names another scheme, give it here, too, by --scheme"));
 }
 
 TEST_F(RunCommandTest, RefusesWhatItCannotStart) {
   EXPECT_THAT(refusal({"-n", "2"}), HasSubstr("after --: syncopate run -n 4 -- ./program"));
-  EXPECT_THAT(refusal({"--epochs", "2", "--", "x"}), HasSubstr("unknown option --epochs"));
+  EXPECT_THAT(refusal({"--epochs", "2", "--", "x"}),
+              HasSubstr("--epochs is an option of `syncopate train`"));
   EXPECT_THAT(refusal({"-n", "2", "--scheme", "local", "--", "x"}), HasSubstr("found 2 workers"));
   EXPECT_THAT(refusal({"-n", "many", "--", "x"}), HasSubstr("--workers"));
+  EXPECT_THAT(refusal({"-n", "0", "--", "x"}), HasSubstr("1 program or more, found 0"));
 }
 
 }  // namespace
