@@ -13,7 +13,11 @@ if(SYNCOPATE_LIBTORCH)
   endif()
   list(PREPEND CMAKE_PREFIX_PATH ${SYNCOPATE_LIBTORCH})
 endif()
+# Syncopate::torch refers to libtorch's targets, and a project that adds Syncopate to its build links it in directories
+# that see global ones alone.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 find_package(Torch REQUIRED)
+unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
 if(SYNCOPATE_LIBTORCH)
   list(POP_FRONT CMAKE_PREFIX_PATH)
 endif()

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   another project finds Syncopate, installed or in its build tree, builds the examples against it, and
-        runs them; its headers are C++17 without warnings, and its library shows nothing but the C interface.
+"""Goal:   another project finds Syncopate, installed, in its build tree or as a part of its own build, builds the
+        examples against it, and runs them; its headers are C++17 without warnings, and its library shows nothing but
+        the C interface.
 Method: an installation in a temporary folder; each example is configured, built and run as its README says.
 """
 import os
@@ -41,10 +42,14 @@ class Package(unittest.TestCase):
         cls.prefix = cls.folder / "prefix"
         run(CMAKE, "--install", BUILD, "--prefix", cls.prefix)
 
-    def configure_and_build(self, source, name, *, prefix=None):
+    def configure(self, source, name, *, prefix=None):
         place = self.folder / name
         paths = [str(prefix or self.prefix), *([LIBTORCH] if LIBTORCH else [])]
         run(CMAKE, "-S", source, "-B", place, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={';'.join(paths)}")
+        return place
+
+    def configure_and_build(self, source, name, *, prefix=None):
+        place = self.configure(source, name, prefix=prefix)
         run(CMAKE, "--build", place)
         return place
 
@@ -123,6 +128,27 @@ class Package(unittest.TestCase):
     def test_the_build_tree(self):
         built = self.configure_and_build(SOURCE / "examples/allreduce", "of-build-tree", prefix=BUILD / "cmake")
         self.assertIn("worker 0 of 1: every value is 1", run(built / "allreduce_c"))
+
+    def test_the_build_tree_with_libtorch(self):
+        self.configure(SOURCE / "examples/dist_mnist", "of-build-tree-with-libtorch", prefix=BUILD / "cmake")
+
+    def test_as_a_part_of_another_build(self):
+        """Both libraries, named in a directory above that of Syncopate, which finds libtorch."""
+        project = self.folder / "whole"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(whole CXX)
+include(FetchContent)
+set(SYNCOPATE_TORCH ON)
+set(SYNCOPATE_LIBTORCH "{LIBTORCH}" CACHE PATH "")
+FetchContent_Declare(Syncopate SOURCE_DIR "{SOURCE}")
+FetchContent_MakeAvailable(Syncopate)
+add_executable(with_core "{SOURCE}/examples/allreduce/allreduce.cpp")
+target_link_libraries(with_core PRIVATE Syncopate::core)
+add_executable(with_torch "{SOURCE}/examples/dist_mnist/dist_mnist.cpp")
+target_link_libraries(with_torch PRIVATE Syncopate::torch)
+""", encoding="utf-8")
+        self.configure(project, "whole-build")
 
     def test_the_headers_are_quiet_cpp17(self):
         compiler = shutil.which("clang++-14")
