@@ -7,6 +7,7 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, FlatVector, trained_tensors, untrained_tensors
+from syncopate_torch.wrapped import WrappedTensors
 
 
 class Replica:
@@ -24,6 +25,7 @@ class Replica:
         _expect_parameters(optimizer, trained)
         device = trained[0][1].device
         self.optimizer = optimizer
+        self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
         self.grads = FlatVector(len(self.params.vector.values), device)
         self.buffers = FlatTensors(untrained_tensors(module), device)
@@ -63,14 +65,13 @@ class Replica:
         self._attach_gradients()
 
     def collect(self):
-        """Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter that the
-        script has replaced, or a sparse gradient."""
+        """Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or an optimizer
+        that has other tensors than it was made with, or a sparse gradient."""
+        self._wrapped.expect_unchanged()
+        self._wrapped.expect_in_place(self.params)
+        self._wrapped.expect_in_place(self.buffers)
         with torch.no_grad():
-            for name, parameter, place, view in zip(self.params.names, self.params.tensors,
-                                                    self.params.views(self.params.vector), self.params.views(self.grads)):
-                if parameter.data_ptr() != place.data_ptr():
-                    raise ConfigError(f"{name} is no longer the tensor that the optimizer was made with: do not move or "
-                                      "replace parameters of a module after that")
+            for name, parameter, view in zip(self.params.names, self.params.tensors, self.params.views(self.grads)):
                 _take_gradient(name, parameter, view)
 
     def collect_one(self, index):

@@ -11,6 +11,7 @@
 #include <string>
 #include <syncopate/error.hpp>
 #include <syncopate/torch/flat.hpp>
+#include <syncopate/torch/wrapped_tensors.hpp>
 #include <syncopate/training.hpp>
 #include <utility>
 #include <vector>
@@ -34,8 +35,8 @@ class ModuleReplica final : public Replica {
 
   /// Sets all gradients to zero.
   void zero_gradients();
-  /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a parameter
-  /// that the program has replaced, or a sparse gradient.
+  /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or
+  /// an optimizer that has other tensors than it was made with, or a sparse gradient.
   void collect();
   /// The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient.
   void collect(std::size_t parameter);
@@ -64,7 +65,7 @@ class ModuleReplica final : public Replica {
  private:
   static torch::Device device_of(const torch::nn::Module& module);
   void expect_parameters_of(const torch::optim::Optimizer& optimizer) const;
-  void expect_in_place(std::size_t index) const;
+  static void expect_in_place(const flat::FlatTensors& tensors);
   void scale_rates(const std::vector<double>& rates, double factor);
   flat::FlatVector& vector(syncopate_vector which) {
     if (which == SYNCOPATE_GRADIENTS) return grads_;
@@ -72,6 +73,7 @@ class ModuleReplica final : public Replica {
   }
 
   torch::optim::Optimizer& optimizer_;
+  detail::WrappedTensors wrapped_;
   flat::FlatTensors params_;
   flat::FlatVector grads_;
   flat::FlatTensors buffers_;
@@ -80,6 +82,7 @@ class ModuleReplica final : public Replica {
 inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
                                     torch::optim::Optimizer& optimizer) try
     : optimizer_(optimizer),
+      wrapped_(module, optimizer),
       params_(flat::some_trained_tensors(module), device_of(module)),
       grads_(params_.values().numel(), params_.values().device()),
       buffers_(flat::untrained_tensors(module), params_.values().device()) {
@@ -133,21 +136,22 @@ inline void ModuleReplica::zero_gradients() {
   }
 }
 
-inline void ModuleReplica::expect_in_place(std::size_t index) const {
-  const flat::NamedTensor& named = params_.tensors()[index];
-  const float* const place = params_.values().data_ptr<float>() + params_.offset(index);
-  if (named.tensor.data_ptr() != place) {
-    throw ConfigError(named.name +
-                      " is no longer the tensor that the optimizer was made with: do not move or "
-                      "replace parameters of a module after that");
+/// After `set_data` and `to`, a tensor is the same one with other memory.
+inline void ModuleReplica::expect_in_place(const flat::FlatTensors& tensors) {
+  const float* const begin = tensors.values().data_ptr<float>();
+  for (std::size_t i = 0; i < tensors.tensors().size(); ++i) {
+    const flat::NamedTensor& named = tensors.tensors()[i];
+    if (named.tensor.numel() > 0 && named.tensor.data_ptr() != begin + tensors.offset(i)) {
+      detail::refuse_replaced(named.name);
+    }
   }
 }
 
 inline void ModuleReplica::collect() {
-  for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
-    expect_in_place(i);
-    collect(i);
-  }
+  wrapped_.expect_unchanged();
+  expect_in_place(params_);
+  expect_in_place(buffers_);
+  for (std::size_t i = 0; i < params_.tensors().size(); ++i) collect(i);
 }
 
 inline bool ModuleReplica::has_gradient_in_place(std::size_t parameter) const {

@@ -1,0 +1,93 @@
+"""The tensors that a module and its optimizer have when a replica is made of them."""
+import weakref
+
+from syncopate_torch.errors import ConfigError
+
+_BEFORE = "before DistributedOptimizer"
+
+
+class WrappedTensors:
+    """One that comes later would be in no flat vector: no worker would get its gradient. Refuses it.
+
+    Buffers that are no part of the module's state (`persistent=False`), such as caches, may change; so may integers.
+    """
+
+    def __init__(self, module, optimizer):
+        # The training keeps this until its end, and a module may refer to the training.
+        self._module = weakref.ref(module)
+        self._optimizer = optimizer
+        self._tensors = self._tensors_now()
+        self._trained = self._trained_now()
+        self._groups = self._groups_now()
+
+    def expect_unchanged(self):
+        """Errors: ConfigError, which names a tensor that was replaced, added, removed, frozen or unfrozen."""
+        now = self._tensors_now()
+        if not _same(now.values(), self._tensors.values()):
+            self._expect_same(now)
+        if self._trained_now() != self._trained:
+            for (name, tensor), trained in zip(self._tensors.items(), self._trained):
+                if tensor.requires_grad != trained:
+                    raise ConfigError(f"{name} was {'frozen' if trained else 'unfrozen'} after the optimizer was made: "
+                                      f"call requires_grad_ {_BEFORE}, or set the learning rate of its group to 0 as "
+                                      "long as it is to stay")
+        if not _same(self._groups_now(), self._groups):
+            self._expect_same_groups()
+
+    def expect_in_place(self, tensors):
+        """Errors: ConfigError, for one of some `FlatTensors` that is no longer in their vector."""
+        begin = tensors.vector.values.data_ptr()
+        for name, tensor, (first, count) in zip(tensors.names, tensors.tensors, tensors.places):
+            if count and tensor.data_ptr() != begin + 4 * first:
+                _refuse_replaced(name)
+
+    def _tensors_now(self):
+        """By name. In every step, so it makes one pass over the layers."""
+        tensors = {}
+        for prefix, layer in self._module().named_modules():
+            prefix = prefix and prefix + "."
+            for name, parameter in layer._parameters.items():
+                if parameter is not None:
+                    tensors[prefix + name] = parameter
+            for name, buffer in layer._buffers.items():
+                if buffer is not None and buffer.is_floating_point() and name not in layer._non_persistent_buffers_set:
+                    tensors[prefix + name] = buffer
+        return tensors
+
+    def _trained_now(self):
+        return [tensor.requires_grad for tensor in self._tensors.values()]
+
+    def _groups_now(self):
+        return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+
+    def _expect_same(self, now):
+        for name, tensor in now.items():
+            if name not in self._tensors:
+                raise ConfigError(f"{name} was registered after the optimizer was made, and would stay out of the training: "
+                                  f"register parameters and buffers {_BEFORE}")
+            if tensor is not self._tensors[name]:
+                _refuse_replaced(name)
+        for name in self._tensors:
+            if name not in now:
+                raise ConfigError(f"{name}, which the optimizer was made with, is no longer in the module: change the "
+                                  f"module {_BEFORE}")
+
+    def _expect_same_groups(self):
+        known, now = ({id(parameter) for parameter in each} for each in (self._groups, self._groups_now()))
+        for parameter in self._groups_now():
+            if id(parameter) not in known:
+                raise ConfigError(f"the optimizer has got a parameter of {parameter.numel()} values that it was not wrapped "
+                                  f"with: add all groups and parameters {_BEFORE}")
+        for parameter in self._groups:
+            if id(parameter) not in now:
+                raise ConfigError(f"the optimizer has lost a parameter of {parameter.numel()} values that it was wrapped "
+                                  f"with: change its groups {_BEFORE}")
+
+
+def _same(now, then):
+    return len(now) == len(then) and all(one is other for one, other in zip(now, then))
+
+
+def _refuse_replaced(name):
+    raise ConfigError(f"{name} is no longer the tensor that the optimizer was made with: move a module, and replace its "
+                      f"parameters, buffers and layers, {_BEFORE}; give a tensor other values by copy_")
