@@ -350,6 +350,9 @@ typedef struct syncopate_training_options {
  * syncopate_training_close. */
 typedef struct syncopate_training syncopate_training;
 
+/* Before a program changes its model for a training. Errors: SYNCOPATE_CONFIG_ERROR, where the job has one. */
+SYNCOPATE_API syncopate_status syncopate_training_may_start(const syncopate_job *job);
+
 /* Waits until every worker has started, and gives all replicas the parameters of worker 0. Once a job of more than one
  * process. What the callbacks use outlives the training; the structs need not. */
 SYNCOPATE_API syncopate_status syncopate_training_start(syncopate_job *job, const syncopate_replica *replica,

@@ -192,7 +192,7 @@ class DistributedOptimizer {
  private:
   static Training::Settings settings(const torch::optim::Optimizer& optimizer,
                                      const DistributedOptions& options);
-  std::unique_ptr<ModuleReplica> replica_of(torch::nn::Module& module,
+  std::unique_ptr<ModuleReplica> replica_of(const TorchJob& job, torch::nn::Module& module,
                                             torch::optim::Optimizer& optimizer);
   static std::uint32_t weight_of(std::int64_t samples);
   void expect_rate() const;
@@ -254,7 +254,9 @@ inline Training::Settings DistributedOptimizer::settings(const torch::optim::Opt
 }
 
 inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
-    torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
+    const TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
+  // A second replica would take the tensors of the module away from the first one.
+  detail::check(syncopate_training_may_start(job.handle()));
   auto replica = std::make_unique<ModuleReplica>(module, optimizer);
   replica_ = replica.get();
   return replica;
@@ -264,7 +266,7 @@ inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Modu
                                                   torch::optim::Optimizer& optimizer,
                                                   const DistributedOptions& options)
     : rate_(rule_of(optimizer).learning_rate),
-      training_(job, replica_of(module, optimizer), settings(optimizer, options)) {
+      training_(job, replica_of(job, module, optimizer), settings(optimizer, options)) {
   if (training_.overlaps()) {
     passes_.emplace(training_, *replica_);
   }

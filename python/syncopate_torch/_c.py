@@ -112,6 +112,7 @@ _SIGNATURES = {
     "share_epoch": (c_uint64, [c_void_p]),
     "share_step": (c_uint64, [c_void_p]),
     "memory_release": ("nothing", [c_void_p]),
+    "training_may_start": (None, [c_void_p]),
     "training_start": (None, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "training_server_steps": (c_int, [c_void_p]),
     "training_shares_gradients": (c_int, [c_void_p]),

@@ -39,6 +39,8 @@ class DistributedOptimizer:
     """
 
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
+        # A second replica would take the tensors of the module away from the first one.
+        _c.call("training_may_start", job.handle)
         #: The optimizer of torch.optim that the script has made.
         self.optimizer = optimizer
         self._job = job  # leaves after this

@@ -426,6 +426,19 @@ class Alone(unittest.TestCase):
         with self.refused("did you mean"):
             syncopate.init(options={"sede": 1})
 
+    def test_a_second_optimizer(self):
+        other = scripts.problem()[2]
+        optimizers = [self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64),
+                      syncopate.Job().DistributedOptimizer(scripts.sgd(other), other, batch_size=64)]
+        for _ in range(3):
+            for optimizer, network in zip(optimizers, (self.network, other)):
+                optimizer.zero_grad()
+                functional.cross_entropy(network(self.points), self.labels).backward()
+                optimizer.step()
+            with self.refused("a job has one optimizer"):
+                self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.assertEqual(scripts.parameters_of(self.network), scripts.parameters_of(other))
+
     def test_calls_after_the_end(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         optimizer.finish()

@@ -36,6 +36,10 @@ std::unique_ptr<syncopate_training> start(syncopate_job* job, const syncopate_re
 
 namespace abi = syncopate::abi;
 
+syncopate_status syncopate_training_may_start(const syncopate_job* job) {
+  return abi::call([&] { abi::given(job, "job").job.expect_untrained(); });
+}
+
 syncopate_status syncopate_training_start(syncopate_job* job, const syncopate_replica* replica,
                                           const syncopate_training_options* options,
                                           syncopate_training** training) {

@@ -89,7 +89,12 @@ ProgramNode& LoopJob::Member::node() {
 }
 
 void LoopJob::Member::begin_training() {
-  if (std::exchange(trained_, true)) {
+  expect_untrained();
+  trained_ = true;
+}
+
+void LoopJob::Member::expect_untrained() const {
+  if (trained_) {
     throw ConfigError(
         "this job has trained already, or trains: a job has one optimizer. Put all networks into "
         "one "
@@ -145,6 +150,10 @@ std::uint32_t LoopJob::size() const {
 
 std::uint32_t LoopJob::local_rank() const {
   return member_->local_rank();
+}
+
+void LoopJob::expect_untrained() const {
+  member_->expect_untrained();
 }
 
 LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {

@@ -96,6 +96,9 @@ class LoopJob {
   /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
   LoopShare share(std::size_t samples, std::size_t batch_size);
 
+  /// Before a program changes its model for a training. Errors: ConfigError, where the job has one.
+  void expect_untrained() const;
+
   class Member;
   const std::shared_ptr<Member>& member() const { return member_; }
 

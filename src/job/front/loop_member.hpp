@@ -57,6 +57,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
 
   /// Errors: ConfigError, at the second call.
   void begin_training();
+  /// Errors: ConfigError, after `begin_training`.
+  void expect_untrained() const;
 
   /// A call of the program, while it lasts. Errors: ConfigError, for a second thread at the same
   /// time, and in a process that this one has forked.

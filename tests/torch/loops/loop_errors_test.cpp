@@ -31,11 +31,23 @@ struct LoneProgram {
 };
 
 TEST(LoopErrorsTest, OptimizerWrappedTwice) {
-  LoneProgram setup;
-  const DistributedOptimizer first(setup.job, setup.net, setup.sgd, {.batch_size = 4});
-  EXPECT_THAT(
-      refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4}); }),
-      HasSubstr("a job has one optimizer. Put all networks into one module"));
+  LoneProgram wrapped, plain;
+  DistributedOptimizer first(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
+  DistributedOptimizer undisturbed(plain.job, plain.net, plain.sgd, {.batch_size = 4});
+  const auto step = [](LoneProgram& setup, DistributedOptimizer& optimizer) {
+    optimizer.zero_grad();
+    setup.backward();
+    optimizer.step();
+  };
+  for (int i = 0; i < 3; ++i) {
+    step(wrapped, first);
+    step(plain, undisturbed);
+    EXPECT_THAT(refusal([&] {
+                  DistributedOptimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
+                }),
+                HasSubstr("a job has one optimizer. Put all networks into one module"));
+  }
+  EXPECT_EQ(values_of(wrapped.net), values_of(plain.net));
 }
 
 TEST(LoopErrorsTest, ParameterWithoutGradientMakesNoStep) {
