@@ -4,7 +4,8 @@
  * syncopate/job.hpp has the same for C++, and syncopate/torch.hpp for modules of libtorch.
  *
  * Errors:  functions return SYNCOPATE_OK, or a status whose message syncopate_last_error has. What a function would
- *          have made is then NULL.
+ *          have made is then NULL. Those that return a value return 0 or NULL, syncopate_work_source SYNCOPATE_ANY, for
+ *          a handle that is NULL, and leave a message, too.
  * Threads: a job, and everything made from it, is used by one thread at a time; a second one gets
  *          SYNCOPATE_CONFIG_ERROR. So does a process that this one has forked, where the functions that free
  *          something do nothing. A group may have a thread of its own, and syncopate_work_* any thread.

@@ -88,6 +88,16 @@ inline void check(syncopate_status status) {
   throw Error(message);
 }
 
+/// The handle of an object. Errors: ConfigError, where the object was moved from.
+template <class Owner>
+typename Owner::element_type* handle_of(const Owner& owner, const char* name) {
+  if (!owner) {
+    throw ConfigError(std::string("this ") + name + " was moved from: use the one that it was " +
+                      "moved to, or call syncopate::init first");
+  }
+  return owner.get();
+}
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace syncopate

@@ -35,7 +35,9 @@ class CollectiveWork {
     }
   }
   /// The sender, once a receive has ended; else SYNCOPATE_ANY.
-  std::uint32_t source() const { return syncopate_work_source(work_.get()); }
+  std::uint32_t source() const {
+    return work_ ? syncopate_work_source(work_.get()) : SYNCOPATE_ANY;
+  }
 
  private:
   std::shared_ptr<syncopate_work> work_;  ///< null: it has ended
@@ -192,7 +194,7 @@ class Group {
   }
 
   /// The group of the C interface, which has gather, scatter and alltoall, too.
-  syncopate_group* handle() const { return group_.get(); }
+  syncopate_group* handle() const { return detail::handle_of(group_, "group"); }
 
  private:
   template <class Start>

@@ -52,28 +52,30 @@ class Share {
   explicit Share(syncopate_share* share) : share_(share, syncopate_share_close) {}
 
   /// Samples of a step of this worker.
-  std::size_t step_size() const { return syncopate_share_step_size(share_.get()); }
+  std::size_t step_size() const { return syncopate_share_step_size(handle()); }
   /// The indices of the next step, in order; empty at the end of an epoch. The call after that
   /// begins the next epoch.
   std::vector<std::size_t> next() {
     const std::uint64_t* indices = nullptr;
     std::size_t count = 0;
-    detail::check(syncopate_share_next(share_.get(), &indices, &count));
+    detail::check(syncopate_share_next(handle(), &indices, &count));
     return {indices, indices + count};
   }
   /// Begins the next epoch, unless this one has not begun.
-  void next_epoch() { detail::check(syncopate_share_next_epoch(share_.get())); }
+  void next_epoch() { detail::check(syncopate_share_next_epoch(handle())); }
   /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where
   /// samples are leased these are not known, and the epoch begins again.
   void resume(std::size_t epoch, std::size_t step) {
-    detail::check(syncopate_share_resume(share_.get(), epoch, step));
+    detail::check(syncopate_share_resume(handle(), epoch, step));
   }
   /// Whole epochs so far.
-  std::size_t epoch() const { return syncopate_share_epoch(share_.get()); }
+  std::size_t epoch() const { return syncopate_share_epoch(handle()); }
   /// Steps so far in the epoch under way.
-  std::size_t step() const { return syncopate_share_step(share_.get()); }
+  std::size_t step() const { return syncopate_share_step(handle()); }
 
  private:
+  syncopate_share* handle() const { return detail::handle_of(share_, "share"); }
+
   std::shared_ptr<syncopate_share> share_;
 };
 
@@ -187,8 +189,9 @@ class Job {
   /// Samples of a step of this worker, as `share` has last been called; 0 before.
   std::uint32_t usual_step() const { return usual_step_; }
 
-  /// The job of the C interface.
-  syncopate_job* handle() const { return job_.get(); }
+  /// The job of the C interface. Errors: ConfigError, for a job that was moved from, as in every
+  /// call of one.
+  syncopate_job* handle() const { return detail::handle_of(job_, "job"); }
 
  private:
   struct Leave {

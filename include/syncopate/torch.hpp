@@ -204,6 +204,9 @@ class DistributedOptimizer {
 };
 
 inline torch::Tensor TensorWork::wait() {
+  if (!tensors_.result.defined()) {
+    throw ConfigError("this work was moved from: wait for the one that it was moved to");
+  }
   work_.wait();
   const torch::Tensor host = std::exchange(tensors_.host, tensors_.result);
   if (host.data_ptr() != tensors_.result.data_ptr()) {

@@ -8,6 +8,7 @@ LIBRARY = ctypes.CDLL(os.environ["SYNCOPATE_LIBRARY"])
 OK, ERROR, CONFIG_ERROR, CANCELLED = 0, 1, 2, 8
 FLOAT32, FLOAT64, INT64 = 0, 1, 3
 SUM = 0
+ANY = 2**32 - 1
 PARAMETERS, GRADIENTS, BUFFERS = 0, 1, 2
 
 Floats = ctypes.POINTER(ctypes.c_float)
@@ -22,6 +23,8 @@ STEP = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double)
 LIBRARY.syncopate_last_error.restype = ctypes.c_char_p
 LIBRARY.syncopate_version.restype = ctypes.c_char_p
 LIBRARY.syncopate_everyone.restype = ctypes.c_void_p
+for _function in ("host_coordinator", "host_key"):
+    getattr(LIBRARY, "syncopate_" + _function).restype = ctypes.c_char_p
 for _function in ("share_step_size", "share_epoch", "share_step"):
     getattr(LIBRARY, "syncopate_" + _function).restype = ctypes.c_uint64
 

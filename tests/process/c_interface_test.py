@@ -12,7 +12,7 @@ import threading
 import unittest
 
 import jobs
-from c_interface import (CONFIG_ERROR, FLOAT32, FLOAT64, LIBRARY, OK, SUM, Failed, JoinOptions, Line, Option, Replica,
+from c_interface import (ANY, CONFIG_ERROR, FLOAT32, FLOAT64, LIBRARY, OK, SUM, Failed, JoinOptions, Line, Option, Replica,
                          TrainingOptions, everyone, join)
 
 PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
@@ -129,6 +129,25 @@ class Alone(unittest.TestCase):
         self.assert_refused(LIBRARY.syncopate_training_step(None, 1), "training is NULL")
         for free in ("leave", "group_close", "host_close", "share_close", "work_free", "training_close", "memory_release"):
             getattr(LIBRARY, "syncopate_" + free)(None)
+
+    def test_null_where_a_value_is_asked_for(self):
+        nothing = {"rank": "job", "worker_count": "job", "local_rank": "job", "everyone": "job",
+                   "host_coordinator": "host", "host_key": "host", "group_rank": "group", "group_size": "group",
+                   "share_step_size": "share", "share_epoch": "share", "share_step": "share", "work_is_done": "work",
+                   "training_server_steps": "training", "training_shares_gradients": "training",
+                   "training_overlaps": "training", "training_batch_size": "training"}
+        for function, handle in nothing.items():
+            with self.subTest(function):
+                self.assertFalse(getattr(LIBRARY, "syncopate_" + function)(None))
+                self.assertEqual(last_error(), handle + " is NULL")
+        self.assertEqual(LIBRARY.syncopate_work_source(None) % 2**32, ANY)
+        self.assert_refused(LIBRARY.syncopate_training_may_start(None), "job is NULL")
+
+    def test_a_second_training(self):
+        self.assertEqual(LIBRARY.syncopate_training_may_start(self.job), OK)
+        training = Line().start(self.job)
+        self.addCleanup(LIBRARY.syncopate_training_close, training)
+        self.assert_refused(LIBRARY.syncopate_training_may_start(self.job), "a job has one optimizer")
 
     def test_values_that_do_not_exist(self):
         values = (ctypes.c_float * 3)()

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "base/errors.hpp"
 
@@ -42,6 +43,13 @@ syncopate_status make(Made** made, const Body& body) noexcept {
     std::unique_ptr<Made> own = body();
     *made = own.release();
   });
+}
+
+/// Returns what the body of a function does; after an error 0 or NULL, or `otherwise`.
+template <class Body, class Value = std::invoke_result_t<Body>>
+Value value_of(const Body& body, Value otherwise = {}) noexcept {
+  static_cast<void>(call([&] { otherwise = body(); }));
+  return otherwise;
 }
 
 /// Frees what a caller owned; null is fine.

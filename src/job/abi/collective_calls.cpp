@@ -188,7 +188,7 @@ syncopate_status syncopate_receive(syncopate_group* group, void* values, size_t 
 }
 
 int syncopate_work_is_done(const syncopate_work* work) {
-  return work->work.done() ? 1 : 0;
+  return abi::value_of([&] { return abi::given(work, "work").work.done() ? 1 : 0; });
 }
 
 syncopate_status syncopate_work_wait(syncopate_work* work) {
@@ -208,8 +208,12 @@ syncopate_status syncopate_work_wait_for(syncopate_work* work, double seconds, i
 }
 
 uint32_t syncopate_work_source(const syncopate_work* work) {
-  const auto source = work->work.source();
-  return source ? source->value : SYNCOPATE_ANY;
+  return abi::value_of(
+      [&] {
+        const auto source = abi::given(work, "work").work.source();
+        return source ? source->value : SYNCOPATE_ANY;
+      },
+      SYNCOPATE_ANY);
 }
 
 void syncopate_work_free(syncopate_work* work) {

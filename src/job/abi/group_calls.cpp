@@ -45,7 +45,7 @@ LoopGroup opened(syncopate_job* job, const syncopate_group_options* options) {
 namespace abi = syncopate::abi;
 
 syncopate_group* syncopate_everyone(syncopate_job* job) {
-  return job == nullptr ? nullptr : &job->everyone;
+  return abi::value_of([&] { return &abi::given(job, "job").everyone; });
 }
 
 syncopate_status syncopate_group_open(syncopate_job* job, const syncopate_group_options* options,
@@ -59,9 +59,9 @@ void syncopate_group_close(syncopate_group* group) {
 }
 
 uint32_t syncopate_group_rank(const syncopate_group* group) {
-  return group->group.rank();
+  return abi::value_of([&] { return abi::given(group, "group").group.rank(); });
 }
 
 uint32_t syncopate_group_size(const syncopate_group* group) {
-  return group->group.size();
+  return abi::value_of([&] { return abi::given(group, "group").group.size(); });
 }

@@ -66,7 +66,9 @@ log::Level level_of(syncopate_log_level level) {
 }  // namespace
 }  // namespace syncopate::abi
 
+using syncopate::abi::given;
 using syncopate::abi::make;
+using syncopate::abi::value_of;
 
 void syncopate_set_log(syncopate_log_function log, void* user, syncopate_log_level least) {
   namespace abi = syncopate::abi;
@@ -95,11 +97,11 @@ syncopate_status syncopate_host_open(uint32_t worker_count, const syncopate_host
 }
 
 const char* syncopate_host_coordinator(const syncopate_host* host) {
-  return host->thread.place().address.c_str();
+  return value_of([&] { return given(host, "host").thread.place().address.c_str(); });
 }
 
 const char* syncopate_host_key(const syncopate_host* host) {
-  return host->thread.place().token.c_str();
+  return value_of([&] { return given(host, "host").thread.place().token.c_str(); });
 }
 
 void syncopate_host_close(syncopate_host* host) {
@@ -107,13 +109,13 @@ void syncopate_host_close(syncopate_host* host) {
 }
 
 uint32_t syncopate_rank(const syncopate_job* job) {
-  return job->job.rank();
+  return value_of([&] { return given(job, "job").job.rank(); });
 }
 
 uint32_t syncopate_worker_count(const syncopate_job* job) {
-  return job->job.size();
+  return value_of([&] { return given(job, "job").job.size(); });
 }
 
 uint32_t syncopate_local_rank(const syncopate_job* job) {
-  return job->job.local_rank();
+  return value_of([&] { return given(job, "job").job.local_rank(); });
 }

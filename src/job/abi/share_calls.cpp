@@ -15,7 +15,7 @@ void syncopate_share_close(syncopate_share* share) {
 }
 
 uint64_t syncopate_share_step_size(const syncopate_share* share) {
-  return share->share.step_size();
+  return abi::value_of([&] { return abi::given(share, "share").share.step_size(); });
 }
 
 syncopate_status syncopate_share_next(syncopate_share* share, const uint64_t** indices,
@@ -40,9 +40,9 @@ syncopate_status syncopate_share_resume(syncopate_share* share, uint64_t epoch, 
 }
 
 uint64_t syncopate_share_epoch(const syncopate_share* share) {
-  return share->share.epoch();
+  return abi::value_of([&] { return abi::given(share, "share").share.epoch(); });
 }
 
 uint64_t syncopate_share_step(const syncopate_share* share) {
-  return share->share.step();
+  return abi::value_of([&] { return abi::given(share, "share").share.step(); });
 }

@@ -47,19 +47,22 @@ syncopate_status syncopate_training_start(syncopate_job* job, const syncopate_re
 }
 
 int syncopate_training_server_steps(const syncopate_training* training) {
-  return training->training.server_steps() ? 1 : 0;
+  return abi::value_of(
+      [&] { return abi::given(training, "training").training.server_steps() ? 1 : 0; });
 }
 
 int syncopate_training_shares_gradients(const syncopate_training* training) {
-  return training->training.shares_gradients() ? 1 : 0;
+  return abi::value_of(
+      [&] { return abi::given(training, "training").training.shares_gradients() ? 1 : 0; });
 }
 
 int syncopate_training_overlaps(const syncopate_training* training) {
-  return training->training.overlaps() ? 1 : 0;
+  return abi::value_of(
+      [&] { return abi::given(training, "training").training.overlaps() ? 1 : 0; });
 }
 
 uint32_t syncopate_training_batch_size(const syncopate_training* training) {
-  return training->training.batch_size();
+  return abi::value_of([&] { return abi::given(training, "training").training.batch_size(); });
 }
 
 syncopate_status syncopate_training_begin_pass(syncopate_training* training, uint32_t samples) {

@@ -1,5 +1,6 @@
-// Goal:   a job that is used by two threads at once, or by a forked process, says so and goes on.
-// Method: a thread in the middle of a step; a child that uses the job and destroys it.
+// Goal:   a job that is used by two threads at once, by a forked process, or after it was moved,
+//         says so and goes on.
+// Method: a thread in the middle of a step; a child that uses the job and destroys it; each call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -78,6 +79,37 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
     EXPECT_NO_THROW(job.share(8, 2));
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(MisuseTest, AfterAMove) {
+  TorchJob job = init();
+  Share share = job.share(64, 8);
+  Group group = job.open_group({0});
+  TensorWork work = job.allreduce_async(torch::ones({2}));
+  const TorchJob other = std::move(job);
+  const Share other_share = std::move(share);
+  const Group other_group = std::move(group);
+  TensorWork other_work = std::move(work);
+  std::vector<float> values(3);
+  const std::vector<std::function<void()>> of_job{
+      [&] { job.rank(); },     [&] { job.size(); },          [&] { job.local_rank(); },
+      [&] { job.barrier(); },       [&] { job.allreduce(values); },
+      [&] { job.everyone(); }, [&] { job.open_group({0}); }, [&] { job.share(64, 8); }};
+  for (const auto& call : of_job) {
+    EXPECT_EQ(refusal(call),
+              "this job was moved from: use the one that it was moved to, or call syncopate::init "
+              "first");
+  }
+  EXPECT_THAT(refusal([&] { share.step_size(); }), HasSubstr("this share was moved from"));
+  EXPECT_THAT(refusal([&] { share.next(); }), HasSubstr("this share was moved from"));
+  EXPECT_THAT(refusal([&] { group.rank(); }), HasSubstr("this group was moved from"));
+  EXPECT_THAT(refusal([&] { group.barrier(); }), HasSubstr("this group was moved from"));
+  EXPECT_THAT(refusal([&] { work.wait(); }), HasSubstr("this work was moved from"));
+  EXPECT_EQ(other.size(), 1U);
+  EXPECT_EQ(other_share.step_size(), 8U);
+  EXPECT_EQ(other_group.size(), 1U);
+  EXPECT_TRUE(other_work.wait().equal(torch::ones({2})));
+  EXPECT_EQ(CollectiveWork().source(), SYNCOPATE_ANY);
 }
 
 }  // namespace
