@@ -66,7 +66,7 @@ class DistributedOptimizer:
         rules, rule_count = _c.options(rule)
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
-            batch_size=batch_size or 0, learning_rate=float(self._first_rate), rule=rules, rule_count=rule_count,
+            batch_size=_weight(batch_size or 0), learning_rate=float(self._first_rate), rule=rules, rule_count=rule_count,
             has_no_rule=_c.text(no_rule))
         if self._replica.round_call is not None:
             settings.on_round = self._replica.round_call

@@ -149,6 +149,13 @@ class Alone(unittest.TestCase):
         self.addCleanup(LIBRARY.syncopate_training_close, training)
         self.assert_refused(LIBRARY.syncopate_training_may_start(self.job), "a job has one optimizer")
 
+    def test_sizes_that_are_too_large(self):
+        for samples, batch, message in ((64, 2**33 + 1, "at most 4294967295 samples in a step, found a batch of 8589934593"),
+                                        (2**33, 64, "at most 4294967295 samples, found 8589934592")):
+            share = ctypes.c_void_p()
+            self.assert_refused(LIBRARY.syncopate_share_open(
+                self.job, ctypes.c_uint64(samples), ctypes.c_uint64(batch), ctypes.byref(share)), message)
+
     def test_values_that_do_not_exist(self):
         values = (ctypes.c_float * 3)()
         self.assert_refused(LIBRARY.syncopate_allreduce(self.everyone, values, ctypes.c_size_t(3), 77, SUM, None), "type .* 77")

@@ -419,6 +419,10 @@ class Alone(unittest.TestCase):
             self.job.DistributedOptimizer(self.sgd, torch.nn.ReLU(), batch_size=1)
         with self.refused("convert it by tensor.to"):
             self.job.allreduce(torch.ones(2, dtype=torch.int16))
+        with self.refused("from 0 to 4294967295 samples, found 8589934593"):
+            self.job.DistributedOptimizer(self.sgd, self.network, batch_size=2**33 + 1)
+        with self.refused("at most 4294967295 samples in a step"):
+            self.job.sampler(range(10), batch_size=2**33 + 1)
         with self.refused("batch of 0 samples"):
             self.job.sampler(range(10), batch_size=0)
         with self.refused("no-such"):

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <limits>
 #include <utility>
 
 #include "base/log.hpp"
@@ -19,7 +20,14 @@ namespace {
 /// For the programs of another launcher to start on this host.
 constexpr Duration time_to_come = std::chrono::seconds(600);
 
+/// Errors: ConfigError, for a rank that the job does not have.
 ProgramLaunch launch_of(const JobEntry& entry) {
+  if (entry.rank >= entry.size) {
+    throw ConfigError(
+        fmt::format("the entry calls this process worker {} of {}: expected a rank from 0 on below "
+                    "the number of workers",
+                    entry.rank, entry.size));
+  }
   return {.coordinator = entry.coordinator,
           .key = entry.key,
           .rank = entry.rank,
@@ -157,6 +165,17 @@ void LoopJob::expect_untrained() const {
 }
 
 LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (batch_size / size() > most) {
+    throw ConfigError(
+        fmt::format("a worker takes at most {} samples in a step, found a batch of {} for {}; "
+                    "choose a smaller one",
+                    most, batch_size, size()));
+  }
+  if (samples > most) {
+    throw ConfigError(fmt::format(
+        "a dataset has at most {} samples, found {}; divide it into several", most, samples));
+  }
   if (batch_size == 0 || batch_size % size() != 0) {
     throw ConfigError(fmt::format(
         "a batch of {} samples does not divide into {} equal parts, one for each worker; choose {}",

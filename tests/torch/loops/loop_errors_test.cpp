@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 struct LoneProgram {
   explicit LoneProgram(const InitOptions& options = {}) : job(init(options)) {}
@@ -119,6 +120,26 @@ TEST(LoopErrorsTest, UnknownBatchSize) {
   LoneProgram setup;
   EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd); }),
               HasSubstr("call partition_dataset before"));
+}
+
+TEST(LoopErrorsTest, SizesThatAreTooLarge) {
+  TorchJob job = init();
+  const std::size_t much = (1ULL << 33) + 1;
+  EXPECT_THAT(refusal([&] { job.share(64, much); }),
+              StartsWith("a worker takes at most 4294967295 samples in a step, found a batch of "
+                         "8589934593 for 1"));
+  EXPECT_THAT(refusal([&] { job.share(much, 64); }),
+              StartsWith("a dataset has at most 4294967295 samples, found 8589934593"));
+  EXPECT_EQ(job.share(64, 16).step_size(), 16U);
+}
+
+TEST(LoopErrorsTest, EntryThatContradictsItself) {
+  const JobEntry nobody{.coordinator = "127.0.0.1:1", .key = "key", .rank = 0, .size = 0};
+  EXPECT_THAT(refusal([&] { init({.entry = nobody}); }),
+              StartsWith("the entry calls this process worker 0 of 0"));
+  const JobEntry third{.coordinator = "127.0.0.1:1", .key = "key", .rank = 2, .size = 2};
+  EXPECT_THAT(refusal([&] { init({.entry = third}); }),
+              StartsWith("the entry calls this process worker 2 of 2"));
 }
 
 TEST(LoopErrorsTest, OptionsThatDoNotExistOrContradict) {
