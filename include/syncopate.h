@@ -382,7 +382,8 @@ SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_trai
 
 /* SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns when the parameters for the next step are
  * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it; SYNCOPATE_CONFIG_ERROR, for
- * another number of samples than its pass began with. */
+ * another number of samples than its pass began with; SYNCOPATE_NOT_FINITE, for a gradient that is not, unless option
+ * on-nan is skip. A process alone looks at the gradient of a replica without the callback `store`. */
 SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *training, uint32_t samples);
 
 /* The loop takes no further step. In a synchronous job this waits for the loops of all workers. Errors: that which

@@ -31,6 +31,8 @@ class Replica {
   virtual float* view(syncopate_vector which) = 0;
   /// Copies the host memory back to where the model has the vector, where that is elsewhere.
   virtual void store(syncopate_vector /*which*/) {}
+  /// True where the host memory is the model's own: a view costs nothing, and nobody calls `store`.
+  virtual bool is_in_host_memory() const { return false; }
   /// The vector is to live in `memory` from now on, which holds its values already, so that workers
   /// of one host reduce it in place. A model elsewhere ignores it.
   virtual void move_into(syncopate_vector /*which*/, SharedMemory /*memory*/) {}

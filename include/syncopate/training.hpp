@@ -140,9 +140,11 @@ inline syncopate_replica Training::callbacks() {
   replica.view = [](void* user, syncopate_vector which, float** values) {
     return of(user).guarded([&] { *values = of(user).replica_->view(which); });
   };
-  replica.store = [](void* user, syncopate_vector which) {
-    return of(user).guarded([&] { of(user).replica_->store(which); });
-  };
+  if (!replica_->is_in_host_memory()) {
+    replica.store = [](void* user, syncopate_vector which) {
+      return of(user).guarded([&] { of(user).replica_->store(which); });
+    };
+  }
   replica.move = [](void* user, syncopate_vector which, float* values, syncopate_memory* memory) {
     const auto release = [memory](float* /*values*/) { syncopate_memory_release(memory); };
     return of(user).guarded(

@@ -29,6 +29,8 @@ class LoopReplica : public Replica {
   void attach(StepHandover& loop, const Job& job);
 
   bool reports_gradients() const final { return overlaps_; }
+  /// True where a `view` is the model's own memory, so that it costs nothing.
+  virtual bool is_in_host_memory() const { return true; }
 
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
   std::uint32_t samples_of_pass(const Batch& batch) final;

@@ -13,9 +13,6 @@
 namespace syncopate {
 namespace {
 
-/// This many gradients in a row that are not finite are the fault of the model, not of the batches.
-constexpr std::uint64_t hopeless = 100;
-
 ProgressPolicy::Job job_of(const Trainer::Options& options) {
   return {.feed = options.feed,
           .samples_per_step = options.samples_per_step,
@@ -57,11 +54,10 @@ double mean(double sum, std::uint64_t count) {
   return sum / static_cast<double>(count);
 }
 
-/// Empty where a program with a loop of its own does not say it.
-std::string loss_text(const TrainConfig& config, const PassResult& pass) {
+/// The mean loss. Empty where a program with a loop of its own does not say it.
+std::optional<double> loss_of(const TrainConfig& config, const PassResult& pass) {
   const double loss = mean(pass.loss_sum, pass.samples);
-  return std::isnan(loss) && config.epochs >= open_end ? ""
-                                                       : fmt::format(" with loss {:.4g}", loss);
+  return std::isnan(loss) && config.epochs >= open_end ? std::nullopt : std::optional(loss);
 }
 
 }  // namespace
@@ -105,7 +101,8 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                  .step_share = options_.batch_size / options_.samples_per_step,
                  .speed_share = options_.resumed ? options_.resumed->speed_share : 0}),
       progress_(options_.start),
-      saved_(options_.start.round) {
+      saved_(options_.start.round),
+      finite_(options_.rank, options_.config.on_nan) {
   evaluations_.restart(moment());
   checkpoints_.restart(moment());
   replica_.on_forward_done([this] { times_.forward_done(); });
@@ -339,21 +336,8 @@ PeriodicTrigger::Moment Trainer::moment() const {
 /// one without samples. Errors: NotFinite, if such a batch is to end the job, or too many follow
 /// each other.
 bool Trainer::admit(PassResult& pass) {
-  if (has_finite_gradient()) {
-    skipped_in_a_row_ = 0;
+  if (finite_.admit(has_finite_gradient(), progress_.step + 1, loss_of(options_.config, pass))) {
     return true;
-  }
-  if (++skipped_in_a_row_ >= hopeless) {
-    throw NotFinite(fmt::format(
-        "worker {}, step {}: the gradients of {} batches in a row are not finite, so the model is "
-        "lost; begin again with a lower learning rate",
-        options_.rank.value, progress_.step + 1, hopeless));
-  }
-  if (options_.config.on_nan == NanPolicy::stop) {
-    throw NotFinite(fmt::format(
-        "worker {}, step {}: the gradient of a batch{} is not finite; lower the learning rate, or "
-        "skip such batches by --on-nan skip",
-        options_.rank.value, progress_.step + 1, loss_text(options_.config, pass)));
   }
   const std::span<float> grads = replica_.view(ReplicaVector::grads);
   std::fill(grads.begin(), grads.end(), 0.0F);

@@ -13,6 +13,7 @@
 #include "report/run_folder.hpp"
 #include "scheme/scheme.hpp"
 #include "train/device_clock.hpp"
+#include "train/gradient_check.hpp"
 #include "train/loader.hpp"
 #include "train/progress_policy.hpp"
 #include "train/step_handover.hpp"
@@ -149,7 +150,7 @@ class Trainer {
   OwnContribution pending_{};            ///< of this worker, since its last synchronization
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
-  std::uint64_t skipped_in_a_row_ = 0;
+  GradientCheck finite_;
   std::optional<bool> reports_operators_;  ///< as progress of a pass, by the replica
   Duration paused_{};  ///< off the training clock since the last synchronization
   bool done_ = false;

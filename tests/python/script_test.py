@@ -443,6 +443,12 @@ class Alone(unittest.TestCase):
                 self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         self.assertEqual(scripts.parameters_of(self.network), scripts.parameters_of(other))
 
+    def test_a_gradient_that_is_not_finite(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        (functional.cross_entropy(self.network(self.points), self.labels) * float("nan")).backward()
+        with self.assertRaisesRegex(syncopate.NotFinite, "worker 0, step 1: .* is not finite"):
+            optimizer.step()
+
     def test_calls_after_the_end(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         optimizer.finish()

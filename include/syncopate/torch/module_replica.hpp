@@ -57,6 +57,7 @@ class ModuleReplica final : public Replica {
   }
   float* view(syncopate_vector which) override { return vector(which).view(); }
   void store(syncopate_vector which) override { vector(which).store(); }
+  bool is_in_host_memory() const override { return params_.values().is_cpu(); }
   void move_into(syncopate_vector which, SharedMemory memory) override {
     if (params_.values().is_cpu()) vector(which).move_into(std::move(memory));
   }

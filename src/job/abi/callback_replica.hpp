@@ -19,6 +19,7 @@ class CallbackReplica final : public LoopReplica {
   std::span<float> view(ReplicaVector which) override;
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
+  bool is_in_host_memory() const override { return callbacks_.store == nullptr; }
 
   /// Errors: InternalError, since a job of programs has no checkpoints.
   OptimizerState optimizer_state() const override;

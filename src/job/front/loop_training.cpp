@@ -11,8 +11,10 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
+#include "kernels/reduce.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "train/gradient_check.hpp"
 
 namespace syncopate {
 namespace {
@@ -101,6 +103,7 @@ class LoopTraining::Worker {
     loop_.on_round(options.on_round);
     if (job_->is_alone()) {
       schedule_.emplace(schedule_of(config));
+      finite_.emplace(Rank{job_->rank()}, config.on_nan);
       replica_ = std::move(replica);
     } else {
       join(job_->node().define(definition), std::move(config), definition.model,
@@ -199,7 +202,17 @@ class LoopTraining::Worker {
     }
   }
 
+  /// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
+  bool has_finite_gradient() {
+    return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
+  }
+
   void step_alone(std::uint32_t samples) {
+    ++steps_;
+    if (!finite_->admit(has_finite_gradient(), steps_, /*loss=*/{})) {
+      std::ranges::fill(replica_->view(ReplicaVector::grads), 0.0F);
+      samples = 0;
+    }
     const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
     replica_->set_learning_rate(schedule_->rate(epochs));
     replica_->local_step();
@@ -244,6 +257,8 @@ class LoopTraining::Worker {
   StepHandover loop_;
   std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
   std::optional<Schedule> schedule_;      ///< with it
+  std::optional<GradientCheck> finite_;   ///< with it
+  std::uint64_t steps_ = 0;               ///< with it
   std::uint64_t samples_ = 0;             ///< trained on, with it
   std::optional<LoopSite> site_;
   std::unique_ptr<RoleRunner> runner_;

@@ -1,0 +1,35 @@
+#include "train/gradient_check.hpp"
+
+#include <fmt/format.h>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+/// This many gradients in a row that are not finite are the fault of the model, not of the batches.
+constexpr std::uint64_t hopeless = 100;
+
+}  // namespace
+
+bool GradientCheck::admit(bool finite, std::uint64_t step, std::optional<double> loss) {
+  if (finite) {
+    skipped_in_a_row_ = 0;
+    return true;
+  }
+  if (++skipped_in_a_row_ >= hopeless) {
+    throw NotFinite(fmt::format(
+        "worker {}, step {}: the gradients of {} batches in a row are not finite, so the model is "
+        "lost; begin again with a lower learning rate",
+        worker_.value, step, hopeless));
+  }
+  if (policy_ == NanPolicy::stop) {
+    throw NotFinite(fmt::format(
+        "worker {}, step {}: the gradient of a batch{} is not finite; lower the learning rate, or "
+        "skip such batches by --on-nan skip",
+        worker_.value, step, loss ? fmt::format(" with loss {:.4g}", *loss) : ""));
+  }
+  return false;
+}
+
+}  // namespace syncopate
