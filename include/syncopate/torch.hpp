@@ -67,6 +67,9 @@ class TorchJob : public Job {
   using Job::broadcast;
   using Job::broadcast_async;
 
+  // Collectives take dense tensors. Errors: ConfigError, for a sparse or an undefined one, and for
+  // one to be changed whose values share memory, as those of `expand` do.
+
   /// Replaces a tensor of float32, float64, float16, bfloat16, int8, uint8, int32 or int64 by its
   /// sum over all workers.
   /// Errors: ConfigError, for another type.
@@ -217,19 +220,19 @@ inline torch::Tensor TensorWork::wait() {
 }
 
 inline TensorWork TorchJob::allreduce_async(torch::Tensor tensor) {
-  const torch::Tensor host = detail::host_values(tensor);
+  const torch::Tensor host = detail::host_values_to_change("allreduce", tensor);
   const auto count = static_cast<std::size_t>(host.numel());
   return {allreduce_async(host.data_ptr(), count, detail::type_of(host)),
           {std::move(tensor), host}};
 }
 
 inline TensorWork TorchJob::broadcast_async(torch::Tensor tensor) {
-  const torch::Tensor host = detail::host_values(tensor);
+  const torch::Tensor host = detail::host_values_to_change("broadcast", tensor);
   return {broadcast_async(host.data_ptr(), host.nbytes()), {std::move(tensor), host}};
 }
 
 inline TensorWork TorchJob::allgather_async(const torch::Tensor& tensor) {
-  const torch::Tensor host = detail::host_values(tensor);
+  const torch::Tensor host = detail::host_values("allgather", tensor);
   std::vector<std::int64_t> shape = host.sizes().vec();
   shape.insert(shape.begin(), size());
   const torch::Tensor all = torch::empty(shape, host.options());

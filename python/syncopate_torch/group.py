@@ -83,12 +83,12 @@ class Group:
 
     def allreduce_async(self, tensor, op="sum"):
         """As `allreduce`, but returns a `Work` at once."""
-        host = host_values(tensor)
+        host = host_values_to_change(tensor)
         return Work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
 
     def reduce(self, tensor, root=0, op="sum"):
         """Replaces a tensor by its reduction on member `root`, and returns it; that of the others stays."""
-        host = host_values(tensor)
+        host = host_values_to_change(tensor)
         return Work(self._made("reduce", host.data_ptr(), *values(host), operation(op), root), tensor, host).wait()
 
     def reduce_scatter(self, tensor, op="sum"):
@@ -107,7 +107,7 @@ class Group:
 
     def broadcast_async(self, tensor, root=0):
         """As `broadcast`, but returns a `Work` at once."""
-        host = host_values(tensor)
+        host = host_values_to_change(tensor)
         return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root), tensor, host)
 
     def allgather(self, tensor):
@@ -178,8 +178,20 @@ def values(tensor):
 
 
 def host_values(tensor):
-    """The values next to each other in the memory of the host: the tensor's own, where they are so already."""
+    """The values next to each other in the memory of the host: the tensor's own, where they are so already.
+    Errors: ConfigError, for a sparse tensor."""
+    if tensor.layout != torch.strided:
+        raise ConfigError("a collective takes dense tensors, found a sparse one: call to_dense() before")
     return tensor.detach().cpu().contiguous()
+
+
+def host_values_to_change(tensor):
+    """The same of a tensor that gets the result. Errors: also for one with fewer values in memory than it shows."""
+    host = host_values(tensor)
+    if any(stride == 0 and length > 1 for stride, length in zip(tensor.stride(), tensor.shape)):
+        raise ConfigError("a collective takes dense tensors, found an expanded one, whose values share memory: call "
+                          "contiguous() before")
+    return host
 
 
 def bytes_of(tensor):

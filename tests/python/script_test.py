@@ -419,6 +419,11 @@ class Alone(unittest.TestCase):
             self.job.DistributedOptimizer(self.sgd, torch.nn.ReLU(), batch_size=1)
         with self.refused("convert it by tensor.to"):
             self.job.allreduce(torch.ones(2, dtype=torch.int16))
+        with self.refused("takes dense tensors, found a sparse one: call to_dense"):
+            self.job.allgather(torch.ones(2).to_sparse())
+        for collective in (self.job.allreduce, self.job.broadcast):
+            with self.refused("takes dense tensors, found an expanded one"):
+                collective(torch.ones(1, 3).expand(2, 3))
         with self.refused("from 0 to 4294967295 samples, found 8589934593"):
             self.job.DistributedOptimizer(self.sgd, self.network, batch_size=2**33 + 1)
         with self.refused("at most 4294967295 samples in a step"):

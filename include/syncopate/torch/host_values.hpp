@@ -4,6 +4,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cstdint>
 #include <string>
 #include <syncopate/error.hpp>
 
@@ -11,10 +12,33 @@ namespace syncopate {
 inline namespace v0 {
 namespace detail {
 
+[[noreturn]] inline void refuse(const std::string& collective, const std::string& found) {
+  throw ConfigError(collective + " takes dense tensors, found " + found);
+}
+
 /// The values of a tensor next to each other in the memory of the host: the tensor's own, where
-/// they are so already, else a copy.
-inline torch::Tensor host_values(const torch::Tensor& tensor) {
+/// they are so already, else a copy. Errors: ConfigError, for a tensor without such values.
+inline torch::Tensor host_values(const std::string& collective, const torch::Tensor& tensor) {
+  if (!tensor.defined()) {
+    refuse(collective, "an undefined one: give it values before");
+  }
+  if (tensor.layout() != torch::kStrided) {
+    refuse(collective, "a sparse one: call to_dense() before");
+  }
   return tensor.detach().cpu().contiguous();
+}
+
+/// The same of a tensor that gets the result. Errors: also for one with fewer values in memory than
+/// it shows.
+inline torch::Tensor host_values_to_change(const std::string& collective,
+                                           const torch::Tensor& tensor) {
+  const torch::Tensor host = host_values(collective, tensor);
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.stride(i) == 0 && tensor.size(i) > 1) {
+      refuse(collective, "an expanded one, whose values share memory: call contiguous() before");
+    }
+  }
+  return host;
 }
 
 /// The type of a tensor's values for a reduction. Errors: ConfigError, for one that has none.

@@ -139,6 +139,27 @@ TEST(CollectivesTest, UnderWayWhenTheProgramLeaves) {
   EXPECT_THROW(behind.wait(), Error);
 }
 
+TEST(CollectivesTest, OfTensorsWithoutValuesOfTheirOwn) {
+  TorchJob job = init();
+  const torch::Tensor expanded = torch::ones({1, 3}).expand({2, 3});
+  for (const auto& collective : std::vector<std::function<void(const torch::Tensor&)>>{
+           [&](const torch::Tensor& tensor) { job.allreduce(tensor); },
+           [&](const torch::Tensor& tensor) { job.broadcast(tensor); },
+           [&](const torch::Tensor& tensor) { job.allgather(tensor); }}) {
+    EXPECT_THAT(refusal([&] { collective(torch::Tensor()); }),
+                HasSubstr("takes dense tensors, found an undefined one"));
+    EXPECT_THAT(refusal([&] { collective(torch::ones({2}).to_sparse()); }),
+                HasSubstr("takes dense tensors, found a sparse one: call to_dense() before"));
+  }
+  EXPECT_EQ(refusal([&] { job.allreduce(expanded); }),
+            "allreduce takes dense tensors, found an expanded one, whose values share memory: call "
+            "contiguous() before");
+  EXPECT_THAT(refusal([&] { job.broadcast(expanded); }), HasSubstr("broadcast takes dense"));
+  EXPECT_TRUE(job.allgather(expanded).front().equal(expanded));
+  const torch::Tensor one = torch::ones({1, 3}).expand({1, 3});
+  EXPECT_NO_THROW(job.allreduce(one));
+}
+
 TEST(CollectivesTest, OfAProcessByItself) {
   TorchJob job = init();
   const torch::Tensor values = torch::ones({2});
