@@ -160,6 +160,24 @@ TEST(CollectivesTest, OfTensorsWithoutValuesOfTheirOwn) {
   EXPECT_NO_THROW(job.allreduce(one));
 }
 
+TEST(LogTest, LinesGoToAFunction) {
+  std::vector<std::string> lines;
+  set_log([&](syncopate_log_level, const std::string& line) { lines.push_back(line); },
+          SYNCOPATE_LOG_DEBUG);
+  const auto train = [] {
+    const std::string folder = run_folder();
+    ThreadedPrograms(2).run([&](const JobEntry& entry) {
+      train_by_loop({.scheme = "esync", .options = {{"run-dir", folder}}, .entry = entry}, 16, 1);
+    });
+  };
+  train();
+  set_log({});
+  const std::size_t count = lines.size();
+  EXPECT_GT(count, 0U);
+  train();
+  EXPECT_EQ(lines.size(), count);
+}
+
 TEST(CollectivesTest, OfAProcessByItself) {
   TorchJob job = init();
   const torch::Tensor values = torch::ones({2});
