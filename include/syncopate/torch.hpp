@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/cuda.h>
 #include <torch/data/dataloader.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
@@ -59,6 +60,17 @@ class TensorWork {
 class TorchJob : public Job {
  public:
   using Job::Job;
+
+  /// Where this worker trains: the CUDA device of its local rank, several workers on one where
+  /// there are fewer; without CUDA the CPU.
+  torch::Device device() const {
+    const std::uint32_t own = local_rank();
+    if (!torch::cuda::is_available()) {
+      return torch::kCPU;
+    }
+    const auto devices = static_cast<std::uint32_t>(torch::cuda::device_count());
+    return {torch::kCUDA, static_cast<torch::DeviceIndex>(own % devices)};
+  }
 
   using Job::allgather;
   using Job::allgather_async;

@@ -3,6 +3,8 @@ import ctypes
 import sys
 import weakref
 
+import torch
+
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
@@ -97,6 +99,14 @@ class Job:
     def local_rank(self):
         """The rank of this worker among those of its host."""
         return _c.call("local_rank", self.handle)
+
+    @property
+    def device(self):
+        """Where this worker trains: the CUDA device of its local rank, several workers on one where there are fewer; without
+        CUDA the CPU. A `torch.device`."""
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device("cuda", self.local_rank % torch.cuda.device_count())
 
     def resume(self):
         """Before this worker asks for samples: a step under way of its optimizer's `align` uses the job, too."""

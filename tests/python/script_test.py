@@ -454,6 +454,9 @@ class Alone(unittest.TestCase):
         with self.assertRaisesRegex(syncopate.NotFinite, "worker 0, step 1: .* is not finite"):
             optimizer.step()
 
+    def test_the_device(self):
+        self.assertEqual(self.job.device, torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu"))
+
     def test_calls_after_the_end(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         optimizer.finish()

@@ -160,6 +160,13 @@ TEST(CollectivesTest, OfTensorsWithoutValuesOfTheirOwn) {
   EXPECT_NO_THROW(job.allreduce(one));
 }
 
+/// Of a machine without CUDA, or of worker 0 of one with.
+TEST(TorchJobTest, DeviceOfAProcessByItself) {
+  const torch::Device expected =
+      torch::cuda::is_available() ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);
+  EXPECT_EQ(init().device(), expected);
+}
+
 TEST(LogTest, LinesGoToAFunction) {
   std::vector<std::string> lines;
   set_log([&](syncopate_log_level, const std::string& line) { lines.push_back(line); },

@@ -93,7 +93,7 @@ TEST(MisuseTest, AfterAMove) {
   std::vector<float> values(3);
   const std::vector<std::function<void()>> of_job{
       [&] { job.rank(); },     [&] { job.size(); },          [&] { job.local_rank(); },
-      [&] { job.barrier(); },       [&] { job.allreduce(values); },
+      [&] { job.device(); },   [&] { job.barrier(); },       [&] { job.allreduce(values); },
       [&] { job.everyone(); }, [&] { job.open_group({0}); }, [&] { job.share(64, 8); }};
   for (const auto& call : of_job) {
     EXPECT_EQ(refusal(call),
