@@ -81,6 +81,14 @@ class Package(unittest.TestCase):
         self.assertGreater(float(self.lines(output, r"epoch 1: accuracy (\S+)$")[0]), 0.5)
         alone = run(built / "dist_mnist", mnist_files.folder(), 1, 640, cwd=self.folder)
         self.assertIn("worker 0 of 1: ", alone)
+        for arguments, line in [
+                ((mnist_files.folder(), "abc"), "EPOCHS: expected a whole number from 1 on, found 'abc'"),
+                ((mnist_files.folder(), 1, "-5"), "IMAGES: expected a whole number from 1 on, found '-5'"),
+                (("nowhere",), "FOLDER: expected the four unpacked files of MNIST, found no "
+                               "nowhere/train-images-idx3-ubyte")]:
+            refused = subprocess.run([built / "dist_mnist", *map(str, arguments)], capture_output=True, text=True,
+                                     timeout=LIMIT, check=False, cwd=self.folder)
+            self.assertEqual((refused.returncode, refused.stdout, refused.stderr), (2, "", f"dist_mnist: {line}\n"))
 
     def test_cifar10_resnet9(self):
         built = self.example("cifar10_resnet9")
