@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   programs that were built against an earlier release of the C interface go on working: no function that
+"""Goal:   programs that were built against an earlier version of the C interface go on working: no function that
         it had goes away, and none changes its types.
-Method: a library of empty functions, made from the header, is compared by abidiff with libsyncopate.abi, the
-        description of the last release that was made in the same way: `interface_test.py --write` makes one of this.
+Method: a library of empty functions, made from the header, is compared by abidiff with libsyncopate.abi, a
+        description that was made in the same way. It has the functions of the built library, all of them:
+        `interface_test.py --write` writes it again (docs/compatibility.md says when).
 """
 import os
 import pathlib
@@ -16,6 +17,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("SYNCOPATE_SOURCE", pathlib.Path(__file__).parents[2]))
 LAST = SOURCE / "tests/package/libsyncopate.abi"
+LIBRARY = pathlib.Path(os.environ.get("SYNCOPATE_LIBRARY", SOURCE / "build/release/lib/libsyncopate.so"))
 DECLARATION = re.compile(r"^SYNCOPATE_API ([^;]+);", re.MULTILINE)
 
 
@@ -58,6 +60,13 @@ class Interface(unittest.TestCase):
 
     def test_that_of_the_last_release_still_holds(self):
         self.assertEqual(self.differences(self.header), "")
+
+    def test_the_built_library_has_the_functions_of_the_description(self):
+        symbols = subprocess.run(["nm", "--dynamic", "--defined-only", LIBRARY], capture_output=True, text=True, check=True)
+        built = {line.split()[-1].split("@")[0] for line in symbols.stdout.splitlines()}
+        described = set(re.findall(r"<elf-symbol name='(\w+)'", LAST.read_text(encoding="utf-8")))
+        self.assertEqual(described - built, set(), "programs that call these would no longer start")
+        self.assertEqual(built - described, set(), "new functions: describe them by interface_test.py --write")
 
     def test_a_function_may_be_added(self):
         added = self.changed("SYNCOPATE_API const char *syncopate_version(void);",
