@@ -25,6 +25,37 @@ LIMIT = 300  # seconds, of one command
 sys.path.insert(0, str(SOURCE / "tests/process"))
 import mnist_files  # noqa: E402  (beside the tests of processes)
 
+# The five calls, so that a compiler sees the templates with what they are made of.
+TORCH_CONSUMER = """#include <torch/torch.h>
+
+#include <syncopate/torch.hpp>
+
+namespace {
+
+struct Points : torch::data::Dataset<Points> {
+  torch::data::Example<> get(std::size_t) override { return {torch::ones({1}), torch::ones({1})}; }
+  torch::optional<std::size_t> size() const override { return 8; }
+};
+
+}  // namespace
+
+int main() {
+  syncopate::set_log([](syncopate_log_level, const std::string&) {});
+  auto job = syncopate::init();
+  auto data = job.partition_dataset(Points().map(torch::data::transforms::Stack<>()), 4);
+  torch::nn::Linear net(1, 1);
+  net->to(job.device());
+  job.broadcast_parameters(*net);
+  torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
+  syncopate::DistributedOptimizer optimizer(job, *net, sgd);
+  for (auto& batch : *data) {
+    optimizer.zero_grad();
+    torch::mse_loss(net->forward(batch.data), batch.target).backward();
+    optimizer.step(batch.data.size(0));
+  }
+}
+"""
+
 
 def run(*words, **options):
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -175,7 +206,7 @@ target_link_libraries(with_torch PRIVATE Syncopate::torch)
         torch = ["-isystem", f"{LIBTORCH}/include", "-isystem",
                  f"{LIBTORCH}/include/torch/csrc/api/include"] if LIBTORCH else [
                      "-isystem", "/usr/include/torch/csrc/api/include"]
-        consumer.write_text("#include <torch/torch.h>\n\n#include <syncopate/torch.hpp>\nint main() {}\n")
+        consumer.write_text(TORCH_CONSUMER, encoding="utf-8")
         run(compiler, *([] if LIBTORCH else ["-std=c++17"]), *(["-std=c++20"] if LIBTORCH else []), "-Weverything",
             "-Werror", *(f"-Wno-{name}" for name in noise), f"-I{self.prefix}/include", *torch, "-fsyntax-only", consumer)
         c_file = self.folder / "consumer.c"
