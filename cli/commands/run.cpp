@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -37,20 +38,26 @@ std::uint32_t workers_given(const CLI::App& app) {
   return config.workers;
 }
 
-/// Options that do not fit the usual scheme may fit that of the program, which is not known yet.
-/// Here they are refused once; there every worker would refuse them by itself.
-TrainConfig config_of(const ProgramsRequest& request) {
+bool suits(const ProgramsRequest& request, std::string_view scheme) {
+  GivenOptions given = request.given;
+  given["scheme"] = scheme;
   try {
-    return loop_config(request.given, request.workers);
-  } catch (const ConfigError& error) {
-    if (request.given.contains("scheme")) {
-      throw;
-    }
-    throw ConfigError(
-        fmt::format("{}; where the program names another scheme, give it here, too, "
-                    "by --scheme",
-                    error.what()));
+    loop_config(given, request.workers);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
   }
+}
+
+/// Without a scheme the programs may give one that fits the other options. Where none does, they
+/// are refused once, here; there every worker would refuse them by itself.
+TrainConfig config_of(const ProgramsRequest& request) {
+  if (!request.given.contains("scheme") &&
+      std::ranges::any_of(all_schemes(),
+                          [&](const SchemeSpec* scheme) { return suits(request, scheme->name); })) {
+    return loop_config({}, request.workers);
+  }
+  return loop_config(request.given, request.workers);
 }
 
 /// What cannot be meant for `run`, in words that say what it is.

@@ -67,12 +67,11 @@ TEST_F(RunCommandTest, TakesTheOrderOfTheData) {
 }
 
 TEST_F(RunCommandTest, LeavesTheSchemeToTheProgram) {
-  EXPECT_EQ(run({"--on-nan", "skip", "--", "./program"}), 0) << errors_;
+  EXPECT_EQ(run({"--servers", "2", "--", "./program"}), 0) << errors_;
   EXPECT_EQ(request_->workers, 1U);
-  EXPECT_EQ(request_->given, (GivenOptions{{"on-nan", "skip"}}));
-  EXPECT_EQ(run({"--scheme", "asgd", "--servers", "2", "--", "./program"}), 0) << errors_;
-  EXPECT_THAT(refusal({"--servers", "2", "--", "./program"}),
-              HasSubstr("where the program names another scheme, give it here, too, by --scheme"));
+  EXPECT_EQ(request_->given, (GivenOptions{{"servers", "2"}}));
+  EXPECT_THAT(refusal({"--servers", "2", "--cluster", "none.toml", "--", "./program"}),
+              HasSubstr("none.toml"));
 }
 
 TEST_F(RunCommandTest, RefusesWhatItCannotStart) {
