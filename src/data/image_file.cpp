@@ -12,6 +12,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
+#include "data/exif.hpp"
 #include "data/idx.hpp"
 
 namespace syncopate {
@@ -129,7 +130,7 @@ Image decode_jpeg(const fs::path& path, std::span<const std::uint8_t> bytes) {
   check_jpeg(path, handle,
              ::tjDecompress2(handle.get(), bytes.data(), length, pixels.data(), width, 0, height,
                              grey ? TJPF_GRAY : TJPF_RGB, TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS));
-  return with_channels_first(shape, pixels);
+  return upright(with_channels_first(shape, pixels), exif_orientation(bytes));
 }
 
 bool begins_with(std::span<const std::uint8_t> bytes, std::string_view prefix) {

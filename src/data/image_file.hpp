@@ -18,7 +18,7 @@ struct Image {
 /// Decodes a PNG or a JPEG image by its first bytes, whatever its name.
 ///
 /// PNG:    palettes become colours, 16 bits become 8, and what is transparent becomes black.
-/// JPEG:   grey or colours; the orientation that a camera notes is not applied.
+/// JPEG:   grey or colours, turned upright as a camera noted (EXIF).
 /// Limits: 16,384 pixels a side and 2^26 pixels, judged by the header before memory is taken.
 /// Errors: DataError, one line with the file: another format, damaged, cut off, too large, or a
 ///         JPEG image in the colours of a printer (CMYK).

@@ -69,6 +69,56 @@ TEST(DecodeImage, ReadsJpegs) {
   EXPECT_NEAR(colours.pixels[128], 40, 2);
 }
 
+/// A JPEG image with the segment APP1 of a camera before its other segments.
+std::string with_orientation(const std::string& jpeg, char orientation, bool little_endian) {
+  const std::string tiff =
+      little_endian ? std::string(
+                          "II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\x01\0\0\0\0\0\0\0"
+                          "\x12\x01\x03\0\x01\0\0\0",
+                          30) +
+                          orientation + std::string(7, '\0')
+                    : std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) +
+                          orientation + std::string(6, '\0');
+  const std::string content = std::string("Exif\0\0", 6) + tiff;
+  return jpeg.substr(0, 2) + "\xff\xe1" + '\0' + static_cast<char>(content.size() + 2) + content +
+         jpeg.substr(2);
+}
+
+/// A picture of 16 × 8 pixels, white at the upper left and grey at the lower left: where both are
+/// after each orientation.
+TEST(DecodeImage, TurnsJpegsUprightAsACameraNoted) {
+  Bytes pixels(16 * 8, 0);
+  for (std::size_t y = 0; y < 4; ++y) {
+    for (std::size_t x = 0; x < 8; ++x) {
+      pixels[16 * y + x] = 255;        // upper left
+      pixels[16 * (y + 4) + x] = 100;  // lower left
+    }
+  }
+  const std::string jpeg = jpeg_bytes(16, 8, pixels);
+  struct Expected {
+    std::uint32_t height;
+    std::uint32_t width;
+    std::vector<int> corners;  // upper left, upper right, lower left, lower right
+  };
+  const std::vector<Expected> expected{{8, 16, {255, 0, 100, 0}}, {8, 16, {0, 255, 0, 100}},
+                                       {8, 16, {0, 100, 0, 255}}, {8, 16, {100, 0, 255, 0}},
+                                       {16, 8, {255, 100, 0, 0}}, {16, 8, {100, 255, 0, 0}},
+                                       {16, 8, {0, 0, 100, 255}}, {16, 8, {0, 0, 255, 100}}};
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto orientation = static_cast<char>(1 + i % 8);
+    SCOPED_TRACE(int{orientation});
+    const Image image = decoded(with_orientation(jpeg, orientation, i < 8));
+    const auto& [height, width, corners] = expected[i % 8];
+    ASSERT_EQ(image.shape, (SampleShape{1, height, width}));
+    const std::size_t last_row = std::size_t{width} * (height - 1);
+    EXPECT_NEAR(image.pixels[0], corners[0], 8);
+    EXPECT_NEAR(image.pixels[width - 1], corners[1], 8);
+    EXPECT_NEAR(image.pixels[last_row], corners[2], 8);
+    EXPECT_NEAR(image.pixels[last_row + width - 1], corners[3], 8);
+  }
+  EXPECT_EQ(decoded(with_orientation(jpeg, 9, true)).shape, (SampleShape{1, 8, 16}));
+}
+
 /// The sides stand in the first part of the file, behind 16 bytes; its checksum is not read first.
 std::string png_that_announces(std::uint32_t side) {
   std::string bytes = png_bytes(1, 1, {0});
@@ -104,8 +154,9 @@ TEST(DecodeImage, SurvivesDamage) {
   const std::uint64_t seed = 20261123;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
-  const std::vector<std::string> whole{png_bytes(5, 4, Bytes(60, 77)),
-                                       jpeg_bytes(16, 16, Bytes(768, 99))};
+  const std::vector<std::string> whole{
+      png_bytes(5, 4, Bytes(60, 77)),
+      with_orientation(jpeg_bytes(16, 16, Bytes(768, 99)), 6, true)};
   for (int round = 0; round < 2'000; ++round) {
     std::string bytes = whole[random.below(whole.size())];
     for (std::uint64_t change = random.below(4); change < 4; ++change) {
