@@ -33,6 +33,7 @@ struct Dataset {
   ImageSet train;
   ImageSet test;
   std::vector<std::string> class_names = {};  ///< by label; empty where classes are numbers alone
+  std::uint64_t passed_over = 0;              ///< files that file managers left among the images
 };
 
 /// The sets to load: a worker needs `train` alone, an evaluator `test` alone.

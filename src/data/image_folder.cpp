@@ -23,13 +23,27 @@ constexpr const char* expected_content =
     "a folder with train/CLASS/*.png or *.jpg and test/CLASS/* or val/CLASS/*, or with "
     "train_images.npy, train_labels.npy, test_images.npy and test_labels.npy";
 
-/// The entries of a folder by name, but those that begin with a dot. Errors: DataError.
-std::vector<fs::path> entries_by_name(const fs::path& folder) {
+std::string in_lower_case(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char byte) { return std::tolower(byte); });
+  return name;
+}
+
+/// What file managers leave in folders of images.
+bool is_passed_over(const fs::path& path) {
+  const std::string name = in_lower_case(path.filename().string());
+  return name.starts_with('.') || name == "thumbs.db" || name == "desktop.ini";
+}
+
+/// The entries of a folder by name, but those that are `passed_over`, which are counted. Errors:
+/// DataError.
+std::vector<fs::path> entries_by_name(const fs::path& folder, std::uint64_t& passed_over) {
   std::error_code failure;
   fs::directory_iterator entry(folder, failure);
   std::vector<fs::path> paths;
   for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    if (!entry->path().filename().native().starts_with('.')) {
+    if (is_passed_over(entry->path())) {
+      ++passed_over;
+    } else {
       paths.push_back(entry->path());
     }
   }
@@ -41,8 +55,8 @@ std::vector<fs::path> entries_by_name(const fs::path& folder) {
 }
 
 /// The class folders of a set. Errors: DataError, where it has none or something else.
-std::vector<fs::path> class_folders(const fs::path& set) {
-  std::vector<fs::path> folders = entries_by_name(set);
+std::vector<fs::path> class_folders(const fs::path& set, std::uint64_t& passed_over) {
+  std::vector<fs::path> folders = entries_by_name(set, passed_over);
   for (const fs::path& path : folders) {
     if (std::error_code failure; !fs::is_directory(path, failure)) {
       refuse(path, {"a folder of the images of a class", "a file",
@@ -58,16 +72,14 @@ std::vector<fs::path> class_folders(const fs::path& set) {
 }
 
 bool is_image_name(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](unsigned char byte) { return std::tolower(byte); });
+  const std::string extension = in_lower_case(path.extension().string());
   constexpr std::array<std::string_view, 3> known{".png", ".jpg", ".jpeg"};
   return std::ranges::find(known, extension) != known.end();
 }
 
 /// The images of a class. Errors: DataError, where it has none or something else.
-std::vector<fs::path> images_in(const fs::path& folder) {
-  std::vector<fs::path> images = entries_by_name(folder);
+std::vector<fs::path> images_in(const fs::path& folder, std::uint64_t& passed_over) {
+  std::vector<fs::path> images = entries_by_name(folder, passed_over);
   for (const fs::path& path : images) {
     std::error_code failure;
     if (!is_image_name(path) || fs::is_directory(path, failure)) {
@@ -93,16 +105,17 @@ std::string name_of_folder(const fs::path& path) {
 }
 
 /// The images of a set. Errors: DataError, for a class that `names` does not have.
-std::vector<LabelledFile> list_images(const fs::path& set, const std::vector<std::string>& names) {
+std::vector<LabelledFile> list_images(const fs::path& set, const std::vector<std::string>& names,
+                                      std::uint64_t& passed_over) {
   std::vector<LabelledFile> files;
-  for (const fs::path& folder : class_folders(set)) {
+  for (const fs::path& folder : class_folders(set, passed_over)) {
     const auto name = std::ranges::lower_bound(names, name_of_folder(folder));
     if (name == names.end() || *name != name_of_folder(folder)) {
       refuse(folder,
              {"a class of the training set", "another one",
               fmt::format("add it to {}, or remove it", (set.parent_path() / "train").string())});
     }
-    for (fs::path& path : images_in(folder)) {
+    for (fs::path& path : images_in(folder, passed_over)) {
       files.push_back({std::move(path), static_cast<Label>(name - names.begin())});
     }
   }
@@ -195,12 +208,13 @@ Dataset load_image_folder(const fs::path& folder, Which which, std::uint32_t ima
   const fs::path test = test_folder(folder);
   Dataset dataset;
   dataset.name = folder.string();
-  for (const fs::path& path : class_folders(folder / "train")) {
+  std::uint64_t counted_below = 0;
+  for (const fs::path& path : class_folders(folder / "train", counted_below)) {
     dataset.class_names.push_back(name_of_folder(path));
   }
   dataset.classes = static_cast<std::uint32_t>(dataset.class_names.size());
-  const auto train_files = list_images(folder / "train", dataset.class_names);
-  const auto test_files = list_images(test, dataset.class_names);
+  const auto train_files = list_images(folder / "train", dataset.class_names, dataset.passed_over);
+  const auto test_files = list_images(test, dataset.class_names, dataset.passed_over);
   ImageCollector collector(image_size);
   dataset.train = collector.load(folder / "train", train_files);
   dataset.test = collector.load(test, test_files);

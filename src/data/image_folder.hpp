@@ -11,8 +11,8 @@ namespace syncopate {
 ///
 /// Classes:  the folders in `train`, numbered by their names, at most 65,536. A test image is of
 ///           one of them.
-/// Order:    by class, then by file name, byte by byte. Names that begin with a dot are passed
-///           over.
+/// Order:    by class, then by file name, byte by byte. Names that begin with a dot, Thumbs.db and
+///           desktop.ini are passed over, and counted.
 /// Channels: one where every image is grey, else three.
 /// Size:     `image_size` × `image_size`; 0: that of the first training image. Images of another
 ///           size are `scaled`.

@@ -237,6 +237,20 @@ TEST_F(Folder, LoadsClassesAndFilesByName) {
   EXPECT_THAT(dataset.standard_deviation, ElementsAre(FloatNear(8.164966F / 255, 1e-6F)));
 }
 
+TEST_F(Folder, PassesOverWhatFileManagersLeave) {
+  const Dataset before = load();
+  EXPECT_EQ(before.passed_over, 0U);
+  for (const char* name : {"train/cat/Thumbs.db", "train/ant/desktop.ini", "test/cat/.nothing",
+                           "train/Thumbs.db", "test/.DS_Store"}) {
+    write_into(folder_ / name, "not an image");
+  }
+  const Dataset dataset = load();
+  EXPECT_EQ(dataset.passed_over, 5U);
+  EXPECT_EQ(dataset.train.pixels, before.train.pixels);
+  EXPECT_EQ(dataset.test.pixels, before.test.pixels);
+  EXPECT_THAT(dataset.class_names, ElementsAre("ant", "cat"));
+}
+
 TEST_F(Folder, TakesValWhereThereIsNoTest) {
   fs::rename(folder_ / "test", folder_ / "val");
   EXPECT_EQ(load().test.samples(), 1U);
