@@ -13,6 +13,7 @@
 #include "cli/train_options.hpp"
 #include "cli/view/table.hpp"
 #include "config/text.hpp"
+#include "data/cifar.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
@@ -136,6 +137,18 @@ std::string shown_by_channel(const std::vector<float>& values) {
   return fmt::format("{:.4f}", fmt::join(values, ", "));
 }
 
+/// The files with checksums: of the datasets whose files nothing else checks.
+std::vector<DataFile> files_of(const TrainConfig& config) {
+  const auto names = cifar_names();
+  return std::ranges::find(names, config.data) == names.end()
+             ? std::vector<DataFile>{}
+             : cifar_files(config.data, config.data_dir);
+}
+
+std::string hexadecimal(std::uint32_t sum) {
+  return fmt::format("{:08x}", sum);
+}
+
 Json facts_of(const JobPlan& plan, const Dataset& dataset) {
   const SampleShape& shape = dataset.train.shape;
   Json json{{"data", dataset.name},
@@ -150,6 +163,11 @@ Json facts_of(const JobPlan& plan, const Dataset& dataset) {
             {"test_samples_by_class", count_classes(dataset, dataset.test)}};
   if (!dataset.class_names.empty()) {
     json["class_names"] = dataset.class_names;
+  }
+  json["files_passed_over"] = dataset.passed_over;
+  for (const DataFile& file : files_of(plan.config())) {
+    json["files"].push_back(
+        {{"path", file.path.string()}, {"bytes", file.bytes}, {"crc32", hexadecimal(file.crc32)}});
   }
   if (plan.config().workers > 1) {
     json["parts"] = Json::array();
@@ -221,6 +239,25 @@ Table parts_table(const JobPlan& plan, const Dataset& dataset) {
   return table;
 }
 
+Table files_table(const std::vector<DataFile>& files) {
+  Table table({{"file", Table::Align::left}, {"bytes"}, {"CRC-32"}});
+  for (const DataFile& file : files) {
+    table.add(
+        {printable(file.path.filename().string()), grouped(file.bytes), hexadecimal(file.crc32)});
+  }
+  return table;
+}
+
+void print_files(const JobPlan& plan, const Dataset& dataset) {
+  if (const auto files = files_of(plan.config()); !files.empty()) {
+    fmt::print("\n{}\n", fmt::join(files_table(files).lines(), "\n"));
+  }
+  if (dataset.passed_over > 0) {
+    fmt::print("\n{} files passed over: hidden ones, Thumbs.db and desktop.ini\n",
+               dataset.passed_over);
+  }
+}
+
 void print_facts(const CLI::App& app, const JobPlan& plan, const Dataset& dataset) {
   for (const char* option : {"--rank", "--epoch"}) {
     if (app.count(option) > 0) {
@@ -233,6 +270,7 @@ void print_facts(const CLI::App& app, const JobPlan& plan, const Dataset& datase
   }
   fmt::print("{}\n\n{}\n", fmt::join(facts_table(dataset).lines(), "\n"),
              fmt::join(classes_table(dataset).lines(), "\n"));
+  print_files(plan, dataset);
   if (plan.config().workers > 1) {
     fmt::print("\nPart of each worker, split {}\n{}\n", to_string(split_of(plan.config())),
                fmt::join(parts_table(plan, dataset).lines(), "\n"));

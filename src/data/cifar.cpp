@@ -1,6 +1,7 @@
 #include "data/cifar.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -172,6 +173,22 @@ Dataset load_cifar(const std::string& name, const fs::path& chosen, Which which)
   measure_channels(dataset);
   keep_only(which, dataset);
   return dataset;
+}
+
+std::vector<DataFile> cifar_files(const std::string& name, const fs::path& chosen) {
+  const CifarKind& kind = cifar_kinds.at(cifar_index(name));
+  const fs::path folder = cifar_folder(kind, chosen);
+  std::vector<std::string> names = kind.train;
+  names.push_back(kind.test);
+  std::vector<DataFile> files;
+  for (const std::string& file : names) {
+    const std::string bytes = read_file(folder / file);
+    const auto sum =
+        ::crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    files.push_back(
+        {.path = folder / file, .bytes = bytes.size(), .crc32 = static_cast<std::uint32_t>(sum)});
+  }
+  return files;
 }
 
 }  // namespace syncopate

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/dataset.hpp"
 
@@ -25,5 +27,15 @@ std::span<const std::string> cifar_names();
 ///         file, one whose length is not a multiple of an image's, and a label out of range.
 Dataset load_cifar(const std::string& name, const std::filesystem::path& folder,
                    Which which = Which::both);
+
+/// A file of a dataset, with the CRC-32 of its bytes (that of gzip and zlib).
+struct DataFile {
+  std::filesystem::path path;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32 = 0;
+};
+
+/// The files that `load_cifar` reads, in order. Errors: DataError, for one that cannot be read.
+std::vector<DataFile> cifar_files(const std::string& name, const std::filesystem::path& folder);
 
 }  // namespace syncopate

@@ -4,6 +4,7 @@ import json
 import struct
 import subprocess
 import unittest
+import zlib
 
 from jobs import LIMIT, SYNCOPATE, JobTest
 
@@ -25,6 +26,20 @@ class Data(JobTest):
     def data(self, *options):
         return subprocess.run([str(word) for word in (SYNCOPATE, "data", "--data", f"{self.arrays}/", *options)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False)
+
+    def test_files_of_cifar_have_checksums(self):
+        files = {f"data_batch_{number}.bin": bytes([number]) * 3073 for number in range(1, 6)}
+        files["test_batch.bin"] = bytes(3073)
+        for name, data in files.items():
+            (self.folder / name).write_bytes(data)
+        command = [SYNCOPATE, "data", "--data", "cifar10", "--data-dir", str(self.folder)]
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=True).stdout.splitlines()
+        found = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=LIMIT,
+                                          check=True).stdout)["files"]
+        for file, (name, data) in zip(found, files.items(), strict=True):
+            self.assertEqual((file["path"], file["bytes"]), (str(self.folder / name), 3073))
+            self.assertEqual(file["crc32"], f"{zlib.crc32(data):08x}")
+            self.assertTrue(any(line.split() == [name, "3,073", file["crc32"]] for line in lines), lines)
 
     def test_arrays_are_described_class_by_class(self):
         found = json.loads(self.data("--json").stdout)

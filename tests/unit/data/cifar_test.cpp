@@ -110,6 +110,29 @@ TEST_F(SmallCifar, LoadsFilesOfAnyLengthInTheirOrder) {
   EXPECT_EQ(test.mean, dataset.mean) << "that of the training set";
 }
 
+TEST_F(SmallCifar, HasAChecksumForEachFile) {
+  const auto sums = [&] {
+    std::vector<std::uint32_t> all;
+    for (const DataFile& file : cifar_files("cifar10", folder_.path())) {
+      all.push_back(file.crc32);
+    }
+    return all;
+  };
+  const auto before = sums();
+  ASSERT_EQ(before.size(), 6U);
+  test::write_plain(folder_ / "test_batch.bin", "123456789");
+  auto after = sums();
+  EXPECT_EQ(after[5], 0xcbf43926U) << "the check value of CRC-32";
+  std::string damaged = record({2}, 2) + record({9}, 'x');
+  damaged[1'000] ^= 1;
+  damaged[5'000] ^= 4;
+  test::write_plain(folder_ / "data_batch_2.bin", damaged);
+  after = sums();
+  EXPECT_NE(after[1], before[1]);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_EQ(cifar_files("cifar10", folder_.path())[1].path.filename(), "data_batch_2.bin");
+}
+
 TEST_F(SmallCifar, FindsTheFolderOfTheArchive) {
   const test::ScratchFolder outer;
   fs::copy(folder_.path(), outer / "cifar-10-batches-bin");
