@@ -1,7 +1,7 @@
 """Goal: TensorBoard and Perfetto read what a run leaves: event files by their format, and a trace whose slices, arrows
 and instants are consistent; of a job that is killed, `syncopate trace` makes the trace later.
-Method: a job in virtual time and a real one; readers of this test, which share no code with the writers. With
-SYNCOPATE_TENSORBOARD=1, TensorBoard reads the event file as well (pip install tensorboard)."""
+Method: a job in virtual time and a real one; readers of this test, which share no code with the writers. TensorBoard
+itself reads the event file, too, where the Python of these tests has it (pip install tensorboard)."""
 import gzip
 import json
 import os
@@ -11,6 +11,17 @@ import subprocess
 import unittest
 
 from jobs import SMALL, SYNCOPATE, JobTest, descendants, wait_until_gone
+
+PYTHON = os.environ["SYNCOPATE_PYTHON"]
+
+# Prints {tag: [[step, value], ...]} of a folder; 0 keeps every value.
+READ_BY_TENSORBOARD = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+events.Reload()
+print(json.dumps({tag: [[one.step, one.value] for one in events.Scalars(tag)] for tag in events.Tags()["scalars"]}))
+"""
 
 CLUSTER = """name = "two"
 batch_samples = 64
@@ -112,11 +123,20 @@ class Traces(JobTest):
             self.assertAlmostEqual(value, line["accuracy"], places=6)
         self.assertIn("training/throughput", curves)
         self.assertIn("computing_time_ratio/worker 1 (slow (simulated))", curves)
-        if os.environ.get("SYNCOPATE_TENSORBOARD"):
-            from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-            accumulator = EventAccumulator(str(run))
-            accumulator.Reload()
-            self.assertEqual(set(accumulator.Tags()["scalars"]), set(curves))
+
+    def test_tensorboard_reads_the_steps_and_values_of_every_curve(self):
+        if subprocess.run([PYTHON, "-c", "import tensorboard"], capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"{PYTHON} has no tensorboard (pip install tensorboard)")
+        run = self.simulate("--eval-every", "0.05epochs")
+        done = subprocess.run([PYTHON, "-c", READ_BY_TENSORBOARD, str(run)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        read = {tag: [tuple(point) for point in curve] for tag, curve in json.loads(done.stdout).items()}
+        [path] = run.glob("events.out.tfevents.*")
+        self.assertEqual(read, scalars(path))
+        evaluations = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+        self.assertGreater(len(evaluations), 1)
+        self.assertEqual([(step, round(value, 5)) for step, value in read["evaluation/accuracy"]],
+                         [(line["round"], round(line["accuracy"], 5)) for line in evaluations])
 
     def test_a_trace_adds_up(self):
         run = self.simulate("--trace", "steps")
