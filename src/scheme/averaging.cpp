@@ -214,10 +214,13 @@ void Averaging::leave() {
 }
 
 void BackgroundAveraging::begin(Round round, const StepInfo& info, const SyncValues& values) {
+  World& world = averaging_.group().world();
   finished_ = false;
-  task_ = averaging_.group().world().spawn("averaging", [this, round, info, values] {
+  exchange_ = {.round = round, .begun = world.now()};
+  task_ = world.spawn("averaging", [this, &world, round, info, values] {
     const CompletionFlag completion(finished_);
     result_ = averaging_.synchronize(round, info, values);
+    exchange_.ended = world.now();
   });
 }
 

@@ -166,10 +166,13 @@ class BackgroundAveraging {
 
   /// Waits for the end of the round. Errors: those of `Averaging::synchronize`.
   Averaging::Result take();
+  /// The round taken last.
+  const BackgroundExchange& taken() const { return exchange_; }
 
  private:
   Averaging& averaging_;
   std::optional<Averaging::Result> result_;  ///< owned by the background task until it ends
+  BackgroundExchange exchange_;              ///< this, too
   std::atomic<bool> finished_ = false;
   std::unique_ptr<Task> task_;  ///< last: it ends before the objects that it uses
 };

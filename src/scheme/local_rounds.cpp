@@ -93,6 +93,7 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
                                  .communicated = std::exchange(communicated_, Duration::zero())});
   if (background_.finished() || (due && background_.under_way())) {
     outcome.sync_round = finish_background(replica, outcome.spent);
+    outcome.exchanges = {background_.taken()};
   }
   if (due && !blocks()) {
     const StepInfo info = contribute(replica);

@@ -164,6 +164,7 @@ Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
       sync_round.agreed.stop |= outcome.sync_round->agreed.stop;
     }
     outcome.sync_round = sync_round;
+    outcome.exchanges.push_back(round->exchange);
     for (const std::uint64_t staleness : round->staleness) {
       outcome.push_statuses.push_back({.staleness = staleness});
     }

@@ -241,6 +241,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
     info_.ready = drain_.contributes();
     RoundTracker::Contribution contribution = tracker_.contribute();
     round->sync_round.round = contribution.round;
+    round->exchange = {.round = contribution.round, .begun = group_.world().now()};
     round->staleness = std::move(contribution.staleness);
     round->info = std::exchange(info_, {});
     round->contributed_buffers = buffers_;
@@ -263,6 +264,7 @@ bool NbssgdRounds::finish_round(std::unique_ptr<NbssgdRound> round,
       std::all_of(infos.begin(), infos.end(), [](const StepInfo& info) { return info.ready; });
   round->sync_round = result.round_info.sync_round;
   round->communicated = result.communicated;
+  round->exchange.ended = group_.world().now();
   StepRequests& agreed = round->sync_round.agreed;
   const MutexLock lock(mutex_);
   ended_ = options_.barrier ? agreed.stop : last_;

@@ -27,6 +27,7 @@ struct NbssgdRound {
   std::vector<float> contributed_buffers{};  ///< the replica's buffers at the contribution
   std::vector<float> buffers{};              ///< these; after the allreduce their mean
   SyncRound sync_round{};
+  BackgroundExchange exchange{};
   Duration communicated{};
 };
 

@@ -108,10 +108,19 @@ struct ModelParts {
   std::span<const float> buffers;
 };
 
+/// A synchronization that ran while the replica computed.
+struct BackgroundExchange {
+  Round round{};
+  TimePoint begun{};  ///< this worker handed its contribution over
+  TimePoint ended{};  ///< the result was there
+};
+
 struct Outcome {
   Spent spent{};
   std::optional<SyncRound> sync_round{};    ///< empty where the replica did not synchronize
   std::vector<PushStatus> push_statuses{};  ///< of gradients whose status arrived in this step
+  /// Those whose results arrived in this step, in order; `sync_round` includes them.
+  std::vector<BackgroundExchange> exchanges{};
 };
 
 /// A scheme answers one question after every backward pass: what happens to this replica now?

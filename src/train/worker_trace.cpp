@@ -67,9 +67,9 @@ void WorkerTrace::passed(const PassTimes& pass, std::uint64_t samples) {
 }
 
 void WorkerTrace::synchronized(TimePoint begun, const Outcome& outcome, Duration held) {
+  const TimePoint now = clock_.now();
   if (kept_) {
     const Spent& spent = outcome.spent;
-    const TimePoint now = clock_.now();
     const TimePoint arrived = updates_first_ ? begun + spent.update : begun;
     const TimePoint ended = updates_first_ ? now : std::max(arrived, now - spent.update);
     const TimePoint communicating = std::max(arrived, ended - spent.communicate);
@@ -78,23 +78,67 @@ void WorkerTrace::synchronized(TimePoint begun, const Outcome& outcome, Duration
       compute("update", begun, arrived, 0);
     }
     slice(trace_thread::wait, "snapshot of another", std::max(arrived, waiting - held), waiting);
-    slice(trace_thread::wait, "wait", waiting, communicating);
-    slice(trace_thread::communication, "communicate", communicating, ended);
-    const bool held_up = arrived < ended && waiting < ended;
-    if (outcome.sync_round && held_up) {
-      log_->flow(
-          {.round = outcome.sync_round->round.value,
-           .arrived = arrived,
-           .ended = ended,
-           .thread = communicating < ended ? trace_thread::communication : trace_thread::wait});
-    }
+    blocked(outcome, {arrived, waiting, communicating, ended});
     if (!updates_first_) {
       compute("update", ended, ended + spent.update, 0);
     }
   }
   if (outcome.sync_round) {
-    end_round(outcome.sync_round->round.value);
+    end_round(outcome.sync_round->round.value,
+              outcome.exchanges.empty() ? now : outcome.exchanges.back().ended);
   }
+}
+
+/// The time in which the worker was held, the rounds that ended behind computing, and the arrows.
+void WorkerTrace::blocked(const Outcome& outcome, const Held& held) {
+  for (const BackgroundExchange& exchange : outcome.exchanges) {
+    exchanged(exchange, held);
+  }
+  slice(trace_thread::wait, "wait", held.waiting, held.communicating);
+  slice(trace_thread::communication, "communicate", held.communicating, held.ended);
+  communicated_until_ = std::max(communicated_until_, held.ended);
+  const bool in_background = outcome.sync_round && !outcome.exchanges.empty() &&
+                             outcome.exchanges.back().round == outcome.sync_round->round;
+  const bool held_up = held.arrived < held.ended && held.waiting < held.ended;
+  if (outcome.sync_round && !in_background && held_up) {
+    log_->flow({.round = outcome.sync_round->round.value,
+                .arrived = held.arrived,
+                .ended = held.ended,
+                .thread = held.communicating < held.ended ? trace_thread::communication
+                                                          : trace_thread::wait});
+  }
+}
+
+/// The slice ends where the communication begins that held the worker, so that slices do not
+/// overlap. The arrow ends with the round, inside one of the two.
+void WorkerTrace::exchanged(const BackgroundExchange& exchange, const Held& held) {
+  const TimePoint begun = std::max(exchange.begun, communicated_until_);
+  const TimePoint ended = std::min(exchange.ended, held.communicating);
+  if (begun < ended) {
+    log_->slice({.thread = trace_thread::communication,
+                 .name = "exchange",
+                 .begun = begun,
+                 .ended = ended,
+                 .round = exchange.round.value});
+    rounds_.wrote(1);
+    communicated_until_ = ended;
+  }
+  const bool held_at_the_end =
+      held.communicating < held.ended && exchange.ended > held.communicating;
+  if (!held_at_the_end && communicated_until_ < exchange.begun) {
+    return;  // it took no time
+  }
+  log_->flow({.round = exchange.round.value,
+              .arrived = on_compute(exchange.begun),
+              .ended = held_at_the_end ? std::min(exchange.ended, held.ended) : communicated_until_,
+              .thread = trace_thread::communication});
+}
+
+/// The moment, or the end of the slice before it where nothing is computed then.
+TimePoint WorkerTrace::on_compute(TimePoint moment) const {
+  const auto found = std::find_if(computed_.rbegin(), computed_.rend(),
+                                  [&](const Interval& one) { return one.begun < moment; });
+  return found == computed_.rend() ? moment : std::min(moment, found->ended);
 }
 
 void WorkerTrace::saved(TimePoint begun) {
@@ -135,6 +179,7 @@ void WorkerTrace::compute(std::string_view name, TimePoint begun, TimePoint ende
   if (ended <= begun) {
     return;
   }
+  computed_.push_back({begun, ended});
   const bool one_step = name != "update" && name != "backward";
   if (detail_ == TraceDetail::rounds && computing_ && begun - computing_->ended <= shortest_gap) {
     computing_->name = "compute";
@@ -171,11 +216,15 @@ void WorkerTrace::write(SpanLog::Slice slice) {
   }
 }
 
-void WorkerTrace::end_round(std::uint64_t round) {
+/// `ended`: of the round. The next contribution is handed over later.
+void WorkerTrace::end_round(std::uint64_t round, TimePoint ended) {
   if (log_) {
     end_compute();
     round_ = round;
     kept_ = rounds_.keeps_next();
+    while (computed_.size() > 1 && computed_[1].begun < ended) {
+      computed_.pop_front();
+    }
   }
 }
 

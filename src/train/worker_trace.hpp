@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string_view>
 
@@ -19,6 +20,9 @@ namespace syncopate {
 /// *communication*, *wait* (for batches, other workers and snapshots) and *loader* (which prepares
 /// batches). With detail `rounds`, steps of a round that follow each other at once are one slice;
 /// with `steps`, forward, backward and update of each step are slices.
+///
+/// A synchronization behind computing is a slice `exchange` of *communication*, from the hand-over
+/// of the worker's contribution on; where it held the worker in the end, `communicate` follows.
 ///
 /// A pass, a wait for a batch and a snapshot are measured. Of a synchronization, its duration and
 /// the shares of it are measured; waiting comes before communication, and the local update before
@@ -52,11 +56,22 @@ class WorkerTrace {
   void flush();
 
  private:
+  /// What held the worker in a synchronization: waiting, then communication.
+  struct Held {
+    TimePoint arrived;
+    TimePoint waiting;
+    TimePoint communicating;
+    TimePoint ended;
+  };
+
+  void blocked(const Outcome& outcome, const Held& held);
+  void exchanged(const BackgroundExchange& exchange, const Held& held);
+  TimePoint on_compute(TimePoint moment) const;
   void compute(std::string_view name, TimePoint begun, TimePoint ended, std::uint64_t samples);
   void end_compute();
   void slice(std::string_view thread, std::string_view name, TimePoint begun, TimePoint ended);
   void write(SpanLog::Slice slice);
-  void end_round(std::uint64_t round);
+  void end_round(std::uint64_t round, TimePoint ended);
 
   const Clock& clock_;
   TraceDetail detail_;
@@ -66,6 +81,13 @@ class WorkerTrace {
   Thinning rounds_;
   bool kept_ = false;                        ///< this round is written
   std::optional<SpanLog::Slice> computing_;  ///< of this round, not written yet
+
+  struct Interval {
+    TimePoint begun;
+    TimePoint ended;
+  };
+  std::deque<Interval> computed_;   ///< since the end of the last round and before, in order
+  TimePoint communicated_until_{};  ///< the end of the last slice of the thread communication
 
   Mutex loader_mutex_;
   Thinning batches_ GUARDED_BY(loader_mutex_);

@@ -208,6 +208,29 @@ TEST(Trace, HasAnArrowFromEachArrivalToTheEndOfItsRound) {
   }
 }
 
+/// Also where workers compute on meanwhile: then it lasts from the hand-over to the result.
+TEST(Trace, HasAnArrowForEachRoundOfEachWorker) {
+  for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
+    for (const TraceDetail detail : {TraceDetail::rounds, TraceDetail::steps}) {
+      SCOPED_TRACE(scheme);
+      const TrainConfig config = traced(scheme, detail);
+      SimulatedJob job = traced_job(config);
+      job.run();
+      const Trace trace(RunFolder(config.run_dir));
+      const auto rounds = job.summary().at("rounds").get<std::size_t>();
+      EXPECT_GT(rounds, 3U);
+      EXPECT_EQ(trace.flows.size(), rounds * config.workers);
+      for (const auto& [id, ends] : trace.flows) {
+        ASSERT_EQ(ends.size(), 2U) << id;
+        EXPECT_LT(ends[0].at("ts"), ends[1].at("ts"));
+        for (const Json& end : ends) {
+          EXPECT_TRUE(trace.is_busy({end.at("pid"), end.at("tid")}, end.at("ts"))) << end;
+        }
+      }
+    }
+  }
+}
+
 TEST(Trace, ShowsTheStepsOfARoundIfItIsAskedTo) {
   const TrainConfig config = traced("ssgd", TraceDetail::steps);
   traced_job(config).run();
