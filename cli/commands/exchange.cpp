@@ -4,6 +4,7 @@
 
 #include "base/errors.hpp"
 #include "cli/command.hpp"
+#include "config/option.hpp"
 #include "job/launch/exit_status.hpp"
 #include "report/esync_logs.hpp"
 
@@ -19,7 +20,11 @@ ESync's summary.py reads them.)";
 constexpr const char* import_examples = R"(Example:
   syncopate import esync-logs logs/resnet18-v1/esync --out runs/esync-paper
 
-Makes a run folder of the iter-N.txt files of ESync's workers, which other commands read.)";
+  syncopate import esync-logs logs/cloud --scheme asgd --network resnet18-v1 --cluster cloud \
+      --out runs/asgd-cloud
+
+Makes a run folder of the iter-N.txt files of ESync's workers, which other commands read. The logs
+of ESync's own tools do not name network, data and cluster; those of an export do.)";
 
 /// The two positional arguments: what, and from where.
 std::string source_of(const CLI::App& app, const std::string& expected) {
@@ -42,6 +47,15 @@ std::string out_of(const CLI::App& app) {
     throw ConfigError("expected a folder to write: --out FOLDER");
   }
   return *out;
+}
+
+/// Errors: ConfigError, for a name that a file of the run cannot hold.
+std::optional<std::string> name_of(const CLI::App& app, const std::string& option) {
+  const auto name = given(app, option);
+  if (name) {
+    check_text(*name);
+  }
+  return name;
 }
 
 int print_result(const CLI::App& app, const std::string& out, const EsyncLogs& done) {
@@ -82,10 +96,18 @@ Command add_export(CLI::App& root) {
 Command add_import(CLI::App& root) {
   CLI::App* app = add_exchange(root, "import", "Make a run folder of the logs of another tool.",
                                import_examples);
+  add_value(*app, "scheme", "NAME", "scheme of the run [as the logs say]");
+  add_value(*app, "network", "NAME", "network that was trained [as the logs say]");
+  add_value(*app, "data", "NAME", "data it was trained on [as the logs say]");
+  add_value(*app, "cluster", "NAME", "name of the cluster [as the logs say]");
   return {app, [app] {
             const std::string logs = source_of(*app, "the folder of the logs");
             const std::string out = out_of(*app);
-            return print_result(*app, out, import_esync_logs(logs, RunFolder(out)));
+            const EsyncOrigin origin{.scheme = name_of(*app, "--scheme"),
+                                     .network = name_of(*app, "--network"),
+                                     .data = name_of(*app, "--data"),
+                                     .cluster = name_of(*app, "--cluster")};
+            return print_result(*app, out, import_esync_logs(logs, RunFolder(out), origin));
           }};
 }
 

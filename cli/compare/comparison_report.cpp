@@ -262,7 +262,7 @@ Json to_json(const RunFigures& run) {
               {"devices", devices_json(run.devices)}};
   for (const MetricSpec& metric : labelled_metrics()) {
     const std::string name(metric.names.summary);
-    object[name] = value_in(run.totals, name).value_or(0);
+    object[name] = or_null(value_in(run.totals, name));
   }
   return object;
 }

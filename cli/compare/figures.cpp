@@ -70,20 +70,27 @@ std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
   return devices;
 }
 
-/// Values that a summary of an older version lacks are 0.
+/// Without those that a summary lacks: of an older version, or of imported logs.
 Totals totals_in(const Json& summary) {
   Totals totals;
   for (const MetricSpec& metric : labelled_metrics()) {
-    const std::string name(metric.names.summary);
-    totals[name] = summary.value(name, 0.0);
+    const auto found = summary.find(metric.names.summary);
+    if (found != summary.end() && found->is_number()) {
+      totals[std::string(metric.names.summary)] = found->get<double>();
+    }
   }
   return totals;
 }
 
-/// The medians over one or more runs.
+/// The medians over one or more runs, of the figures that each has.
 void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs) {
   for (const MetricSpec& metric : labelled_metrics()) {
     const std::string name(metric.names.summary);
+    const bool known = std::all_of(
+        runs.begin(), runs.end(), [&](const RunFigures& run) { return run.totals.contains(name); });
+    if (!known) {
+      continue;
+    }
     figures.totals[name] =
         *median_over(runs, [&](const RunFigures& run) { return run.totals.at(name); });
     if (!metric.per_sample_label.empty()) {

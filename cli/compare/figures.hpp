@@ -65,7 +65,7 @@ struct ContestantFigures {
   std::optional<MeanAndDeviation> accuracy = {};
   std::optional<double> throughput = {};
   std::optional<double> cluster_efficiency = {};
-  Totals totals = {};             ///< empty where every run diverged
+  Totals totals = {};             ///< that each sound run has; empty where every run diverged
   Totals totals_per_sample = {};  ///< of those that have a label per sample
   std::optional<double> median_staleness = {};
   std::optional<double> p99_staleness = {};

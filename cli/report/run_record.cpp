@@ -189,8 +189,10 @@ void read_summary(RunRecord& run) {
   take_evaluations(run);
   complete_summary(run.summary, run.lacks);
   if (!run.lacks.empty()) {
-    run.notes.push_back(
-        fmt::format("summary.json of another version lacks {}", fmt::join(run.lacks, ", ")));
+    const std::string origin = text_at(run.summary, "imported_from");
+    run.notes.push_back(fmt::format(
+        "{} {}", origin.empty() ? "summary.json of another version lacks" : origin + " do not have",
+        fmt::join(run.lacks, ", ")));
   }
   if (run.state == "interrupted") {
     run.notes.push_back("interrupted: its last accuracy is that of an unfinished run");

@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "config/toml_table.hpp"
 #include "report/esync_logs.hpp"
 #include "telemetry/json_lines.hpp"
 
@@ -39,19 +42,45 @@ double rounded(double seconds) {
   return std::round(seconds * 1e4) / 1e4;
 }
 
-/// The accuracy of each evaluation, by the first line whose round includes it.
-std::map<std::size_t, double> accuracy_by_line(const std::vector<Json>& lines,
-                                               const std::vector<Json>& evaluations) {
-  std::map<std::size_t, double> accuracies;
+template <class Value>
+Json to_json(const Value& value) {
+  if constexpr (std::is_same_v<Value, std::monostate>) {
+    return nullptr;
+  } else {
+    return value;
+  }
+}
+
+/// The evaluations, by the first line whose round includes them.
+std::map<std::size_t, Json> evaluations_by_line(const std::vector<Json>& lines,
+                                                const std::vector<Json>& evaluations) {
+  std::map<std::size_t, Json> by_line;
   for (const Json& evaluation : evaluations) {
     const auto line = std::ranges::find_if(lines, [&](const Json& candidate) {
       return number(candidate, "round") >= number(evaluation, "round");
     });
     if (line != lines.end()) {
-      accuracies[static_cast<std::size_t>(line - lines.begin())] = number(evaluation, "accuracy");
+      by_line[static_cast<std::size_t>(line - lines.begin())].push_back(evaluation);
     }
   }
-  return accuracies;
+  return by_line;
+}
+
+/// The options by which runs are grouped, as far as config.toml has them.
+Json options_of(const RunFolder& run) {
+  constexpr std::array names{"scheme",  "network", "data",         "split",         "cluster",
+                             "workers", "seed",    "virtual_time", "learning_rate", "batch_size"};
+  Json options = Json::object();
+  if (std::filesystem::exists(run.config())) {
+    const auto keep = [&](std::string_view key, const OptionValue& value) {
+      if (std::ranges::find(names, key) != names.end()) {
+        std::visit([&](const auto& one) { options[std::string(key)] = to_json(one); }, value);
+      }
+      return true;
+    };
+    TomlTable::read(run.config(), "").for_each(keep, {});
+  }
+  return options;
 }
 
 /// The seconds of one round: the differences between two lines of a log.
@@ -67,11 +96,14 @@ class RoundTimes {
       times[std::to_string(step)] = one_step(local, static_cast<double>(steps));
     }
     const double exchanged = spent("communicate_seconds") + spent("wait_seconds");
+    Json& last = times[std::to_string(local ? steps : steps - 1)];
     if (local) {
-      times[std::to_string(steps)] = {{"check ready", 0.0}, {"global update", rounded(exchanged)}};
+      last = {{"check ready", 0.0}, {"global update", rounded(exchanged)}};
     } else {
-      times[std::to_string(steps - 1)]["global aggregate"] =
-          rounded(exchanged + spent("update_seconds"));
+      last["global aggregate"] = rounded(exchanged + spent("update_seconds"));
+    }
+    if (const double held = spent("evaluate_seconds"); held > 0) {
+      last["evaluation"] = rounded(held);
     }
     return times;
   }
@@ -111,8 +143,9 @@ void make_folder(const std::filesystem::path& path) {
 std::size_t export_worker(const RunFolder& run, Rank rank, bool local,
                           const std::filesystem::path& out) {
   const std::vector<Json> lines = objects_in(run.worker_log(rank));
-  const auto accuracies = rank == Rank{0} ? accuracy_by_line(lines, objects_in(run.evaluations()))
-                                          : std::map<std::size_t, double>{};
+  const auto evaluations = rank == Rank{0}
+                               ? evaluations_by_line(lines, objects_in(run.evaluations()))
+                               : std::map<std::size_t, Json>{};
   const auto folder = out / host_of(run, rank) / fmt::format("worker{}", rank.value);
   make_folder(folder);
   const Json nothing = Json::object();
@@ -122,8 +155,12 @@ std::size_t export_worker(const RunFolder& run, Rank rank, bool local,
                 {"time", RoundTimes(line, index > 0 ? lines[index - 1] : nothing).to_json(local)},
                 {"num_samples", line.value("own_samples", std::uint64_t{0})},
                 {"total_time", number(line, "training_seconds")}};
-    if (const auto accuracy = accuracies.find(index); accuracy != accuracies.end()) {
-      report["accuracy"] = accuracy->second;
+    if (const auto tested = evaluations.find(index); tested != evaluations.end()) {
+      report["accuracy"] = number(tested->second.back(), "accuracy");
+      report["evaluations"] = tested->second;
+    }
+    if (index == 0) {
+      report["run"] = options_of(run);
     }
     write_file(folder / fmt::format("iter-{}.txt", index + 1), json_text(report));
   }

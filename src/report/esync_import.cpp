@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -8,7 +9,9 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "config/toml_table.hpp"
 #include "report/esync_logs.hpp"
+#include "report/scoreboard.hpp"
 #include "telemetry/json_lines.hpp"
 #include "telemetry/metrics.hpp"
 
@@ -29,12 +32,14 @@ struct EsyncRound {
   double check = 0;  ///< asking the state server, and resetting it
   double evaluation = 0;
   std::optional<double> accuracy{};
+  Json evaluations = Json::array();  ///< whole lines, which an export has
   bool local = false;
 };
 
 struct EsyncWorker {
   std::filesystem::path folder;
   std::vector<EsyncRound> rounds{};
+  Json options = Json::object();  ///< of the run, which an export has
 };
 
 double seconds(const Json& iteration, const char* name) {
@@ -52,8 +57,9 @@ void add_iteration(EsyncRound& round, const Json& iteration) {
   round.local = round.local || iteration.contains("global update");
 }
 
-/// Errors: DataError, for a file that is no log of a round.
-EsyncRound round_in(const std::filesystem::path& path) {
+/// `options`: takes those of the run; may be null. Errors: DataError, for a file that is no log of
+/// a round.
+EsyncRound round_in(const std::filesystem::path& path, Json* options) {
   try {
     const Json report = Json::parse(read_file(path));
     EsyncRound round{.samples = report.at("num_samples"), .ended = report.at("total_time")};
@@ -62,6 +68,13 @@ EsyncRound round_in(const std::filesystem::path& path) {
     }
     if (report.contains("accuracy")) {
       round.accuracy = report.at("accuracy").get<double>();
+    }
+    round.evaluations = report.value("evaluations", Json::array());
+    for (const Json& one : round.evaluations) {
+      evaluation_from(one);  // throws for a damaged one
+    }
+    if (options != nullptr) {
+      *options = report.value("run", Json::object());
     }
     return round;
   } catch (const Json::exception& error) {
@@ -78,7 +91,7 @@ EsyncWorker worker_in(const std::filesystem::path& folder) {
     if (!std::filesystem::exists(path)) {
       return worker;
     }
-    worker.rounds.push_back(round_in(path));
+    worker.rounds.push_back(round_in(path, number == 1 ? &worker.options : nullptr));
   }
 }
 
@@ -154,9 +167,11 @@ Json line_of(const EsyncRound& round, std::size_t number, std::uint64_t of_all, 
           {"evaluate_seconds", sums.evaluation}};
 }
 
+/// The size of the training set, and with it the epoch, is unknown.
 Json evaluation_of(const EsyncRound& round, std::size_t number, std::uint64_t samples) {
   return {{"round", number},
           {"samples", samples},
+          {"epoch", nullptr},
           {"training_seconds", round.ended},
           {"accuracy", *round.accuracy},
           {"loss", nullptr},
@@ -178,11 +193,58 @@ Json worker_object(const EsyncWorker& worker, std::size_t rank, const Sums& sums
           {"update_seconds", sums.update}};
 }
 
+/// What is known of the run: the user's word first, then that of the logs.
+Json options_of(const std::vector<EsyncWorker>& workers, const EsyncOrigin& origin) {
+  Json options = workers.front().options;
+  const auto take = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) {
+      options[name] = *value;
+    }
+  };
+  take("scheme", origin.scheme);
+  take("network", origin.network);
+  take("data", origin.data);
+  take("cluster", origin.cluster);
+  if (options.contains("scheme")) {
+    return options;
+  }
+  const EsyncWorker& first = workers.front();
+  const bool local =
+      std::ranges::any_of(workers, [](const EsyncWorker& one) { return one.rounds.front().local; });
+  const bool together = std::ranges::all_of(
+      workers, [&](const EsyncWorker& one) { return one.rounds.size() == first.rounds.size(); });
+  if (local || together) {
+    options["scheme"] = local ? "esync" : "ssgd";
+  }
+  return options;
+}
+
+/// The lines of config.toml: the options that have a value.
+std::string toml_of(const Json& options) {
+  std::string text;
+  for (const auto& [name, value] : options.items()) {
+    OptionValue option;
+    if (value.is_string()) {
+      option = value.get<std::string>();
+    } else if (value.is_boolean()) {
+      option = value.get<bool>();
+    } else if (value.is_number_integer()) {
+      option = value.get<std::int64_t>();
+    } else if (value.is_number()) {
+      option = value.get<double>();
+    } else {
+      continue;
+    }
+    text += fmt::format("{} = {}\n", name, to_toml(option));
+  }
+  return text;
+}
+
 /// Writes a run folder.
 class Import {
  public:
-  Import(const std::vector<EsyncWorker>& workers, const RunFolder& run)
-      : workers_(workers), run_(run) {}
+  Import(const std::vector<EsyncWorker>& workers, const RunFolder& run, const EsyncOrigin& origin)
+      : workers_(workers), run_(run), options_(options_of(workers, origin)) {}
 
   EsyncLogs write() {
     run_.create();
@@ -190,6 +252,7 @@ class Import {
     for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
       write_worker(rank, evaluations);
     }
+    write_file(run_.config(), toml_of(options_));
     write_file(run_.summary(), json_text(summary(), 2) + "\n");
     return {.workers = workers_.size(), .rounds = files_};
   }
@@ -205,12 +268,12 @@ class Import {
       const std::uint64_t of_all = samples_of_round(workers_, index);
       sums.add(round, of_all);
       lines.write(line_of(round, index + 1, of_all, sums));
-      if (round.accuracy) {
-        evaluations_.push_back(evaluation_of(round, index + 1, sums.samples));
-        evaluations.write(evaluations_.back());
+      if (!round.evaluations.empty()) {
+        add_evaluations(round.evaluations, evaluations);
+      } else if (round.accuracy) {
+        add_evaluations(Json::array({evaluation_of(round, index + 1, sums.samples)}), evaluations);
       }
     }
-    local_ = local_ || (!worker.rounds.empty() && worker.rounds.front().local);
     ended_ = std::max(ended_, worker.rounds.back().ended);
     rounds_ = std::max(rounds_, worker.rounds.size());
     files_ += worker.rounds.size();
@@ -218,15 +281,27 @@ class Import {
     objects_.push_back(worker_object(worker, rank, sums, worker.rounds.back().ended));
   }
 
+  void add_evaluations(const Json& all, JsonLines& evaluations) {
+    for (const Json& one : all) {
+      evaluations_.push_back(one);
+      evaluations.write(one);
+    }
+  }
+
+  Json known(const char* name) const { return options_.value(name, Json(nullptr)); }
+
   Json summary() const {
     double best = 0;
     for (const Json& evaluation : evaluations_) {
-      best = std::max(best, evaluation.at("accuracy").get<double>());
+      best = std::fmax(best, evaluation_from(evaluation).accuracy);
     }
     const bool tested = !evaluations_.empty();
-    return {{"scheme", local_ ? "esync" : "ssgd"},
+    return {{"scheme", known("scheme")},
+            {"network", known("network")},
+            {"data", known("data")},
+            {"learning_rate", known("learning_rate")},
             {"imported_from", "esync-logs"},
-            {"virtual_time", false},
+            {"virtual_time", options_.value("virtual_time", false)},
             {"accuracy", tested ? evaluations_.back().at("accuracy") : Json(nullptr)},
             {"best_accuracy", tested ? Json(best) : Json(nullptr)},
             {"target_accuracy", nullptr},
@@ -242,9 +317,9 @@ class Import {
 
   const std::vector<EsyncWorker>& workers_;
   const RunFolder& run_;
+  const Json options_;
   std::vector<Json> evaluations_;
   Json objects_ = Json::array();
-  bool local_ = false;
   double ended_ = 0;
   std::size_t rounds_ = 0;
   std::size_t files_ = 0;
@@ -253,13 +328,14 @@ class Import {
 
 }  // namespace
 
-EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run) {
+EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run,
+                            const EsyncOrigin& origin) {
   if (std::filesystem::exists(run.summary())) {
     throw DataError(
         fmt::format("{} already holds a run; choose another --out", run.root().string()));
   }
   const std::vector<EsyncWorker> workers = workers_below(logs);
-  return Import(workers, run).write();
+  return Import(workers, run, origin).write();
 }
 
 }  // namespace syncopate

@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "report/scoreboard.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
@@ -72,14 +74,48 @@ TEST(EsyncLogs, BecomeARun) {
   EXPECT_EQ(lines[1].at("communicate_seconds"), 4);
   EXPECT_EQ(lines[1].at("wait_seconds"), 2);
   EXPECT_EQ(lines[1].at("evaluate_seconds"), 1);
-  EXPECT_EQ(objects_at(run.evaluations()).at(0).at("accuracy"), 0.5);
+  const EvaluationResult tested = evaluation_from(objects_at(run.evaluations()).at(0));
+  EXPECT_EQ(tested.accuracy, 0.5);
+  EXPECT_EQ(tested.evaluation_seconds, 1);
+  EXPECT_TRUE(std::isnan(tested.epoch)) << "no log has the size of the training set";
   const Json summary = json_at(run.summary());
   EXPECT_EQ(summary.at("scheme"), "esync");
+  EXPECT_TRUE(summary.at("network").is_null()) << "the logs do not say";
+  EXPECT_FALSE(summary.contains("traffic_bytes"));
+  EXPECT_EQ(read_file(run.config()), "scheme = 'esync'\n");
   EXPECT_EQ(summary.at("throughput"), 19.2);
   EXPECT_EQ(summary.at("workers").at(0).at("device"), "cloud1/gpu0");
   EXPECT_EQ(summary.at("workers").at(0).at("computing_time_ratio"), 0.45);
   EXPECT_EQ(summary.at("workers").at(0).at("communication_ratio"), 0.2);
   EXPECT_THROW(import_esync_logs(folder / "logs", run), DataError) << "it holds a run";
+}
+
+/// A round without "global update", as synchronous workers log it.
+void write_rounds(const std::filesystem::path& folder, int rounds) {
+  std::filesystem::create_directories(folder);
+  for (int round = 1; round <= rounds; ++round) {
+    write_file(folder / ("iter-" + std::to_string(round) + ".txt"),
+               R"({"time": {"0": {"forward and backward": 1.0, "global aggregate": 0.5}}, )"
+               R"("num_samples": 64, "total_time": 1.5})");
+  }
+}
+
+TEST(EsyncLogs, AreOfTheSchemeThatTheUserNamesOrTheRoundsShow) {
+  const auto folder = fresh_folder("esync-scheme");
+  write_rounds(folder / "equal" / "a", 2);
+  write_rounds(folder / "equal" / "b", 2);
+  write_rounds(folder / "unequal" / "a", 2);
+  write_rounds(folder / "unequal" / "b", 3);
+  const auto imported = [&](const char* logs, const char* out, const EsyncOrigin& origin) {
+    const RunFolder run(folder / out);
+    import_esync_logs(folder / logs, run, origin);
+    return json_at(run.summary()).at("scheme").dump() + read_file(run.config());
+  };
+  EXPECT_EQ(imported("equal", "1", {}), "\"ssgd\"scheme = 'ssgd'\n");
+  EXPECT_EQ(imported("unequal", "2", {}), "null") << "workers went apart, by what scheme is open";
+  EXPECT_EQ(imported("unequal", "3",
+                     {.scheme = "asgd", .network = "resnet18-v1", .data = "c", .cluster = "x"}),
+            "\"asgd\"scheme = 'asgd'\nnetwork = 'resnet18-v1'\ndata = 'c'\ncluster = 'x'\n");
 }
 
 TEST(EsyncLogs, AreRefusedByNameWhereTheyAreDamagedOrMissing) {
@@ -110,6 +146,7 @@ TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
   job.run();
   const auto out = config.run_dir / "logs";
   const RunFolder run(config.run_dir);
+  write_file(run.config(), "scheme = 'local-sgd'\ncluster = 'a.toml'\nseed = 3\nmomentum = 0.9\n");
   EXPECT_EQ(export_esync_logs(run, out).workers, 3U);
   const auto lines = objects_at(run.worker_log(Rank{0}));
   const auto folder = out / "sim" / "worker0";
@@ -129,6 +166,10 @@ TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
   EXPECT_EQ(again.at("samples"), lines.back().at("samples"));
   EXPECT_EQ(again.at("step"), lines.back().at("step"));
   EXPECT_NEAR(again.at("compute_seconds"), lines.back().at("compute_seconds"), 1e-2);
+  EXPECT_NEAR(again.at("evaluate_seconds"), lines.back().at("evaluate_seconds"), 1e-2);
+  EXPECT_EQ(objects_at(back.evaluations()), objects_at(run.evaluations()));
+  EXPECT_EQ(json_at(back.summary()).at("scheme"), "local-sgd");
+  EXPECT_EQ(read_file(back.config()), "cluster = 'a.toml'\nscheme = 'local-sgd'\nseed = 3\n");
 }
 
 }  // namespace

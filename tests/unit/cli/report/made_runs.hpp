@@ -110,10 +110,14 @@ class MadeRuns {
   static std::string worker(int rank, double communicate) {
     std::string lines;
     for (int round = 1; round <= 5; ++round) {
+      const double computed = (rank == 0 ? 0.25 : 0.95) * round;
       lines += Json{{"round", round},
                     {"training_seconds", round},
+                    {"own_steps", 1},
+                    {"own_samples", 500},
                     {"data_seconds", 0},
-                    {"compute_seconds", (rank == 0 ? 0.25 : 0.95) * round},
+                    {"compute_seconds", computed},
+                    {"forward_seconds", computed},
                     {"communicate_seconds", communicate * round},
                     {"wait_seconds", (rank == 0 ? 0.7 : 0.0) * round}}
                    .dump() +
