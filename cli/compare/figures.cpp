@@ -139,6 +139,22 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
   }
 }
 
+std::optional<RunFigures> kept_figures(const Json& run) {
+  try {
+    return RunFigures{.time_to_target = number_or_none(run, "time_to_target_seconds"),
+                      .accuracy = number_or_none(run, "accuracy"),
+                      .learning_rate = number_or_none(run, "learning_rate"),
+                      .training_seconds = run.at("training_seconds"),
+                      .samples = run.at("samples"),
+                      .throughput = run.at("throughput"),
+                      .cluster_efficiency = run.at("cluster_efficiency"),
+                      .totals = totals_in(run),
+                      .devices = devices_in(run.at("devices"))};
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs) {
   std::vector<RunFigures> sound;
   std::vector<std::optional<double>> times;

@@ -46,6 +46,10 @@ struct RunFigures {
 /// whose next evaluation confirmed it. Errors: DataError, for a missing field.
 RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
 
+/// Reads the figures of a run in `comparison.json`, which has no staleness and no evaluations: the
+/// time is that to the comparison's target. Empty where the run has none, or a damaged one.
+std::optional<RunFigures> kept_figures(const nlohmann::ordered_json& run);
+
 /// The minimum and the maximum over the devices of a cluster.
 struct MinMax {
   double least = 0;

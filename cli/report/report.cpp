@@ -26,8 +26,18 @@ std::vector<ContestantFigures> figures_in(const Setting& setting) {
 }
 
 double trained_seconds(const RunRecord& run) {
+  if (run.kept) {
+    return run.kept->training_seconds;
+  }
   const double last = run.evaluations.empty() ? 0 : run.evaluations.back().training_seconds;
   return run.summary.is_object() ? number_at(run.summary, "training_seconds", last) : last;
+}
+
+std::string last_accuracy(const RunRecord& run) {
+  const auto accuracy = run.kept                  ? run.kept->accuracy
+                        : run.evaluations.empty() ? std::nullopt
+                                                  : std::optional(run.evaluations.back().accuracy);
+  return accuracy ? fmt::format("{:.4f}", *accuracy) : "-";
 }
 
 TitledTable runs_table(const Setting& setting) {
@@ -40,11 +50,9 @@ TitledTable runs_table(const Setting& setting) {
                {"training time"}});
   for (const RunGroup& group : setting.groups) {
     for (const RunRecord& run : group.runs) {
-      table.add(
-          {run.folder.filename().string(), shown_name(group.figures), fmt::format("{}", run.seed),
-           run.state, fmt::format("{}", run.evaluations.size()),
-           run.evaluations.empty() ? "-" : fmt::format("{:.4f}", run.evaluations.back().accuracy),
-           fmt::format("{:.4g} s", trained_seconds(run))});
+      table.add({run.folder.filename().string(), shown_name(group.figures),
+                 fmt::format("{}", run.seed), run.state, fmt::format("{}", run.evaluations.size()),
+                 last_accuracy(run), fmt::format("{:.4g} s", trained_seconds(run))});
     }
   }
   return {"Runs", table};
@@ -137,7 +145,8 @@ Report report_on(const std::vector<Setting>& settings, const std::vector<Publish
     for (const RunGroup& group : setting.groups) {
       for (const RunRecord& run : group.runs) {
         for (const std::string& note : run.notes) {
-          report.notes.push_back(fmt::format("{}: {}", run.folder.string(), note));
+          const auto& folder = run.kept ? run.comparison : run.folder;
+          report.notes.push_back(fmt::format("{}: {}", folder.string(), note));
         }
       }
     }

@@ -53,15 +53,35 @@ std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison
   return runs;
 }
 
-/// A run that diverged leaves no folder.
-RunRecord counted_run(const fs::path& folder) {
+/// A run that diverged leaves no folder; that of another one may not have been kept.
+RunRecord counted_run(const fs::path& folder, const Json& counted) {
   if (is_run_folder(folder)) {
     return read_run(folder);
   }
-  const bool diverged = fs::exists(folder.string() + ".diverged.json");
-  return {.folder = folder,
-          .state = diverged ? "diverged" : "missing",
-          .notes = {diverged ? "diverged: no figures" : "its folder is missing: no figures"}};
+  RunRecord run{.folder = folder};
+  if (fs::exists(folder.string() + ".diverged.json")) {
+    run.state = "diverged";
+    run.notes = {"diverged: no figures"};
+  } else if ((run.kept = kept_figures(counted))) {
+    run.state = "figures of comparison.json";
+    run.lacks = {"staleness.median"};
+  } else {
+    run.state = "missing";
+    run.notes = {"its folder is missing: no figures"};
+  }
+  return run;
+}
+
+/// One line for all runs of which the figures alone are there.
+void note_kept(std::vector<RunRecord>& runs) {
+  const auto is_kept = [](const RunRecord& run) { return run.kept.has_value(); };
+  const auto first = std::find_if(runs.begin(), runs.end(), is_kept);
+  if (first != runs.end()) {
+    first->notes.push_back(
+        fmt::format("{} of {} runs have no folder: their figures are those in comparison.json; "
+                    "curves and time lines need the runs",
+                    std::count_if(runs.begin(), runs.end(), is_kept), runs.size()));
+  }
 }
 
 std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
@@ -76,12 +96,13 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   }
   std::vector<RunRecord> runs;
   for (const Json& counted : comparison.at("runs")) {
-    runs.push_back(counted_run(folder / "runs" / text_at(counted, "name")));
+    runs.push_back(counted_run(folder / "runs" / text_at(counted, "name"), counted));
     runs.back().label = text_at(counted, "label");
     runs.back().comparison = folder;
     runs.back().seed = static_cast<std::uint64_t>(std::max(0.0, number_at(counted, "seed")));
     take_from(comparison, runs.back());
   }
+  note_kept(runs);
   return runs;
 }
 

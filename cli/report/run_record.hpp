@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/compare/figures.hpp"
 #include "report/scoreboard.hpp"
 
 namespace syncopate::cli {
@@ -35,6 +36,8 @@ struct RunRecord {
   std::vector<std::vector<RoundTimes>> workers = {};  ///< by rank
   /// `summary.json`, with a neutral value in each field that the file lacks; null without a file.
   nlohmann::ordered_json summary = {};
+  /// Of a run without its folder, as `comparison.json` has them.
+  std::optional<RunFigures> kept = {};
   std::vector<std::string> lacks = {};  ///< fields that the summary lacks
   std::vector<std::string> notes = {};  ///< what is unusual about the run, in words
 };

@@ -195,6 +195,13 @@ void choose_targets(std::vector<Setting>& settings, std::optional<double> asked)
 }
 
 RunFigures figures_in(const RunRecord& run, std::optional<double> target) {
+  if (run.kept) {
+    RunFigures figures = *run.kept;
+    if (target != run.target) {
+      figures.time_to_target.reset();  // comparison.json has the time to its own target
+    }
+    return figures;
+  }
   if (run.summary.is_object()) {
     return figures_of(run.summary, target);
   }
@@ -227,6 +234,20 @@ void forget_lacking(RunGroup& group) {
   }
 }
 
+/// Times to another target than that of a comparison are in the runs alone.
+void note_other_target(Setting& setting) {
+  for (RunGroup& group : setting.groups) {
+    for (RunRecord& run : group.runs) {
+      if (run.kept && run.target && setting.target != run.target) {
+        run.notes.push_back(fmt::format(
+            "comparison.json has times to accuracy {:g} alone; those to {:g} need the runs",
+            *run.target, setting.target.value_or(0)));
+        return;
+      }
+    }
+  }
+}
+
 void compute_figures(Setting& setting) {
   std::vector<ContestantFigures> all;
   for (RunGroup& group : setting.groups) {
@@ -245,6 +266,7 @@ void compute_figures(Setting& setting) {
     all.push_back(figures_over(group.label, runs));
   }
   relate(all);
+  note_other_target(setting);
   for (std::size_t i = 0; i < all.size(); ++i) {
     setting.groups[i].figures = all[i];
     forget_lacking(setting.groups[i]);

@@ -10,6 +10,7 @@
 
 #include "base/errors.hpp"
 #include "cli/report/log_lines.hpp"
+#include "cli/report/report.hpp"
 #include "cli/report/run_list.hpp"
 #include "cli/report/study.hpp"
 #include "job/launch/descriptor.hpp"
@@ -145,6 +146,44 @@ TEST(RunListTest, ADivergedRunOfAComparisonHasNoFolder) {
   ASSERT_EQ(settings[0].groups.size(), 1U);
   EXPECT_EQ(settings[0].groups[0].figures.runs, 2U);
   EXPECT_EQ(settings[0].groups[0].figures.accuracy->mean, 0.8);
+}
+
+TEST(RunListTest, AComparisonWithoutItsRunsHasTheirFigures) {
+  MadeRuns made;
+  const auto run = [](int seed, double seconds, double accuracy) {
+    return fmt::format(
+        R"({{"label": "esync", "name": "esync-seed{}", "seed": {}, "learning_rate": 0.05,
+             "time_to_target_seconds": {}, "accuracy": {}, "training_seconds": 9,
+             "samples": 4000, "throughput": 1000, "cluster_efficiency": 0.5,
+             "devices": [{{"device": "gpu", "throughput": 500, "computing_time_ratio": 0.75,
+                           "communication_ratio": 0.05, "wait_ratio": 0.2}}],
+             "traffic_bytes": 8000000, "local_bytes": 0}})",
+        seed, seed, seconds, accuracy);
+  };
+  write_file(made.root() / "comparison.json",
+             fmt::format(R"({{"agreement": {{"cluster": "mixed.toml", "network": "mlp"}},
+                              "target_accuracy": 0.7, "virtual_time": true, "runs": [{}, {}]}})",
+                         run(1, 3, 0.8), run(2, 5, 0.9)));
+  const auto settings = study_of(read_runs({made.root()}), {});
+  ASSERT_EQ(settings.size(), 1U);
+  const ContestantFigures& figures = settings[0].groups.at(0).figures;
+  EXPECT_EQ(figures.reached, 2U);
+  EXPECT_EQ(figures.time_to_target->median, 4);
+  EXPECT_NEAR(figures.accuracy->mean, 0.85, 1e-12);
+  EXPECT_EQ(figures.throughput, 1000);
+  EXPECT_EQ(figures.totals_per_sample.at("traffic_bytes"), 2000);
+  EXPECT_EQ(figures.devices.at(0).computing, 0.75);
+  EXPECT_FALSE(figures.median_staleness) << "not in the file";
+  const Report report = report_on(settings, {});
+  EXPECT_THAT(report.notes, ElementsAre(made.root().string() +
+                                        ": 2 of 2 runs have no folder: their figures are those in "
+                                        "comparison.json; curves and time lines need the runs"));
+  EXPECT_THAT(markdown_of(report), HasSubstr("| esync-seed2 | esync | 2 | figures of "
+                                             "comparison.json | 0 | 0.9000 | 9 s |"));
+  const auto other = study_of(read_runs({made.root()}), {.target = 0.75});
+  EXPECT_FALSE(other[0].groups.at(0).figures.time_to_target);
+  EXPECT_THAT(other[0].groups.at(0).runs.at(0).notes,
+              testing::Contains(HasSubstr("times to accuracy 0.7 alone; those to 0.75 need")));
 }
 
 TEST(RunListTest, AComparisonThatHasNotEndedHasAllItsRuns) {
