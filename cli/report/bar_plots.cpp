@@ -14,18 +14,20 @@ namespace {
 
 /// A horizontal bar: names of any length fit beside it.
 struct Bar {
-  std::string name;
-  double value = 0;
-  double least = 0;  ///< of the whisker
+  std::string name = {};
+  std::optional<double> value = {};  ///< empty: a row with its text alone
+  double least = 0;                  ///< of the whisker
   double most = 0;
   std::string text = {};  ///< at its end
+  std::string colour = {};
 };
 
 struct BarAxis {
   std::string name;  ///< of the file
   std::string title;
   std::string caption;
-  bool seconds = false;  ///< logarithmic where they differ much
+  bool seconds = false;      ///< logarithmic where they differ much
+  bool is_accuracy = false;  ///< at most 1
 };
 
 constexpr std::size_t bar_height = 30;
@@ -33,6 +35,10 @@ constexpr std::size_t axis_height = 75;
 /// From this ratio of the longest to the shortest time on, times are logarithmic.
 constexpr double wide_times = 20;
 constexpr std::size_t most_devices = 16;
+/// Pixels of a character, rather more than less, and what the texts at the ends of bars leave to
+/// the longest bar at least.
+constexpr std::size_t character_width = 9;
+constexpr std::size_t least_bar_width = 280;
 
 /// The name of each row, from the top down.
 std::string row_tics(const std::vector<std::string>& names) {
@@ -50,14 +56,15 @@ struct AxisRange {
   bool logarithmic = false;
 };
 
-/// With room at the right for the texts at the ends of bars.
-AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars) {
-  constexpr double room = 1.28;
+/// `room`: the length of the axis over that of the longest bar.
+AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars, double room) {
   double least = HUGE_VAL;
   double most = 0;
   for (const Bar& bar : bars) {
-    least = std::min({least, bar.least, bar.value});
-    most = std::max({most, bar.most, bar.value});
+    if (bar.value) {
+      least = std::min({least, bar.least, *bar.value});
+      most = std::max({most, bar.most, *bar.value});
+    }
   }
   if (axis.seconds && least > 0 && most >= wide_times * least) {
     const double from = std::pow(10, std::floor(std::log10(least / 1.5)));
@@ -66,28 +73,66 @@ AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars) {
   return {.to = most > 0 ? room * most : 1.0};
 }
 
+/// A bar without a value is neither drawn nor has it a whisker; its text stands at the axis.
+std::vector<std::string> bar_rows(const std::vector<Bar>& bars, double from) {
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const Bar& bar = bars[i];
+    const std::string numbers =
+        bar.value ? fmt::format("{:.6g} {} {:.6g} {:.6g}", *bar.value, i, bar.least, bar.most)
+                  : fmt::format("NaN {} NaN NaN", i);
+    rows.push_back(fmt::format("{} \"{}\" 0x{} {:.6g}", numbers, bar.text, bar.colour.substr(1),
+                               bar.value ? bar.most : from));
+  }
+  return rows;
+}
+
+/// Pixels of the longest text at the end of a bar, or of the longest one at the axis.
+std::size_t text_width(const std::vector<Bar>& bars, bool at_bars) {
+  std::size_t width = 0;
+  for (const Bar& bar : bars) {
+    width = std::max(width, bar.value.has_value() == at_bars ? width_of(bar.text) + 1 : 0);
+  }
+  return character_width * width;
+}
+
+/// No accuracy is above 1, also where the axis makes room for a text.
+std::string accuracy_tics(double most) {
+  const double step = most > 0.5 ? 0.2 : most > 0.2 ? 0.1 : 0.05;
+  return fmt::format("set xtics 0,{},1\n", step);
+}
+
 Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
   Plot plot{.name = axis.name, .caption = axis.caption};
-  std::vector<std::string> rows;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < bars.size(); ++i) {
-    rows.push_back(fmt::format("{:.6g} {} {:.6g} {:.6g} \"{}\"", bars[i].value, i, bars[i].least,
-                               bars[i].most, bars[i].text));
-    names.push_back(bars[i].name);
+  std::transform(bars.begin(), bars.end(), std::back_inserter(names),
+                 [](const Bar& bar) { return bar.name; });
+  // Room at the right for the texts at the ends of bars.
+  std::size_t longest_name = 0;
+  for (const Bar& bar : bars) {
+    longest_name = std::max(longest_name, width_of(bar.name));
   }
-  plot.data = data_block("bars", rows);
+  const std::size_t beside = character_width * longest_name + 40;
+  const std::size_t text = text_width(bars, true);
+  plot.width =
+      std::max({plot.width, beside + text + least_bar_width, beside + text_width(bars, false)});
+  const auto drawn = static_cast<double>(plot.width - beside);
+  const AxisRange range = axis_range(axis, bars, drawn / (drawn - static_cast<double>(text)));
+  plot.data = data_block("bars", bar_rows(bars, range.from));
   plot.height = axis_height + bar_height * bars.size();
-  const AxisRange range = axis_range(axis, bars);
   // Each bar has its value at its end, which lines of a grid would cross.
   plot.drawing = fmt::format(
       "unset key\nset xlabel {0} offset 0,0.7\n{1}set xrange [{2:.6g}:{3:.6g}]\nset border 1\n"
       "{4}unset grid\n"
-      "plot $bars using 1:2:({2:.6g}):1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb '{5}' "
-      "fillstyle solid 0.55 border linecolor rgb 'black', \\\n"
+      "plot $bars using 1:2:({2:.6g}):1:($2-0.34):($2+0.34):6 with boxxyerror fillcolor rgb "
+      "variable fillstyle solid 0.55 border linecolor rgb 'black', \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
-      "  $bars using 4:2:5 with labels left offset 0.7,0\n",
-      gnuplot_string(axis.title), range.logarithmic ? "set logscale x 10\n" : "", range.from,
-      range.to, row_tics(names), look_of(0).colour);
+      "  $bars using 7:2:5 with labels left offset 0.7,0\n",
+      gnuplot_string(axis.title),
+      axis.is_accuracy    ? accuracy_tics(range.to)
+      : range.logarithmic ? "set logscale x 10\n"
+                          : "",
+      range.from, range.to, row_tics(names));
   return plot;
 }
 
@@ -98,6 +143,7 @@ std::vector<Bar> bars_of(const Setting& setting, BarOf bar_of) {
   for (const RunGroup& group : setting.groups) {
     if (std::optional<Bar> bar = bar_of(group.figures)) {
       bar->name = shown_name(group.figures);
+      bar->colour = group.look.colour;
       bars.push_back(std::move(*bar));
     }
   }
@@ -110,23 +156,39 @@ std::string number_text(double value) {
 }
 
 Bar plain_bar(double value) {
-  return {.name = "", .value = value, .least = value, .most = value, .text = number_text(value)};
+  return {.value = value, .least = value, .most = value, .text = number_text(value)};
 }
 
 std::optional<Bar> throughput_bar(const ContestantFigures& one) {
   return one.throughput ? std::optional(plain_bar(*one.throughput)) : std::nullopt;
 }
 
+/// A scheme that was tested and missed the target has a row that says so.
 std::optional<Bar> time_bar(const ContestantFigures& one) {
   if (!one.time_to_target) {
-    return std::nullopt;
+    return one.accuracy ? std::optional(Bar{.text = one.reached == 0
+                                                        ? "not reached"
+                                                        : fmt::format("reached by {} of {} runs",
+                                                                      one.reached, one.runs)})
+                        : std::nullopt;
   }
   const Spread& time = *one.time_to_target;
-  return Bar{.name = "",
-             .value = time.median,
+  return Bar{.value = time.median,
              .least = time.least,
              .most = std::max(time.most, time.median),
              .text = number_text(time.median)};
+}
+
+std::optional<Bar> accuracy_bar(const ContestantFigures& one) {
+  if (!one.accuracy) {
+    return std::nullopt;
+  }
+  const auto [mean, deviation] = *one.accuracy;
+  return Bar{.value = mean,
+             .least = std::max(0.0, mean - deviation),
+             .most = mean + deviation,
+             .text = one.runs > 1 ? fmt::format("{:.4f} ± {:.4f}", mean, deviation)
+                                  : fmt::format("{:.4f}", mean)};
 }
 
 /// Kilobytes that each sample costs, wherever they went.
@@ -148,8 +210,7 @@ std::optional<Bar> communication_bar(const ContestantFigures& one) {
     sum += device.communication;
   }
   const double mean = 100 * sum / static_cast<double>(one.devices.size());
-  return Bar{.name = "",
-             .value = mean,
+  return Bar{.value = mean,
              .least = 100 * range->least,
              .most = 100 * range->most,
              .text = fmt::format("{:.3g} %", mean)};
@@ -211,7 +272,7 @@ std::optional<Plot> computing_plot(const Setting& setting) {
   std::string bars;
   for (std::size_t place = 0; place < groups.size(); ++place) {
     const std::string block = fmt::format("group{}", place);
-    const Look look = look_of(groups[place]->look);
+    const Look& look = groups[place]->look;
     plot.data += data_block(block, computing_rows(groups[place]->figures, shown, place,
                                                   0.8 / static_cast<double>(groups.size())));
     titles.push_back(shown_name(groups[place]->figures));
@@ -230,6 +291,10 @@ std::optional<Plot> computing_plot(const Setting& setting) {
   return plot;
 }
 
+bool any_reached(const std::vector<Bar>& bars) {
+  return std::any_of(bars.begin(), bars.end(), [](const Bar& bar) { return bar.value; });
+}
+
 }  // namespace
 
 std::vector<Plot> bar_plots(const Setting& setting) {
@@ -243,16 +308,22 @@ std::vector<Plot> bar_plots(const Setting& setting) {
        "Samples whose gradients entered the model, per second of training time: median over "
        "seeds."},
       bars_of(setting, throughput_bar));
-  if (setting.target) {
+  if (auto bars = bars_of(setting, time_bar); any_reached(bars)) {
     add({.name = "time-to-accuracy",
          .title = fmt::format("time to test accuracy {:g} (s)", *setting.target),
          .caption =
              fmt::format("Training time to a test accuracy of {:g}: median over seeds; whiskers: "
-                         "least and most. Schemes that did not reach it have no bar.",
+                         "least and most. A scheme has no bar where its median run did not "
+                         "reach it.",
                          *setting.target),
          .seconds = true},
-        bars_of(setting, time_bar));
+        bars);
   }
+  add({.name = "accuracy",
+       .title = "test accuracy",
+       .caption = "Test accuracy at the end: mean over seeds; whiskers: one standard deviation.",
+       .is_accuracy = true},
+      bars_of(setting, accuracy_bar));
   add({"traffic", "traffic (kB per sample)",
        "Bytes sent through a transport, headers included, for each sample: median over seeds."},
       bars_of(setting, traffic_bar));

@@ -89,7 +89,7 @@ std::vector<Line> accuracy_lines(const Setting& setting, Progress progress) {
     const std::size_t runs = curves.size();
     const auto band = band_of(std::move(curves), band_points);
     if (!band.empty()) {
-      lines.push_back({shown_name(group.figures) + seeds_text(runs), look_of(group.look), band});
+      lines.push_back({shown_name(group.figures) + seeds_text(runs), group.look, band});
     }
   }
   return lines;
@@ -100,7 +100,7 @@ struct SpeedUps {
   const Setting* task = nullptr;
   std::vector<std::string> labels = {};
   std::map<std::string, std::vector<BandPoint>> by_label = {};
-  std::map<std::string, std::size_t> looks = {};
+  std::map<std::string, Look> looks = {};
   std::vector<double> factors = {};
 };
 
@@ -143,6 +143,25 @@ std::string time_range(std::vector<Line>& lines) {
   return fmt::format("set logscale x 10\nset xrange [{:.6g}:{:.6g}]", 0.8 * first, 1.25 * longest);
 }
 
+/// The range of accuracies as gnuplot's command: from the lowest to the highest point of bands and
+/// target, on steps of a tenth of the range or less.
+std::string accuracy_range(const std::vector<Line>& lines, std::optional<double> target) {
+  constexpr double narrowest = 0.01;
+  double low = target.value_or(1);
+  double high = target.value_or(0);
+  for (const Line& line : lines) {
+    for (const BandPoint& point : line.points) {
+      low = std::min(low, point.low);
+      high = std::max(high, point.high);
+    }
+  }
+  const double range = std::max(high - low, narrowest);
+  const double step = std::pow(10, std::floor(std::log10(range))) / 2;
+  const double from = std::max(0.0, step * std::floor(low / step));
+  return fmt::format("set yrange [{:.6g}:{:.6g}]", from,
+                     std::min(1.0, std::max(step * std::ceil(high / step), from + narrowest)));
+}
+
 Plot speed_up_plot(SpeedUps found, std::size_t index) {
   Plot plot{.name = numbered("speedup-heterogeneity", index),
             .caption = fmt::format(
@@ -154,7 +173,7 @@ Plot speed_up_plot(SpeedUps found, std::size_t index) {
     auto& points = found.by_label[found.labels[i]];
     std::sort(points.begin(), points.end(),
               [](const BandPoint& one, const BandPoint& other) { return one.x < other.x; });
-    lines.push_back({found.labels[i], look_of(found.looks[found.labels[i]]), points});
+    lines.push_back({found.labels[i], found.looks[found.labels[i]], points});
   }
   std::sort(found.factors.begin(), found.factors.end());
   std::string tics;
@@ -197,10 +216,10 @@ std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
                 "their mean with a band of one standard deviation.",
                 by_time ? "training time" : "samples trained on")};
   std::vector<Line> scaled = lines;
-  plot.drawing = fmt::format(
-      "set xlabel '{}' offset 0,0.7\nset ylabel 'test accuracy'\n{}\nset yrange [*:1<*]\n",
-      by_time ? "training time (s)" : "samples (thousands)",
-      by_time ? time_range(scaled) : "set xrange [0:*]");
+  plot.drawing = fmt::format("set xlabel '{}' offset 0,0.7\nset ylabel 'test accuracy'\n{}\n{}\n",
+                             by_time ? "training time (s)" : "samples (thousands)",
+                             by_time ? time_range(scaled) : "set xrange [0:*]",
+                             accuracy_range(lines, setting.target));
   for (Line& line : scaled) {
     for (BandPoint& point : line.points) {
       point.x /= by_time ? 1 : 1000;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/printable.hpp"
 #include "cli/view/table.hpp"
@@ -25,6 +24,7 @@ set terminal pngcairo noenhanced size {wide},{high} font 'sans-serif,10.5' fonts
   linewidth {scale} pointscale {scale} background rgb 'white'
 }}
 set output {name}.'.'.format
+set encoding utf8
 set border 3 linecolor rgb '#444444'
 set tics nomirror out textcolor rgb 'black'
 set format '%.6g'
@@ -37,22 +37,6 @@ unset output
 )";
 
 }  // namespace
-
-Look look_of(std::size_t index) {
-  static const std::array<Look, 7> looks{
-      {{.colour = "#0072B2", .dash = "solid", .marker = 7, .pattern = 3},
-       {.colour = "#D55E00", .dash = "(9,3)", .marker = 5, .pattern = 4},
-       {.colour = "#009E73", .dash = "(3,2)", .marker = 9, .pattern = 2},
-       {.colour = "#CC79A7", .dash = "(9,3,2,3)", .marker = 13, .pattern = 5},
-       {.colour = "#E69F00", .dash = "(16,3)", .marker = 6, .pattern = 6},
-       {.colour = "#56B4E9", .dash = "(5,5)", .marker = 4, .pattern = 1},
-       {.colour = "#000000", .dash = "(9,3,2,3,2,3)", .marker = 8, .pattern = 7}}};
-  // Where colours repeat, all else comes from another row.
-  const std::size_t other = index + 3 * (index / looks.size());
-  Look look = looks.at(other % looks.size());
-  look.colour = looks.at(index % looks.size()).colour;
-  return look;
-}
 
 std::string gnuplot_string(const std::string& text) {
   std::string quoted = "'";

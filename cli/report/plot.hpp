@@ -16,18 +16,6 @@ struct Plot {
   std::string drawing = {};  ///< commands, carried out once for each of the two files
 };
 
-/// How a scheme looks in all figures, in colour and in grey print. The colours are those of Okabe
-/// and Ito, which differ to people with any kind of colour blindness.
-struct Look {
-  std::string colour;  ///< "#0072B2"
-  std::string dash;    ///< `dashtype`: solid, or the lengths of strokes and gaps
-  int marker = 7;      ///< `pointtype`
-  int pattern = 3;     ///< of filled bars
-};
-
-/// Colours repeat after seven, but with another dash, marker and pattern; 49 looks differ.
-Look look_of(std::size_t index);
-
 /// A text as gnuplot's string, without control characters.
 std::string gnuplot_string(const std::string& text);
 

@@ -286,14 +286,23 @@ std::vector<std::string> all_labels(const std::vector<Setting>& settings) {
   return labels;
 }
 
-void choose_looks(std::vector<Setting>& settings) {
-  const std::vector<std::string> labels = all_labels(settings);
+/// Calls `use` with each group and the place of its label among `labels`.
+template <class Use>
+void for_each_label(std::vector<Setting>& settings, const std::vector<std::string>& labels,
+                    Use use) {
   for (Setting& setting : settings) {
     for (RunGroup& group : setting.groups) {
       const auto place = std::find(labels.begin(), labels.end(), group.label);
-      group.look = static_cast<std::size_t>(place - labels.begin());
+      use(group, static_cast<std::size_t>(place - labels.begin()));
     }
   }
+}
+
+void choose_looks(std::vector<Setting>& settings) {
+  const std::vector<std::string> labels = all_labels(settings);
+  const std::vector<Look> looks = looks_of(labels);
+  for_each_label(settings, labels,
+                 [&](RunGroup& group, std::size_t place) { group.look = looks[place]; });
 }
 
 void rename(std::vector<Setting>& settings, const std::vector<std::string>& names) {
@@ -302,11 +311,8 @@ void rename(std::vector<Setting>& settings, const std::vector<std::string>& name
     throw ConfigError(fmt::format("--labels: expected {} names, one for each of {}; found {}",
                                   labels.size(), fmt::join(labels, ", "), names.size()));
   }
-  for (Setting& setting : settings) {
-    for (RunGroup& group : setting.groups) {
-      group.figures.label = names[group.look];
-    }
-  }
+  for_each_label(settings, labels,
+                 [&](RunGroup& group, std::size_t place) { group.figures.label = names[place]; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/compare/figures.hpp"
+#include "cli/report/looks.hpp"
 #include "cli/report/run_record.hpp"
 
 namespace syncopate::cli {
@@ -14,7 +15,7 @@ struct RunGroup {
   std::string label;  ///< "esync", "esync:pacing=paper", or of the contestant
   std::vector<RunRecord> runs = {};
   ContestantFigures figures = {};  ///< its label is the one to show
-  std::size_t look = 0;            ///< equal for equal labels, in all settings
+  Look look = {};                  ///< equal for equal labels, in all settings
 };
 
 /// What runs share that can be compared with each other.

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <set>
 
 #include "base/errors.hpp"
 #include "cli/report/bar_plots.hpp"
@@ -53,26 +52,6 @@ TEST(PlotTest, QuotesTextsAndKeepsThemOnOneLine) {
                     HasSubstr("plot x\n"), HasSubstr("size 480,340"), HasSubstr("size 1440,1020")));
 }
 
-TEST(PlotTest, SchemesDifferInColourDashMarkerAndPattern) {
-  for (std::size_t i = 0; i < 4; ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      EXPECT_NE(look_of(i).colour, look_of(j).colour);
-      EXPECT_NE(look_of(i).dash, look_of(j).dash);
-      EXPECT_NE(look_of(i).marker, look_of(j).marker);
-      EXPECT_NE(look_of(i).pattern, look_of(j).pattern);
-    }
-  }
-  EXPECT_EQ(look_of(7).colour, look_of(0).colour);
-  std::set<std::string> looks;
-  for (std::size_t i = 0; i < 49; ++i) {
-    const Look look = look_of(i);
-    looks.insert(look.colour + look.dash);
-    looks.insert(fmt::format("{}{}", look.colour, look.marker));
-    looks.insert(fmt::format("{} of bars {}", look.colour, look.pattern));
-  }
-  EXPECT_EQ(looks.size(), 3U * 49U);
-}
-
 TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
   EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 20U);
   EXPECT_EQ(legend_size({"a", "b", "c"}, 480).columns, 6U);
@@ -113,6 +92,20 @@ TEST(AccuracyPlotTest, HasALogarithmicTimeWhereOneSchemeTakesTenTimesAnothers) {
   EXPECT_THAT(drawing("far", 0.09), HasSubstr("set logscale x 10\nset xrange [0.072:3.75]"));
 }
 
+TEST(AccuracyPlotTest, HasTheAccuraciesThatOccur) {
+  MadeRuns made;
+  const auto drawing = [&](const std::string& folder, std::vector<double> accuracies,
+                           double target) {
+    const auto settings = study_of(
+        read_runs({made.add(folder, {.accuracies = std::move(accuracies)})}), {.target = target});
+    return accuracy_plot(settings[0], Progress::training_time)->drawing;
+  };
+  EXPECT_THAT(drawing("low", {0.11, 0.2, 0.31}, 0.2), HasSubstr("set yrange [0.1:0.35]\n"));
+  EXPECT_THAT(drawing("target", {0.11, 0.2, 0.31}, 0.6), HasSubstr("set yrange [0.1:0.6]\n"));
+  EXPECT_THAT(drawing("high", {0.981, 0.99, 0.999}, 0.99), HasSubstr("set yrange [0.98:1]\n"));
+  EXPECT_THAT(drawing("flat", {0.5, 0.5, 0.5}, 0.5), HasSubstr("set yrange [0.5:0.51]\n"));
+}
+
 TEST(AccuracyPlotTest, IsMissingWithoutEvaluations) {
   MadeRuns made;
   const auto settings = study_of(read_runs({made.add("a", {.accuracies = {}})}), {});
@@ -126,18 +119,39 @@ TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
   for (const Plot& plot : plots) {
     names.push_back(plot.name);
   }
-  ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "traffic", "communication",
-                                 "computing-time"));
-  EXPECT_THAT(plots[0].data,
-              HasSubstr("\n1000 0 1000 1000 \"1,000\"\n1000 1 1000 1000 \"1,000\"\n"));
+  ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "accuracy", "traffic",
+                                 "communication", "computing-time"));
+  EXPECT_THAT(plots[0].data, HasSubstr("\n1000 0 1000 1000 \"1,000\" 0x686868 1000\n"
+                                       "1000 1 1000 1000 \"1,000\" 0x0072B2 1000\n"));
   EXPECT_THAT(plots[0].drawing,
               AllOf(HasSubstr("'throughput (samples/s)'"), HasSubstr("('ssgd' 0, 'esync' 1)")));
-  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\"\n1 1 1 1 \"1\"\n"));
-  EXPECT_THAT(plots[2].data, HasSubstr("\n2 0 2 2 \"2\"\n"));  // 8 MB over 4,000 samples
-  EXPECT_THAT(plots[3].data, HasSubstr("\n5 0 5 5 \"5 %\"\n"));
-  EXPECT_THAT(plots[4].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
+  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\" 0x686868 2\n1 1 1 1 \"1\" "));
+  // 0.8 and 0.9, and 0.8 of a single seed.
+  EXPECT_THAT(plots[2].data,
+              HasSubstr("\n0.85 0 0.779289 0.920711 \"0.8500 ± 0.0707\" 0x686868 0.920711\n"
+                        "0.8 1 0.8 0.8 \"0.8000\" 0x0072B2 0.8\n"));
+  EXPECT_THAT(plots[2].drawing, HasSubstr("set xtics 0,0.2,1\n"));
+  EXPECT_THAT(plots[3].data, HasSubstr("\n2 0 2 2 \"2\" "));  // 8 MB over 4,000 samples
+  EXPECT_THAT(plots[4].data, HasSubstr("\n5 0 5 5 \"5 %\" "));
+  EXPECT_THAT(plots[5].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
                                       HasSubstr("title 'ssgd'"), HasSubstr("title 'esync'")));
-  EXPECT_THAT(plots[4].data, HasSubstr("$group0 << END\n25 -0.4 0\n90 0.6 1\n"));
+  EXPECT_THAT(plots[5].data, HasSubstr("$group0 << END\n25 -0.4 0\n90 0.6 1\n"));
+}
+
+TEST(BarPlotsTest, SayWhereATargetIsNotReached) {
+  MadeRuns made;
+  const auto runs = {made.add("a"),
+                     made.add("b", {.scheme = "asgd", .accuracies = {0.1, 0.2, 0.3}}),
+                     made.add("c", {.scheme = "easgd", .accuracies = {}}),
+                     made.add("d", {.scheme = "esync"}),
+                     made.add("e", {.scheme = "esync", .seed = 2, .accuracies = {0.1, 0.2}}),
+                     made.add("f", {.scheme = "esync", .seed = 3, .accuracies = {0.1, 0.2}})};
+  const auto plots = bar_plots(study_of(read_runs(runs), {.target = 0.6})[0]);
+  EXPECT_THAT(plots[1].data, HasSubstr("$bars << END\n2 0 2 2 \"2\" 0x686868 2\n"
+                                       "NaN 1 NaN NaN \"not reached\" 0x009E73 0\n"
+                                       "NaN 2 NaN NaN \"reached by 1 of 3 runs\" 0x0072B2 0\nEND"));
+  const auto none = bar_plots(study_of(read_runs(runs), {.target = 0.99})[0]);
+  EXPECT_EQ(none[1].name, "accuracy") << "nothing to compare";
 }
 
 TEST(BarPlotsTest, HaveLogarithmicTimesWhereTheyDifferTwentyTimes) {
@@ -151,9 +165,9 @@ TEST(BarPlotsTest, HaveLogarithmicTimesWhereTheyDifferTwentyTimes) {
     EXPECT_THAT(plots[0].drawing, Not(HasSubstr("set logscale")));
     return plots[1].drawing;
   };
-  EXPECT_THAT(drawing("near", 0.11), HasSubstr("set xrange [0:2.56]"));
-  // 0.09 s and 2 s: from the decade below, to 28 % more decades than to 2 s.
-  EXPECT_THAT(drawing("far", 0.045), AllOf(HasSubstr("set logscale x 10\nset xrange [0.01:8."),
+  EXPECT_THAT(drawing("near", 0.11), HasSubstr("set xrange [0:2.25714]"));
+  // 0.09 s and 2 s: from the decade below, with room for the texts behind the longest bar.
+  EXPECT_THAT(drawing("far", 0.045), AllOf(HasSubstr("set logscale x 10\nset xrange [0.01:3.95"),
                                            HasSubstr("1:2:(0.01):1")));
 }
 
@@ -266,7 +280,7 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
   EXPECT_THAT(page,
               AllOf(HasSubstr("<!DOCTYPE html>"), Not(HasSubstr("<script")), Not(HasSubstr("src=")),
                     HasSubstr("id=\"accuracy-time-gnuplot_plot_1\"")));
-  EXPECT_EQ(count_in(page, "<svg"), 2 * 8U + 1U);
+  EXPECT_EQ(count_in(page, "<svg"), 2 * 9U + 1U);
 }
 
 TEST(DrawTest, ReportsWhatTheProgramRefuses) {

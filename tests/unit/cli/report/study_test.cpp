@@ -40,8 +40,8 @@ TEST(StudyTest, GroupsSeedsAndSeparatesSettings) {
   EXPECT_EQ(settings[0].groups[0].figures.time_to_target->median, 2);
   EXPECT_EQ(settings[0].groups[1].figures.speed_up, 2);
   EXPECT_EQ(settings[0].groups[1].figures.throughput, 3000);
-  EXPECT_EQ(settings[0].groups[1].look, 1U);
-  EXPECT_EQ(settings[1].groups[0].look, settings[0].groups[0].look);
+  EXPECT_EQ(settings[0].groups[1].look.colour, "#0072B2");
+  EXPECT_EQ(settings[1].groups[0].look.colour, settings[0].groups[0].look.colour);
 }
 
 TEST(StudyTest, NamesTheOptionsInWhichGroupsOfOneSchemeDiffer) {

@@ -1,0 +1,139 @@
+#include "cli/report/looks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace syncopate::cli {
+namespace {
+
+// 7 and 12 have no common divisor: all pairs of a dash and a marker come before one comes again.
+constexpr std::array<const char*, 7> dashes{"solid",  "(9,3)", "(3,2)",        "(9,3,2,3)",
+                                            "(16,3)", "(5,5)", "(9,3,2,3,2,3)"};
+constexpr std::array<int, 12> markers{7, 5, 9, 13, 6, 4, 8, 11, 12, 10, 2, 3};
+constexpr std::array<int, 7> patterns{3, 4, 2, 5, 6, 1, 7};
+
+struct SchemeColour {
+  std::string_view label;
+  const char* colour;
+};
+
+/// The place in this list also determines dash, marker and pattern. The first colours are those of
+/// Okabe and Ito; the others stay apart from them, and from the greys, to every kind of eye.
+constexpr std::array<SchemeColour, 15> scheme_colours{{{"esync", "#0072B2"},
+                                                       {"ssgd", "#686868"},
+                                                       {"nbssgd", "#D55E00"},
+                                                       {"asgd", "#009E73"},
+                                                       {"local-sgd", "#CC79A7"},
+                                                       {"downpour", "#E69F00"},
+                                                       {"easgd", "#56B4E9"},
+                                                       {"ssgd-fast", "#404040"},
+                                                       {"limit", "#000000"},
+                                                       {"dc-asgd", "#543005"},
+                                                       {"hogwild", "#332288"},
+                                                       {"ssp", "#DDCC77"},
+                                                       {"backup", "#762A83"},
+                                                       {"diloco", "#117733"},
+                                                       {"local", "#D0D0D0"}}};
+
+Look look_at(std::size_t place, const std::string& colour) {
+  return {.colour = colour,
+          .dash = dashes[place % dashes.size()],
+          .marker = markers[place % markers.size()],
+          .pattern = patterns[place % patterns.size()]};
+}
+
+std::optional<std::size_t> place_of(std::string_view label) {
+  const auto* const found =
+      std::find_if(scheme_colours.begin(), scheme_colours.end(),
+                   [&](const SchemeColour& one) { return one.label == label; });
+  return found == scheme_colours.end()
+             ? std::nullopt
+             : std::optional(static_cast<std::size_t>(found - scheme_colours.begin()));
+}
+
+/// Gives each label its look, those of the schemes first.
+class Looks {
+ public:
+  explicit Looks(const std::vector<std::string>& labels)
+      : labels_(labels), looks_(labels.size()), given_(labels.size()) {
+    give([](const std::string& label) { return place_of(label); });
+    give([](const std::string& label) { return place_of(label.substr(0, label.find(':'))); });
+  }
+
+  std::vector<Look> all() {
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      if (!given_[i]) {
+        const auto scheme = place_of(labels_[i].substr(0, labels_[i].find(':')));
+        set(i, next_look(scheme ? scheme_colours[*scheme].colour : least_used_colour()));
+      }
+    }
+    return looks_;
+  }
+
+ private:
+  /// The looks of schemes that no label before has.
+  template <class PlaceOf>
+  void give(PlaceOf find_place) {
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      const std::optional<std::size_t> place = find_place(labels_[i]);
+      if (!given_[i] && place && uses(scheme_colours[*place].colour) == 0) {
+        set(i, look_at(*place, scheme_colours[*place].colour));
+      }
+    }
+  }
+
+  void set(std::size_t index, const Look& look) {
+    looks_[index] = look;
+    given_[index] = true;
+  }
+
+  std::size_t uses(const std::string& colour) const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < looks_.size(); ++i) {
+      count += given_[i] && looks_[i].colour == colour ? 1 : 0;
+    }
+    return count;
+  }
+
+  std::string least_used_colour() const {
+    return std::min_element(scheme_colours.begin(), scheme_colours.end(),
+                            [&](const SchemeColour& one, const SchemeColour& other) {
+                              return uses(one.colour) < uses(other.colour);
+                            })
+        ->colour;
+  }
+
+  /// Dash and marker that no other label has, and a pattern that is new to the colour, while there
+  /// is one.
+  Look next_look(const std::string& colour) {
+    Look look = look_at(next_++, colour);
+    const auto* const unused = std::find_if(patterns.begin(), patterns.end(),
+                                            [&](int pattern) { return !has(colour, pattern); });
+    look.pattern = unused == patterns.end() ? look.pattern : *unused;
+    return look;
+  }
+
+  bool has(const std::string& colour, int pattern) const {
+    for (std::size_t i = 0; i < looks_.size(); ++i) {
+      if (given_[i] && looks_[i].colour == colour && looks_[i].pattern == pattern) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const std::vector<std::string>& labels_;
+  std::vector<Look> looks_;
+  std::vector<bool> given_;
+  std::size_t next_ = scheme_colours.size();
+};
+
+}  // namespace
+
+std::vector<Look> looks_of(const std::vector<std::string>& labels) {
+  return Looks(labels).all();
+}
+
+}  // namespace syncopate::cli
