@@ -59,25 +59,35 @@ std::string data_block(const std::string& name, const std::vector<std::string>& 
 }
 
 LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width) {
-  constexpr std::size_t sample = 60;  ///< a piece of the curve beside the text
-  constexpr std::size_t character = 9;
-  constexpr std::size_t line = 20;
+  // What gnuplot's terminal svg reckons with at 14 points: 0.7 of that a character, six of them for
+  // the piece of the curve and the gaps beside it, and 1.1 of 21 pixels a line.
+  constexpr double character = 9.8;
+  constexpr std::size_t beside = 6;
+  constexpr std::size_t line = 24;
   std::size_t widest = 1;
   for (const std::string& entry : entries) {
-    widest = std::max(widest, sample + character * width_of(entry));
+    widest = std::max(widest, beside + width_of(entry));
   }
-  const std::size_t columns = std::max<std::size_t>(1, (width - 20) / widest);
-  return {columns, line * ((entries.size() + columns - 1) / columns)};
+  const auto fitting = static_cast<std::size_t>(static_cast<double>(width - 10) /
+                                                (character * static_cast<double>(widest)));
+  const std::size_t columns = std::max<std::size_t>(1, fitting);
+  return {columns, 10 + line * ((entries.size() + columns - 1) / columns)};
+}
+
+std::string legend_command(const LegendSize& legend) {
+  return fmt::format(
+      "set key at screen 0.52, screen 0.01 center bottom horizontal maxcols {} Left reverse "
+      "samplen 3 spacing 1.1\n",
+      legend.columns);
 }
 
 void add_legend(Plot& plot, const std::vector<std::string>& entries) {
-  constexpr std::size_t axis = 58;  ///< of tics and the title of the axis, and a gap below
   const LegendSize legend = legend_size(entries, plot.width);
-  plot.height += legend.height + 8;
-  plot.drawing += fmt::format(
-      "set key at screen 0.52, screen 0.01 center bottom horizontal maxcols {} Left reverse "
-      "samplen 3 spacing 1.1\nset bmargin at screen {:.4f}\n",
-      legend.columns, static_cast<double>(legend.height + axis) / static_cast<double>(plot.height));
+  plot.height += legend.height;
+  plot.drawing +=
+      legend_command(legend) + fmt::format("set bmargin at screen {:.4f}\n",
+                                           static_cast<double>(legend.height + axis_below) /
+                                               static_cast<double>(plot.height));
 }
 
 std::string numbered(const std::string& name, std::size_t index) {

@@ -28,9 +28,15 @@ std::string data_block(const std::string& name, const std::vector<std::string>& 
 /// How a legend's entries stand below a figure of this width: side by side as they fit.
 struct LegendSize {
   std::size_t columns = 1;
-  std::size_t height = 0;
+  std::size_t height = 0;  ///< pixels, with a margin
 };
 LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width);
+
+/// Places the legend at the bottom of the figure.
+std::string legend_command(const LegendSize& legend);
+
+/// Pixels between the frame of a drawing and its legend, for tics and the title of the axis.
+constexpr std::size_t axis_below = 64;
 
 /// Makes room for a legend below a figure whose height is set but for it, and places it there.
 void add_legend(Plot& plot, const std::vector<std::string>& entries);

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::size_t most_workers_shown = 16;
 constexpr std::size_t worker_height = 17;
-constexpr std::size_t panel_margin = 68;  ///< for the title, the tics and the name of the axis
-constexpr std::size_t key_height = 52;
+constexpr std::size_t title_above = 22;  ///< of a panel
 /// Of the width of a panel: border and pattern would make a narrower slice look wider.
 constexpr double narrow_share = 0.01;
 
@@ -177,8 +176,15 @@ std::string worker_tics(std::size_t workers) {
   return tics;
 }
 
+LegendSize activity_legend() {
+  std::vector<std::string> names;
+  std::transform(activity_looks.begin(), activity_looks.end(), std::back_inserter(names),
+                 [](const ActivityLook& look) { return look.name; });
+  return legend_size(names, Plot{}.width);
+}
+
 std::size_t height_of(const Panel& panel) {
-  return panel_margin + worker_height * panel.workers;
+  return title_above + axis_below + worker_height * panel.workers;
 }
 
 std::string panel_drawing(std::size_t index, const Panel& panel, double top, double bottom,
@@ -192,10 +198,7 @@ std::string panel_drawing(std::size_t index, const Panel& panel, double top, dou
       "set xrange [0:{:.6g}]\nset yrange [{}:-0.6]\nset ytics ({}) scale 0\nunset grid\n{}{}",
       top, bottom, gnuplot_string(panel.title), unit.name, unit.per_second * panel.line.seconds,
       static_cast<double>(panel.workers) - 0.4, worker_tics(panel.workers),
-      last ? "set key at screen 0.55, screen 0.01 center bottom horizontal Left reverse "
-             "samplen 2\n"
-           : "unset key\n",
-      panel_command(index, panel, last));
+      last ? legend_command(activity_legend()) : "unset key\n", panel_command(index, panel, last));
 }
 
 }  // namespace
@@ -237,7 +240,7 @@ std::optional<Plot> timeline_plot(const Setting& setting) {
                 "One round in the middle of a run, or one step of the slowest device where "
                 "there are no rounds. Within a round the order of activities is that of a "
                 "step. Each scheme has its own scale."};
-  plot.height = key_height;
+  plot.height = activity_legend().height;
   for (const Panel& panel : panels) {
     plot.height += height_of(panel);
   }
@@ -254,8 +257,8 @@ std::optional<Plot> timeline_plot(const Setting& setting) {
       }
     }
     const double bottom = top - static_cast<double>(height_of(panels[i]));
-    plot.drawing += panel_drawing(i, panels[i], (top - 22) / whole, (bottom + 46) / whole,
-                                  i + 1 == panels.size());
+    plot.drawing += panel_drawing(i, panels[i], (top - title_above) / whole,
+                                  (bottom + axis_below) / whole, i + 1 == panels.size());
     top = bottom;
   }
   plot.drawing += "unset multiplot\n";

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <regex>
 
 #include "base/errors.hpp"
 #include "cli/report/bar_plots.hpp"
@@ -53,9 +54,9 @@ TEST(PlotTest, QuotesTextsAndKeepsThemOnOneLine) {
 }
 
 TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
-  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 20U);
+  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 34U);
   EXPECT_EQ(legend_size({"a", "b", "c"}, 480).columns, 6U);
-  EXPECT_EQ(legend_size({std::string(40, 'x'), "b", "c"}, 480).height, 60U);
+  EXPECT_EQ(legend_size({std::string(40, 'x'), "b", "c"}, 480).height, 82U);
 }
 
 TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {
@@ -281,6 +282,100 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
               AllOf(HasSubstr("<!DOCTYPE html>"), Not(HasSubstr("<script")), Not(HasSubstr("src=")),
                     HasSubstr("id=\"accuracy-time-gnuplot_plot_1\"")));
   EXPECT_EQ(count_in(page, "<svg"), 2 * 9U + 1U);
+}
+
+/// A text of an SVG, as wide as a wide font sets it.
+struct TextBox {
+  std::string text;
+  double left = 0;
+  double right = 0;
+  double top = 0;
+  double bottom = 0;
+
+  bool meets(const TextBox& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+std::vector<TextBox> texts_of(const std::string& svg) {
+  constexpr double width = 8;
+  constexpr double ascent = 11;
+  constexpr double descent = 3;
+  static const std::regex text(
+      R"x(translate\(([-0-9.]+),([-0-9.]+)\)( rotate)?[^>]*text-anchor="(\w+)">)x"
+      R"x(\s*<text>(.*?)</text>)x");
+  std::vector<TextBox> boxes;
+  for (std::sregex_iterator found(svg.begin(), svg.end(), text), end; found != end; ++found) {
+    const double x = std::stod((*found)[1]);
+    const double y = std::stod((*found)[2]);
+    const std::string words =
+        std::regex_replace((*found)[5].str(), std::regex("<[^>]*>|^\\s+|\\s+$"), "");
+    const double length = width * static_cast<double>(words.size());
+    const double before = (*found)[4] == "start" ? 0 : (*found)[4] == "end" ? length : length / 2;
+    boxes.push_back((*found)[3].matched
+                        ? TextBox{words, x - ascent, x + descent, y - before, y - before + length}
+                        : TextBox{words, x - before, x - before + length, y - ascent, y + descent});
+  }
+  return boxes;
+}
+
+/// Texts of a figure that overlap another or its edges, in words.
+std::vector<std::string> collisions_in(const std::string& svg) {
+  static const std::regex size(R"x(viewBox="0 0 (\d+) (\d+)")x");
+  std::smatch found;
+  std::vector<std::string> collisions;
+  if (!std::regex_search(svg, found, size)) {
+    return {"no viewBox"};
+  }
+  const double width = std::stod(found[1]);
+  const double height = std::stod(found[2]);
+  const std::vector<TextBox> boxes = texts_of(svg);
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const TextBox& box = boxes[i];
+    if (box.left < 0 || box.top < 0 || box.right > width || box.bottom > height) {
+      collisions.push_back(box.text + " / edge");
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (box.meets(boxes[j])) {
+        collisions.push_back(box.text + " / " + boxes[j].text);
+      }
+    }
+  }
+  return collisions;
+}
+
+/// Two runs of each of `schemes` schemes with long names; every third scheme misses the target.
+std::vector<Setting> long_names(MadeRuns& made, std::size_t schemes) {
+  std::vector<fs::path> runs;
+  for (std::size_t i = 0; i < schemes; ++i) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      runs.push_back(
+          made.add(fmt::format("{}-{}-{}", schemes, i, seed),
+                   {.scheme = fmt::format("nbssgd:mini-batches={:0>2}:signal=x", i),
+                    .seed = seed,
+                    .accuracies = {0.2, i % 3 == 2 ? 0.4 : 0.7, i % 3 == 2 ? 0.5 : 0.8}}));
+    }
+  }
+  return study_of(read_runs(runs), {.target = 0.6});
+}
+
+TEST(DrawTest, NoTextMeetsAnother) {
+  MadeRuns made;
+  if (!has_gnuplot(made.root())) {
+    GTEST_SKIP() << "gnuplot is not installed (Debian: gnuplot-nox)";
+  }
+  for (const std::size_t schemes : {2U, 6U, 9U, 12U}) {
+    const std::vector<Setting> settings = long_names(made, schemes);
+    const Report report = report_on(settings, {});
+    const fs::path figures = made.root() / fmt::format("figures-{}", schemes);
+    ASSERT_TRUE(draw(report.sections[0].plots, figures));
+    ASSERT_EQ(report.sections[0].plots.size(), 9U);
+    for (const Plot& plot : report.sections[0].plots) {
+      const std::string svg = read_file(figures / (plot.name + ".svg"));
+      EXPECT_GE(texts_of(svg).size(), schemes + 1) << plot.name;
+      EXPECT_THAT(collisions_in(svg), testing::IsEmpty()) << plot.name << " of " << schemes;
+    }
+  }
 }
 
 TEST(DrawTest, ReportsWhatTheProgramRefuses) {
