@@ -96,10 +96,18 @@ std::size_t text_width(const std::vector<Bar>& bars, bool at_bars) {
   return character_width * width;
 }
 
-/// No accuracy is above 1, also where the axis makes room for a text.
-std::string accuracy_tics(double most) {
-  const double step = most > 0.5 ? 0.2 : most > 0.2 ? 0.1 : 0.05;
-  return fmt::format("set xtics 0,{},1\n", step);
+/// Tics of linear axes that have room for their numbers. No accuracy is above 1, also where the
+/// axis makes room for a text.
+std::string tics_of(const BarAxis& axis, const AxisRange& range) {
+  const double most_tics = axis.is_accuracy ? 10 : 5;  // of three characters, or of more
+  if (range.logarithmic) {
+    return "set logscale x 10\n";
+  }
+  const double least_step = range.to / most_tics;
+  const double decade = std::pow(10, std::floor(std::log10(least_step)));
+  const double parts = least_step / decade;
+  const double step = decade * (parts <= 1 ? 1 : parts <= 2 ? 2 : parts <= 5 ? 5 : 10);
+  return fmt::format("set xtics 0,{:.6g}{}\n", step, axis.is_accuracy ? ",1" : "");
 }
 
 Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
@@ -128,11 +136,7 @@ Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
       "variable fillstyle solid 0.55 border linecolor rgb 'black', \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
       "  $bars using 7:2:5 with labels left offset 0.7,0\n",
-      gnuplot_string(axis.title),
-      axis.is_accuracy    ? accuracy_tics(range.to)
-      : range.logarithmic ? "set logscale x 10\n"
-                          : "",
-      range.from, range.to, row_tics(names));
+      gnuplot_string(axis.title), tics_of(axis, range), range.from, range.to, row_tics(names));
   return plot;
 }
 
