@@ -21,8 +21,9 @@ namespace syncopate {
 /// batches). With detail `rounds`, steps of a round that follow each other at once are one slice;
 /// with `steps`, forward, backward and update of each step are slices.
 ///
-/// A synchronization behind computing is a slice `exchange` of *communication*, from the hand-over
-/// of the worker's contribution on; where it held the worker in the end, `communicate` follows.
+/// A synchronization behind computing is a slice `exchange` of *communication*, which begins when
+/// the worker hands its contribution over; where it held the worker in the end, `communicate`
+/// follows.
 ///
 /// A pass, a wait for a batch and a snapshot are measured. Of a synchronization, its duration and
 /// the shares of it are measured; waiting comes before communication, and the local update before

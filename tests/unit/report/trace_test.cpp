@@ -208,7 +208,7 @@ TEST(Trace, HasAnArrowFromEachArrivalToTheEndOfItsRound) {
   }
 }
 
-/// Also where workers compute on meanwhile: then it lasts from the hand-over to the result.
+/// Also where workers compute on meanwhile: from the contribution to the result.
 TEST(Trace, HasAnArrowForEachRoundOfEachWorker) {
   for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
     for (const TraceDetail detail : {TraceDetail::rounds, TraceDetail::steps}) {
