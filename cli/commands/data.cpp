@@ -253,8 +253,7 @@ void print_files(const JobPlan& plan, const Dataset& dataset) {
     fmt::print("\n{}\n", fmt::join(files_table(files).lines(), "\n"));
   }
   if (dataset.passed_over > 0) {
-    fmt::print("\n{} files passed over: hidden ones, Thumbs.db and desktop.ini\n",
-               dataset.passed_over);
+    fmt::print("\npassed over (hidden files, Thumbs.db, desktop.ini): {}\n", dataset.passed_over);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "job/launch/loop_config.hpp"
+#include "scheme/scheme_spec.hpp"
 
 namespace syncopate::cli {
 namespace {

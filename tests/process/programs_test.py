@@ -235,7 +235,7 @@ class Refusals(ProgramsTest):
                             (["-n", "2", "./train", "--epochs", "3"], "unexpected argument './train': put -- before the program"),
                             (["--epochs", "3", "--", "touch", "begun"], "a program with a loop of its own decides about"),
                             (["--no-such", "3", "--", "touch", "begun"], "unknown option --no-such"),
-                            (["--servers", "1", "--", "touch", "begun"], "give it here, too, by --scheme"),
+                            (["--cluster", "none.toml", "--", "touch", "begun"], "none.toml"),
                             (["--run-dir", "old", "--", "touch", "begun"], "old already holds a run"),
                             (["--run-dir", "/proc/x", "--", "touch", "begun"], "cannot make the run folder /proc/x")):
             with self.subTest(words):
