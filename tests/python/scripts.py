@@ -267,6 +267,28 @@ def summarized(scheme):
     say(rank=job.rank, own=own, every=every, table=str(every))
 
 
+def resident():
+    """Kilobytes of this process: its own memory, and what it shares with other workers."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        sizes = dict(line.split(":") for line in status)
+    return {name: int(sizes[field].split()[0]) for name, field in (("own", "RssAnon"), ("shared", "RssShmem"))}
+
+
+def many_steps(scheme):
+    """12,000 small steps."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    memory = {}
+    with job.DistributedOptimizer(sgd(network), network, batch_size=8) as optimizer:
+        for step in range(1, 12001):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+            optimizer.step()
+            if step in (4000, 12000):
+                memory[step] = resident()
+    say(rank=job.rank, before=memory[4000], after=memory[12000])
+
+
 def raises(rank):
     """One script fails in the middle of its loop, without a `with` block."""
     job = syncopate.init()
