@@ -16,11 +16,13 @@ only one.
 """
 try:
     from accelerate import DistributedType
+    from accelerate.optimizer import AcceleratedOptimizer
 except ImportError as error:
     raise ImportError("syncopate_torch.accelerate needs Accelerate; pip install accelerate") from error
 
 from syncopate_torch import job as _jobs
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.optimizer import DistributedOptimizer
 
 
 class rounds:  # noqa: N801 (a block of the script, as contextlib's)
@@ -28,7 +30,7 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
 
     accelerator:     of one process, in fp32 or bf16. Under a launcher that is `Accelerator()` on a CPU.
     model:           as `accelerator.prepare` returns it, or before.
-    optimizer:       the same; one.
+    optimizer:       the same; one. It may be a `DistributedOptimizer`, else the block makes one.
     scheme, options: as in `syncopate_torch.init`, which the block calls where the script has not.
     batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
     on_round:        as of `Job.DistributedOptimizer`.
@@ -50,9 +52,10 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
             current = _jobs.current_job()
             self.job = current or _jobs.init(scheme, options)
             given = {"scheme": scheme, "options": options} if current else {}
-            inner = getattr(optimizer, "optimizer", optimizer)
-            self.distributed_optimizer = self.job.DistributedOptimizer(
-                inner, accelerator.unwrap_model(model), batch_size=batch_size, on_round=on_round, **given)
+            inner = optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
+            self.distributed_optimizer = inner if isinstance(inner, DistributedOptimizer) else (
+                self.job.DistributedOptimizer(inner, accelerator.unwrap_model(model), batch_size=batch_size,
+                                              on_round=on_round, **given))
 
     def __enter__(self):
         if self.enabled:

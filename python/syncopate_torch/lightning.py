@@ -19,6 +19,7 @@ from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
 from syncopate_torch.loaders import is_of_the_job, part_loader, training_loader
+from syncopate_torch.optimizer import DistributedOptimizer
 
 
 def _package():
@@ -189,6 +190,9 @@ class SyncopateStrategy(ParallelStrategy):
         """The job's `DistributedOptimizer`, from `on_train_start` on: for `Job.scheduler`, `samples` and so on. All
         workers ask for it first at the same place."""
         if self._optimizer is None:
+            if isinstance(self.optimizers[0], DistributedOptimizer):
+                self._optimizer = self.optimizers[0]
+                return self._optimizer
             loader = self._loader
             known = loader is not None and is_of_the_job(loader)
             size = None if known else getattr(loader, "batch_size", None) or 1

@@ -19,9 +19,10 @@ from syncopate_torch.rules import rule_of
 from syncopate_torch.summary import row_of
 
 
-class DistributedOptimizer:
+class DistributedOptimizer(torch.optim.Optimizer):
     """Takes the place of an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with
-    the other workers as the job's scheme says.
+    the other workers as the job's scheme says. It is an optimizer of torch.optim, with the groups, the state and the
+    defaults of the one that it takes the place of.
 
     The module starts with the parameters of worker 0. Its parameters, gradients and floating buffers become views of
     flat vectors, and stay so; a parameter without a gradient counts as one whose gradient is zero. The learning rate
@@ -43,6 +44,7 @@ class DistributedOptimizer:
         _c.call("training_may_start", job.handle)
         #: The optimizer of torch.optim that the script has made.
         self.optimizer = optimizer
+        super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
         self._job = job  # leaves after this
         self._module = module
         self._progress = _Progress(on_round)
@@ -249,6 +251,21 @@ class DistributedOptimizer:
     def state(self):
         """That of the optimizer of torch.optim."""
         return self.optimizer.state
+
+    @property
+    def defaults(self):
+        """Those of the optimizer of torch.optim."""
+        return self.optimizer.defaults
+
+    def add_param_group(self, param_group):  # noqa: ARG002 (none is taken)
+        """Errors: ConfigError: the parameters that a job trains are those of the beginning."""
+        raise ConfigError("a DistributedOptimizer takes no further parameter group: a job trains the parameters that its "
+                          "optimizer begins with; add the group to the optimizer of torch.optim before "
+                          "job.DistributedOptimizer, with a learning rate of 0 until it is to be trained")
+
+    def __getstate__(self):
+        raise ConfigError("a DistributedOptimizer cannot be pickled or copied: it is this worker's part in a job; save its "
+                          "state_dict(), or that of the job")
 
     def state_dict(self):
         """That of the optimizer of torch.optim."""

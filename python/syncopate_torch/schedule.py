@@ -1,4 +1,6 @@
 """Learning rates by the samples of all workers."""
+import weakref
+
 from syncopate_torch.errors import ConfigError
 
 
@@ -13,6 +15,9 @@ class SampleScheduler:
             raise ConfigError(f"a scheduler needs a number of samples above 0 between its steps, found {every}")
         #: The scheduler of torch.optim.
         self.scheduler = scheduler
+        for each in (scheduler, *getattr(scheduler, "_schedulers", ())):
+            if each.optimizer is optimizer:  # which follows this one, and would never end
+                each.optimizer = weakref.proxy(optimizer)
         self._every = every
         self._steps = 0
         optimizer.follow_samples(self)

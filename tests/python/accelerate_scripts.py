@@ -16,12 +16,15 @@ def loader(job, batch_size):
     return points, labels, network, data
 
 
-def whole_batch(scheme="ssgd"):
+def whole_batch(scheme="ssgd", made_by="block"):
     """Each step takes the whole dataset."""
     job = syncopate.init(scheme)
     _, _, network, data = loader(job, scripts.SAMPLES)
     accelerator = Accelerator()
-    model, optimizer, data = accelerator.prepare(network, scripts.sgd(network), data)
+    optimizer = scripts.sgd(network)
+    if made_by == "script":
+        optimizer = job.DistributedOptimizer(optimizer, network)
+    model, optimizer, data = accelerator.prepare(network, optimizer, data)
     with rounds(accelerator=accelerator, model=model, optimizer=optimizer) as training:
         for _ in range(scripts.STEPS):
             for x, y in data:

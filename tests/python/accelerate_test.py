@@ -31,6 +31,10 @@ if importlib.util.find_spec("accelerate"):  # of PyPI, beside that torch
             for facts in said:
                 self.assert_near(facts["parameters"], reference())
 
+        def test_a_distributed_optimizer_of_the_script(self):
+            for facts in self.said("whole_batch", "ssgd", "script"):
+                self.assert_near(facts["parameters"], reference())
+
         def test_accumulated_and_clipped_gradients_under_a_schedule(self):
             for facts in self.said("clipped"):
                 self.assert_near(facts["parameters"], clipped_reference())

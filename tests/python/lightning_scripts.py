@@ -66,9 +66,17 @@ def say(training, model, **facts):
     scripts.say(rank=training.global_rank, parameters=own.tolist(), equal=equal, **facts)
 
 
-def whole_batch(scheme="ssgd"):
+class Distributed(Points):
+    """Its script makes the optimizer of the job itself."""
+
+    def configure_optimizers(self):
+        job = self.trainer.strategy.job
+        return job.DistributedOptimizer(super().configure_optimizers(), self, batch_size=scripts.SAMPLES // 2)
+
+
+def whole_batch(scheme="ssgd", made_by="strategy"):
     """Each step takes the whole dataset, in two parts."""
-    training, model = trainer(scheme), Points()
+    training, model = trainer(scheme), Distributed() if made_by == "script" else Points()
     training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2, shuffle=True))
     say(training, model, size=training.world_size)
 

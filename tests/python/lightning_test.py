@@ -45,6 +45,10 @@ if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
                 self.assert_near(facts["parameters"], reference())
                 self.assertTrue(facts["equal"])
 
+        def test_a_distributed_optimizer_of_the_script(self):
+            for facts in self.said("whole_batch", "ssgd", "script"):
+                self.assert_near(facts["parameters"], reference())
+
         def test_a_script_by_itself(self):
             self.assertIn("parameters", self.start([sys.executable, "-B", SCRIPTS, "whole_batch"]).stdout)
 

@@ -5,16 +5,21 @@ Method: scripts.py under `syncopate run` and alone, compared with torch in this 
         process.
 """
 import ast
+import copy
+import gc
 import inspect
 import json
 import os
 import pathlib
+import pickle
 import re
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
+import weakref
 
 import torch
 from torch.nn import functional
@@ -357,6 +362,70 @@ class Alone(unittest.TestCase):
             rates.append(round(optimizer.param_groups[0]["lr"], 6))
             scheduler.step()
         self.assertEqual(rates, [0.2, 0.2, 0.02, 0.02])
+
+    def test_it_is_an_optimizer_of_torch(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.assertIsInstance(optimizer, torch.optim.Optimizer)
+        self.assertIs(optimizer.defaults, self.sgd.defaults)
+        self.assertIs(optimizer.param_groups, self.sgd.param_groups)
+        self.assertIn("lr: 0.2", repr(optimizer))
+        with self.refused("takes no further parameter group: .* add the group .* before job.DistributedOptimizer"):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))]})
+        for copied in (copy.deepcopy, pickle.dumps):
+            with self.refused("cannot be pickled or copied: .* save its state_dict"):
+                copied(optimizer)
+
+    def test_schedulers_of_it(self):
+        rates = torch.optim.lr_scheduler
+        for make, last in ((lambda each: rates.StepLR(each, 2, 0.1), 0.002),
+                           (lambda each: rates.OneCycleLR(each, 0.4, total_steps=8), None),
+                           (lambda each: rates.SequentialLR(each, [rates.ConstantLR(each, 1.0), rates.StepLR(each, 1)], [3]), 0.02),
+                           (lambda each: rates.CosineAnnealingLR(each, 4), 0)):
+            own, optimizer = self.rates_of(make)
+            with self.subTest(own=own):
+                self.assertEqual(own, optimizer)
+                if last is not None:
+                    self.assertAlmostEqual(own[-1], last)
+
+    def rates_of(self, make):
+        """Under a scheduler of an optimizer of torch, and of a distributed one."""
+        found = []
+        for distributes in (False, True):
+            _, _, network = scripts.problem()
+            optimizer = scripts.sgd(network)
+            if distributes:
+                optimizer = syncopate.Job().DistributedOptimizer(optimizer, network, batch_size=64)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message=".*optimizer.step", category=UserWarning)
+                scheduler = make(optimizer)
+                for _ in range(4):
+                    optimizer.zero_grad()
+                    functional.cross_entropy(network(self.points), self.labels).backward()
+                    optimizer.step()
+                    scheduler.step()
+            found.append([round(rate, 9) for rate in scheduler.get_last_lr()])
+        return found
+
+    def test_a_scheduler_by_samples_does_not_keep_its_optimizer(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        plain = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+        scheduler = self.job.scheduler(plain, optimizer, every=64)
+        self.backward()
+        optimizer.step()
+        self.assertAlmostEqual(scheduler.get_last_lr()[0], 0.02)
+        alive = weakref.ref(optimizer)
+        del optimizer
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_a_scale_of_torch_takes_it(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        scaler = torch.cuda.amp.GradScaler(enabled=False)
+        before = scripts.parameters_of(self.network)
+        scaler.scale(functional.cross_entropy(self.network(self.points), self.labels)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        self.assertNotEqual(scripts.parameters_of(self.network), before)
 
     def test_a_closure(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
