@@ -1,6 +1,5 @@
 """Membership in a job: collectives, shares of a dataset, the optimizer."""
 import ctypes
-import sys
 import weakref
 
 import torch
@@ -9,7 +8,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
 from syncopate_torch.job_state import JobState
-from syncopate_torch.last_words import wait_until_read
+from syncopate_torch.last_words import ending_error, wait_until_read, watch_exit
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.samples import ShareLoader, ShareSampler
 from syncopate_torch.schedule import SampleScheduler
@@ -59,6 +58,7 @@ class Job:
                                  option_count=count)
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
+        watch_exit()
         self.scheme, self.options = scheme, options  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
@@ -220,6 +220,6 @@ class Job:
 
 
 def _leave(handle):
-    if getattr(sys, "last_value", None) is not None:  # the script has ended by an error
+    if ending_error() is not None:
         wait_until_read()
     _c.call("leave", handle)

@@ -1,15 +1,63 @@
-"""The order of error messages."""
+"""How a script has ended, and the order of error messages."""
 import contextlib
 import fcntl
+import functools
 import os
 import stat
 import struct
 import sys
 import termios
+import threading
 import time
 
 _LONGEST_WAIT = 3.0  # seconds, for a reader that has stopped
 _PAUSE = 0.001
+
+
+_exit = None  # the last sys.exit of the main thread with a status that is none of success
+
+
+def watch_exit():
+    """From now on `ending_error` knows of a `sys.exit`, whose status the interpreter tells nobody while it ends."""
+    if hasattr(sys.exit, "__wrapped__"):
+        return
+
+    @functools.wraps(sys.exit)
+    def watched(*status):
+        global _exit
+        try:
+            watched.__wrapped__(*status)
+        except SystemExit as error:
+            if not is_success(error) and threading.current_thread() is threading.main_thread():
+                _exit = error
+            raise
+
+    sys.exit = watched
+
+
+def is_success(error):
+    """True for a SystemExit that ends a script as its last line would."""
+    return isinstance(error, SystemExit) and error.code in (None, 0)
+
+
+def ending_error():
+    """The exception that has ended the script, or an earlier cell of a notebook: a SystemExit, where nothing has caught
+    it; else None."""
+    trace = _exit and _exit.__traceback__
+    if trace and trace.tb_frame.f_lasti == trace.tb_lasti:  # its outermost frame has not gone on
+        return _exit
+    return getattr(sys, "last_value", None)
+
+
+def words_of(error):
+    """One line on an exception by which a script has left its loop."""
+    if not isinstance(error, SystemExit):
+        text = f"the script left its loop by {type(error).__name__}: {error}"
+    elif isinstance(error.code, int):
+        text = f"the script has ended with exit status {error.code}"
+    else:
+        text = f"the script has ended with exit status 1: {error}"
+    return text.splitlines()[0]
 
 
 def wait_until_read():

@@ -2,7 +2,6 @@
 import contextlib
 import copy
 import ctypes
-import sys
 import time
 import weakref
 
@@ -11,7 +10,7 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.last_words import wait_until_read
+from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
@@ -52,9 +51,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._first_rate = optimizer.param_groups[0]["lr"]
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
         self._sums = []
-        self._training = self._start(scheme, options, batch_size)
+        self._handle = self._start(scheme, options, batch_size)
         # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._training, self._replica, self._sums, _last_error())
+        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, ending_error())
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         self._weighted = self.resting_sum()
@@ -74,6 +73,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             settings.on_round = self._replica.round_call
         return self._replica.called(_c.made, "training_start", self._job.handle,
                                     ctypes.byref(self._replica.description()), ctypes.byref(settings))
+
+    @property
+    def _training(self):
+        """Of the C interface. Errors: ConfigError, once the block has ended."""
+        if not self._end.alive:
+            raise ConfigError("the block of this optimizer has ended: it takes no further step")
+        return self._handle
 
     def zero_grad(self, set_to_none=False):  # noqa: ARG002 (gradients stay views, whatever is asked for)
         """Sets the gradients of the module to zero."""
@@ -199,6 +205,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def finish(self):
         """This worker takes no further step. Errors: the error that ended the job."""
+        if not self._end.alive:
+            return
         if self._hooks is not None:
             self._hooks.remove()
         self._alignment.resume()
@@ -228,13 +236,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def abandon(self, error):
         """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get."""
-        _c.call("training_abandon", self._training, _one_line(error))
+        _c.call("training_abandon", self._training, _c.text(words_of(error)))
 
     def __enter__(self):
         return self
 
     def __exit__(self, _kind, error, _trace):
-        if error is None:
+        if error is None or is_success(error):
             self.finish()
         else:
             self.abandon(error)
@@ -320,21 +328,12 @@ class _Progress:
             scheduler.follow(self.all_samples)
 
 
-def _one_line(error):
-    return _c.text(f"the script left its loop by {type(error).__name__}: {error}".splitlines()[0])
-
-
-def _last_error():
-    """The exception that has ended the script, or an earlier cell of a notebook."""
-    return getattr(sys, "last_value", None)
-
-
 def _close(training, _replica, sums, earlier_error):
     """At the end of the script, or of the optimizer's life."""
-    error = _last_error()
+    error = ending_error()
     if error is not None and error is not earlier_error:
         wait_until_read()
-        _c.call("training_abandon", training, _one_line(error))
+        _c.call("training_abandon", training, _c.text(words_of(error)))
     else:
         for each in sums:
             each.rest()

@@ -298,6 +298,23 @@ class Failing(ScriptTest):
                 others = [line for line in lines if line.startswith(f"[worker {1 - rank}]")]
                 self.assertTrue(any("the loss of this script is strange" in line for line in others) or not others, lines)
 
+    def test_a_script_that_exits_with_a_status_ends_the_job(self):
+        for how, words in (("3", "the script has ended with exit status 3"),
+                           ("no such file", "the script has ended with exit status 1: no such file"),
+                           ("3, in a block", "the script has ended with exit status 3")):
+            with self.subTest(how):
+                done = self.launch(2, "exits", how, options=("--run-dir", f"run{len(how)}"))
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, rf"(?m)^\[worker 0\] .*Error: .*{words}$")
+                self.assertNotIn('"parameters"', done.stderr)
+                self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 1 .*: {words}$")
+
+    def test_a_script_that_exits_without_an_error_ends_its_loop(self):
+        for how in ("0", "0, in a block", "3, caught"):
+            with self.subTest(how):
+                [facts] = self.facts(self.launch(2, "exits", how, options=("--run-dir", f"run{len(how)}")))
+                self.assertEqual((facts["rank"], facts["steps"]), (0, 20))
+
     def test_an_optimizer_that_raises(self):
         done = self.launch(2, "optimizer_fails")
         self.assertIn('"caught": "of the optimizer"', done.stderr)
@@ -538,6 +555,12 @@ class Alone(unittest.TestCase):
         optimizer.finish()
         with self.refused("takes no further step"):
             optimizer.step()
+        with optimizer:
+            pass
+        optimizer.finish()
+        with self.refused("the block of this optimizer has ended: it takes no further step"):
+            optimizer.step()
+        optimizer = syncopate.Job().DistributedOptimizer(self.sgd, self.network, batch_size=64)
         with self.refused("from 0 to 4294967295 samples"):
             optimizer.step(weight=-1)
 

@@ -1,4 +1,5 @@
 """Training scripts for script_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import contextlib
 import json
 import os
 import sys
@@ -300,6 +301,27 @@ def raises(rank):
         if job.rank == int(rank) and step == 5:
             raise ValueError("the loss of this script is strange")
         optimizer.step(weight=32)
+
+
+def exits(how):
+    """Worker 1 calls sys.exit in the middle of its loop; worker 0 goes on."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
+    block = optimizer if how.endswith("block") else contextlib.nullcontext()
+    status = how.split(",")[0]
+    status = int(status) if status.isdigit() else status
+    with block:
+        for step in range(20 if status == 0 or how.endswith("caught") else 1000000):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points), labels).backward()
+            optimizer.step(weight=32)
+            if job.rank == 1 and step == 5:
+                with contextlib.suppress(*[SystemExit] if how.endswith("caught") else []):
+                    sys.exit(status)
+                return
+    optimizer.finish()
+    say(rank=job.rank, steps=step + 1, parameters=parameters_of(network))
 
 
 def optimizer_fails():
