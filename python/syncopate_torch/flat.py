@@ -18,9 +18,10 @@ def trained_tensors(module):
 
 
 def untrained_tensors(module):
-    """The floating state that is not trained: frozen parameters and floating buffers, such as running statistics."""
+    """The state of float32 that is not trained: frozen parameters and buffers, such as running statistics. That of other
+    types is each worker's own; `Job.broadcast_parameters` makes it equal."""
     frozen = [(name, parameter) for name, parameter in module.named_parameters() if not parameter.requires_grad]
-    return frozen + [(name, buffer) for name, buffer in module.named_buffers() if buffer.is_floating_point()]
+    return [(name, tensor) for name, tensor in (*frozen, *module.named_buffers()) if tensor.dtype == torch.float32]
 
 
 class FlatVector:
@@ -63,6 +64,7 @@ class FlatTensors:
         self.places = list(zip(itertools.accumulate([0, *counts]), counts))
         for name, tensor in named:
             _expect(name, tensor, device)
+        self._strides = [_stride(tensor) for tensor in self.tensors]
         self.vector = FlatVector(sum(counts), device)
         with torch.no_grad():
             for tensor, view in zip(self.tensors, self.views(self.vector)):
@@ -71,8 +73,7 @@ class FlatTensors:
 
     def view(self, vector, index):
         """The part of a vector of the same length that a tensor would be a view of."""
-        tensor = self.tensors[index]
-        return vector.values.as_strided(tensor.shape, _stride(tensor), self.places[index][0])
+        return vector.values.as_strided(self.tensors[index].shape, self._strides[index], self.places[index][0])
 
     def views(self, vector):
         """The parts of a vector of the same length that the tensors would be views of."""
@@ -86,13 +87,15 @@ class FlatTensors:
 
 def _expect(name, tensor, device):
     if tensor.dtype != torch.float32:
-        raise ConfigError(f"{name} is of {tensor.dtype}: a replica holds float32")
+        raise ConfigError(f"{name} is of {tensor.dtype}: a replica holds float32 parameters; train module.float(), under "
+                          "torch.autocast where lower precision should compute, or freeze it by requires_grad_(False)")
     if tensor.device != device:
         raise ConfigError(f"a worker trains on one device, found {device} and, of {name}, {tensor.device}")
 
 
 def _stride(tensor):
     """The tensor's own, such as that of channels-last weights, where it leaves no gaps."""
-    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
-        return tensor.stride()
+    for dimensions, layout in ((4, torch.channels_last), (5, torch.channels_last_3d)):
+        if tensor.dim() == dimensions and tensor.is_contiguous(memory_format=layout):
+            return tensor.stride()
     return torch.empty(tensor.shape, device="meta").stride()

@@ -157,7 +157,7 @@ class Job:
         return group
 
     def broadcast_parameters(self, module):
-        """Gives a module the parameters and buffers of worker 0."""
+        """Gives a module the parameters and buffers of worker 0, of any type."""
         for tensor in [*module.parameters(), *module.buffers()]:
             self.broadcast(tensor.data)
 

@@ -13,11 +13,11 @@ from syncopate_torch.wrapped import WrappedTensors
 class Replica:
     """A module and its optimizer, as the callbacks of the library see them.
 
-    Parameters, gradients and floating buffers of the module become views of flat vectors. The library calls on a
+    Parameters, gradients and buffers of float32 of the module become views of flat vectors. The library calls on a
     thread of its own, while the script's waits in `called`, which raises what a callback has raised.
 
-    Errors: ConfigError, for a module without trained parameters, of several devices or not of float32, and for an
-            optimizer of other parameters.
+    Errors: ConfigError, for a module without trained parameters, of several devices or whose parameters to train
+            are not of float32, and for an optimizer of other parameters.
     """
 
     def __init__(self, module, optimizer, on_round=None):

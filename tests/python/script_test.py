@@ -233,6 +233,16 @@ class Training(ScriptTest):
         self.assert_near(json.loads(done.stdout)["parameters"], reference())
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_frozen_parameters_and_buffers_of_other_types(self):
+        for scheme in ("ssgd", "esync"):
+            with self.subTest(scheme):
+                said = self.facts(self.launch(2, "adapter", scheme, options=("--run-dir", scheme)))
+                self.assertEqual(said[0]["state"], said[1]["state"])
+                for facts in said:
+                    self.assertEqual(facts["types"], ["bfloat16", "float32", "float32", "float64", "int64"])
+                    self.assertEqual(facts["base"], [0.5, 0.5])  # of worker 0, and not trained
+                    self.assertNotEqual(facts["head"], 0.25)
+
     def test_gradients_weigh_by_their_samples(self):
         said = self.facts(self.launch(2, "unequal_parts"))
         for facts in said:
@@ -457,11 +467,13 @@ class Alone(unittest.TestCase):
         self.assertLess(optimizer.step(closure).item(), first.item())
 
     def test_weights_that_are_channels_last_stay_so(self):
-        network = torch.nn.Conv2d(4, 6, 3).to(memory_format=torch.channels_last)
-        before = network.weight.detach().clone()
-        self.job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
-        self.assertTrue(network.weight.is_contiguous(memory_format=torch.channels_last))
-        self.assertTrue(torch.equal(network.weight, before))
+        for make, layout in ((torch.nn.Conv2d, torch.channels_last), (torch.nn.Conv3d, torch.channels_last_3d)):
+            network = make(4, 6, 3).to(memory_format=layout)
+            before = network.weight.detach().clone()
+            syncopate.Job().DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+            self.assertTrue(network.weight.is_contiguous(memory_format=layout))
+            self.assertTrue(network.weight.grad.is_contiguous(memory_format=layout))
+            self.assertTrue(torch.equal(network.weight, before))
 
     def test_the_state_is_that_of_the_optimizer(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
@@ -505,7 +517,7 @@ class Alone(unittest.TestCase):
             self.job.DistributedOptimizer(torch.optim.LBFGS(self.network.parameters()), self.network)
         with self.refused("does not know how many samples a step has"):
             self.job.DistributedOptimizer(self.sgd, self.network)
-        with self.refused("float64: a replica holds float32"):
+        with self.refused(r"float64: a replica holds float32 parameters; train module.float\(\), under torch.autocast"):
             double = torch.nn.Linear(2, 2).double()
             self.job.DistributedOptimizer(torch.optim.SGD(double.parameters(), lr=0.1), double, batch_size=1)
         with self.refused("no parameter to train"):

@@ -88,6 +88,29 @@ def take_steps(optimizer, network, points, labels, count):
         optimizer.step(weight=len(points))
 
 
+def adapter(scheme):
+    """A frozen base of bfloat16, a head of float32, and buffers of two other types, which differ between workers."""
+    job = syncopate.init(scheme)
+    network = torch.nn.Module()
+    network.base = torch.nn.Linear(2, 1, bias=False).to(torch.bfloat16).requires_grad_(False)
+    network.head = torch.nn.Linear(1, 1)
+    network.register_buffer("mean", torch.full((3,), 1.0 + job.rank, dtype=torch.float64))
+    network.register_buffer("count", torch.tensor(7 + job.rank))
+    torch.nn.init.constant_(network.base.weight, 0.5 + job.rank)
+    torch.nn.init.constant_(network.head.weight, 0.25)
+    job.broadcast_parameters(network)
+    with job.DistributedOptimizer(torch.optim.SGD(network.head.parameters(), lr=0.1), network, batch_size=4) as optimizer:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            features = network.base(torch.ones(4, 2, dtype=torch.bfloat16)).float()
+            network.head(features).square().mean().backward()
+            optimizer.step()
+        optimizer.align()
+        state = {name: value.double().flatten().tolist() for name, value in network.state_dict().items()}
+    types = sorted(str(value.dtype).split(".")[1] for value in network.state_dict().values())
+    say(rank=job.rank, state=state, types=types, base=state["base.weight"], head=state["head.weight"][0])
+
+
 def unequal_parts():
     """Worker 0 has ten samples of a step, and worker 1 the other 54."""
     job = syncopate.init()
