@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a script of Accelerate trains in a block `rounds` as one process with the whole batch would.
-Method: accelerate_scripts.py under `syncopate run`, compared with torch in this process. Where Accelerate is not
-        installed, as beside Debian's torch, only the message that says so.
+Method: accelerate_scripts.py under `syncopate run`, compared with torch in this process. Beside
+        torch 1, as Debian has it, only the message that says what is missing.
 """
 import importlib.util
 import pathlib
@@ -9,14 +9,15 @@ import subprocess
 import sys
 import unittest
 
-from script_test import SYNCOPATE, ScriptTest, clipped_reference, reference
+from script_test import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import torch
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("accelerate_scripts.py"))
 
-if importlib.util.find_spec("accelerate"):  # of PyPI, beside that torch
+if TORCH >= (2, 0):
 
+    @needs("accelerate")
     class Rounds(ScriptTest):
         def run_script(self, name, *arguments, workers=2):
             return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
@@ -57,6 +58,7 @@ if importlib.util.find_spec("accelerate"):  # of PyPI, beside that torch
 
 else:
 
+    @unittest.skipIf(importlib.util.find_spec("accelerate"), "accelerate is installed beside a torch that these tests do not know")
     class Missing(unittest.TestCase):
         def test_a_line_says_what_to_install(self):
             done = subprocess.run([sys.executable, "-c", "import syncopate_torch.accelerate"], capture_output=True,

@@ -3,7 +3,6 @@
 Method: each under `syncopate run`: on the first samples of Fashion-MNIST, on a few images that are written here in
         CIFAR-10's format, or on the text that the example makes.
 """
-import importlib.util
 import pathlib
 import re
 import sys
@@ -11,7 +10,7 @@ import unittest
 
 import torch
 
-from script_test import SYNCOPATE, ScriptTest
+from script_test import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
 EXAMPLES = SOURCE / "examples/python"
@@ -35,8 +34,9 @@ class Examples(ScriptTest):
         self.assertAlmostEqual(self.accuracy(ours), self.accuracy(gloo), delta=0.02)
         self.assertGreater(self.accuracy(ours), 0.6)
 
-    if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
+    if TORCH >= (2, 0):
 
+        @needs("lightning")
         def test_lightning_ddp(self):
             accuracies = []
             for backend in ("syncopate", "gloo"):
@@ -47,11 +47,11 @@ class Examples(ScriptTest):
             self.assertAlmostEqual(*accuracies, delta=0.02)
             self.assertGreater(min(accuracies), 0.6)
 
+        @needs("lightning")
         def test_lightning_strategy(self):
             self.expect_unequal_steps(self.output("lightning_strategy", "--samples", 8000, run=("--cluster", CLUSTER)))
 
-    if importlib.util.find_spec("accelerate"):
-
+        @needs("accelerate")
         def test_accelerate_rounds(self):
             self.expect_unequal_steps(self.output("accelerate_rounds", "--samples", 8000, run=("--cluster", CLUSTER)))
 

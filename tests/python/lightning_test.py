@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Goal:   a PyTorch Lightning script trains with SyncopateStrategy as one process with the whole batch would, and with
         workers of unequal speed comes to its end; it refuses in one line what no job can do.
-Method: lightning_scripts.py under `syncopate run`, compared with torch in this process. Where Lightning is not
-        installed, as beside Debian's torch, only the message that says so.
+Method: lightning_scripts.py under `syncopate run`, compared with torch in this process. Beside
+        torch 1, as Debian has it, only the message that says what is missing.
 """
 import importlib.util
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from script_test import SYNCOPATE, ScriptTest, clipped_reference, reference
+from script_test import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import scripts
 import torch
@@ -35,8 +35,9 @@ class LightningTest(ScriptTest):
         return self.facts(self.launch(run, name, *arguments))
 
 
-if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
+if TORCH >= (2, 0):
 
+    @needs("lightning")
     class Training(LightningTest):
         def test_training_is_that_of_one_process(self):
             said = self.said("whole_batch")
@@ -67,6 +68,7 @@ if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
                     self.assertAlmostEqual(found, right, delta=0.05)
                 self.assertNotEqual(facts["parameters"], reference())
 
+    @needs("lightning")
     class Epochs(LightningTest):
         def check(self, said):
             points = scripts.problem()[0]
@@ -93,6 +95,7 @@ if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
                     self.check(self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run-{scheme}", "--",
                                                       sys.executable, "-B", SCRIPTS, "epochs", scheme])))
 
+    @needs("lightning")
     class Failing(LightningTest):
         def test_a_script_that_raises_ends_the_job_with_its_traceback(self):
             done = self.launch(("-n", 2), "raises", 1)
@@ -127,6 +130,7 @@ if importlib.util.find_spec("lightning"):  # of PyPI, beside that torch
 
 else:
 
+    @unittest.skipIf(importlib.util.find_spec("lightning"), "lightning is installed beside a torch that these tests do not know")
     class Missing(unittest.TestCase):
         def test_a_line_says_what_to_install(self):
             done = subprocess.run([sys.executable, "-c", "import syncopate_torch.lightning"], capture_output=True,

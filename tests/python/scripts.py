@@ -38,13 +38,13 @@ def say(**facts):
     print(json.dumps(facts), flush=True)
 
 
-def whole_batch(scheme=None, compiled=False):
+def whole_batch(scheme=None, compiler=None):
     """Each step takes the whole dataset: what one process does with it is known."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=SAMPLES)
     optimizer = job.DistributedOptimizer(sgd(network), network)
-    forward = torch.compile(network, backend="aot_eager") if compiled else network
+    forward = torch.compile(network, backend=compiler) if compiler else network
     for _ in range(STEPS):
         for x, y in data:
             optimizer.zero_grad()
