@@ -286,6 +286,9 @@ SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share
 /* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
  * not known, and the epoch begins again. */
 SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
+/* The steps of this worker in the epoch under way, and their samples. Either may be NULL. Errors: CONFIG, where samples
+ * are leased: the other workers then decide with it. */
+SYNCOPATE_API syncopate_status syncopate_share_length(syncopate_share *share, uint64_t *steps, uint64_t *samples);
 /* Whole epochs so far. */
 SYNCOPATE_API uint64_t syncopate_share_epoch(const syncopate_share *share);
 /* Steps so far in the epoch under way. */

@@ -109,6 +109,7 @@ _SIGNATURES = {
     "share_next": (None, [c_void_p, c_void_p, c_void_p]),
     "share_next_epoch": (None, [c_void_p]),
     "share_resume": (None, [c_void_p, c_uint64, c_uint64]),
+    "share_length": (None, [c_void_p, c_void_p, c_void_p]),
     "share_epoch": (c_uint64, [c_void_p]),
     "share_step": (c_uint64, [c_void_p]),
     "memory_release": ("nothing", [c_void_p]),

@@ -10,7 +10,7 @@ from syncopate_torch.group import Group, opened_group
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, wait_until_read, watch_exit
 from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.samples import ShareLoader, ShareSampler
+from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import gathered, summary_of
 
@@ -61,6 +61,7 @@ class Job:
         watch_exit()
         self.scheme, self.options = scheme, options  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
+        self._yields_batches = True  # the sampler made last
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
@@ -161,17 +162,42 @@ class Job:
         for tensor in [*module.parameters(), *module.buffers()]:
             self.broadcast(tensor.data)
 
-    def sampler(self, dataset, batch_size):
-        """The order of this worker's share, as `batch_sampler` of a `DataLoader` of one's own."""
-        return ShareSampler(self, len(dataset), batch_size)
+    def sampler(self, dataset, batch_size=None, shuffle=True, seed=None, drop_last=False):
+        """In the place of DistributedSampler: the order of this worker's share, as `sampler` of a `DataLoader` of one's
+        own, whose batch size is that of this worker and also the option `batch_size` of `DistributedOptimizer`.
+
+        batch_size: of all workers: then it is a `batch_sampler`.
+        Errors:     ConfigError, for a dataset without a length, and another order than the job's: see `ShareSampler`.
+        """
+        without_order({"shuffle": shuffle, "seed": seed, "drop_last": drop_last}, "job.sampler")
+        if batch_size is not None:
+            return self.batch_sampler(dataset, batch_size)
+        sampler = IndexSampler(self, samples_of(dataset))
+        self._yields_batches = False
+        return sampler
+
+    def batch_sampler(self, dataset, batch_size):
+        """The order of this worker's share in steps of which all workers together take `batch_size` samples, as
+        `batch_sampler` of a `DataLoader` of one's own."""
+        sampler = ShareSampler(self, samples_of(dataset), batch_size)
+        self._yields_batches = True
+        return sampler
+
+    def expect_step_size(self, batch_size):
+        """Errors: ConfigError, where neither the optimizer nor a sampler says how many samples a step has."""
+        if batch_size is None and not self._yields_batches:
+            raise ConfigError("job.sampler(dataset) yields single samples, so the job does not know how many a step has: "
+                              "give the optimizer's option batch_size, that of the DataLoader")
 
     def partition_dataset(self, dataset, batch_size, **options):
         """A `DataLoader` over this worker's share of a dataset, which all workers pass alike.
 
         All workers together take `batch_size` samples in a step, and every sample once in an epoch (`ShareSampler`).
         One loop over the loader is one epoch. `options` are those of `DataLoader`.
+        Errors: ConfigError, for a dataset without a length, and options that ask for another order.
         """
-        return ShareLoader(dataset, batch_sampler=self.sampler(dataset, batch_size), **options)
+        options = without_order(options, "partition_dataset")
+        return ShareLoader(dataset, batch_sampler=self.batch_sampler(dataset, batch_size), **options)
 
     def scheduler(self, scheduler, optimizer, every):
         """Steps a scheduler of torch.optim once for every `every` samples that all workers together have trained on, as

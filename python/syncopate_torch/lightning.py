@@ -195,7 +195,7 @@ class SyncopateStrategy(ParallelStrategy):
                 return self._optimizer
             loader = self._loader
             known = loader is not None and is_of_the_job(loader)
-            size = None if known else getattr(loader, "batch_size", None) or 1
+            size = getattr(loader, "batch_size", None) or (None if known else 1)
             self._optimizer = self.job.DistributedOptimizer(self.optimizers[0], self.model, batch_size=size)
         return self._optimizer
 

@@ -2,7 +2,7 @@
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.samples import ShareSampler
+from syncopate_torch.samples import IndexSampler, ShareSampler
 
 
 class TrainingOrder:
@@ -13,7 +13,7 @@ class TrainingOrder:
 
     def __init__(self, job, samples, batch_size, drop_last):
         """batch_size: samples of a step of one worker. drop_last: leaves out a last step that is smaller."""
-        self._order = job.sampler(range(samples), batch_size * job.size)
+        self._order = job.batch_sampler(range(samples), batch_size * job.size)
         self._samples, self._drop_last = samples, drop_last
 
     def __iter__(self):
@@ -42,7 +42,7 @@ class Part:
 
 def is_of_the_job(loader):
     """True where the job orders the samples of a loader."""
-    return isinstance(loader.batch_sampler, (ShareSampler, TrainingOrder))
+    return isinstance(loader.batch_sampler, (ShareSampler, TrainingOrder)) or isinstance(loader.sampler, IndexSampler)
 
 
 def training_loader(job, loader):
@@ -57,7 +57,7 @@ def training_loader(job, loader):
     usual = type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement)
     if loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler or not usual:
         raise ConfigError(f"the job orders the training samples, but found a loader with {_named(loader)}; give it "
-                          "batch_size and shuffle alone, or take job.sampler(dataset, batch_size) as its batch_sampler")
+                          "batch_size and shuffle alone, or take job.sampler(dataset) as its sampler")
     order = TrainingOrder(job, len(loader.dataset), loader.batch_size, loader.drop_last)
     return _with(loader, batch_sampler=order)
 

@@ -62,6 +62,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
     def _start(self, scheme, options, batch_size):
+        self._job.expect_step_size(batch_size)
         array, count = _c.options(options)
         rule, no_rule = rule_of(self.optimizer)
         rules, rule_count = _c.options(rule)

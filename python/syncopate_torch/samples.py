@@ -1,16 +1,21 @@
 """A worker's share of a dataset."""
 import collections
 import ctypes
+import sys
 import weakref
 
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 
 
-class ShareSampler:
+class NoLength(ConfigError, TypeError):
+    """Of what has no length: a TypeError, as `len` raises it, so that `list` and progress bars do without."""
+
+
+class ShareSampler(Sampler):
     """The order in which this worker trains on the samples of a dataset, as a batch sampler of `DataLoader`.
 
     In each epoch all workers together take every sample once. With option `data-order` `fixed` the part of each worker
@@ -28,6 +33,7 @@ class ShareSampler:
         self._ahead = None  # with it: samples of each of those batches
         self._ended = False  # the epoch
         self._resumed = False  # and no iteration has begun since
+        self._length = None  # of an epoch: its number, steps and samples
         job.keep_state("sampler", self)
 
     @property
@@ -40,8 +46,48 @@ class ShareSampler:
         """Whole epochs so far, which is the number of the epoch under way, from 0 on."""
         return self._place()[0]
 
+    def set_epoch(self, epoch):
+        """Epochs count by themselves, so no call is needed. `epoch` names the one that comes, as in a loop with
+        DistributedSampler, or a later one, on all workers alike. An epoch that was broken off does not begin again.
+
+        Errors: ConfigError, for an epoch that is past.
+        """
+        present = self.epoch
+        if epoch < present:
+            raise ConfigError(f"epochs go forward by themselves: expected one from {present} on, found set_epoch({epoch}); "
+                              "leave the call out")
+        if epoch > present:
+            self._resume(epoch, 0)
+
+    def __len__(self):
+        """Steps of this worker in an epoch. Errors: ConfigError, which is a TypeError, where samples are leased."""
+        return self._length_of_epoch()[1]
+
+    @property
+    def samples(self):
+        """Samples of this worker in an epoch. Errors: as `len`."""
+        return self._length_of_epoch()[2]
+
+    def _length_of_epoch(self):
+        epoch = self.epoch
+        if self._length is None or self._length[0] != epoch:
+            steps, samples = ctypes.c_uint64(), ctypes.c_uint64()
+            try:
+                _c.call("share_length", self._share, ctypes.byref(steps), ctypes.byref(samples))
+            except ConfigError as error:
+                raise NoLength(str(error)) from None
+            self._length = (epoch, steps.value, samples.value)
+        return self._length
+
     def __iter__(self):
         """One epoch: a list of indices for each step of this worker."""
+        caller = sys._getframe(1).f_locals.get("self")
+        if isinstance(caller, BatchSampler) and caller.sampler is self:
+            raise ConfigError("found a batch sampler of the job as sampler of a DataLoader, which would make batches of its "
+                              "batches; pass it as batch_sampler, or sampler=job.sampler(dataset) without a batch size")
+        return self._steps()
+
+    def _steps(self):
         self._begin()  # at the first step: some loaders make two iterators, and use one
         while step := self._next():
             if self._ahead is not None:
@@ -99,8 +145,64 @@ class ShareSampler:
         if sizes != self._sizes:
             raise ConfigError(f"the state is of a dataset of {sizes['samples']} samples and batches of "
                               f"{sizes['batch_size']}; found {self._sizes['samples']} and {self._sizes['batch_size']}")
-        _c.call("share_resume", self._share, state["epoch"], state["step"] if same_size else 0)
+        self._resume(state["epoch"], state["step"] if same_size else 0)
+
+    def _resume(self, epoch, step):
+        """Behind the first steps of an epoch, whose iteration is the next one."""
+        _c.call("share_resume", self._share, epoch, step)
         self._resumed, self._ended, self._loader = True, False, None
+
+
+class IndexSampler(Sampler):
+    """The samples of a `ShareSampler` one by one, as `sampler` of a `DataLoader` whose batch size is this worker's."""
+
+    def __init__(self, job, samples):
+        self._order = ShareSampler(job, samples, job.size)
+
+    @property
+    def epoch(self):
+        """As of `ShareSampler`."""
+        return self._order.epoch
+
+    def set_epoch(self, epoch):
+        """As of `ShareSampler`."""
+        self._order.set_epoch(epoch)
+
+    def __iter__(self):
+        """One epoch: the indices of this worker's samples."""
+        for step in self._order:
+            yield from step
+
+    def __len__(self):
+        """Samples of this worker in an epoch. Errors: as of `ShareSampler`."""
+        return self._order.samples
+
+
+def samples_of(dataset):
+    """How many samples a dataset has. Errors: ConfigError, where it does not say."""
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        raise ConfigError(f"the job divides a dataset by its length, and {type(dataset).__name__} has none; let it iterate "
+                          "over a part of its own on each worker, by job.rank and job.size, in a DataLoader of yours, and "
+                          "give the optimizer's option batch_size")
+    return len(dataset)
+
+
+def without_order(options, what):
+    """The options of a loader or a sampler but those that say what is the case. Errors: ConfigError, for those that ask
+    for another order."""
+    usual = {"shuffle": True, "drop_last": False, "seed": None, "sampler": None, "batch_sampler": None}
+    instead = {
+        "shuffle": "each epoch is shuffled; for a test in order take torch's DistributedSampler(dataset, job.size, "
+                   "job.rank, shuffle=False)",
+        "drop_last": "every sample is trained on once an epoch; step(weight=len(x)) weighs a last batch by its samples",
+        "seed": "the order follows from the seed of the job; give it to `syncopate run --seed` or "
+                "init(options={\"seed\": ...})"}
+    for name in usual.keys() & options.keys():
+        if options[name] not in (usual[name], None):
+            reason = instead.get(name, "the job orders the samples; take a DataLoader of your own, and give the optimizer's "
+                                       "option batch_size")
+            raise ConfigError(f"{what} takes no {name}={options[name]!r}: {reason}")
+    return {name: value for name, value in options.items() if name not in usual}
 
 
 class ShareLoader(DataLoader):

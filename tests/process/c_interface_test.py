@@ -87,6 +87,11 @@ class Alone(unittest.TestCase):
         self.assertEqual(LIBRARY.syncopate_share_resume(share, ctypes.c_uint64(1), ctypes.c_uint64(2**60)), OK)
         self.assertEqual(LIBRARY.syncopate_share_step(share), 7)  # the epoch has no more
         self.assertEqual(self.rest_of_epoch(share), orders[2])
+        steps, samples = ctypes.c_uint64(), ctypes.c_uint64()
+        self.assertEqual(LIBRARY.syncopate_share_length(share, ctypes.byref(steps), ctypes.byref(samples)), OK)
+        self.assertEqual((steps.value, samples.value), (7, len(orders[2])))
+        self.assertEqual(LIBRARY.syncopate_share_length(share, None, None), OK)
+        self.assertEqual(LIBRARY.syncopate_share_length(None, None, None), CONFIG_ERROR)
         self.assertEqual(LIBRARY.syncopate_share_resume(None, ctypes.c_uint64(1), ctypes.c_uint64(0)), CONFIG_ERROR)
 
     def test_training(self):

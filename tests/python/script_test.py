@@ -109,7 +109,7 @@ class Types(unittest.TestCase):
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
         hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches",
-                  "resume", "resting_sum"}
+                  "resume", "resting_sum", "expect_step_size"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)
@@ -257,6 +257,19 @@ class Training(ScriptTest):
                     self.assertEqual(facts["base"], [0.5, 0.5])  # of worker 0, and not trained
                     self.assertNotEqual(facts["head"], 0.25)
 
+    def test_samplers_of_several_workers(self):
+        for scheme in ("ssgd", "esync"):
+            with self.subTest(scheme):
+                said = self.facts(self.launch(2, "sampled", scheme, options=("--run-dir", scheme)))
+                for epoch in range(2):
+                    self.assertEqual(sorted(said[0]["samples"][epoch] + said[1]["samples"][epoch]), list(range(63)))
+                self.assertEqual([facts["epoch"] for facts in said], [5, 5])
+                for facts in said:
+                    if scheme == "ssgd":  # of 63 samples, in steps of 4
+                        self.assertEqual(facts["lengths"], [len(facts["samples"][0]), 8])
+                    else:
+                        self.assertRegex(facts["lengths"], "^NoLength: an epoch of leased samples has no length, .* fixed$")
+
     def test_gradients_weigh_by_their_samples(self):
         said = self.facts(self.launch(2, "unequal_parts"))
         for facts in said:
@@ -373,6 +386,63 @@ class Alone(unittest.TestCase):
             for epoch in epochs:
                 self.assertEqual(sorted(epoch), list(range(50)))
             self.assertEqual(len({tuple(epoch) for epoch in epochs}), 3)
+
+    def test_a_sampler_in_the_place_of_torchs(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        sampler = self.job.sampler(dataset)
+        self.assertIsInstance(sampler, torch.utils.data.Sampler)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler)
+        self.assertEqual((len(sampler), len(loader)), (50, 7))
+        epochs = []
+        for epoch in range(2):
+            sampler.set_epoch(epoch)
+            epochs.append([batch.tolist() for [batch] in loader])
+            self.assertEqual([len(batch) for batch in epochs[-1]], [8] * 6 + [2])
+            self.assertEqual(sorted(sum(epochs[-1], [])), list(range(50)))
+        self.assertNotEqual(*epochs)
+        with self.refused("yields single samples, .* give the optimizer's option batch_size"):
+            self.job.DistributedOptimizer(self.sgd, self.network)
+        self.assertEqual(self.job.DistributedOptimizer(self.sgd, self.network, batch_size=8).batch_size, 8)
+
+    def test_epochs_of_a_sampler(self):
+        sampler = self.job.sampler(range(50), 8)
+        self.assertIsInstance(sampler, torch.utils.data.Sampler)
+        self.assertEqual((len(sampler), sampler.samples), (7, 50))
+        steps = iter(sampler)
+        begun = next(steps)
+        sampler.set_epoch(0)
+        self.assertEqual((sampler.epoch, len(sampler)), (0, 7))
+        self.assertEqual(sorted(sum(steps, begun)), list(range(50)))  # asking for the length has moved nothing
+        self.assertEqual(sampler.epoch, 1)
+        sampler.set_epoch(3)
+        self.assertEqual((sampler.epoch, len(sampler)), (3, 7))
+        third = list(sampler)
+        self.assertEqual(sampler.epoch, 4)
+        with self.refused(r"expected one from 4 on, found set_epoch\(3\); leave the call out"):
+            sampler.set_epoch(3)
+        counted = self.job.sampler(range(50), 8)
+        self.assertEqual([list(counted) for _ in range(4)][3], third)
+
+    def test_other_orders(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        self.job.partition_dataset(dataset, 8, shuffle=True, drop_last=False, sampler=None)
+
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(range(10))
+
+        for options, reason in (({"shuffle": False}, "shuffle=False: each epoch is shuffled; .* DistributedSampler"),
+                                ({"drop_last": True}, "drop_last=True: every sample is trained on once"),
+                                ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a DataLoader of your own")):
+            with self.subTest(options), self.refused(f"partition_dataset takes no {reason}"):
+                self.job.partition_dataset(dataset, 8, **options)
+        with self.refused("job.sampler takes no seed=3: the order follows from the seed of the job"):
+            self.job.sampler(dataset, seed=3)
+        with self.refused("by its length, and Stream has none; .* by job.rank and job.size"):
+            self.job.partition_dataset(Stream(), 4)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=self.job.sampler(dataset, 16))
+        with self.refused("would make batches of its batches; pass it as batch_sampler, or sampler=job.sampler"):
+            next(iter(loader))
 
     def test_an_epoch_that_a_script_breaks_off(self):
         sampler = self.job.sampler(range(50), batch_size=8)

@@ -88,6 +88,23 @@ def take_steps(optimizer, network, points, labels, count):
         optimizer.step(weight=len(points))
 
 
+def sampled(scheme):
+    """Epochs by a sampler of single samples, the last one after two that are left out."""
+    job = syncopate.init(scheme)
+    dataset = torch.utils.data.TensorDataset(torch.arange(63))
+    sampler, batches = job.sampler(dataset), job.batch_sampler(dataset, 4 * job.size)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=4, sampler=sampler)
+    try:
+        lengths = [len(sampler), len(batches)]
+    except TypeError as error:
+        lengths = f"{type(error).__name__}: {error}"
+    samples = []
+    for epoch in (0, 1, 4):
+        sampler.set_epoch(epoch)
+        samples.append([int(index) for [batch] in loader for index in batch])
+    say(rank=job.rank, samples=samples, lengths=lengths, epoch=sampler.epoch)
+
+
 def adapter(scheme):
     """A frozen base of bfloat16, a head of float32, and buffers of two other types, which differ between workers."""
     job = syncopate.init(scheme)

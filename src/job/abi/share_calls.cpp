@@ -39,6 +39,19 @@ syncopate_status syncopate_share_resume(syncopate_share* share, uint64_t epoch, 
   return abi::call([&] { abi::given(share, "share").share.resume(epoch, step); });
 }
 
+syncopate_status syncopate_share_length(syncopate_share* share, uint64_t* steps,
+                                        uint64_t* samples) {
+  return abi::call([&] {
+    const auto length = abi::given(share, "share").share.length();
+    if (steps != nullptr) {
+      *steps = length.steps;
+    }
+    if (samples != nullptr) {
+      *samples = length.samples;
+    }
+  });
+}
+
 uint64_t syncopate_share_epoch(const syncopate_share* share) {
   return abi::value_of([&] { return abi::given(share, "share").share.epoch(); });
 }

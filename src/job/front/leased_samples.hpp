@@ -31,6 +31,7 @@ class LeasedSamples final : public SampleSource {
 
   std::span<const std::uint32_t> next(Epoch epoch) override;
   bool restart(Epoch /*epoch*/) override { return false; }
+  std::optional<std::vector<std::size_t>> run_sizes(Epoch /*epoch*/) override { return {}; }
   void step_begins(std::size_t samples, std::size_t left) override;
   void step_ended() override;
 

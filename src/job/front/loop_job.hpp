@@ -59,6 +59,13 @@ class LoopShare {
   /// Goes on behind the first `step` steps of `epoch`, as an earlier job did. Where samples are
   /// leased the epoch begins again.
   void resume(std::size_t epoch, std::size_t step);
+  struct Length {
+    std::size_t steps = 0;
+    std::size_t samples = 0;
+  };
+  /// Of the epoch under way, for this worker. Errors: ConfigError, where samples are leased: the
+  /// other workers then decide with it.
+  Length length() const;
   /// Whole epochs, and steps in the epoch under way, so far.
   std::size_t epoch() const;
   std::size_t step() const;

@@ -110,6 +110,7 @@ class LoopShare::Order {
   std::vector<std::size_t> next();
   void next_epoch();
   void resume(std::size_t epoch, std::size_t step);
+  Length length();
   std::size_t epoch() const { return epoch_; }
   std::size_t step() const { return step_; }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/errors.hpp"
 #include "job/front/leased_samples.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/loop_config.hpp"
@@ -50,6 +51,10 @@ void LoopShare::resume(std::size_t epoch, std::size_t step) {
   order_->resume(epoch, step);
 }
 
+LoopShare::Length LoopShare::length() const {
+  return order_->length();
+}
+
 std::size_t LoopShare::epoch() const {
   return order_->epoch();
 }
@@ -70,6 +75,16 @@ std::span<const std::uint32_t> FixedSamples::next(Epoch epoch) {
     }
   }
   return {};
+}
+
+std::optional<std::vector<std::size_t>> FixedSamples::run_sizes(Epoch epoch) {
+  // The loop may be within a batch of `feed_`, which lasts until that is asked for another.
+  BatchFeed feed = feed_;
+  std::vector<std::size_t> sizes;
+  for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
+    sizes.push_back(feed.batch({.epoch = epoch, .step = step}).size());
+  }
+  return sizes;
 }
 
 bool FixedSamples::restart(Epoch epoch) {
@@ -94,6 +109,21 @@ std::vector<std::size_t> LoopShare::Order::next() {
   ++step_;
   source_->step_begins(samples.size(), left_.size());
   return {samples.begin(), samples.end()};
+}
+
+LoopShare::Length LoopShare::Order::length() {
+  const auto runs = source_->run_sizes({epoch_});
+  if (!runs) {
+    throw ConfigError(
+        "an epoch of leased samples has no length, because faster workers take more of them: count "
+        "steps as they come, or choose data-order fixed");
+  }
+  Length length;
+  for (const std::size_t samples : *runs) {
+    length.steps += (samples + step_size_ - 1) / step_size_;
+    length.samples += samples;
+  }
+  return length;
 }
 
 void LoopShare::Order::next_epoch() {

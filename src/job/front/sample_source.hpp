@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "data/batch_feed.hpp"
 
@@ -24,6 +26,9 @@ class SampleSource {
   /// Begins `epoch` again. False: its samples are others than those of an earlier job.
   virtual bool restart(Epoch epoch) = 0;
 
+  /// The samples of each run of `epoch`, in order. None: it is not known before they come.
+  virtual std::optional<std::vector<std::size_t>> run_sizes(Epoch epoch) = 0;
+
   /// The loop gets `samples` samples for a step; `left` of the run come after them.
   virtual void step_begins(std::size_t samples, std::size_t left) = 0;
   /// The loop asks for more samples, or a step has not begun yet.
@@ -38,6 +43,7 @@ class FixedSamples final : public SampleSource {
   /// A batch. Those without samples, which fill up a worker's epoch, are skipped.
   std::span<const std::uint32_t> next(Epoch epoch) override;
   bool restart(Epoch epoch) override;
+  std::optional<std::vector<std::size_t>> run_sizes(Epoch epoch) override;
   void step_begins(std::size_t /*samples*/, std::size_t /*left*/) override {}
   void step_ended() override {}
 
