@@ -6,18 +6,24 @@ Gradients are averaged at every step, as Horovod does; the schemes for machines 
 `syncopate_torch.init`. There are no Adasum, no process sets and no elastic state.
 """
 import contextlib
+import ctypes
 import io
+import math
 import pickle
 
 import torch
 
+from syncopate_torch import _c
 from syncopate_torch import job as _jobs
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import FlatReduction
-from syncopate_torch.group import host_values
+from syncopate_torch.group import Work, host_values
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
+
+#: What Horovod's scripts catch.
+HorovodInternalError = Error
 
 _job = None
 
@@ -79,8 +85,31 @@ def local_rank():
 
 
 def local_size():
-    """Workers of this host: programs of a job share one host, unless their ranks come from torch.distributed."""
-    return _own_job().size
+    """The number of workers of this host."""
+    hosts = _own_job().hosts
+    return hosts.count(hosts[rank()])
+
+
+def _cross_ranks():
+    """The workers that have this one's local rank, one a host."""
+    hosts = _own_job().hosts
+    return [other for other, host in enumerate(hosts) if hosts[:other].count(host) == local_rank()]
+
+
+def cross_rank():
+    """The rank of this worker among those of its local rank on all hosts."""
+    return _cross_ranks().index(rank())
+
+
+def cross_size():
+    """The number of hosts that have a worker of this one's local rank."""
+    return len(_cross_ranks())
+
+
+def is_homogeneous():
+    """True where every host has as many workers."""
+    hosts = _own_job().hosts
+    return len({hosts.count(host) for host in hosts}) == 1
 
 
 def mpi_threads_supported():
@@ -88,18 +117,48 @@ def mpi_threads_supported():
     return False
 
 
-def mpi_built():
+def mpi_built(verbose=False):  # noqa: ARG001
     """False: values do not travel by MPI."""
     return False
 
 
-def gloo_built():
+def mpi_enabled():
+    """As `mpi_built`."""
+    return False
+
+
+def gloo_built(verbose=False):  # noqa: ARG001
     """False: values do not travel by Gloo."""
     return False
 
 
-def nccl_built():
-    """False: values do not travel by NCCL."""
+def gloo_enabled():
+    """As `gloo_built`."""
+    return False
+
+
+def nccl_built(verbose=False):  # noqa: ARG001
+    """0, for no version: values do not travel by NCCL."""
+    return 0
+
+
+def ddl_built(verbose=False):  # noqa: ARG001
+    """False: values do not travel by DDL."""
+    return False
+
+
+def ccl_built(verbose=False):  # noqa: ARG001
+    """False: values do not travel by oneCCL."""
+    return False
+
+
+def cuda_built(verbose=False):  # noqa: ARG001
+    """False: values of a GPU travel by host memory."""
+    return False
+
+
+def rocm_built(verbose=False):  # noqa: ARG001
+    """As `cuda_built`."""
     return False
 
 
@@ -176,19 +235,89 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     return allreduce_async_(sent, average, name, op, prescale_factor, postscale_factor).wait().to(tensor.dtype)
 
 
+class _Handles:
+    """Several collectives under way, as one `Handle`."""
+
+    def __init__(self, handles):
+        self._handles = handles
+
+    def is_done(self):
+        return all(each.is_done() for each in self._handles)
+
+    def wait(self):
+        return [each.wait() for each in self._handles]
+
+
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As `allreduce_async_`, of several tensors."""
+    return _Handles([allreduce_async_(each, average, name, op, prescale_factor, postscale_factor) for each in tensors])
+
+
+def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As `allreduce_`, of several tensors."""
+    return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor).wait()
+
+
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    """As `allreduce_async`, of several tensors."""
+    return _Handles([allreduce_async(each, average, name, op, prescale_factor, postscale_factor) for each in tensors])
+
+
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None):
     """As `allreduce`, of several tensors."""
     return [allreduce(tensor, average, name, compression, op) for tensor in tensors]
 
 
-def allgather(tensor, name=None):  # noqa: ARG001
-    """The tensors of all workers, one behind the other along the first dimension, in which they may differ."""
-    rows = _own_job().allgather(torch.tensor([tensor.shape[0]]))
-    most = max(int(count) for count in rows)
-    padded = torch.zeros((most, *tensor.shape[1:]), dtype=tensor.dtype)
+def allgather_async(tensor, name=None):  # noqa: ARG001
+    """As `allgather`, but returns a `Handle` once the numbers of rows are known."""
+    rows = [int(count) for count in _own_job().allgather(torch.tensor([tensor.shape[0]]))]
+    padded = torch.zeros((max(rows), *tensor.shape[1:]), dtype=tensor.dtype)
     padded[:tensor.shape[0]] = host_values(tensor)
-    parts = _own_job().allgather(padded)
-    return torch.cat([part[:int(count)] for part, count in zip(parts, rows)]).to(tensor.device)
+    return Handle(_own_job().allgather_async(padded),
+                  lambda parts: torch.cat([part[:count] for part, count in zip(parts, rows)]).to(tensor.device))
+
+
+def allgather(tensor, name=None):
+    """The tensors of all workers, one behind the other along the first dimension, in which they may differ."""
+    return allgather_async(tensor, name).wait()
+
+
+def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
+    """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
+    own = host_values(tensor)
+    if splits is None and own.shape[0] % size():
+        raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {size()} workers can divide, or splits")
+    sent = [own.shape[0] // size()] * size() if splits is None else [int(rows) for rows in splits]
+    if len(sent) != size() or sum(sent) != own.shape[0]:
+        raise ConfigError(f"alltoall: expected {size()} splits that add up to {own.shape[0]} rows, found {sent}")
+    received = [int(rows[rank()]) for rows in _own_job().allgather(torch.tensor(sent))]
+    arrived = torch.empty((sum(received), *own.shape[1:]), dtype=own.dtype)
+    row = own.element_size() * math.prod(own.shape[1:])
+    to, source = ((ctypes.c_size_t * size())(*(rows * row for rows in each)) for each in (sent, received))
+    work = _c.made("alltoall", _own_job().everyone.handle, own.data_ptr(), to, arrived.data_ptr(), source)
+
+    def finish(result):
+        result = result.to(tensor.device)
+        return result if splits is None else (result, torch.tensor(received, dtype=torch.int32))
+
+    return Handle(Work(work, arrived, keeps=own), finish)
+
+
+def alltoall(tensor, splits=None, name=None):
+    """Sends rows of a tensor to each worker, `splits[r]` of them to worker r, or equally many; returns those that have
+    come, by sender, and with `splits` also their numbers."""
+    return alltoall_async(tensor, splits, name).wait()
+
+
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
+                  postscale_factor=1.0):
+    """This worker's rows of the mean, or the sum, of a tensor over all workers; the first ones have one row more where
+    they cannot be divided equally."""
+    if op not in (Average, Sum):
+        raise ConfigError(f"expected op of reducescatter to be Average or Sum, found {op!r}")
+    whole = allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
+                      postscale_factor=postscale_factor)
+    return whole.tensor_split(size())[rank()].clone()
 
 
 def broadcast_async_(tensor, root_rank, name=None):  # noqa: ARG001

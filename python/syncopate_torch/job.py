@@ -52,7 +52,7 @@ class Job:
              parent.
     """
 
-    def __init__(self, scheme=None, options=None, entry=None):
+    def __init__(self, scheme=None, options=None, entry=None, hosts=None):
         array, count = _c.options(options)
         joining = _c.JoinOptions(size=ctypes.sizeof(_c.JoinOptions), scheme=_c.text(scheme), options=array,
                                  option_count=count)
@@ -67,6 +67,7 @@ class Job:
         self._state = JobState()
         #: Leaves the job, once; what was made from it is not to be used after that.
         self.leave = weakref.finalize(self, _leave, self._handle)
+        self.hosts = hosts or [""] * self.size  # of each worker: a name, the same for those of one host
 
     def __enter__(self):
         return self

@@ -73,7 +73,7 @@ def _join_by_store(store, rank, size, scheme=None, options=None):
     coordinator, key = store.get("syncopate/coordinator").split()
     entry = _c.Entry(size=ctypes.sizeof(_c.Entry), coordinator=coordinator, key=key, rank=rank, worker_count=size,
                      local_rank=hosts[:rank].count(hosts[rank]), address=address.encode(), unencrypted=unencrypted)
-    job = Job(scheme, options, entry)
+    job = Job(scheme, options, entry, hosts)
     if host is not None:
         leave = job.leave
         job.leave = weakref.finalize(job, _leave_and_close, leave, host, os.getpid())

@@ -68,6 +68,19 @@ def unequal_counts():
     say(rank=hvd.rank(), last=hvd.join(), parameters=parameters_of(network))
 
 
+def in_place(rank):
+    tensors = [torch.tensor([float(rank)]), torch.tensor([1.0, 2.0])]
+    hvd.grouped_allreduce_(tensors)
+    return [each.tolist() for each in tensors]
+
+
+def places():
+    """Who this worker is on which host."""
+    hvd.init()
+    say(rank=hvd.rank(), local=[hvd.local_rank(), hvd.local_size()], cross=[hvd.cross_rank(), hvd.cross_size()],
+        homogeneous=hvd.is_homogeneous(), enabled=[hvd.mpi_enabled(), hvd.gloo_enabled(), hvd.mpi_threads_supported()])
+
+
 def collectives():
     hvd.init()
     rank = hvd.rank()
@@ -80,6 +93,13 @@ def collectives():
         done=hvd.poll(handle), half=hvd.allreduce(torch.tensor([rank + 0.5]), compression=hvd.Compression.fp16).tolist(),
         rows=hvd.allgather(torch.full((rank + 1, 2), rank)).tolist(), heard=hvd.broadcast(torch.tensor([rank]), 1).tolist(),
         object=hvd.broadcast_object({"from": rank}, 1), objects=hvd.allgather_object("x" * rank),
+        grouped=[each.tolist() for each in hvd.synchronize(
+            hvd.grouped_allreduce_async([torch.tensor([rank + 1.0]), torch.tensor([[rank]])], op=hvd.Sum))],
+        in_place=in_place(rank), exchanged=hvd.alltoall(torch.arange(3) + 10 * rank).tolist(),
+        unequal=[each.tolist() for each in hvd.alltoall(torch.full((rank + 1, 1), rank), splits=[0] * 2 + [rank + 1])],
+        part=hvd.reducescatter(torch.arange(4.0) + rank, op=hvd.Sum).tolist(),
+        later=hvd.synchronize(hvd.allgather_async(torch.tensor([rank]))).tolist(),
+        built=[getattr(hvd, f"{name}_built")() for name in ("mpi", "gloo", "nccl", "ddl", "ccl", "cuda", "rocm")],
         greatest=hvd.allreduce(torch.tensor([rank]), op=hvd.Max).tolist(), rate=state.param_groups[0]["lr"])
     hvd.shutdown()
 

@@ -48,6 +48,17 @@ class HorovodTest(ScriptTest):
             self.assertEqual(facts["rows"], [[0, 0], [1, 1], [1, 1], [2, 2], [2, 2], [2, 2]])
             self.assertEqual((facts["heard"], facts["object"], facts["objects"]), ([1], {"from": 1}, ["", "x", "xx"]))
             self.assertEqual((facts["rate"], facts["done"]), (1.5, True))
+            rank = facts["rank"]
+            self.assertEqual((facts["grouped"], facts["in_place"]), ([[6.0], [[3]]], [[1.0], [1.0, 2.0]]))
+            self.assertEqual(facts["exchanged"], [rank, 10 + rank, 20 + rank])
+            self.assertEqual(facts["unequal"], [[[0], [1], [1], [2], [2], [2]], [1, 2, 3]] if rank == 2 else [[], [0, 0, 0]])
+            self.assertEqual((facts["part"], facts["later"]), ([[3.0, 6.0], [9.0], [12.0]][rank], [0, 1, 2]))
+            self.assertEqual(facts["built"], [False] * 7)
+
+    def test_workers_of_one_host(self):
+        for facts in self.said(2, "places"):
+            self.assertEqual((facts["local"], facts["cross"]), ([facts["rank"], 2], [0, 1]))
+            self.assertEqual((facts["homogeneous"], facts["enabled"]), (True, [False] * 3))
 
     def test_misuse_says_what_to_do(self):
         for facts in self.said(2, "misuse"):

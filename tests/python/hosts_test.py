@@ -66,6 +66,13 @@ class Hosts(unittest.TestCase):
                     self.assertGreater(facts["accuracy"], accuracy)
                     self.assertGreater(facts["rounds"], 0)
 
+    def test_horovods_places_on_two_hosts(self):
+        outputs, statuses = self.start("1", "horovod_scripts.py", "places")
+        self.assertEqual(statuses, [0, 0], outputs)
+        for rank, output in enumerate(outputs):
+            facts = json.loads(output.splitlines()[-1])
+            self.assertEqual((facts["local"], facts["cross"], facts["homogeneous"]), ([0, 1], [rank, 2], True))
+
     def test_two_hosts_without_trust(self):
         outputs, statuses = self.start("0", "backend_scripts.py", "more_than_gloo")
         self.assertEqual(statuses, [1, 1], outputs)
