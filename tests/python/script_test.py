@@ -309,18 +309,6 @@ class Training(ScriptTest):
             self.assertEqual(facts["rank"], rank)
 
 
-    def test_the_script_of_the_page(self):
-        page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
-        script = pathlib.Path(self.folder) / "train.py"
-        snippets = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-        script.write_text(next(each for each in snippets if "partition_dataset" in each), encoding="utf-8")
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", script])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        losses = re.findall(r"^\[worker \d\] worker \d of 2: loss (\S+)$", done.stderr, re.MULTILINE)
-        self.assertEqual(len(losses), 2, done.stderr)
-        for loss in losses:
-            self.assertLess(float(loss), 0.01)
-
 
 class Failing(ScriptTest):
     def test_a_script_that_raises_ends_the_job_with_its_traceback(self):

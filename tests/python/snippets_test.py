@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""Goal:   every Python snippet of the pages that show scripts runs as it stands.
+Method: each is cut out of its page, gets a preamble that defines what it leaves out, and is run by two workers. The
+        scripts of docs/migrating.md are those of migrating_test.py.
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+from script_test import SYNCOPATE, TORCH, ScriptTest, needs
+
+SOURCE = pathlib.Path(__file__).parents[2]
+PAGES = ("README.md", "python/README.md", "docs/python.md")
+
+# The user's own: a dataset, a model, an optimizer and a loss.
+OWN = """
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(1)
+dataset = torch.utils.data.TensorDataset(torch.rand(64, 1), torch.rand(64, 1))
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = torch.nn.functional.mse_loss
+before = model.weight.detach().clone()
+"""
+TRAINED = "\nassert not torch.equal(model.weight, before)\n"
+MODULE = """
+import lightning
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(1, 1)
+    def training_step(self, batch, _index):
+        return loss(self.inner(batch[0]), batch[1])
+    def validation_step(self, batch, _index):
+        self.log("loss", loss(self.inner(batch[0]), batch[1]))
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+model = Module()
+train_dataloader = torch.utils.data.DataLoader(dataset, batch_size=16, shuffle=True)
+val_dataloader = torch.utils.data.DataLoader(dataset, batch_size=16)
+"""
+RANK = "\nassert torch.distributed.get_world_size() == 2\n"
+HOROVOD = "\nhvd.init()\nassert hvd.size() == 2\n"
+
+
+def snippets(page):
+    """The Python snippets of a page, by the text that tells them apart."""
+    text = (SOURCE / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+class Snippets(ScriptTest):
+    def run_snippet(self, page, mark, before="", after=""):
+        """The one that has the text `mark`."""
+        [snippet] = [each for each in snippets(page) if mark in each]
+        script = pathlib.Path(self.folder) / "train.py"
+        script.write_text(before + snippet + after, encoding="utf-8")
+        run = pathlib.Path(self.folder) / f"run{len(list(pathlib.Path(self.folder).glob('run*')))}"
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run, "--", sys.executable, "-B", script])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_no_snippet_is_left_out(self):
+        marks = {"README.md": ["partition_dataset"], "python/README.md": ["partition_dataset"],
+                 "docs/python.md": ["init_process_group", 'init(scheme="esync")\npoints', "load_state_dict", "horovod",
+                                    "SyncopateStrategy", "accelerate"]}
+        for page in PAGES:
+            for snippet in snippets(page):
+                self.assertEqual(sum(mark in snippet for mark in marks[page]), 1, f"{page}:\n{snippet}")
+            self.assertEqual(len(snippets(page)), len(marks[page]))
+
+    def test_of_the_first_pages(self):
+        for page in ("README.md", "python/README.md"):
+            with self.subTest(page):
+                self.run_snippet(page, "partition_dataset", OWN, TRAINED)
+
+    def test_one_word_and_one_import(self):
+        self.run_snippet("docs/python.md", "init_process_group", "", RANK)
+        self.run_snippet("docs/python.md", "horovod", "", HOROVOD)
+
+    def test_five_calls(self):
+        output = self.run_snippet("docs/python.md", 'init(scheme="esync")\npoints')
+        losses = re.findall(r"^\[worker \d\] worker \d of 2: loss (\S+)$", output, re.MULTILINE)
+        self.assertEqual(len(losses), 2, output)
+        for loss in losses:
+            self.assertLess(float(loss), 0.01)
+
+    def test_a_job_that_goes_on(self):
+        says = '\nprint("epoch", data.batch_sampler.epoch, "of", job.rank)\n'
+        for _ in range(2):  # the second one has nothing left to do
+            output = self.run_snippet("docs/python.md", "load_state_dict", "", says)
+            self.assertEqual(output.count("epoch 20 of"), 2, output)
+        self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 2)
+
+    if TORCH >= (2, 0):
+
+        @needs("lightning")
+        def test_lightning(self):
+            self.run_snippet("docs/python.md", "SyncopateStrategy", OWN + MODULE, "\nassert trainer.current_epoch == 5\n")
+
+        @needs("accelerate")
+        def test_accelerate(self):
+            self.run_snippet("docs/python.md", "accelerate", OWN, TRAINED)
+
+
+if __name__ == "__main__":
+    unittest.main()
