@@ -2,6 +2,7 @@
 import ast
 import inspect
 import pathlib
+import re
 
 
 class Stub:
@@ -25,6 +26,10 @@ class Stub:
             owner = getattr(self._module, owner_name) if owner_name else self._module
             if isinstance(node, ast.FunctionDef):
                 self._annotate(inspect.getattr_static(owner, own_name), node)
+                if own_name == "__init__":  # a class that derives from a mock has the signature of that
+                    of_init = vars(owner)[own_name].__signature__
+                    owner.__signature__ = of_init.replace(parameters=list(of_init.parameters.values())[1:],
+                                                          return_annotation=inspect.Signature.empty)
             elif isinstance(node, ast.AnnAssign) and owner_name:
                 known = vars(owner).get("__annotations__", {})
                 owner.__annotations__ = {**known, own_name: ast.unparse(node.annotation)}
@@ -67,7 +72,7 @@ def _named(tree, prefix=""):
     for node in tree.body:
         if isinstance(node, ast.AnnAssign):
             yield prefix + node.target.id, node
-        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not re.match("_[^_]", node.name):
             yield prefix + node.name, node
             if isinstance(node, ast.ClassDef):
                 yield from _named(node, f"{node.name}.")

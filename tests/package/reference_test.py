@@ -179,7 +179,7 @@ class Reference(unittest.TestCase):
             return html.unescape(re.sub(r"<[^>]+>", "", (self.pages / name).read_text(encoding="utf-8")))
 
         self.assertIn("allreduce(tensor: torch.Tensor, op: str = 'sum') → torch.Tensor", page("python/group.html"))
-        self.assertIn("class syncopate_torch.amp.GradScaler(job, *arguments, **options)", page("python/amp.html"))
+        self.assertIn("class syncopate_torch.amp.GradScaler(job: Job, *arguments: Any, **options: Any)", page("python/amp.html"))
         self.assertIn("syncopate_status syncopate_barrier(syncopate_group *group, syncopate_work **work)",
                       page("c/collectives.html"))
         self.assertIn("TorchJob syncopate::init(const InitOptions &options = {})", page("cpp/torch.html"))

@@ -116,6 +116,30 @@ class Types(unittest.TestCase):
             if not isinstance(found, property) and member.args.kwarg is None and member.name != "DistributedOptimizer":
                 self.assertEqual([argument.arg for argument in member.args.args], list(inspect.signature(found).parameters))
 
+    def test_the_stubs_of_other_modules_have_their_names_and_arguments(self):
+        for name in ("accelerate", "amp", "horovod", "lightning"):
+            path = pathlib.Path(syncopate.__file__).with_name(f"{name}.py")
+            source, stub = (self.declared(each) for each in (path, path.with_suffix(".pyi")))
+            with self.subTest(name):
+                self.assertEqual({each for each in source if "." not in each}, {each for each in stub if "." not in each})
+                for each, arguments in stub.items():
+                    self.assertEqual(arguments, source[each], each)
+
+    def declared(self, path):
+        """The arguments of the functions of a module and its classes, by name; None for a class."""
+        found = {}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                found[node.name] = arguments_of(node)
+                for member in node.body:
+                    if isinstance(member, ast.FunctionDef):
+                        found[f"{node.name}.{member.name}"] = arguments_of(member)
+        return found
+
+
+def arguments_of(node):
+    return [each.arg for each in node.args.args] if isinstance(node, ast.FunctionDef) else None
+
 
 class PlainVariables(ScriptTest):
     def test_scripts_that_only_the_variables_of_torch_distributed_tell_of_each_other(self):
