@@ -69,8 +69,8 @@ class Share {
   void resume(std::size_t epoch, std::size_t step) {
     detail::check(syncopate_share_resume(handle(), epoch, step));
   }
-  /// The steps of this worker in the epoch under way. Errors: ConfigError, where samples are leased:
-  /// the other workers then decide with it.
+  /// The steps of this worker in the epoch under way. Errors: ConfigError, where samples are
+  /// leased: the other workers then decide with it.
   std::size_t steps() const {
     std::uint64_t steps = 0;
     detail::check(syncopate_share_length(share_.get(), &steps, nullptr));

@@ -89,7 +89,7 @@ def take_steps(optimizer, network, points, labels, count):
 
 
 def sampled(scheme):
-    """Epochs by a sampler of single samples, the last one after two that are left out."""
+    """Epochs by a sampler of single samples, the last one after two that it skips."""
     job = syncopate.init(scheme)
     dataset = torch.utils.data.TensorDataset(torch.arange(63))
     sampler, batches = job.sampler(dataset), job.batch_sampler(dataset, 4 * job.size)

@@ -46,7 +46,7 @@ HOROVOD = "\nhvd.init()\nassert hvd.size() == 2\n"
 
 
 def snippets(page):
-    """The Python snippets of a page, by the text that tells them apart."""
+    """The Python snippets of a page, in order."""
     text = (SOURCE / page).read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 

@@ -1,0 +1,319 @@
+#!/usr/bin/python3
+"""Goal:   the five calls in one process: samplers, the optimizer as one of torch.optim, states and summaries; wrong calls
+        say what to do.
+Method: jobs of this process.
+"""
+import copy
+import gc
+import pickle
+import unittest
+import warnings
+import weakref
+
+import torch
+from torch.nn import functional
+
+import scripts
+import syncopate_torch as syncopate
+
+
+class Alone(unittest.TestCase):
+    """Jobs of this process."""
+
+    def setUp(self):
+        self.points, self.labels, self.network = scripts.problem()
+        self.sgd = scripts.sgd(self.network)
+        self.job = syncopate.init()
+
+    def backward(self):
+        functional.cross_entropy(self.network(self.points), self.labels).backward()
+
+    def refused(self, pattern):
+        return self.assertRaisesRegex(syncopate.ConfigError, pattern)
+
+    def test_epochs_of_a_loader(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        for loader in (self.job.partition_dataset(dataset, batch_size=8),
+                       self.job.partition_dataset(dataset, batch_size=8, num_workers=2)):
+            epochs = [[int(index) for [batch] in loader for index in batch] for _ in range(3)]
+            for epoch in epochs:
+                self.assertEqual(sorted(epoch), list(range(50)))
+            self.assertEqual(len({tuple(epoch) for epoch in epochs}), 3)
+
+    def test_a_sampler_in_the_place_of_torchs(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        sampler = self.job.sampler(dataset)
+        self.assertIsInstance(sampler, torch.utils.data.Sampler)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler)
+        self.assertEqual((len(sampler), len(loader)), (50, 7))
+        epochs = []
+        for epoch in range(2):
+            sampler.set_epoch(epoch)
+            epochs.append([batch.tolist() for [batch] in loader])
+            self.assertEqual([len(batch) for batch in epochs[-1]], [8] * 6 + [2])
+            self.assertEqual(sorted(sum(epochs[-1], [])), list(range(50)))
+        self.assertNotEqual(*epochs)
+        with self.refused("yields single samples, .* give the optimizer's option batch_size"):
+            self.job.DistributedOptimizer(self.sgd, self.network)
+        self.assertEqual(self.job.DistributedOptimizer(self.sgd, self.network, batch_size=8).batch_size, 8)
+
+    def test_epochs_of_a_sampler(self):
+        sampler = self.job.sampler(range(50), 8)
+        self.assertIsInstance(sampler, torch.utils.data.Sampler)
+        self.assertEqual((len(sampler), sampler.samples), (7, 50))
+        steps = iter(sampler)
+        begun = next(steps)
+        sampler.set_epoch(0)
+        self.assertEqual((sampler.epoch, len(sampler)), (0, 7))
+        self.assertEqual(sorted(sum(steps, begun)), list(range(50)))  # asking for the length has moved nothing
+        self.assertEqual(sampler.epoch, 1)
+        sampler.set_epoch(3)
+        self.assertEqual((sampler.epoch, len(sampler)), (3, 7))
+        third = list(sampler)
+        self.assertEqual(sampler.epoch, 4)
+        with self.refused(r"expected one from 4 on, found set_epoch\(3\); leave the call out"):
+            sampler.set_epoch(3)
+        counted = self.job.sampler(range(50), 8)
+        self.assertEqual([list(counted) for _ in range(4)][3], third)
+
+    def test_other_orders(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        self.job.partition_dataset(dataset, 8, shuffle=True, drop_last=False, sampler=None)
+
+        class Stream(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                return iter(range(10))
+
+        for options, reason in (({"shuffle": False}, "shuffle=False: each epoch is shuffled; .* DistributedSampler"),
+                                ({"drop_last": True}, "drop_last=True: every sample is trained on once"),
+                                ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a DataLoader of your own")):
+            with self.subTest(options), self.refused(f"partition_dataset takes no {reason}"):
+                self.job.partition_dataset(dataset, 8, **options)
+        with self.refused("job.sampler takes no seed=3: the order follows from the seed of the job"):
+            self.job.sampler(dataset, seed=3)
+        with self.refused("by its length, and Stream has none; .* by job.rank and job.size"):
+            self.job.partition_dataset(Stream(), 4)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=self.job.sampler(dataset, 16))
+        with self.refused("would make batches of its batches; pass it as batch_sampler, or sampler=job.sampler"):
+            next(iter(loader))
+
+    def test_an_epoch_that_a_script_breaks_off(self):
+        sampler = self.job.sampler(range(50), batch_size=8)
+        self.assertEqual(len(next(iter(sampler))), sampler.step_size)
+        self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
+        self.assertEqual(sampler.epoch, 2)
+
+    def test_gradients_that_a_script_takes_away(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        before = scripts.parameters_of(self.network)
+        for parameter in self.network.parameters():
+            parameter.grad = None
+        optimizer.step()
+        self.assertEqual(scripts.parameters_of(self.network), before)
+        self.sgd.zero_grad(set_to_none=True)
+        self.backward()
+        optimizer.step()
+        self.assertNotEqual(scripts.parameters_of(self.network), before)
+
+    def test_a_scheduler(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        scheduler = torch.optim.lr_scheduler.StepLR(self.sgd, step_size=2, gamma=0.1)
+        rates = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            self.backward()
+            optimizer.step()
+            rates.append(round(optimizer.param_groups[0]["lr"], 6))
+            scheduler.step()
+        self.assertEqual(rates, [0.2, 0.2, 0.02, 0.02])
+
+    def test_it_is_an_optimizer_of_torch(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.assertIsInstance(optimizer, torch.optim.Optimizer)
+        self.assertIs(optimizer.defaults, self.sgd.defaults)
+        self.assertIs(optimizer.param_groups, self.sgd.param_groups)
+        self.assertIn("lr: 0.2", repr(optimizer))
+        with self.refused("takes no further parameter group: .* add the group .* before job.DistributedOptimizer"):
+            optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(2))]})
+        for copied in (copy.deepcopy, pickle.dumps):
+            with self.refused("cannot be pickled or copied: .* save its state_dict"):
+                copied(optimizer)
+
+    def test_schedulers_of_it(self):
+        rates = torch.optim.lr_scheduler
+        for make, last in ((lambda each: rates.StepLR(each, 2, 0.1), 0.002),
+                           (lambda each: rates.OneCycleLR(each, 0.4, total_steps=8), None),
+                           (lambda each: rates.SequentialLR(each, [rates.ConstantLR(each, 1.0), rates.StepLR(each, 1)], [3]), 0.02),
+                           (lambda each: rates.CosineAnnealingLR(each, 4), 0)):
+            own, optimizer = self.rates_of(make)
+            with self.subTest(own=own):
+                self.assertEqual(own, optimizer)
+                if last is not None:
+                    self.assertAlmostEqual(own[-1], last)
+
+    def rates_of(self, make):
+        """Under a scheduler of an optimizer of torch, and of a distributed one."""
+        found = []
+        for distributes in (False, True):
+            _, _, network = scripts.problem()
+            optimizer = scripts.sgd(network)
+            if distributes:
+                optimizer = syncopate.Job().DistributedOptimizer(optimizer, network, batch_size=64)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message=".*optimizer.step", category=UserWarning)
+                scheduler = make(optimizer)
+                for _ in range(4):
+                    optimizer.zero_grad()
+                    functional.cross_entropy(network(self.points), self.labels).backward()
+                    optimizer.step()
+                    scheduler.step()
+            found.append([round(rate, 9) for rate in scheduler.get_last_lr()])
+        return found
+
+    def test_a_scheduler_by_samples_does_not_keep_its_optimizer(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        plain = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1)
+        scheduler = self.job.scheduler(plain, optimizer, every=64)
+        self.backward()
+        optimizer.step()
+        self.assertAlmostEqual(scheduler.get_last_lr()[0], 0.02)
+        alive = weakref.ref(optimizer)
+        del optimizer
+        gc.collect()
+        self.assertIsNone(alive())
+
+    def test_a_scale_of_torch_takes_it(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        scaler = torch.cuda.amp.GradScaler(enabled=False)
+        before = scripts.parameters_of(self.network)
+        scaler.scale(functional.cross_entropy(self.network(self.points), self.labels)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        self.assertNotEqual(scripts.parameters_of(self.network), before)
+
+    def test_a_closure(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(self.network(self.points), self.labels)
+            loss.backward()
+            return loss
+
+        first = optimizer.step(closure)
+        self.assertLess(optimizer.step(closure).item(), first.item())
+
+    def test_weights_that_are_channels_last_stay_so(self):
+        for make, layout in ((torch.nn.Conv2d, torch.channels_last), (torch.nn.Conv3d, torch.channels_last_3d)):
+            network = make(4, 6, 3).to(memory_format=layout)
+            before = network.weight.detach().clone()
+            syncopate.Job().DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+            self.assertTrue(network.weight.is_contiguous(memory_format=layout))
+            self.assertTrue(network.weight.grad.is_contiguous(memory_format=layout))
+            self.assertTrue(torch.equal(network.weight, before))
+
+    def test_the_state_is_that_of_the_optimizer(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.backward()
+        optimizer.step()
+        state = optimizer.state_dict()
+        self.assertIn("momentum_buffer", state["state"][0])
+        optimizer.load_state_dict(state)
+
+    def test_a_state_that_cannot_be_taken(self):
+        with self.refused(r"expected a dict that the job's state_dict has made, found \['weight'\]"):
+            self.job.load_state_dict({"weight": 1})
+        state = self.job.state_dict()
+        with self.refused("reads states of format 1, found 2"):
+            self.job.load_state_dict({**state, "format": 2})
+        sampler = self.job.sampler(range(50), batch_size=8)
+        state = self.job.state_dict()
+        again = syncopate.Job()
+        again.load_state_dict(state)
+        with self.refused("of a dataset of 50 samples and batches of 8; found 50 and 10"):
+            again.sampler(range(50), batch_size=10)
+        with self.refused("comes right after init"):
+            self.job.load_state_dict(state)
+        self.assertEqual(sampler.epoch, 0)
+        with self.refused("this job has none: make one before"):
+            self.job.summary()
+
+    def test_a_summary_of_one_worker(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.backward()
+        optimizer.step()
+        summary = self.job.summary(everyone=True)
+        [row] = summary["workers"]
+        self.assertEqual((row["steps"], row["samples"], row["wait_ratio"], summary["samples"]), (1, 64, None, 64))
+
+    def test_wrong_calls(self):
+        other = torch.nn.Linear(2, 2)
+        with self.refused("none of the module's trained parameters"):
+            self.job.DistributedOptimizer(torch.optim.SGD(other.parameters(), lr=0.1), self.network)
+        with self.refused("LBFGS evaluates the loss again"):
+            self.job.DistributedOptimizer(torch.optim.LBFGS(self.network.parameters()), self.network)
+        with self.refused("does not know how many samples a step has"):
+            self.job.DistributedOptimizer(self.sgd, self.network)
+        with self.refused(r"float64: a replica holds float32 parameters; train module.float\(\), under torch.autocast"):
+            double = torch.nn.Linear(2, 2).double()
+            self.job.DistributedOptimizer(torch.optim.SGD(double.parameters(), lr=0.1), double, batch_size=1)
+        with self.refused("no parameter to train"):
+            self.job.DistributedOptimizer(self.sgd, torch.nn.ReLU(), batch_size=1)
+        with self.refused("convert it by tensor.to"):
+            self.job.allreduce(torch.ones(2, dtype=torch.int16))
+        with self.refused("takes dense tensors, found a sparse one: call to_dense"):
+            self.job.allgather(torch.ones(2).to_sparse())
+        for collective in (self.job.allreduce, self.job.broadcast):
+            with self.refused("takes dense tensors, found an expanded one"):
+                collective(torch.ones(1, 3).expand(2, 3))
+        with self.refused("from 0 to 4294967295 samples, found 8589934593"):
+            self.job.DistributedOptimizer(self.sgd, self.network, batch_size=2**33 + 1)
+        with self.refused("at most 4294967295 samples in a step"):
+            self.job.sampler(range(10), batch_size=2**33 + 1)
+        with self.refused("batch of 0 samples"):
+            self.job.sampler(range(10), batch_size=0)
+        with self.refused("no-such"):
+            syncopate.init("no-such-scheme")
+        with self.refused("did you mean"):
+            syncopate.init(options={"sede": 1})
+
+    def test_a_second_optimizer(self):
+        other = scripts.problem()[2]
+        optimizers = [self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64),
+                      syncopate.Job().DistributedOptimizer(scripts.sgd(other), other, batch_size=64)]
+        for _ in range(3):
+            for optimizer, network in zip(optimizers, (self.network, other)):
+                optimizer.zero_grad()
+                functional.cross_entropy(network(self.points), self.labels).backward()
+                optimizer.step()
+            with self.refused("a job has one optimizer"):
+                self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.assertEqual(scripts.parameters_of(self.network), scripts.parameters_of(other))
+
+    def test_a_gradient_that_is_not_finite(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        (functional.cross_entropy(self.network(self.points), self.labels) * float("nan")).backward()
+        with self.assertRaisesRegex(syncopate.NotFinite, "worker 0, step 1: .* is not finite"):
+            optimizer.step()
+
+    def test_the_device(self):
+        self.assertEqual(self.job.device, torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu"))
+
+    def test_calls_after_the_end(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        optimizer.finish()
+        with self.refused("takes no further step"):
+            optimizer.step()
+        with optimizer:
+            pass
+        optimizer.finish()
+        with self.refused("the block of this optimizer has ended: it takes no further step"):
+            optimizer.step()
+        optimizer = syncopate.Job().DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        with self.refused("from 0 to 4294967295 samples"):
+            optimizer.step(weight=-1)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()
