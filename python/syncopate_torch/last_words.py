@@ -1,5 +1,6 @@
 """How a script has ended, and the order of error messages."""
 import contextlib
+import dis
 import fcntl
 import functools
 import os
@@ -23,14 +24,12 @@ def watch_exit():
         return
 
     @functools.wraps(sys.exit)
-    def watched(*status):
+    def watched(status=None, /):
         global _exit
-        try:
-            watched.__wrapped__(*status)
-        except SystemExit as error:
-            if not is_success(error) and threading.current_thread() is threading.main_thread():
-                _exit = error
-            raise
+        error = SystemExit(status)
+        if not is_success(error) and threading.current_thread() is threading.main_thread():
+            _exit = error
+        raise error
 
     sys.exit = watched
 
@@ -43,10 +42,15 @@ def is_success(error):
 def ending_error():
     """The exception that has ended the script, or an earlier cell of a notebook: a SystemExit, where nothing has caught
     it; else None."""
-    trace = _exit and _exit.__traceback__
-    if trace and trace.tb_frame.f_lasti == trace.tb_lasti:  # its outermost frame has not gone on
+    trace = _exit and _exit.__traceback__  # up to the frame that has caught it last; None: none has
+    if _exit is not None and (trace is None or not _has_returned(trace.tb_frame)):
         return _exit
     return getattr(sys, "last_value", None)
+
+
+def _has_returned(frame):
+    """True for a frame that has ended without an exception."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
 
 
 def words_of(error):

@@ -237,7 +237,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def abandon(self, error):
         """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get."""
-        _c.call("training_abandon", self._training, _c.text(words_of(error)))
+        _abandon(self._training, self._replica, error)
 
     def __enter__(self):
         return self
@@ -329,12 +329,19 @@ class _Progress:
             scheduler.follow(self.all_samples)
 
 
-def _close(training, _replica, sums, earlier_error):
+def _abandon(training, replica, error):
+    """Once: an exit that follows from the error is not the reason."""
+    if not replica.is_abandoned:
+        replica.is_abandoned = True
+        _c.call("training_abandon", training, _c.text(words_of(error)))
+
+
+def _close(training, replica, sums, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = ending_error()
     if error is not None and error is not earlier_error:
         wait_until_read()
-        _c.call("training_abandon", training, _c.text(words_of(error)))
+        _abandon(training, replica, error)
     else:
         for each in sums:
             each.rest()

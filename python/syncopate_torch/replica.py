@@ -31,6 +31,7 @@ class Replica:
         self.buffers = FlatTensors(untrained_tensors(module), device)
         self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads, _c.BUFFERS: self.buffers.vector}
         self.idles = False  # in a step without samples
+        self.is_abandoned = False  # the script has ended the job by an error
         self._failure = None
         self._reason = None
         # Kept: the library calls them as long as it trains.

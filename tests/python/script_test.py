@@ -343,9 +343,10 @@ class Failing(ScriptTest):
     def test_a_script_that_exits_with_a_status_ends_the_job(self):
         for how, words in (("3", "the script has ended with exit status 3"),
                            ("no such file", "the script has ended with exit status 1: no such file"),
-                           ("3, in a block", "the script has ended with exit status 3")):
+                           ("3, in a block", "the script has ended with exit status 3"),
+                           ("3, passed on", "the script has ended with exit status 3")):
             with self.subTest(how):
-                done = self.launch(2, "exits", how, options=("--run-dir", f"run{len(how)}"))
+                done = self.launch(2, "exits", how, options=("--run-dir", re.sub(r"\W+", "-", how)))
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertRegex(done.stderr, rf"(?m)^\[worker 0\] .*Error: .*{words}$")
                 self.assertNotIn('"parameters"', done.stderr)
@@ -354,7 +355,7 @@ class Failing(ScriptTest):
     def test_a_script_that_exits_without_an_error_ends_its_loop(self):
         for how in ("0", "0, in a block", "3, caught"):
             with self.subTest(how):
-                [facts] = self.facts(self.launch(2, "exits", how, options=("--run-dir", f"run{len(how)}")))
+                [facts] = self.facts(self.launch(2, "exits", how, options=("--run-dir", re.sub(r"\W+", "-", how))))
                 self.assertEqual((facts["rank"], facts["steps"]), (0, 20))
 
     def test_an_optimizer_that_raises(self):

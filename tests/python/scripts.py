@@ -348,20 +348,32 @@ def exits(how):
     job = syncopate.init()
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
-    block = optimizer if how.endswith("block") else contextlib.nullcontext()
-    status = how.split(",")[0]
+    status, _, where = how.partition(", ")
     status = int(status) if status.isdigit() else status
-    with block:
-        for step in range(20 if status == 0 or how.endswith("caught") else 1000000):
+
+    def loop():
+        for step in range(20 if status == 0 or where == "caught" else 1000000):
             optimizer.zero_grad()
             functional.cross_entropy(network(points), labels).backward()
             optimizer.step(weight=32)
             if job.rank == 1 and step == 5:
-                with contextlib.suppress(*[SystemExit] if how.endswith("caught") else []):
-                    sys.exit(status)
-                return
-    optimizer.finish()
-    say(rank=job.rank, steps=step + 1, parameters=parameters_of(network))
+                sys.exit(status)
+        optimizer.finish()
+        say(rank=job.rank, steps=step + 1, parameters=parameters_of(network))
+
+    if where == "in a block":
+        with optimizer:
+            loop()
+    elif where == "caught":
+        with contextlib.suppress(SystemExit):
+            loop()
+    elif where == "passed on":
+        try:
+            loop()
+        except ValueError:
+            say(caught=True)
+    else:
+        loop()
 
 
 def optimizer_fails():
