@@ -63,7 +63,8 @@ def _load():
     try:
         return ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"cannot load Syncopate's library: {error}; install package libsyncopate0, or set "
+        raise ImportError(f"cannot load Syncopate's library: {error}; install the wheel that brings it "
+                          "(script/wheel, or `pip install .` in the repository), or package libsyncopate0, or set "
                           "SYNCOPATE_LIBRARY to the path of libsyncopate.so.0") from None
 
 

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Goal:   the wheel alone gives the module, the library and `syncopate run`, and carries no part of torch.
-Method: script/wheel; its result is installed into an empty folder, from which two workers run, with the torch of this
+Method: `pip wheel` in the repository, which runs script/wheel; its result is installed into an empty folder, from which two workers run, with the torch of this
         interpreter.
 """
 import os
 import pathlib
+import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,11 +31,15 @@ def run(*words, **environment):
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        built = run(SOURCE / "script/wheel", SYNCOPATE_NO_BOOTSTRAP="1")
-        cls.wheel = SOURCE / re.findall(r"^build/wheel/\S+\.whl$", built, re.MULTILINE)[-1]
+        folder = tempfile.TemporaryDirectory(prefix="syncopate-wheel-")
+        cls.addClassCleanup(folder.cleanup)
+        run(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir", folder.name, SOURCE)
+        [cls.wheel] = pathlib.Path(folder.name).glob("*.whl")
 
     def test_serves_every_python_and_has_no_torch(self):
-        self.assertRegex(self.wheel.name, r"^syncopate_torch-[0-9.]+-py3-none-manylinux_\S+\.whl$")
+        page = (SOURCE / "docs/python.md").read_text(encoding="utf-8")
+        [tag] = set(re.findall(r"manylinux_[0-9]+_[0-9]+", page))  # the oldest glibc that the page promises
+        self.assertRegex(self.wheel.name, rf"^syncopate_torch-[0-9.]+-py3-none-{tag}_{platform.machine()}\.whl$")
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertIn("syncopate_torch/lib/libsyncopate.so.0", names)
         self.assertEqual([name for name in names if re.search("torch_cpu|libc10|openblas", name)], [])
@@ -48,6 +54,22 @@ class Wheel(unittest.TestCase):
             output = run(f"{folder}/bin/syncopate", "run", "--cluster", "mixed", "--run-dir", f"{folder}/run2", "--",
                          sys.executable, "-B", SCRIPTS, "learns", "esync", PYTHONPATH=folder, PYTHONWARNINGS="ignore")
             self.assertEqual(output.count('"accuracy"'), 4, output)
+
+    def test_missing_packages_are_named_in_one_line(self):
+        with tempfile.TemporaryDirectory(prefix="syncopate-pip-") as folder:
+            copy = pathlib.Path(folder)
+            (copy / "script").mkdir()
+            bootstrap = copy / "script/bootstrap"
+            bootstrap.write_text("#!/bin/sh\necho cmake\nexit 1\n", encoding="ascii")
+            bootstrap.chmod(0o755)
+            shutil.copy(SOURCE / "pyproject.toml", copy)
+            shutil.copytree(SOURCE / "python", copy / "python")
+            done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", copy],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False,
+                                  cwd=folder, env=OWN)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("the build needs Debian packages that are missing: cmake; install them by script/bootstrap", done.stdout)
+            self.assertNotIn("Traceback", done.stdout)
 
 
 if __name__ == "__main__":
