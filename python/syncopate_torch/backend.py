@@ -5,17 +5,18 @@ Collectives take any dense tensor: what is not on the CPU, or has gaps, is copie
 import collections
 import ctypes
 import os
-import queue
 import threading
 import weakref
 
 import torch
 from torch import distributed
 
-from syncopate_torch import _c
-from syncopate_torch.errors import ConfigError, TimedOut
+from syncopate_torch import _c, checks
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
 from syncopate_torch.rendezvous import job_of_group
+from syncopate_torch.works import Work
 
 _KEPT = 16  # works that have ended
 
@@ -23,7 +24,7 @@ _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
                (_ReduceOp.MAX, "max"), (_ReduceOp.BAND, "and"), (_ReduceOp.BOR, "or"), (_ReduceOp.BXOR, "xor")]
 # Of truth values, each a byte of 0 or 1.
-_OF_TRUTH = {"sum": "max", "product": "min", "mean": None}
+_OF_TRUTH = {"sum": "max", "product": "min"}
 
 
 def register():
@@ -36,102 +37,6 @@ def register():
         distributed.Backend.register_backend("syncopate", ProcessGroup.of)
 
 
-class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
-    """An operation of a process group, as torch.distributed waits for it."""
-
-    def __init__(self, handles, result, finish=None, keeps=()):
-        """handles: of the C interface. finish: makes the result of what has arrived. keeps: what is read until then."""
-        super().__init__()
-        self._handles, self._finish, self._keeps = handles, finish, keeps
-        self._result = result
-        self._error = None
-        self._ended = False
-        self._turn = threading.RLock()
-        self._future = None
-        for handle in handles:
-            weakref.finalize(self, _c.call, "work_free", handle)
-
-    def wait(self, timeout=None):
-        seconds = timeout.total_seconds() if timeout else None
-        self._end(seconds)
-        if self._error is not None:
-            raise self._error.with_traceback(None)
-        if not self._ended:
-            raise TimedOut(f"an operation of torch.distributed has not ended within {seconds} s")
-        return True
-
-    def synchronize(self):
-        self.wait()
-
-    def is_completed(self):
-        if not self._ended and all(_c.call("work_is_done", handle) for handle in self._handles):
-            self._end(None)
-        return self._ended
-
-    def is_success(self):
-        return self.is_completed() and self._error is None
-
-    def exception(self):
-        return self._error
-
-    def result(self):
-        self.wait()
-        return self._result
-
-    def source_rank(self):
-        return _c.call("work_source", self._handles[0])
-
-    _source_rank = source_rank
-
-    def get_future(self):
-        """A future of the result, as DistributedDataParallel waits for it."""
-        with self._turn:
-            if self._future is None:
-                begun = torch.futures.Future()
-                self._future = begun.then(lambda _: self.wait() and self._result)
-                _waiters.resolve(self, begun)
-            return self._future
-
-    def _end(self, seconds):
-        with self._turn:
-            if self._ended:
-                return
-            try:
-                if not all([_c.wait(handle, seconds) for handle in self._handles]):
-                    return
-                if self._finish is not None:
-                    with torch.no_grad():
-                        self._finish()
-            except Exception as error:
-                self._error = error
-            self._ended = True
-            self._finish, self._keeps = None, ()
-
-
-class _Waiters:
-    """A thread that waits for the operations whose future somebody has asked for, in that order."""
-
-    def __init__(self):
-        self._waiting = queue.SimpleQueue()
-        self._thread = None
-
-    def resolve(self, work, future):
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="syncopate futures", daemon=True)
-            self._thread.start()
-        self._waiting.put((work, future))
-
-    def _run(self):
-        while True:
-            work, future = self._waiting.get()
-            work._end(None)
-            future.set_result(None)
-            del work, future
-
-
-_waiters = _Waiters()
-
-
 class ProcessGroup(distributed.ProcessGroup):
     """Some workers of a job, as a process group of torch.distributed."""
 
@@ -139,10 +44,14 @@ class ProcessGroup(distributed.ProcessGroup):
         super().__init__(rank, size)
         self._own_rank, self._own_size = rank, size
         self._job, ranks = job_of_group(store, rank, size)
-        self._handle = opened_group(self._job, ranks, timeout.total_seconds())
+        # Callbacks of futures run beside the script: their collectives have an order, and so a group, of their own.
+        self._handle, self._handle_of_callbacks = (
+            opened_group(self._job, ranks, timeout.total_seconds()) for _ in range(2))
+        self._callbacks = CallbackThread()
         self._turn = threading.Lock()
         self._latest = collections.deque()
-        self._close = weakref.finalize(self, _close, self._handle, self._job, self._latest, os.getpid())
+        handles = [self._handle_of_callbacks, self._handle]
+        self._close = weakref.finalize(self, _close, handles, self._job, self._latest, os.getpid())
 
     @staticmethod
     def of(store, rank, size, timeout):
@@ -175,26 +84,31 @@ class ProcessGroup(distributed.ProcessGroup):
 
     def broadcast(self, tensors, opts=None):
         root = opts.rootRank if opts is not None else 0
-        return self._each(tensors, lambda tensor: self._on_host(
-            tensor, lambda host: self._begin("broadcast", host.data_ptr(), bytes_of(host), root)))
+        return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
 
     def barrier(self, opts=None):
-        return self._work([self._begin("barrier")], [torch.tensor(0)])
+        return self._work(self._begin("barrier"), [torch.tensor(0)])
 
     def allgather(self, outputs, inputs, opts=None):
+        checks.expect_pairs("all_gather", outputs, inputs)
         return self._all([self._allgather(places, own) for places, own in zip(outputs, inputs)])
 
     def allgather_coalesced(self, outputs, inputs, opts=None):
         # One list for each rank, of the places for each input.
+        checks.expect_count("all_gather_coalesced", "list of outputs", len(outputs), self._own_size)
+        for places in outputs:
+            checks.expect_pairs("all_gather_coalesced", places, inputs)
         return self._all([self._allgather([places[i] for places in outputs], own) for i, own in enumerate(inputs)])
 
     def _allgather_base(self, output, own, opts=None):
+        checks.expect_like("all_gather_into_tensor", "output", [output], own, self._own_size)
         own = host_values(own)
         arrived = host_values(output)
         handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
-        return self._work([handle], [output], lambda: _copy_back(arrived, output), own)
+        return self._work(handle, [output], lambda: _copy_back(arrived, output), own)
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        checks.expect_pairs("all_gather_into_tensor_coalesced", outputs, inputs)
         return self._all([self._allgather_base(output, own) for output, own in zip(outputs, inputs)])
 
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
@@ -202,34 +116,46 @@ class ProcessGroup(distributed.ProcessGroup):
     def gather(self, outputs, inputs, opts):
         own = host_values(inputs[0])
         is_root = opts.rootRank == self._own_rank
+        if is_root:
+            checks.expect_one_for_each("gather", "output", outputs[0], own, self._own_size)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype) if is_root else None
         handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, opts.rootRank)
         if not is_root:
-            return self._work([handle], [], keeps=own)
-        return self._work([handle], outputs[0], lambda: _copy_all(outputs[0], arrived), own)
+            return self._work(handle, [], keeps=own)
+        return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
 
     def scatter(self, outputs, inputs, opts):
         place = outputs[0]
         own = torch.empty(place.shape, dtype=place.dtype)
-        parts = torch.stack([host_values(part) for part in inputs[0]]) if opts.rootRank == self._own_rank else None
+        parts = None
+        if opts.rootRank == self._own_rank:
+            checks.expect_one_for_each("scatter", "input", inputs[0], place, self._own_size)
+            parts = _as_one(inputs[0])
         handle = self._begin("scatter", None if parts is None else parts.data_ptr(), bytes_of(own), own.data_ptr(),
                              opts.rootRank)
-        return self._work([handle], [place], lambda: place.copy_(own), parts)
+        return self._work(handle, [place], lambda: place.copy_(own), parts)
 
     def reduce_scatter(self, outputs, inputs, opts):
         op = _name_of(opts.reduceOp)
-        return self._all([self._reduce_scatter(place, torch.stack([host_values(part) for part in parts]), op)
-                          for place, parts in zip(outputs, inputs)])
+        checks.expect_pairs("reduce_scatter", outputs, inputs)
+        for place, parts in zip(outputs, inputs):
+            checks.expect_one_for_each("reduce_scatter", "input", parts, place, self._own_size)
+        return self._all([self._reduce_scatter(place, _as_one(parts), op) for place, parts in zip(outputs, inputs)])
 
     def _reduce_scatter_base(self, output, whole, opts):
+        checks.expect_like("reduce_scatter_tensor", "input", [whole], output, self._own_size)
         return self._reduce_scatter(output, host_values(whole), _name_of(opts.reduceOp))
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts):
+        checks.expect_pairs("reduce_scatter_tensor_coalesced", outputs, inputs)
         return self._all([self._reduce_scatter_base(output, whole, opts) for output, whole in zip(outputs, inputs)])
 
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
 
     def alltoall(self, outputs, inputs, opts=None):
+        for what, tensors in (("input", inputs), ("output", outputs)):
+            checks.expect_count("all_to_all", what, len(tensors), self._own_size)
+        checks.expect_type("all_to_all", [*inputs, *outputs])
         own = torch.cat([_as_bytes(host_values(part)) for part in inputs])
         arrived = torch.empty(sum(map(bytes_of, outputs)), dtype=torch.uint8)
         handle = self._alltoall(own, map(bytes_of, inputs), arrived, map(bytes_of, outputs))
@@ -239,56 +165,55 @@ class ProcessGroup(distributed.ProcessGroup):
                 if place.numel():
                     place.copy_(block.view(place.dtype).view(place.shape))
 
-        return self._work([handle], outputs, spread, own)
+        return self._work(handle, outputs, spread, own)
 
     def alltoall_base(self, output, whole, output_splits, input_splits, opts=None):
+        checks.expect_type("all_to_all_single", [whole, output])
         own, arrived = host_values(whole), torch.empty(output.shape, dtype=output.dtype)
-        handle = self._alltoall(own, self._split_bytes(whole, input_splits), arrived, self._split_bytes(output, output_splits))
-        return self._work([handle], [output], lambda: output.copy_(arrived), own)
+        handle = self._alltoall(own, self._row_bytes(whole, input_splits), arrived, self._row_bytes(output, output_splits))
+        return self._work(handle, [output], lambda: output.copy_(arrived), own)
 
     all_to_all_single = alltoall_base
 
     def send(self, tensors, to, tag=0):
-        host = host_values(tensors[0])
-        return self._work([self._begin("send", host.data_ptr(), bytes_of(host), to, tag)], tensors, keeps=host)
+        return self._message("send", tensors[0], (to, tag))
 
     def recv(self, tensors, sender, tag=0):
-        return self._on_host(tensors[0],
-                             lambda host: self._begin("receive", host.data_ptr(), bytes_of(host), sender, tag))
+        return self._message("receive", tensors[0], (sender, tag), _copy_back)
 
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, _c.ANY, tag)
 
     def _begin(self, name, *arguments):
+        handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle
+        return self._made(name, handle, *arguments)
+
+    def _made(self, name, *arguments):
         with self._turn:
-            return _c.made(name, self._handle, *arguments)
+            return _c.made(name, *arguments)
 
-    def _work(self, handles, result, finish=None, keeps=()):
-        work = Work(handles, result, finish, keeps)
-        self._keep(work)
-        return work
+    def _work(self, handle, result, finish=None, keeps=()):
+        return self._kept(Work([handle], result, self._callbacks, finish, keeps), frees=handle)
 
-    def _keep(self, work):
+    def _message(self, name, tensor, arguments, finish=None):
+        """A send or a receive: of one group, since a callback of one rank may send what the script of another receives. It
+        may end long after collectives that begin later, so its callbacks have a thread of their own."""
+        host = host_values(tensor)
+        handle = self._made(name, self._handle, host.data_ptr(), bytes_of(host), *arguments)
+        return self._kept(Work([handle], [tensor], CallbackThread(), finish and (lambda: finish(host, tensor)), host), frees=handle)
+
+    def _kept(self, work, frees=None):
         """C++ may wait for a work whose last reference in Python has gone, soon after it was made."""
+        if frees is not None:
+            weakref.finalize(work, _c.call, "work_free", frees)
         with self._turn:
             self._latest.append(work)
             while len(self._latest) > _KEPT and self._latest[0].is_completed():
                 self._latest.popleft()
-
-    def _on_host(self, tensor, begin, finish=None):
-        """An operation that replaces the values of a tensor, in its own memory where that is possible."""
-        host = host_values(tensor)
-
-        def end():
-            if finish is not None:
-                finish(host)
-            _copy_back(host, tensor)
-
-        return self._work([begin(host)], [tensor], end)
+        return work
 
     def _each(self, tensors, start):
-        works = [start(tensor) for tensor in tensors]
-        return works[0] if len(works) == 1 else self._all(works)
+        return self._all([start(tensor) for tensor in tensors])
 
     def _all(self, works):
         """One work that ends with the last of several."""
@@ -297,68 +222,69 @@ class ProcessGroup(distributed.ProcessGroup):
             for work in works:
                 work.wait()
 
-        return works[0] if len(works) == 1 else self._work([], [part for work in works for part in work._result], finish)
+        if len(works) == 1:
+            return works[0]
+        handles = [handle for work in works for handle in work._handles]
+        return self._kept(Work(handles, [part for work in works for part in work._result], self._callbacks, finish, works))
+
+    def _broadcast(self, tensor, root):
+        host = host_values(tensor)
+        handle = self._begin("broadcast", host.data_ptr(), bytes_of(host), root)
+        return self._work(handle, [tensor], lambda: _copy_back(host, tensor))
 
     def _reduction(self, name, tensor, op, *root):
         if tensor.is_sparse:
             raise ConfigError("backend syncopate reduces dense tensors; make the gradient dense: sparse=False of the "
                               "Embedding")
-        if tensor.dtype == torch.bool:
-            return self._truth_reduction(name, tensor, op, *root)
-        mean = op == "mean" and self._expect_mean(tensor)
-        code = operation("sum" if mean else op)
+        host = host_values(tensor)
+        numbers, code, mean = _numbers_of(host, op)
+        handle = self._begin(name, numbers.data_ptr(), *values(numbers), code, *root)
 
-        def finish(host):
+        def finish():
             if mean and (not root or root[0] == self._own_rank):
-                host.div_(self._own_size)
+                numbers.div_(self._own_size)
+            _copy_back(host, tensor)
 
-        return self._on_host(tensor, lambda host: self._begin(name, host.data_ptr(), *values(host), code, *root), finish)
-
-    def _truth_reduction(self, name, tensor, op, *root):
-        bits = host_values(tensor).view(torch.uint8)
-        code = operation(_OF_TRUTH.get(op, op))
-        handle = self._begin(name, bits.data_ptr(), *values(bits), code, *root)
-        return self._work([handle], [tensor], lambda: tensor.copy_(bits.view(torch.bool)), bits)
-
-    def _expect_mean(self, tensor):
-        if not tensor.is_floating_point():
-            raise ConfigError(f"ReduceOp.AVG is for floating values, found {tensor.dtype}; use SUM")
-        return True
+        return self._work(handle, [tensor], finish)
 
     def _allgather(self, places, own):
+        checks.expect_one_for_each("all_gather", "output", places, own, self._own_size)
         own = host_values(own)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype)
         handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
-        return self._work([handle], places, lambda: _copy_all(places, arrived), own)
+        return self._work(handle, places, lambda: _copy_all(places, arrived), own)
 
     def _reduce_scatter(self, place, whole, op):
-        mean = op == "mean" and self._expect_mean(place)
         own = torch.empty(place.shape, dtype=place.dtype)
-        handle = self._begin("reduce_scatter", whole.data_ptr(), own.data_ptr(), *values(own),
-                             operation("sum" if mean else op))
-        return self._work([handle], [place], lambda: place.copy_(own.div_(self._own_size) if mean else own), whole)
+        (parts, code, mean), (numbers, _, _) = _numbers_of(whole, op), _numbers_of(own, op)
+        handle = self._begin("reduce_scatter", parts.data_ptr(), numbers.data_ptr(), *values(numbers), code)
+
+        def finish():
+            if mean:
+                numbers.div_(self._own_size)
+            place.copy_(own)
+
+        return self._work(handle, [place], finish, whole)
 
     def _alltoall(self, own, own_bytes, arrived, arrived_bytes):
         lengths = [(ctypes.c_size_t * self._own_size)(*each) for each in (own_bytes, arrived_bytes)]
         return self._begin("alltoall", own.data_ptr(), lengths[0], arrived.data_ptr(), lengths[1])
 
-    def _split_bytes(self, tensor, splits):
-        """The bytes of each rank's rows; no splits: equal ones."""
-        rows = splits or [tensor.shape[0] // self._own_size] * self._own_size
-        if len(rows) != self._own_size or sum(rows) != tensor.shape[0]:
-            raise ConfigError(f"the {tensor.shape[0]} rows of an all_to_all do not divide among {self._own_size} ranks as "
-                              f"{list(rows)}")
+    def _row_bytes(self, tensor, splits):
+        """The bytes of each rank's rows."""
+        rows = checks.rows_of("all_to_all_single", tensor, splits, self._own_size)
         row = bytes_of(tensor) // max(1, tensor.shape[0])
         return [count * row for count in rows]
 
 
-def _close(handle, job, works, process):
+def _close(handles, job, works, process):
     """The end of a group. What is under way in it can only end with the job."""
     if os.getpid() != process:
         return  # forked: the threads that end it are missing here
     if not all(work.is_completed() for work in works):
         job.leave()
-    _c.call("group_close", handle)
+    for handle in handles:
+        _c.call("group_close", handle)
 
 
 def _name_of(op):
@@ -368,9 +294,30 @@ def _name_of(op):
     raise ConfigError(f"backend syncopate has no operation {op}; it has SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR")
 
 
+def _numbers_of(host, op):
+    """What a reduction takes: the numbers, in the memory of a tensor; the operation on them; whether it is a mean. Truth
+    values are bytes of 0 and 1, complex ones are pairs."""
+    numbers = host
+    if host.dtype == torch.bool:
+        numbers, op = host.view(torch.uint8), _OF_TRUTH.get(op, op)
+    elif host.is_complex():
+        if op not in ("sum", "mean"):
+            raise ConfigError(f"complex values have SUM and AVG, found {op}: reduce torch.view_as_real of the tensor")
+        numbers = torch.view_as_real(host)
+    if op == "mean" and not numbers.is_floating_point():
+        instead = "MAX (any) or MIN (all)" if host.dtype == torch.bool else "SUM"
+        raise ConfigError(f"ReduceOp.AVG is for floating values, found {host.dtype}; use {instead}")
+    return numbers, operation("sum" if op == "mean" else op), op == "mean"
+
+
 def _copy_all(places, arrived):
     for place, block in zip(places, arrived):
         place.copy_(block.view(place.shape))
+
+
+def _as_one(parts):
+    """Tensors of the same length and type, one behind the other."""
+    return torch.cat([host_values(part).reshape(-1) for part in parts])
 
 
 def _copy_back(host, tensor):

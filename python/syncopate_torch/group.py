@@ -182,7 +182,7 @@ def host_values(tensor):
     Errors: ConfigError, for a sparse tensor."""
     if tensor.layout != torch.strided:
         raise ConfigError("a collective takes dense tensors, found a sparse one: call to_dense() before")
-    return tensor.detach().cpu().contiguous()
+    return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
 
 
 def host_values_to_change(tensor):

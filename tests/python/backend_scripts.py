@@ -319,22 +319,6 @@ def forked_loaders():
     say(rank=dist.get_rank(), total=total.item())
 
 
-def refusals():
-    dist.init_process_group("syncopate")
-    found = {}
-    for name, call in {
-        "dtype": lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)),
-        "mean": lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.AVG),
-        "bits": lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BOR),
-        "tag": lambda: dist.isend(torch.ones(3), (dist.get_rank() + 1) % dist.get_world_size(), tag=5000),
-    }.items():
-        try:
-            call()
-        except syncopate_torch.ConfigError as error:
-            found[name] = str(error)
-    say(rank=dist.get_rank(), **found)
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     globals()[sys.argv[1]](*sys.argv[2:])

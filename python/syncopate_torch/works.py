@@ -1,0 +1,88 @@
+"""Operations of a process group, as torch.distributed waits for them."""
+import threading
+
+import torch
+from torch import distributed
+
+from syncopate_torch import _c
+from syncopate_torch.errors import TimedOut
+from syncopate_torch.futures import Future
+
+_making = threading.Lock()  # of futures
+
+
+class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
+    """An operation of a process group, as torch.distributed waits for it."""
+
+    def __init__(self, handles, result, callbacks, finish=None, keeps=()):
+        """handles: of the C interface. callbacks: the thread for those of its future. finish: makes the result of what has
+        arrived. keeps: what is read until then."""
+        super().__init__()
+        self._handles, self._finish, self._keeps = handles, finish, keeps
+        self._result, self._callbacks = result, callbacks
+        self._error = None
+        self._ended = False
+        self._turn = threading.RLock()
+        self._future = None
+
+    def wait(self, timeout=None):
+        seconds = timeout.total_seconds() if timeout else None
+        self._end(seconds)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        if not self._ended:
+            raise TimedOut(f"an operation of torch.distributed has not ended within {seconds} s")
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        if not self._ended and all(_c.call("work_is_done", handle) for handle in self._handles):
+            self._end(None)
+        return self._ended
+
+    def is_success(self):
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error
+
+    def result(self):
+        self.wait()
+        return self._result
+
+    def source_rank(self):
+        return _c.call("work_source", self._handles[0])
+
+    _source_rank = source_rank
+
+    def get_future(self):
+        """A future of the result, as DistributedDataParallel waits for it."""
+        with _making:
+            made, self._future = self._future, self._future or Future(self._callbacks, self.result)
+        if made is None:
+            self._future.end_in_turn()
+        return self._future
+
+    def _end(self, seconds):
+        if not self._turn.acquire(timeout=-1 if seconds is None else seconds):
+            return
+        try:
+            if not self._ended and all([_c.wait(handle, seconds) for handle in self._handles]):
+                self._make_result()
+        except Exception as error:
+            self._leave_with(error)
+        finally:
+            self._turn.release()
+
+    def _make_result(self):
+        if self._finish is not None:
+            with torch.no_grad():
+                self._finish()
+        self._leave_with(None)
+
+    def _leave_with(self, error):
+        self._error = error
+        self._ended = True
+        self._finish, self._keeps = None, ()

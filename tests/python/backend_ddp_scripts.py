@@ -1,0 +1,139 @@
+"""DistributedDataParallel with all that it offers, for backend_ddp_test.py: backend_ddp_scripts.py NAME [ARGUMENT...]."""
+import sys
+
+import torch
+from backend_scripts import say
+from torch import distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+STEPS = 5
+
+
+class Branches(torch.nn.Module):
+    """A network with a layer that some calls leave out."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(7)
+        self.first, self.extra = torch.nn.Linear(6, 40), torch.nn.Linear(40, 40)
+        self.last, self.norm = torch.nn.Linear(40, 3), torch.nn.BatchNorm1d(3)
+
+    def forward(self, points, extra=True):
+        hidden = torch.tanh(self.first(points))
+        return self.norm(self.last(torch.tanh(self.extra(hidden)) if extra else hidden))
+
+
+def points(step):
+    torch.manual_seed(100 * dist.get_rank() + step)
+    return torch.randn(8, 6)
+
+
+def parameters_of(model):
+    return [value for parameter in model.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def trained(model, optimizer=None, steps=STEPS, **call):
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    for step in range(steps):
+        optimizer.zero_grad()
+        model(points(step), **call).pow(2).mean().backward()
+        optimizer.step()
+    return parameters_of(model)
+
+
+def unused_parameters(group):
+    model = DistributedDataParallel(Branches(), process_group=group, find_unused_parameters=True)
+    trained(model, extra=dist.get_rank() == 0)
+    return trained(model, extra=False)
+
+
+def static_graph(group):
+    return trained(DistributedDataParallel(Branches(), process_group=group, static_graph=True), extra=False)
+
+
+def bucket_view(group):
+    return trained(DistributedDataParallel(Branches(), process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=0.001))
+
+
+def join(group):
+    """Ranks with unequal numbers of batches."""
+    model = DistributedDataParallel(Branches(), process_group=group, broadcast_buffers=False)
+    with model.join():
+        trained(model, steps=STEPS + 2 * dist.get_rank())
+    return parameters_of(model)
+
+
+def no_sync(group):
+    model = DistributedDataParallel(Branches(), process_group=group)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        with model.no_sync():
+            model(points(2 * step)).pow(2).mean().backward()
+        model(points(2 * step + 1)).pow(2).mean().backward()
+        optimizer.step()
+    return parameters_of(model)
+
+
+def hooked(group, hook, state, **options):
+    model = DistributedDataParallel(Branches(), process_group=group, **options)
+    model.register_comm_hook(state, hook)
+    return trained(model)
+
+
+def allreduce_hook(group):
+    return hooked(group, default_hooks.allreduce_hook, group)
+
+
+def fp16_compress_hook(group):
+    return hooked(group, default_hooks.fp16_compress_hook, group)
+
+
+def power_sgd_hook(group, **options):
+    return hooked(group, powerSGD_hook, PowerSGDState(group, 1, start_powerSGD_iter=2, min_compression_rate=1), **options)
+
+
+def own_hook(group):
+    """Its callback waits for a second collective."""
+    size = dist.get_world_size()
+
+    def halved_twice(_state, bucket):
+        first = dist.all_reduce(bucket.buffer().div_(size), group=group, async_op=True).get_future()
+
+        def again(future):
+            second = dist.all_reduce(future.value()[0].clone(), group=group, async_op=True)
+            return second.get_future().wait()[0] / size
+
+        return first.then(again)
+
+    return hooked(group, halved_twice, None)
+
+
+def zero_redundancy(group):
+    model = DistributedDataParallel(Branches(), process_group=group)
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, process_group=group, lr=0.01)
+    values = trained(model, optimizer)
+    optimizer.consolidate_state_dict(0)
+    return values
+
+
+def beside_gloo(*names):
+    dist.init_process_group("syncopate")
+    gloo = dist.new_group(backend="gloo")
+    pairs = {name: [globals()[name](group) for group in (dist.group.WORLD, gloo)] for name in names}
+    say(rank=dist.get_rank(), **pairs)
+
+
+def many_buckets_of_power_sgd():
+    """A bucket for each layer: callbacks of one begin collectives while the backward pass begins those of others."""
+    dist.init_process_group("syncopate")
+    runs = [power_sgd_hook(dist.group.WORLD, bucket_cap_mb=0.0001) for _ in range(4)]
+    say(rank=dist.get_rank(), runs=runs)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

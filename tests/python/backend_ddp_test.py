@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+"""Goal:   what DistributedDataParallel offers works on backend "syncopate" as on Gloo.
+Method: backend_ddp_scripts.py under `syncopate run`: the same training on both in one process, parameters to 1e-6.
+"""
+import pathlib
+import unittest
+
+from backend_test import BackendTest
+
+
+class DdpTest(BackendTest):
+    scripts = str(pathlib.Path(__file__).with_name("backend_ddp_scripts.py"))
+
+    def beside_gloo(self, *features):
+        said = self.facts(self.launch(2, "beside_gloo", *features))
+        for feature in features:
+            with self.subTest(feature):
+                for facts in said:
+                    ours, gloo = facts[feature]
+                    self.assertEqual(len(ours), len(gloo))
+                    self.assertLess(max(abs(found - expected) for found, expected in zip(ours, gloo)), 1e-6)
+                    self.assertEqual(ours, said[0][feature][0])
+
+
+class Features(DdpTest):
+    def test_of_the_module_and_its_optimizer(self):
+        self.beside_gloo("unused_parameters", "static_graph", "bucket_view", "join", "no_sync", "zero_redundancy")
+
+    def test_hooks(self):
+        self.beside_gloo("allreduce_hook", "fp16_compress_hook", "power_sgd_hook", "own_hook")
+
+    def test_power_sgd_hook_with_many_buckets_gives_all_ranks_the_same(self):
+        said = self.facts(self.launch(3, "many_buckets_of_power_sgd"))
+        for facts in said:
+            for run in facts["runs"]:
+                self.assertEqual(run, said[0]["runs"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()

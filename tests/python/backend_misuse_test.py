@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""Goal:   a wrong call of torch.distributed on backend "syncopate" says what is wrong and what to do, and touches no memory
+        but the tensors it is given.
+Method: backend_misuse_scripts.py under `syncopate run`: calls that no rank can begin, and what the next call still gives.
+"""
+import pathlib
+import unittest
+
+from backend_test import BackendTest
+
+SIZES = {
+    "into small": "all_gather_into_tensor expects 40 values of torch.float32 in its output, found 4 of torch.float32: each "
+                  "rank has 20 values of torch.float32, so make the output fit",
+    "into type": "expects 4 values of torch.float32 in its output, found 4 of torch.int32",
+    "of small": "reduce_scatter_tensor expects 40 values of torch.float32 in its input, found 2 of",
+    "long list": "all_gather takes one output for each of the 2 ranks of the group, found 3",
+    "short list": "all_gather takes one output for each of the 2 ranks of the group, found 1",
+    "small place": "all_gather expects 2 values of torch.float32 in its output 1, found 3",
+    "place type": "all_gather expects 2 values of torch.float32 in its output 1, found 2 of torch.float64",
+    "outputs": "all_gather takes one output for each input, found 1 outputs and 2 inputs",
+    "coalesced": "all_gather_coalesced takes one list of outputs for each of the 2 ranks of the group, found 1",
+    "parts": "reduce_scatter takes one input for each of the 2 ranks of the group, found 3",
+    "small part": "reduce_scatter expects 2 values of torch.float32 in its input 1, found 3",
+    "gather": "gather takes one output for each of the 1 ranks of the group, found 2",
+    "gather small": "gather expects 2 values of torch.float32 in its output, found 3",
+    "scatter": "scatter takes one input for each of the 1 ranks of the group, found 2",
+    "scatter small": "scatter expects 30 values of torch.float32 in its input, found 2",
+    "exchange": "all_to_all takes one input for each of the 2 ranks of the group, found 1",
+    "exchange type": "all_to_all takes tensors of one type, found torch.float32 and torch.float64",
+    "splits": r"the 4 rows of all_to_all_single do not divide among 2 ranks as \[1, 2\]",
+    "negative": r"the 4 rows of all_to_all_single do not divide among 2 ranks as \[5, -1\]",
+    "scalar": "divides the first dimension of a tensor, found one without dimensions",
+}
+
+
+class MisuseTest(BackendTest):
+    scripts = str(pathlib.Path(__file__).with_name("backend_misuse_scripts.py"))
+
+    def expect(self, facts, messages):
+        for name, message in messages.items():
+            with self.subTest(name):
+                self.assertRegex(facts[name], message)
+
+
+class Arguments(MisuseTest):
+    def test_types_and_operations_that_do_not_fit(self):
+        for facts in self.facts(self.launch(2, "types_and_operations")):
+            self.expect(facts, {
+                "dtype": r"found torch\.int16; convert it",
+                "mean": "AVG is for floating values, found torch.int32; use SUM",
+                "mean of truth": r"found torch\.bool; use MAX \(any\) or MIN \(all\)",
+                "bits": "reduce integers",
+                "complex": "complex values have SUM and AVG, found product: reduce torch.view_as_real",
+                "sparse": "make the gradient dense",
+                "tag": "from 0 to 4095, found 5000",
+            })
+
+    def test_tensors_and_lists_that_do_not_fit_are_refused_before_anything_is_sent(self):
+        for facts in self.facts(self.launch(2, "sizes")):
+            self.assertEqual((facts["overwritten"], facts["afterwards"]), (0, 2))
+            self.expect(facts, SIZES)
+
+
+if __name__ == "__main__":
+    unittest.main()
