@@ -1,6 +1,7 @@
 """The backend "syncopate" of torch.distributed: `init_process_group("syncopate")`, and a stock script runs on.
 
-Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back.
+Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back, unless the script gives
+the device a backend of its own.
 """
 import collections
 import ctypes
@@ -15,6 +16,7 @@ from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
+from syncopate_torch.mixed import by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.works import Work
 
@@ -43,6 +45,8 @@ class ProcessGroup(distributed.ProcessGroup):
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self._own_rank, self._own_size = rank, size
+        self._timeout = timeout
+        self._of_device = {}
         self._job, ranks = job_of_group(store, rank, size)
         # Callbacks of futures run beside the script: their collectives have an order, and so a group, of their own.
         self._handle, self._handle_of_callbacks = (
@@ -72,16 +76,26 @@ class ProcessGroup(distributed.ProcessGroup):
     def shutdown(self):
         self._close()
 
+    def of_device(self, device):
+        """The process group for a kind of device, where the script has given it another backend; else None."""
+        if device not in self._of_device:
+            self._of_device[device] = group_for(device, self, self._timeout)
+        return self._of_device[device]
+
+    @by_device
     def allreduce(self, tensors, opts=None):
         op = _name_of(opts.reduceOp) if opts is not None else "sum"
         return self._each(tensors, lambda tensor: self._reduction("allreduce", tensor, op))
 
+    @by_device
     def allreduce_coalesced(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
 
+    @by_device
     def reduce(self, tensors, opts):
         return self._reduction("reduce", tensors[0], _name_of(opts.reduceOp), opts.rootRank)
 
+    @by_device
     def broadcast(self, tensors, opts=None):
         root = opts.rootRank if opts is not None else 0
         return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
@@ -89,10 +103,12 @@ class ProcessGroup(distributed.ProcessGroup):
     def barrier(self, opts=None):
         return self._work(self._begin("barrier"), [torch.tensor(0)])
 
+    @by_device
     def allgather(self, outputs, inputs, opts=None):
         checks.expect_pairs("all_gather", outputs, inputs)
         return self._all([self._allgather(places, own) for places, own in zip(outputs, inputs)])
 
+    @by_device
     def allgather_coalesced(self, outputs, inputs, opts=None):
         # One list for each rank, of the places for each input.
         checks.expect_count("all_gather_coalesced", "list of outputs", len(outputs), self._own_size)
@@ -100,6 +116,7 @@ class ProcessGroup(distributed.ProcessGroup):
             checks.expect_pairs("all_gather_coalesced", places, inputs)
         return self._all([self._allgather([places[i] for places in outputs], own) for i, own in enumerate(inputs)])
 
+    @by_device
     def _allgather_base(self, output, own, opts=None):
         checks.expect_like("all_gather_into_tensor", "output", [output], own, self._own_size)
         own = host_values(own)
@@ -107,12 +124,14 @@ class ProcessGroup(distributed.ProcessGroup):
         handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
         return self._work(handle, [output], lambda: _copy_back(arrived, output), own)
 
+    @by_device
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         checks.expect_pairs("all_gather_into_tensor_coalesced", outputs, inputs)
         return self._all([self._allgather_base(output, own) for output, own in zip(outputs, inputs)])
 
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
 
+    @by_device
     def gather(self, outputs, inputs, opts):
         own = host_values(inputs[0])
         is_root = opts.rootRank == self._own_rank
@@ -124,6 +143,7 @@ class ProcessGroup(distributed.ProcessGroup):
             return self._work(handle, [], keeps=own)
         return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
 
+    @by_device
     def scatter(self, outputs, inputs, opts):
         place = outputs[0]
         own = torch.empty(place.shape, dtype=place.dtype)
@@ -135,6 +155,7 @@ class ProcessGroup(distributed.ProcessGroup):
                              opts.rootRank)
         return self._work(handle, [place], lambda: place.copy_(own), parts)
 
+    @by_device
     def reduce_scatter(self, outputs, inputs, opts):
         op = _name_of(opts.reduceOp)
         checks.expect_pairs("reduce_scatter", outputs, inputs)
@@ -142,16 +163,19 @@ class ProcessGroup(distributed.ProcessGroup):
             checks.expect_one_for_each("reduce_scatter", "input", parts, place, self._own_size)
         return self._all([self._reduce_scatter(place, _as_one(parts), op) for place, parts in zip(outputs, inputs)])
 
+    @by_device
     def _reduce_scatter_base(self, output, whole, opts):
         checks.expect_like("reduce_scatter_tensor", "input", [whole], output, self._own_size)
         return self._reduce_scatter(output, host_values(whole), _name_of(opts.reduceOp))
 
+    @by_device
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts):
         checks.expect_pairs("reduce_scatter_tensor_coalesced", outputs, inputs)
         return self._all([self._reduce_scatter_base(output, whole, opts) for output, whole in zip(outputs, inputs)])
 
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
 
+    @by_device
     def alltoall(self, outputs, inputs, opts=None):
         for what, tensors in (("input", inputs), ("output", outputs)):
             checks.expect_count("all_to_all", what, len(tensors), self._own_size)
@@ -167,6 +191,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
         return self._work(handle, outputs, spread, own)
 
+    @by_device
     def alltoall_base(self, output, whole, output_splits, input_splits, opts=None):
         checks.expect_type("all_to_all_single", [whole, output])
         own, arrived = host_values(whole), torch.empty(output.shape, dtype=output.dtype)
@@ -175,12 +200,15 @@ class ProcessGroup(distributed.ProcessGroup):
 
     all_to_all_single = alltoall_base
 
+    @by_device
     def send(self, tensors, to, tag=0):
         return self._message("send", tensors[0], (to, tag))
 
+    @by_device
     def recv(self, tensors, sender, tag=0):
         return self._message("receive", tensors[0], (sender, tag), _copy_back)
 
+    @by_device
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, _c.ANY, tag)
 

@@ -1,0 +1,52 @@
+"""Process groups with a backend for each kind of device: `init_process_group("cpu:syncopate,cuda:nccl")`.
+
+torch.distributed takes a process group that is written in Python for the whole group. So it is this one that hands the
+tensors of other devices to their backend.
+"""
+import functools
+
+import torch
+from torch import distributed
+
+
+def by_device(collective):
+    """Hands a collective of a process group to the backend for the device of its tensors."""
+
+    @functools.wraps(collective)
+    def handed(group, *arguments, **named):
+        device = _device_of(arguments)
+        other = None if device is None else group.of_device(device)
+        if other is None:
+            return collective(group, *arguments, **named)
+        return getattr(other, collective.__name__)(*arguments, **named)
+
+    return handed
+
+
+def group_for(device, group, timeout):
+    """The process group of the same ranks that the script's backend string names for a kind of device; None: `group`
+    itself. All ranks call this in the same collective, so they make a new group together."""
+    backend = _backends_of(group).get(device, "syncopate")
+    if backend == "syncopate":
+        return None
+    ranks = distributed.get_process_group_ranks(group)
+    return distributed.new_group(ranks, timeout, backend, use_local_synchronization=True)
+
+
+def _backends_of(group):
+    """By kind of device. torch 1.13 knows one for all."""
+    if not hasattr(distributed, "get_backend_config"):
+        return {}
+    return dict(pair.split(":") for pair in distributed.get_backend_config(group).split(","))
+
+
+def _device_of(arguments):
+    """The kind of device of the first tensor in lists, and lists of lists."""
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            return argument.device.type
+        if isinstance(argument, (list, tuple)):
+            device = _device_of(argument)
+            if device is not None:
+                return device
+    return None

@@ -1,0 +1,54 @@
+"""Scripts with a backend for each kind of device, for backend_mixed_test.py: backend_mixed_scripts.py NAME [ARGUMENT...]."""
+import sys
+
+import syncopate_torch  # noqa: F401 (makes the backend known)
+import torch
+from backend_scripts import say, small_network, trained
+from torch import distributed as dist
+from torch.distributed.distributed_c10d import _get_default_group
+from torch.nn.parallel import DistributedDataParallel
+
+
+CALLS = {"allreduce", "broadcast", "allgather", "gather", "reduce_scatter"}
+
+
+class Recording(dist.ProcessGroup):
+    """Stands for the backend of an accelerator: it notes what it is asked for."""
+
+    def __init__(self, store, rank, size, timeout):
+        super().__init__(rank, size)
+        self.calls = []
+
+    def __getattribute__(self, name):
+        if name in CALLS:
+            return lambda *_arguments, **_named: self.calls.append(name)
+        return super().__getattribute__(name)
+
+
+def two_devices():
+    """Tensors without values stand for those of an accelerator."""
+    dist.Backend.register_backend("recording", Recording, devices=["meta"])
+    dist.init_process_group("cpu:syncopate,meta:recording")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    far, near = torch.ones(4, device="meta"), torch.ones(4)
+    for group in (dist.group.WORLD, dist.new_group(list(range(size)))):
+        dist.all_reduce(far, group=group, async_op=True)
+        dist.broadcast(far, 0, group=group, async_op=True)
+        dist.all_gather([far] * size, far, group=group, async_op=True)
+        dist.gather(far, [far] * size if rank == 0 else None, 0, group=group, async_op=True)
+        dist.reduce_scatter(far, [far] * size, group=group, async_op=True)
+        dist.all_reduce(near, group=group)
+        dist.barrier(group=group)
+        say(rank=rank, near=near[0].item(), far=group.of_device("meta").calls)
+
+
+def gloo_for_cpu(backend):
+    """Tensors on the CPU belong to Gloo: in either order of the pairs."""
+    dist.init_process_group(backend)
+    values = trained(DistributedDataParallel(small_network()))
+    say(rank=dist.get_rank(), values=values, of_cpu=dist.get_backend(_get_default_group().of_device("cpu")))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])
