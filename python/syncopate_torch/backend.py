@@ -233,7 +233,8 @@ class ProcessGroup(distributed.ProcessGroup):
     def _kept(self, work, frees=None):
         """C++ may wait for a work whose last reference in Python has gone, soon after it was made."""
         if frees is not None:
-            weakref.finalize(work, _c.call, "work_free", frees)
+            # Not at the end of the script: the group, which ends later, looks at its works.
+            weakref.finalize(work, _c.call, "work_free", frees).atexit = False
         with self._turn:
             self._latest.append(work)
             while len(self._latest) > _KEPT and self._latest[0].is_completed():

@@ -26,16 +26,20 @@ class BackendTest(ScriptTest):
         return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B",
                            self.scripts, name, *arguments])
 
-    def by_hand(self, ranks, name):
-        """What each of the ranks prints, which nothing but the variables of torch.distributed brings together."""
+    def started_by_hand(self, ranks, name, *arguments):
+        """Ranks that nothing but the variables of torch.distributed brings together."""
         with socket.socket() as first, socket.socket() as second:
             for free in (first, second):
                 free.bind(("127.0.0.1", 0))
             ports = {"MASTER_PORT": str(first.getsockname()[1]), "SECOND_PORT": str(second.getsockname()[1])}
         places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", **ports}
                   for rank in range(ranks)]
-        running = [subprocess.Popen([sys.executable, "-B", self.scripts, name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                    text=True, env=place, cwd=self.folder) for place in places]
+        return [subprocess.Popen([sys.executable, "-B", self.scripts, name, *arguments], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, env=place, cwd=self.folder) for place in places]
+
+    def by_hand(self, ranks, name):
+        """What each of such ranks prints."""
+        running = self.started_by_hand(ranks, name)
         outputs = [each.communicate(timeout=200)[0] for each in running]
         self.assertEqual([each.returncode for each in running], [0] * ranks, outputs)
         return outputs

@@ -1,0 +1,27 @@
+"""Ranks that wait, for backend_signals_test.py: backend_signals_scripts.py waits HOW."""
+import signal
+import sys
+
+import syncopate_torch  # noqa: F401 (makes the backend known)
+import torch
+from torch import distributed as dist
+
+
+def waits(how):
+    """Rank 0 does not come to what the other one waits for."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start its background jobs without
+    dist.init_process_group("syncopate")
+    if dist.get_rank() == 0:
+        print("ready", flush=True)
+        signal.pause()
+    place = torch.ones(2)
+    work = dist.irecv(place, 0) if how == "message" else dist.all_reduce(place, async_op=True)
+    waiting = {"message": work.wait, "collective": work.wait, "future": lambda: work.get_future().wait(),
+               "callback": lambda: work.get_future().then(lambda future: future.value()).wait()}
+    print("ready", flush=True)
+    waiting[how]()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])
