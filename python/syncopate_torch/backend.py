@@ -356,4 +356,6 @@ def _copy_back(host, tensor):
 
 
 def _as_bytes(tensor):
-    return tensor.reshape(-1).view(torch.uint8)
+    flat = tensor.reshape(-1)
+    # A single value counts as contiguous with any stride, but torch views it as bytes only with that of 1.
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)

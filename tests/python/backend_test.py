@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Goal:   a stock script of torch.distributed runs on backend "syncopate" by one changed word, and gets what Gloo gives.
-Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; random programs of all collectives, types and
+Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; backend_programs.py, random programs of all collectives, types and
         shapes on two to four ranks, each call beside Gloo's on the same inputs. The seed is in the test's name.
 """
 import os
@@ -16,6 +16,7 @@ from script_test import SYNCOPATE, ScriptTest
 import torch
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("backend_scripts.py"))
+PROGRAMS = str(pathlib.Path(__file__).with_name("backend_programs.py"))
 CALLS = 200
 
 
@@ -47,7 +48,8 @@ class BackendTest(ScriptTest):
 
 class Collectives(BackendTest):
     def random_programs(self, ranks, seed):
-        said = self.facts(self.launch(ranks, "random_program", seed, CALLS))
+        said = self.facts(self.start([SYNCOPATE, "run", "-n", ranks, "--run-dir", "run", "--", sys.executable, "-B", PROGRAMS,
+                                      seed, CALLS]))
         self.assertEqual([facts["calls"] for facts in said], [CALLS] * ranks)
 
     def test_random_program_of_2_ranks_seed_11(self):
