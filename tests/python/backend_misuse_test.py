@@ -61,5 +61,19 @@ class Arguments(MisuseTest):
             self.expect(facts, SIZES)
 
 
+class Processes(MisuseTest):
+    scripts = str(pathlib.Path(__file__).with_name("backend_process_scripts.py"))
+
+    def test_torch_is_imported_before_or_after(self):
+        for first in ("torch", "syncopate_torch"):
+            for facts in self.facts(self.launch(2, "order", first)):
+                self.assertEqual(facts["sum"], [2, 2, 2])
+
+    def test_a_forked_child_is_told_what_to_do_and_its_parent_goes_on(self):
+        for facts in self.facts(self.launch(2, "fork")):
+            self.assertRegex(facts["child"], "a forked process cannot use the job .*; call syncopate::init after fork")
+            self.assertEqual((facts["sum"], facts["status"]), ([2, 2, 2], 0))
+
+
 if __name__ == "__main__":
     unittest.main()
