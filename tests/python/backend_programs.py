@@ -79,7 +79,9 @@ class RandomProgram:
             return whole
         parts = torch.stack(self.gathered(tensor))
         if self.op == dist.ReduceOp.AVG:
-            return parts.sum(0).div(len(self.ranks))  # of small numbers: the sum has no rounding
+            whole = parts.sum(0)  # of small numbers, so without rounding
+            (torch.view_as_real(whole) if self.dtype.is_complex else whole).div_(len(self.ranks))
+            return whole
         if self.dtype == torch.bool:
             counts = parts.sum(0)
             if self.op == dist.ReduceOp.BXOR:
