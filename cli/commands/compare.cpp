@@ -23,9 +23,9 @@ constexpr const char* compare_examples = R"(Examples:
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
 
 A scheme may have its own options, which override the common ones; a switch has no value.
-With several learning rates or batch sizes, each scheme tries every pair of them with the seed before
-the first, whose runs do not count, and continues with its best pair. Evaluations recompute the statistics of BatchNorm,
-unless --batch-norm is given.
+With several learning rates or batch sizes, each scheme tries every pair of them with the seed
+before the first, whose runs do not count, and continues with its best pair. Evaluations recompute
+the statistics of BatchNorm, unless --batch-norm is given.
 The comparison includes two baselines: ssgd on all devices, and ssgd-fast, on those alone that have
 half of the fastest one's speed or more. With a cluster file, it also includes the upper bound: one
 device as fast as all together. Its report, with figures, is in the folder of --out.

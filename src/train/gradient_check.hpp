@@ -14,8 +14,8 @@ class GradientCheck {
   GradientCheck(Rank worker, NanPolicy policy) : worker_(worker), policy_(policy) {}
 
   /// False for a gradient that is not finite and to be skipped. `step` counts from 1; `loss` is the
-  /// mean one of its batch, where it is known. Errors: NotFinite, if such a gradient is to end the job, or too many
-  /// follow each other.
+  /// mean one of its batch, where it is known. Errors: NotFinite, if such a gradient is to end the
+  /// job, or too many follow each other.
   bool admit(bool finite, std::uint64_t step, std::optional<double> loss);
 
  private:

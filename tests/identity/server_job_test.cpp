@@ -254,7 +254,7 @@ TEST(ServerJob, UnequalDevicesAllComputeUnderAsgd) {
   EXPECT_GT(summary.at("cluster_efficiency"), 0.97);  // the slow device ends last, alone
   EXPECT_GE(summary.at("samples"), 4 * 600);
   EXPECT_LT(summary.at("samples"), 4 * 600 + 3 * 16);
-  EXPECT_EQ(summary.at("evaluations").size(), 5U);  // one an epoch, and the last model
+  EXPECT_EQ(summary.at("evaluations").size(), 4U);  // one an epoch, the last one of the last model
   for (const auto& worker : summary.at("workers")) {
     EXPECT_GT(worker.at("computing_time_ratio"), 0.97) << worker;
   }

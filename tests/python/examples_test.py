@@ -3,6 +3,7 @@
 Method: each under `syncopate run`: on the first samples of Fashion-MNIST, on a few images that are written here in
         CIFAR-10's format, or on the text that the example makes.
 """
+import importlib.util
 import pathlib
 import re
 import sys

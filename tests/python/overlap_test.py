@@ -68,7 +68,7 @@ class Launched(unittest.TestCase):
     def test_a_gradient_that_is_not_finite_is_named(self):
         done = self.launch("tcp", "fails", "nan")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"worker 1, step 2: the gradient of a batch .* is not finite")
+        self.assertRegex(done.stderr, r"worker 1, step 2: the gradient of a batch is not finite")
 
 
 class Alone(unittest.TestCase):

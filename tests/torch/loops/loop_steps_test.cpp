@@ -78,8 +78,7 @@ std::vector<float> train_with_nan(const InitOptions& options) {
 }
 
 TEST(LoopStepsTest, GradientThatIsNotFinite) {
-  const std::string message =
-      "worker 0, step 2: the gradient of a batch is not finite";
+  const std::string message = "worker 0, step 2: the gradient of a batch is not finite";
   try {
     train_with_nan({});
     ADD_FAILURE() << "no NotFinite";
