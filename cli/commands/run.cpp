@@ -50,15 +50,21 @@ bool suits(const ProgramsRequest& request, std::string_view scheme) {
   }
 }
 
-/// Without a scheme the programs may give one that fits the other options. Where none does, they
-/// are refused once, here; there every worker would refuse them by itself.
+bool suit_any_scheme(const ProgramsRequest& request) {
+  return std::ranges::any_of(
+      all_schemes(), [&](const SchemeSpec* scheme) { return suits(request, scheme->name); });
+}
+
+/// Without a scheme the programs may give one that fits the other options: then only the run folder
+/// counts. Options that fit none are refused once, here; there every worker would refuse them by
+/// itself.
 TrainConfig config_of(const ProgramsRequest& request) {
-  if (!request.given.contains("scheme") &&
-      std::ranges::any_of(all_schemes(),
-                          [&](const SchemeSpec* scheme) { return suits(request, scheme->name); })) {
-    return loop_config({}, request.workers);
+  if (request.given.contains("scheme") || !suit_any_scheme(request)) {
+    return loop_config(request.given, request.workers);
   }
-  return loop_config(request.given, request.workers);
+  GivenOptions folder = request.given;
+  std::erase_if(folder, [](const auto& option) { return option.first != "run-dir"; });
+  return loop_config(folder, request.workers);
 }
 
 /// What cannot be meant for `run`, in words that say what it is.

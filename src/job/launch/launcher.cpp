@@ -22,7 +22,7 @@ struct Signs {
   const char* present;  ///< a variable that this launcher alone sets
   const char* rank;
   const char* size;
-  const char* here;  ///< of the ranks on this host
+  const char* here;  ///< of the ranks on this host; null: there is none
   const char* job;   ///< a variable that differs between jobs; null: there is none
 };
 
@@ -32,8 +32,8 @@ constexpr Signs known[] = {
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
     {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr},
-    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE",
-     "SLURM_JOB_ID"},
+    // Slurm counts the ranks of a node, and several of its nodes may be one host.
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_JOB_ID"},
     {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
      "PMI_JOBID"},
     {"a launcher that sets MASTER_ADDR", "MASTER_ADDR", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
@@ -60,9 +60,9 @@ std::uint32_t number_of(const Environment& environment, const char* launcher, co
   return number;
 }
 
-/// 0 where the launcher does not say. Slurm writes "2(x3),1": three hosts of two, and one of one.
+/// 0 where the launcher does not say.
 std::uint32_t ranks_here(const Environment& environment, const Signs& signs) {
-  const std::string text = environment(signs.here);
+  const std::string text = signs.here == nullptr ? "" : environment(signs.here);
   std::uint32_t ranks = 0;
   std::from_chars(text.data(), text.data() + text.size(), ranks);
   return ranks;

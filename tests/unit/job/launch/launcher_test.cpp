@@ -94,9 +94,8 @@ TEST(Launcher, OnSeveralHostsIsRefusedAtOnceWhereItSaysSo) {
   EXPECT_THAT(refusal(joined(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}})),
               HasSubstr("3 of 5 ranks"));
   EXPECT_THAT(refusal(joined(hydra, {{"MPI_LOCALNRANKS", "2"}})), HasSubstr("2 of 4 ranks"));
-  EXPECT_EQ(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}})), "");
-  EXPECT_THAT(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}})),
-              HasSubstr("2 of 4 ranks"));
+  // Several of Slurm's nodes may be one host.
+  EXPECT_EQ(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}})), "");
 }
 
 TEST(Launcher, IsNobodyInAnEmptyEnvironment) {
