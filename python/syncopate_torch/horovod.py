@@ -289,7 +289,7 @@ def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
         raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {size()} workers can divide, or splits")
     sent = [own.shape[0] // size()] * size() if splits is None else [int(rows) for rows in splits]
     if len(sent) != size() or sum(sent) != own.shape[0]:
-        raise ConfigError(f"alltoall: expected {size()} splits that add up to {own.shape[0]} rows, found {sent}")
+        raise ConfigError(f"alltoall: expected {size()} splits whose sum is {own.shape[0]} rows, found {sent}")
     received = [int(rows[rank()]) for rows in _own_job().allgather(torch.tensor(sent))]
     arrived = torch.empty((sum(received), *own.shape[1:]), dtype=own.dtype)
     row = own.element_size() * math.prod(own.shape[1:])

@@ -50,7 +50,7 @@ def _default_job(store, rank, size):
 
 def job_across_hosts(scheme, options):
     """The job of ranks that may be on several hosts, and find each other as torch.distributed does: by RANK, WORLD_SIZE,
-    MASTER_ADDR and MASTER_PORT, whoever has set them. None: they are on one host, or nothing numbers them."""
+    MASTER_ADDR and MASTER_PORT, from any launcher. None: they are on one host, or nothing numbers them."""
     if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
         return None
     if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
