@@ -1,15 +1,31 @@
 #include "torch/gradient_hooks.hpp"
 
 #include <fmt/core.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "base/errors.hpp"
 
 namespace syncopate::torch_backend {
 
-class GradientHooks::Hook final : public torch::autograd::FunctionPostHook {
+/// Before a node runs. A node that gets no gradient has nothing to add.
+class GradientHooks::WriteHook final : public torch::autograd::FunctionPreHook {
  public:
-  Hook(GradientHooks& hooks, std::size_t tensor) : hooks_(hooks), tensor_(tensor) {}
+  WriteHook(GradientHooks& hooks, std::size_t tensor) : hooks_(hooks), tensor_(tensor) {}
+
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& gradients) override {
+    return hooks_.write(tensor_, gradients.front()) ? torch::autograd::variable_list(1) : gradients;
+  }
+
+ private:
+  GradientHooks& hooks_;
+  std::size_t tensor_;
+};
+
+class GradientHooks::CompletionHook final : public torch::autograd::FunctionPostHook {
+ public:
+  CompletionHook(GradientHooks& hooks, std::size_t tensor) : hooks_(hooks), tensor_(tensor) {}
 
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
                                             const torch::autograd::variable_list&) override {
@@ -23,22 +39,49 @@ class GradientHooks::Hook final : public torch::autograd::FunctionPostHook {
 };
 
 GradientHooks::GradientHooks(const FlatTensors& params)
-    : params_(params), reported_(params.tensors().size(), false) {
+    : params_(params),
+      written_(params.tensors().size(), false),
+      reported_(params.tensors().size(), false) {
   for (std::size_t i = 0; i < params.tensors().size(); ++i) {
     auto node = torch::autograd::impl::grad_accumulator(params.tensors()[i].tensor);
-    const std::uintptr_t hook = node->add_post_hook(std::make_unique<Hook>(*this, i));
-    watched_.push_back({std::move(node), hook});
+    auto writing = std::make_unique<WriteHook>(*this, i);
+    const auto* const hook = writing.get();
+    node->add_pre_hook(std::move(writing));
+    const std::uintptr_t completion =
+        node->add_post_hook(std::make_unique<CompletionHook>(*this, i));
+    watched_.push_back({std::move(node), completion, hook});
   }
 }
 
 /// The graph of a pass lives as long as its outputs, which may outlive this object.
 GradientHooks::~GradientHooks() {
-  for (const Watched& watched : watched_) watched.node->del_post_hook(watched.hook);
+  for (const Watched& watched : watched_) {
+    watched.node->del_post_hook(watched.completion);
+    std::erase_if(watched.node->pre_hooks(),
+                  [&](const auto& hook) { return hook.get() == watched.writing; });
+  }
 }
 
 GradientHooks::ActiveSink::ActiveSink(GradientHooks& hooks, GradientSink* sink) : hooks_(hooks) {
+  hooks.written_.assign(hooks.written_.size(), false);
   hooks.reported_.assign(hooks.reported_.size(), false);
   hooks.sink_ = sink;
+}
+
+/// False where libtorch has to add the gradient: to one of this pass, which a network that runs
+/// backward passes of its own has, or because it is sparse, or has hooks that change it.
+bool GradientHooks::write(std::size_t tensor, const torch::Tensor& gradient) {
+  const torch::Tensor& parameter = params_.tensors()[tensor].tensor;
+  torch::Tensor& place = parameter.mutable_grad();
+  if (written_[tensor] || !gradient.defined() || !place.defined()) return false;
+  written_[tensor] = true;
+  const torch::NoGradGuard no_grad;
+  if (gradient.is_sparse() || !torch::autograd::impl::hooks(parameter).empty()) {
+    place.zero_();
+    return false;
+  }
+  place.copy_(gradient);
+  return true;
 }
 
 void GradientHooks::complete(std::size_t tensor) {
@@ -51,6 +94,13 @@ void GradientHooks::complete(std::size_t tensor) {
         params_.tensors()[tensor].name));
   }
   report(tensor);
+}
+
+void GradientHooks::zero_rest() {
+  const torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    if (!written_[i]) params_.tensors()[i].tensor.mutable_grad().zero_();
+  }
 }
 
 void GradientHooks::report_rest() {

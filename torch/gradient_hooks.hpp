@@ -12,12 +12,16 @@
 
 namespace syncopate::torch_backend {
 
-/// Notifies a sink of each gradient as soon as libtorch's backward pass has completed it.
+/// Writes the gradients of a backward pass over those of the pass before, and notifies a sink of
+/// each as soon as libtorch has completed it.
+///
+/// Autograd adds to a gradient that is there. A gradient that is written instead needs no pass over
+/// memory that zeroes the whole vector first, and another that reads it.
 ///
 /// Autograd has one node for each parameter, which accumulates the parameter's gradient. The node
 /// runs once in a pass, after every use of the parameter has contributed. The node of an unused
-/// parameter does not run; the sink learns of its gradient at the end of the pass. The graph may be
-/// different in every pass.
+/// parameter does not run; at the end of the pass its gradient becomes zero, and the sink learns of
+/// it. The graph may be different in every pass.
 ///
 /// Thread: the thread of the pass, which on a CPU is the caller of `backward`.
 class GradientHooks {
@@ -31,19 +35,22 @@ class GradientHooks {
   /// Calls `completed` for each complete gradient from now on. An empty function ends the calls.
   void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
 
-  /// Runs a backward pass. Notifies `sink` once of each gradient; null: no sink.
+  /// Runs a backward pass, after which the gradients are its own. Notifies `sink` once of each;
+  /// null: no sink.
   /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it
   ///         does in a network that runs backward passes of its own.
   template <class Pass>
   auto run(GradientSink* sink, const Pass& pass) {
     const ActiveSink active(*this, sink);
     auto result = pass();
+    zero_rest();
     report_rest();
     return result;
   }
 
  private:
-  class Hook;
+  class WriteHook;
+  class CompletionHook;
 
   /// Sets the sink for one pass, also for a pass that throws.
   class ActiveSink {
@@ -64,15 +71,19 @@ class GradientHooks {
   struct Watched {
     /// Owned here, because a parameter refers to it only weakly.
     NodeOwner node;
-    std::uintptr_t hook;
+    std::uintptr_t completion;
+    const torch::autograd::FunctionPreHook* writing;
   };
 
+  bool write(std::size_t tensor, const torch::Tensor& gradient);
   void complete(std::size_t tensor);
+  void zero_rest();
   void report_rest();
   void report(std::size_t tensor);
 
   const FlatTensors& params_;
   std::vector<Watched> watched_;  ///< by tensor
+  std::vector<bool> written_;     ///< by tensor, in the current pass
   std::vector<bool> reported_;    ///< by tensor, in the current pass
   GradientSink* sink_ = nullptr;
   std::function<void()> completed_;

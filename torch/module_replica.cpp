@@ -186,7 +186,6 @@ void ModuleReplica::on_progress(PassDetail detail, std::function<void()> callbac
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
   std::optional<OperatorObserver> observer;
   if (on_operator_) observer.emplace(on_operator_);
-  grads_.tensor().zero_();
   return hooks_.run(
       sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });
 }

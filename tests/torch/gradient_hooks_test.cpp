@@ -149,6 +149,63 @@ struct Nested : Tiny {
   }
 };
 
+/// Each weight has a gradient of one from the pass within.
+TEST(GradientHooks, KeepWhatPassesOfTheNetworkAdd) {
+  Watched<Nested> nested({});
+  Watched<Tiny> plain({});
+  nested.replica.initialise(3);
+  plain.replica.initialise(3);
+  const auto layout = plain.replica.layout(ReplicaVector::grads);
+  for (int pass = 0; pass < 3; ++pass) {
+    nested.replica.backward(tiny_batch(1));
+    plain.replica.backward(tiny_batch(1));
+    std::vector<float> expected = values_of(plain.replica, ReplicaVector::grads);
+    for (std::size_t i = layout[4].offset; i < layout[5].offset; ++i)
+      expected[i] += 1;  // fc.weight
+    const std::vector<float> gradient = values_of(nested.replica, ReplicaVector::grads);
+    ASSERT_EQ(gradient.size(), expected.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], 1e-6);
+  }
+}
+
+/// A table whose gradient has its used rows alone, and a weight whose gradient a hook doubles.
+struct Unusual : torch::nn::Module {
+  Unusual()
+      : table(register_module(
+            "table", torch::nn::Embedding(torch::nn::EmbeddingOptions(3, 36).sparse(true)))),
+        head(register_module("head", torch::nn::Linear(36, tiny_classes))) {}
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor row = table(torch::full({x.size(0)}, passes++ % 3, torch::kInt64));
+    return head(x.flatten(1) + row);
+  }
+
+  int passes = 0;
+  torch::nn::Embedding table;
+  torch::nn::Linear head;
+};
+
+TEST(GradientHooks, WriteSparseGradientsAndThoseThatHooksChange) {
+  Watched<Unusual> watched({});
+  Watched<Unusual> doubled({});
+  watched.replica.initialise(3);
+  doubled.replica.initialise(3);
+  doubled.module->head->weight.register_hook([](const torch::Tensor& grad) { return 2 * grad; });
+  const auto layout = watched.replica.layout(ReplicaVector::grads);
+  for (std::size_t pass = 0; pass < 3; ++pass) {
+    watched.replica.backward(tiny_batch(1));
+    doubled.replica.backward(tiny_batch(1));
+    const std::vector<float> once = values_of(watched.replica, ReplicaVector::grads);
+    const std::vector<float> twice = values_of(doubled.replica, ReplicaVector::grads);
+    for (std::size_t row = 0; row < 3; ++row) {
+      EXPECT_EQ(once[layout[0].offset + 36 * row] != 0, row == pass);
+    }
+    for (std::size_t i = layout[1].offset; i < layout[2].offset; ++i) {
+      EXPECT_FLOAT_EQ(twice[i], 2 * once[i]);
+    }
+  }
+}
+
 TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
   Watched<Nested> watched({});
   watched.replica.backward(tiny_batch(1));  // without a sink, no error
