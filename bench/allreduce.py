@@ -41,9 +41,10 @@ def backend(programs, options):
                  for name, each in BACKENDS.items()]  # fmt: skip
         five = Contestant("Syncopate, five calls, ssgd",
                           lambda: speed(programs.two_workers("ssgd", network, options.seconds, 0)))  # fmt: skip
-        bound = Contestant("PyTorch, two processes that do not synchronize",
-                           lambda: speed(programs.ddp(network, 2, options.seconds, "none")))  # fmt: skip
-        results = interleave([*sides, five, bound], options.rounds)
+        bounds = [Contestant(name, lambda each=each: speed(programs.ddp(network, 2, options.seconds, each)))
+                  for name, each in {"DistributedDataParallel that does not communicate": "alone",
+                                     "PyTorch, two processes that do not synchronize": "none"}.items()]  # fmt: skip
+        results = interleave([*sides, five, *bounds], options.rounds)
         yield f"## DistributedDataParallel and five calls, {network}, two workers, batch 64 each\n"
         yield comparison(results, "images/s", "Gloo")
     peers = Peers(options.build, options.python, programs.environment)

@@ -2,8 +2,8 @@
 """The peer of `syncopate train --scheme ssgd`: PyTorch's DistributedDataParallel over Gloo, on loopback.
 
 With --json it prints a line when all processes have done their first step, and a line of figures at
-its end. With --backend none the processes train side by side without DistributedDataParallel: what a backend that
-costs nothing would reach.
+its end. With --backend alone each process has a group of its own, so DistributedDataParallel does all but communicate: what
+a backend that costs nothing would reach. With --backend none the processes train without DistributedDataParallel.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ class Trainer:
     def __init__(self, options):
         torch.manual_seed(1)
         network, self.features, self.labels = training_set(options)
-        self.network = network if options.backend == "none" else nn.parallel.DistributedDataParallel(network)
+        self.network = network if options.backend == "none" else distributed_parallel(network, options)
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.01, momentum=0.9)
 
     def step(self):
@@ -45,6 +45,13 @@ class Trainer:
         return time.monotonic() - start
 
 
+def distributed_parallel(network, options):
+    if options.backend != "alone":
+        return nn.parallel.DistributedDataParallel(network)
+    groups = [distributed.new_group([rank]) for rank in range(options.processes)]
+    return nn.parallel.DistributedDataParallel(network, process_group=groups[distributed.get_rank()])
+
+
 def agreed_steps(seconds_per_step, seconds):
     """The number of steps that fill `seconds` on rank 0. All processes must run the same number."""
     steps = torch.tensor([max(1, round(seconds / seconds_per_step))])
@@ -60,7 +67,8 @@ def greatest(value):
 
 def train(rank, port, options):
     torch.set_num_threads(options.threads)
-    init_group("gloo" if options.backend == "none" else options.backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=options.processes)
+    backend = "gloo" if options.backend in ("none", "alone") else options.backend
+    init_group(backend, init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=options.processes)
     trainer = Trainer(options)
     trainer.seconds_of(1)
     if rank == 0 and options.json:
@@ -102,8 +110,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", choices=NETWORKS, default="resnet18-v1")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--backend", choices=("gloo", "syncopate", "none"), default="gloo",
-                        help="of torch.distributed; none: processes that do not synchronize")
+    parser.add_argument("--backend", choices=("gloo", "syncopate", "alone", "none"), default="gloo",
+                        help="of torch.distributed; alone: a group for each process; none: no DistributedDataParallel")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--batch-size", type=int, default=64, help="of each process")
     parser.add_argument("--threads", type=int, default=1, help="of each process")

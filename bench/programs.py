@@ -142,6 +142,10 @@ class Programs:
         steps = self.last_json([self.bin / "loop_speed", "--alone", "--seconds", seconds])
         return steps["wrapped_step_seconds"] / steps["plain_step_seconds"] - 1
 
+    def python_alone(self, what, *options):
+        """What the Python module costs a script that runs by itself."""
+        return self.last_json([self.python, HERE / "python_alone.py", what, *options])
+
     def simulator(self):
         """Small messages between 64 simulated nodes."""
         return self.last_json([self.bin / "simulator_bench", "--repetitions", 1, "--json"])

@@ -119,6 +119,26 @@ def loops(programs, options):
     yield comparison(results, "seconds", peer)
 
 
+def python(programs, options):
+    """What the Python module costs a script by itself: the time of its import, and of a step of one worker."""
+    added = []
+    for _ in range(options.rounds):
+        seconds = programs.python_alone("import", "--seconds", options.seconds)
+        added.append(1e3 * (seconds["import_both_seconds"] - seconds["import_torch_seconds"]))
+        print(f"  import: {added[-1]:.1f} ms more than import torch")
+    yield f"`import syncopate_torch` adds {with_spread(added)} ms to `import torch`.\n"
+    rows = []
+    for network, batch in (("lenet5", 64), ("resnet18-v1", 16)):
+        shares, plain = [], []
+        for _ in range(options.rounds):
+            steps = programs.python_alone("step", "--network", network, "--batch-size", batch, "--seconds", options.seconds)
+            plain.append(1e3 * steps["plain_step_seconds"])
+            shares.append(100 * (steps["wrapped_step_seconds"] / steps["plain_step_seconds"] - 1))
+            print(f"  {network}: {shares[-1]:.2f} % more")
+        rows.append([f"`{network}`", str(batch), with_spread(plain), f"{with_spread(shares)} %"])
+    yield table(["", "batch", "step with torch.optim, ms", "five calls of one worker add"], rows)
+
+
 def start(programs, options):
     """Four workers of LeNet-5: seconds from the command to the first step of all."""
     peer = "PyTorch DistributedDataParallel, Gloo"
@@ -266,8 +286,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, ssgd, loops, backend, unequal, overlap, start, memory, simulator, latency, rules, push_pull, asynchronous,
-        allreduce, allreduce_tcp, mpi, compress,
+        local, libtorch, networks, ssgd, loops, backend, unequal, overlap, python, start, memory, simulator, latency, rules, push_pull,
+        asynchronous, allreduce, allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }
 
