@@ -97,6 +97,7 @@ typedef struct syncopate_join_options {
   const syncopate_option *options;
   size_t option_count;
   const syncopate_entry *entry; /* NULL: from the environment; where that has none, a job of this process alone */
+  double wait_seconds; /* how long a worker waits for others in collectives of all at most; 0: half an hour */
 } syncopate_join_options;
 
 /* Joins the job that `syncopate run`, mpirun, srun or torchrun has started this process for, and waits until all of
@@ -141,8 +142,8 @@ SYNCOPATE_API void syncopate_host_close(syncopate_host *host);
 
 /* Some workers of a job, or all of them, who call collectives together.
  *
- * Every member calls the collectives of one group in the same order, with the same types and lengths; they are carried
- * out one after the other. Those of several groups go on beside each other, and so does what one worker sends to
+ * Every member calls the collectives of one group in the same order, with the same types and lengths, which is refused
+ * where they differ; they are carried out one after the other. Those of several groups go on beside each other, and so does what one worker sends to
  * another.
  *
  * Threads: collectives of one group one at a time, while other threads use other groups, or the job; sends and receives
@@ -389,8 +390,8 @@ SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_trai
  * on-nan is skip. A process alone looks at the gradient of a replica without the callback `store`. */
 SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *training, uint32_t samples);
 
-/* The loop takes no further step. In a synchronous job this waits for the loops of all workers. Errors: that which
- * ended the job. */
+/* The loop takes no further step. Waits for the loops of all workers; then the replica holds the model of the job.
+ * Errors: that which ended the job. */
 SYNCOPATE_API syncopate_status syncopate_training_finish(syncopate_training *training);
 
 /* Ends the job for all workers: this program leaves its loop by an error. The others get `reason`. Then close it. */

@@ -38,6 +38,8 @@ struct InitOptions {
   Options options = {};
   /// Empty: from the environment; where that has none, the process is a job by itself.
   std::optional<JobEntry> entry = {};
+  /// How long a worker waits for others in collectives of all workers at most; 0: half an hour.
+  double wait_seconds = 0;
 };
 
 /// The order in which one worker trains on the samples of a dataset: in each epoch all workers
@@ -235,6 +237,7 @@ inline Job::Job(const InitOptions& options) {
   joining.options = list.data();
   joining.option_count = list.size();
   joining.entry = options.entry ? &entry : nullptr;
+  joining.wait_seconds = options.wait_seconds;
   syncopate_job* job = nullptr;
   detail::check(syncopate_join(&joining, &job));
   job_.reset(job);

@@ -19,7 +19,7 @@ class Entry(Structure):
 
 class JoinOptions(Structure):
     _fields_ = [("size", c_size_t), ("scheme", c_char_p), ("options", POINTER(Option)), ("option_count", c_size_t),
-                ("entry", POINTER(Entry))]
+                ("entry", POINTER(Entry)), ("wait_seconds", c_double)]
 
 
 class HostOptions(Structure):

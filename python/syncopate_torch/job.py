@@ -15,7 +15,7 @@ from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import gathered, summary_of
 
 
-def init(scheme=None, options=None):
+def init(scheme=None, options=None, timeout=0.0):
     """Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process for.
 
     Waits until all of its workers have come; those on several hosts find each other by MASTER_ADDR and MASTER_PORT.
@@ -24,6 +24,7 @@ def init(scheme=None, options=None):
 
     scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
     options: options of `syncopate run` by their names, such as {"local-steps": 4}.
+    timeout: seconds that a worker waits for others in collectives of all workers at most; 0: half an hour.
     Errors:  ConfigError, for options that contradict each other or the command line; those of the connection.
     """
     from syncopate_torch.rendezvous import job_across_hosts  # noqa: PLC0415 (that one knows jobs)
@@ -31,7 +32,7 @@ def init(scheme=None, options=None):
     global _latest
     if scheme is None and options is None and current_job() is not None:
         return current_job()
-    job = job_across_hosts(scheme, options) or Job(scheme, options)
+    job = job_across_hosts(scheme, options, timeout) or Job(scheme, options, timeout=timeout)
     _latest = weakref.ref(job)
     return job
 
@@ -52,10 +53,10 @@ class Job:
              parent.
     """
 
-    def __init__(self, scheme=None, options=None, entry=None, hosts=None):
+    def __init__(self, scheme=None, options=None, entry=None, hosts=None, timeout=0.0):
         array, count = _c.options(options)
         joining = _c.JoinOptions(size=ctypes.sizeof(_c.JoinOptions), scheme=_c.text(scheme), options=array,
-                                 option_count=count)
+                                 option_count=count, wait_seconds=timeout)
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
         watch_exit()

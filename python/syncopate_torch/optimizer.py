@@ -29,8 +29,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     that of the beginning.
 
     Every worker makes one, once a job, and is done with `finish`, at the end of a `with` block, or at the end of the
-    script. In a synchronous job this waits for the loops of all workers; after an exception, which leaves the block or
-    the script, it ends the job for all instead.
+    script. This waits for the loops of all workers, whose modules then hold the model of the job; after an exception,
+    which leaves the block or the script, it ends the job for all instead.
 
     scheme, options: as in `init`.
     batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
@@ -205,7 +205,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                               "esync")
 
     def finish(self):
-        """This worker takes no further step. Errors: the error that ended the job."""
+        """This worker takes no further step. Waits for the loops of all workers; then the module holds the model of the
+        job, with the steps of all. Errors: the error that ended the job."""
         if not self._end.alive:
             return
         if self._hooks is not None:

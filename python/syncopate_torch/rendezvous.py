@@ -48,7 +48,7 @@ def _default_job(store, rank, size):
     return job
 
 
-def job_across_hosts(scheme, options):
+def job_across_hosts(scheme, options, timeout):
     """The job of ranks that may be on several hosts, and find each other as torch.distributed does: by RANK, WORLD_SIZE,
     MASTER_ADDR and MASTER_PORT, from any launcher. None: they are on one host, or nothing numbers them."""
     if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
@@ -57,10 +57,10 @@ def job_across_hosts(scheme, options):
         return None
     store, rank, size = next(rendezvous("env://"))
     number = next(_jobs)  # a store may serve several jobs of this process
-    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, scheme, options)
+    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, scheme, options, timeout)
 
 
-def _join_by_store(store, rank, size, scheme=None, options=None):
+def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
     """A job that rank 0 coordinates."""
     hosts = _said_by_all(store, "host", rank, size, _network_here())
     address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts)
@@ -73,7 +73,7 @@ def _join_by_store(store, rank, size, scheme=None, options=None):
     coordinator, key = store.get("syncopate/coordinator").split()
     entry = _c.Entry(size=ctypes.sizeof(_c.Entry), coordinator=coordinator, key=key, rank=rank, worker_count=size,
                      local_rank=hosts[:rank].count(hosts[rank]), address=address.encode(), unencrypted=unencrypted)
-    job = Job(scheme, options, entry, hosts)
+    job = Job(scheme, options, entry, hosts, timeout)
     if host is not None:
         leave = job.leave
         job.leave = weakref.finalize(job, _leave_and_close, leave, host, os.getpid())

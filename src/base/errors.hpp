@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -96,6 +97,21 @@ class NotFinite : public Error {
 class ProtocolError : public Error {
  public:
   using Error::Error;
+};
+
+/// A message had another size than its receiver expected.
+class WrongSize : public ProtocolError {
+ public:
+  WrongSize(const std::string& what, std::size_t expected, std::size_t found)
+      : ProtocolError(what), expected_(expected), found_(found) {}
+
+  /// In bytes.
+  std::size_t expected() const { return expected_; }
+  std::size_t found() const { return found_; }
+
+ private:
+  std::size_t expected_;
+  std::size_t found_;
 };
 
 /// The work was called off, by the user or because the job ended elsewhere.

@@ -50,9 +50,9 @@ class Arrivals {
   std::deque<Arrival> open_;
 };
 
-}  // namespace
-
-void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byte> all) {
+/// `operation`: what a wait is called.
+void gather_on_all(Group& group, std::span<const std::byte> mine, std::span<std::byte> all,
+                   const char* operation) {
   const auto block = [&](Rank rank) { return all.subspan(rank.value * mine.size(), mine.size()); };
   const TimePoint start = group.world().now();
   std::copy(mine.begin(), mine.end(), block(group.rank()).begin());
@@ -72,12 +72,18 @@ void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byt
     return ranks;
   };
   group.await([&](TimePoint until) { arrivals.wait(until); },
-              {.operation = "allgather", .missing = missing});
+              {.operation = operation, .missing = missing});
   group.waits().observed(group.world().now() - start);
 }
 
+}  // namespace
+
+void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byte> all) {
+  gather_on_all(group, mine, all, "allgather");
+}
+
 void barrier(Group& group) {
-  allgather(group, {}, {});
+  gather_on_all(group, {}, {}, "barrier");
 }
 
 void broadcast(Group& group, std::span<std::byte> bytes, Rank root) {

@@ -87,7 +87,7 @@ void Group::await(const Waits::Attempt& wait, const Waits::Awaited& awaited) {
   if (options_.failures) {
     waits_.run(world_, wait, awaited, [this] { check(); });
   } else {
-    waits_.run(world_, wait, awaited);
+    waits_.run(world_, wait, awaited, options_.poll);
   }
 }
 

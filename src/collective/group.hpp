@@ -37,6 +37,8 @@ class Group {
     Duration wait_limit = std::chrono::seconds(60);  ///< the shortest limit of a wait
     WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at their limit
     FailureListener* failures = nullptr;  ///< the lost members to drop; null: none is dropped
+    /// Called every `glance` in waits for members, where none is dropped; it may throw.
+    std::function<void()> poll = {};
     /// The host of each rank, by any numbering; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
     /// By which errors name the members; empty: their ranks in this group.

@@ -27,6 +27,7 @@ inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to
 inline constexpr Tag snapshot_credit{33};
 inline constexpr Tag worker_states{34};   ///< to worker 0 for a checkpoint, from it on resume
 inline constexpr Tag point_to_point{35};  ///< what a program sends to one other
+inline constexpr Tag calls{36};           ///< small: which collective a program waits in
 
 /// A second conversation of the same kind between the same nodes.
 inline constexpr Tag beside(Tag tag) {
@@ -44,7 +45,7 @@ inline constexpr Tag base_of(Tag tag) {
 
 /// The tags of a few numbers. A node drops messages of a tag that is neither here, nor in `large`,
 /// nor of the coordinator.
-inline constexpr std::array small{round_ends, server_request, server_reply, snapshot_credit};
+inline constexpr std::array small{round_ends, server_request, server_reply, snapshot_credit, calls};
 /// The tags of messages that grow with the model or the number of workers.
 inline constexpr std::array large{allgather,     parts,          sums,         broadcast,
                                   handover,      links,          server_push,  snapshot,

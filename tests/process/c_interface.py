@@ -35,7 +35,7 @@ class Option(ctypes.Structure):
 
 class JoinOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("scheme", ctypes.c_char_p), ("options", ctypes.POINTER(Option)),
-                ("option_count", ctypes.c_size_t), ("entry", ctypes.c_void_p)]
+                ("option_count", ctypes.c_size_t), ("entry", ctypes.c_void_p), ("wait_seconds", ctypes.c_double)]
 
 
 class Replica(ctypes.Structure):
@@ -185,6 +185,40 @@ def train_logged(scheme, steps):
     LIBRARY.syncopate_set_log(take, None, 0)
     train(scheme, steps)
     LIBRARY.syncopate_set_log(None, None, 0)
+
+
+def call_in_turn(*names):
+    """Collectives by their names, of which each worker has a list of its own; then says the first error."""
+    values = (ctypes.c_double * 4)()
+    size = ctypes.c_size_t
+    collectives = {
+        "float32": lambda group: LIBRARY.syncopate_allreduce(group, values, size(4), FLOAT32, SUM, None),
+        "float64": lambda group: LIBRARY.syncopate_allreduce(group, values, size(4), FLOAT64, SUM, None),
+        "broadcast": lambda group: LIBRARY.syncopate_broadcast(group, values, size(32), 0, None),
+        "barrier": lambda group: LIBRARY.syncopate_barrier(group, None),
+        "long": lambda group: LIBRARY.syncopate_allreduce(group, (ctypes.c_float * 100000)(), size(100000), FLOAT32, SUM, None),
+    }
+    job = join(JoinOptions(size=ctypes.sizeof(JoinOptions), wait_seconds=60))
+    try:
+        for name in names[LIBRARY.syncopate_rank(job)].split(","):
+            check(collectives[name](everyone(job)))
+        print("no error", flush=True)
+    except Failed as error:
+        print(f"status {error.status}: {error}", flush=True)
+    LIBRARY.syncopate_leave(job)
+
+
+def wait_for_one():
+    """Worker 1 comes to no collective, and leaves once worker 0 has said that it waits no longer."""
+    job = join(JoinOptions(size=ctypes.sizeof(JoinOptions), wait_seconds=0.5))
+    if LIBRARY.syncopate_rank(job) == 0:
+        try:
+            check(LIBRARY.syncopate_barrier(everyone(job), None))
+        except Failed as error:
+            print(f"status {error.status}: {error}", flush=True)
+    else:
+        os.close(os.open("waited", os.O_RDONLY))  # a named pipe, which the test opens
+    LIBRARY.syncopate_leave(job)
 
 
 if __name__ == "__main__":

@@ -253,5 +253,49 @@ class Refusals(ProgramsTest):
         self.assertEqual(said, [f"syncopate: worker {rank}  was killed by signal 6 (Aborted)" for rank in (0, 1)])
 
 
+class DifferentCollectives(ProgramsTest):
+    def said(self, *names):
+        done = self.run_programs("-n", len(names), "--", *PROGRAM, "call_in_turn", *names)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return sorted(re.sub(r"^\[worker (\d)\] ", r"\1 ", line) for line in done.stderr.splitlines())
+
+    def assert_refused_on_all(self, names, words):
+        refusal = f"status 2: collective {words}; every worker of a group calls the same collectives in the same order"
+        self.assertEqual(self.said(*names), [f"{rank} {refusal}" for rank in range(len(names))])
+
+    def test_of_other_types(self):
+        self.assert_refused_on_all(
+            ("barrier,float32", "barrier,float64"),
+            "2 of the group: worker 0 calls allreduce of 4 float32 (sum), worker 1 allreduce of 4 float64 (sum)")
+
+    def test_of_other_lengths(self):
+        self.assert_refused_on_all(
+            ("float32", "long"),
+            "1 of the group: worker 0 calls allreduce of 4 float32 (sum), worker 1 allreduce of 100000 float32 (sum)")
+
+    def test_of_other_kinds(self):
+        self.assert_refused_on_all(
+            ("float32,barrier", "broadcast,barrier"),
+            "1 of the group: worker 0 calls allreduce of 4 float32 (sum), worker 1 broadcast of 32 bytes with root 0")
+
+    def test_of_one_that_has_gone_on(self):
+        self.assert_refused_on_all(  # the root of a broadcast waits for nobody
+            ("broadcast,barrier", "float64,barrier"),
+            "1 of the group: worker 0 calls broadcast of 32 bytes with root 0, worker 1 allreduce of 4 float64 (sum)")
+
+    def test_that_are_the_same(self):
+        names = "float32,float64,broadcast,long,barrier"
+        self.assertEqual(self.said(names, names, names), [f"{rank} no error" for rank in range(3)])
+
+    def test_one_that_does_not_come(self):
+        os.mkfifo(self.folder / "waited")
+        with subprocess.Popen(self.command("-n", 2, "--", *PROGRAM, "wait_for_one"), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, cwd=self.folder) as job:
+            self.assertRegex(job.stderr.readline(), r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1$")
+            with open(self.folder / "waited", "w", encoding="ascii"):
+                _, errors = job.communicate(timeout=jobs.LIMIT)
+        self.assertEqual(job.returncode, 0, errors)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,10 @@
 #include "job/abi/c_calls.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "base/version.hpp"
+#include "job/front/loop_job.hpp"
 
 namespace syncopate::abi {
 namespace {
@@ -48,6 +50,18 @@ syncopate_status status_of_error() noexcept {
 
 std::string text_of(const char* text) {
   return text == nullptr ? std::string() : std::string(text);
+}
+
+Duration wait_limit_of(double seconds) {
+  constexpr double longest = 1e8;
+  if (seconds == 0) {
+    return InitOptions::usual_wait_limit;
+  }
+  if (!(seconds > 0)) {
+    throw ConfigError("wait_seconds is a number above 0, or 0 for half an hour, found " +
+                      std::to_string(seconds));
+  }
+  return from_seconds(std::min(seconds, longest));
 }
 
 std::map<std::string, std::string> options_of(const syncopate_option* options, std::size_t count) {

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "base/errors.hpp"
+#include "base/time.hpp"
 
 /// What the functions of the C interface have in common: no exception leaves one.
 namespace syncopate::abi {
@@ -82,6 +83,9 @@ Struct taken(const Struct* from, const char* name) {
 
 /// Empty for NULL.
 std::string text_of(const char* text);
+
+/// How long members of a group wait for each other; 0: the usual time. Errors: ConfigError.
+Duration wait_limit_of(double seconds);
 
 /// Errors: ConfigError, for an option without name or value, and for one given twice.
 std::map<std::string, std::string> options_of(const syncopate_option* options, std::size_t count);

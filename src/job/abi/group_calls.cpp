@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "job/abi/c_calls.hpp"
@@ -9,22 +6,6 @@
 
 namespace syncopate::abi {
 namespace {
-
-/// As long as a program may work before it comes to a collective.
-constexpr double usual_wait_seconds = 1800;
-constexpr double longest_wait_seconds = 1e8;
-
-Duration wait_limit_of(double seconds) {
-  if (seconds == 0) {
-    seconds = usual_wait_seconds;
-  }
-  if (!(seconds > 0)) {
-    throw ConfigError("wait_seconds is a number above 0, or 0 for half an hour, found " +
-                      std::to_string(seconds));
-  }
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(std::min(seconds, longest_wait_seconds)));
-}
 
 LoopGroup opened(syncopate_job* job, const syncopate_group_options* options) {
   const LoopJob& of = given(job, "job").job;

@@ -40,7 +40,9 @@ InitOptions init_options(const syncopate_join_options* options) {
   }
   const auto own = taken(options, "syncopate_join_options");
   InitOptions init{.scheme = text_of(own.scheme),
-                   .options = options_of(own.options, own.option_count)};
+                   .options = options_of(own.options, own.option_count),
+                   .entry = {},
+                   .wait_limit = wait_limit_of(own.wait_seconds)};
   if (own.entry != nullptr) {
     init.entry = entry_of(taken(own.entry, "syncopate_entry"));
   }

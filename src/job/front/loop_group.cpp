@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +39,21 @@ void check_room(const char* what, std::size_t blocks, std::size_t bytes, std::si
         fmt::format("{} of {} bytes from each of {} workers needs room for {}, found {}", what,
                     bytes, blocks, blocks * bytes, room));
   }
+}
+
+// In the order of the types of `Reducible`, and in that of `Reduction`.
+constexpr std::array type_names{"float32",  "float64", "int32", "int64",
+                                "bfloat16", "float16", "int8",  "uint8"};
+static_assert(type_names.size() == std::variant_size_v<Reducible>);
+constexpr std::array reduction_names{"sum", "product", "min", "max", "and", "or", "xor"};
+
+CollectiveCall call_of(const char* kind, const Reducible& values, Reduction reduction,
+                       std::optional<std::uint32_t> root = {}) {
+  return {.kind = kind,
+          .type = type_names[values.index()],
+          .count = std::visit([](auto typed) { return typed.size(); }, values),
+          .reduction = reduction_names[static_cast<std::size_t>(reduction)],
+          .root = root};
 }
 
 void reduce_over(ProgramGroup& group, const Reducible& values, Reduction reduction) {
@@ -154,15 +171,19 @@ void LoopGroup::expect_other(std::uint32_t rank, const char* what) const {
 }
 
 LoopGroup::Collective LoopGroup::allreduce(const Reducible& values, Reduction reduction) const {
-  return {[values, reduction](ProgramGroup& group) { reduce_over(group, values, reduction); }};
+  return {
+      .among = [values, reduction](ProgramGroup& group) { reduce_over(group, values, reduction); },
+      .call = call_of("allreduce", values, reduction)};
 }
 
 LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduction,
                                         std::uint32_t root) const {
   expect_rank(root, "root");
-  return {[=](ProgramGroup& group) {
-    syncopate::reduce(group.group(), values, reduction, Rank{root});
-  }};
+  return {.among =
+              [=](ProgramGroup& group) {
+                syncopate::reduce(group.group(), values, reduction, Rank{root});
+              },
+          .call = call_of("reduce", values, reduction, root)};
 }
 
 LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const Reducible& mine,
@@ -177,19 +198,23 @@ LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const R
               [=](ProgramGroup& group) {
                 syncopate::reduce_scatter(group.group(), values, mine, reduction);
               },
-          .alone = [=] { std::ranges::copy(own, result.begin()); }};
+          .alone = [=] { std::ranges::copy(own, result.begin()); },
+          .call = call_of("reduce_scatter", values, reduction)};
 }
 
 LoopGroup::Collective LoopGroup::broadcast(std::span<std::byte> bytes, std::uint32_t root) const {
   expect_rank(root, "root");
-  return {[=](ProgramGroup& group) { syncopate::broadcast(group.group(), bytes, Rank{root}); }};
+  return {
+      .among = [=](ProgramGroup& group) { syncopate::broadcast(group.group(), bytes, Rank{root}); },
+      .call = {.kind = "broadcast", .type = "bytes", .count = bytes.size(), .root = root}};
 }
 
 LoopGroup::Collective LoopGroup::allgather(std::span<const std::byte> mine,
                                            std::span<std::byte> all) const {
   check_room("allgather", size(), mine.size(), all.size());
   return {.among = [=](ProgramGroup& group) { gather_from_all(group, mine, all); },
-          .alone = [=] { std::ranges::copy(mine, all.begin()); }};
+          .alone = [=] { std::ranges::copy(mine, all.begin()); },
+          .call = {.kind = "allgather", .type = "bytes", .count = mine.size()}};
 }
 
 LoopGroup::Collective LoopGroup::gather(std::span<const std::byte> mine, std::span<std::byte> all,
@@ -198,7 +223,8 @@ LoopGroup::Collective LoopGroup::gather(std::span<const std::byte> mine, std::sp
   check_room("gather", rank() == root ? size() : 0, mine.size(), all.size());
   return {.among =
               [=](ProgramGroup& group) { syncopate::gather(group.group(), mine, all, Rank{root}); },
-          .alone = [=] { std::ranges::copy(mine, all.begin()); }};
+          .alone = [=] { std::ranges::copy(mine, all.begin()); },
+          .call = {.kind = "gather", .type = "bytes", .count = mine.size(), .root = root}};
 }
 
 LoopGroup::Collective LoopGroup::scatter(std::span<const std::byte> all, std::span<std::byte> mine,
@@ -208,7 +234,8 @@ LoopGroup::Collective LoopGroup::scatter(std::span<const std::byte> all, std::sp
   return {
       .among =
           [=](ProgramGroup& group) { syncopate::scatter(group.group(), all, mine, Rank{root}); },
-      .alone = [=] { std::ranges::copy(all, mine.begin()); }};
+      .alone = [=] { std::ranges::copy(all, mine.begin()); },
+      .call = {.kind = "scatter", .type = "bytes", .count = mine.size(), .root = root}};
 }
 
 LoopGroup::Collective LoopGroup::alltoall(std::vector<std::span<const std::byte>> to,
@@ -220,18 +247,20 @@ LoopGroup::Collective LoopGroup::alltoall(std::vector<std::span<const std::byte>
                     size(), to.size(), from.size()));
   }
   return {.among = [=](ProgramGroup& group) { exchange(group.group(), to, from); },
-          .alone = [=] { std::ranges::copy(to.front(), from.front().begin()); }};
+          .alone = [=] { std::ranges::copy(to.front(), from.front().begin()); },
+          .call = {.kind = "alltoall"}};  // of blocks that differ from worker to worker
 }
 
 LoopGroup::Collective LoopGroup::barrier() const {
-  return {[](ProgramGroup& group) { syncopate::barrier(group.group()); }};
+  return {.among = [](ProgramGroup& group) { syncopate::barrier(group.group()); },
+          .call = {.kind = "barrier"}};
 }
 
 void LoopGroup::run(const Collective& collective) {
   const Use use(*membership_);
   if (!membership_->is_alone()) {
     ProgramGroup& group = membership_->group();
-    group.collectives().run([&] { collective.among(group); });
+    group.collectives().run([&] { group.run(collective.call, collective.among); });
   } else if (collective.alone) {
     collective.alone();
   }
@@ -244,9 +273,10 @@ CollectiveWork LoopGroup::start(Collective collective) {
   }
   const Use use(*membership_);
   ProgramGroup& group = membership_->group();
-  return {group.collectives().start(
-              [&group, among = std::move(collective.among)] { group.run(among); }),
-          nullptr};
+  return {
+      group.collectives().start([&group, call = collective.call,
+                                 among = std::move(collective.among)] { group.run(call, among); }),
+      nullptr};
 }
 
 CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t to,

@@ -72,6 +72,7 @@ class LoopGroup {
   struct Collective {
     std::function<void(ProgramGroup&)> among;  ///< several workers
     std::function<void()> alone = {};          ///< may be empty: there is nothing to do
+    CollectiveCall call = {};                  ///< the same on all workers
   };
 
   /// Replaces `values` by their reduction over the group: the same bits on each. Sums of float32

@@ -63,7 +63,7 @@ LoopJob::Member::Member(const InitOptions& options)
     launch_ = launch_by(*launcher);
   }
   if (launch_) {
-    node_.emplace(*launch_);
+    node_.emplace(*launch_, options.wait_limit);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/time.hpp"
 #include "train/loop_replica.hpp"
 
 /// A job whose workers train by loops of their own programs: what stands behind `syncopate.h`.
@@ -35,6 +36,10 @@ struct InitOptions {
   std::map<std::string, std::string> options = {};
   /// Empty: from the environment; where that has none, the process is a job by itself.
   std::optional<JobEntry> entry = {};
+  /// For the others in a collective of all workers: a program may work for long before it comes to
+  /// one, and the loss of one is noticed at once.
+  Duration wait_limit = usual_wait_limit;
+  static constexpr Duration usual_wait_limit = std::chrono::minutes(30);
 };
 
 /// The order in which one worker trains on the samples of a dataset: in each epoch all workers
@@ -168,8 +173,8 @@ class LoopTraining {
   /// it; ConfigError, after `finish`, and for another number of samples than the pass began with.
   void step(std::uint32_t samples);
 
-  /// The loop takes no further step, but that of a pass which has begun. In a synchronous job it
-  /// waits for the loops of all workers. Errors: the error that ended the job.
+  /// The loop takes no further step, but that of a pass which has begun. Waits for the loops of all
+  /// workers; then the replica holds the model of the job. Errors: the error that ended the job.
   void finish();
 
   /// The program leaves its loop by an error, which ends the job for all workers with `reason`.

@@ -15,13 +15,19 @@ namespace {
 /// The longest message that a send copies.
 constexpr std::size_t short_message = 4096;
 
+Group::Options polling(Group::Options options, std::function<void()> poll) {
+  options.poll = std::move(poll);
+  return options;
+}
+
 }  // namespace
 
 ProgramGroup::ProgramGroup(World& world, Group::Options options)
     : number_(options.number),
       wait_limit_(options.wait_limit),
-      group_(world, std::move(options)),
+      group_(world, polling(std::move(options), [this] { calls_.poll(); })),
       allreduce_(group_, Allreduce::Options{}),
+      calls_(group_),
       collectives_(world),
       sends_(world) {}
 
@@ -49,8 +55,20 @@ auto ProgramGroup::naming_workers(const Body& body) const {
   }
 }
 
-void ProgramGroup::run(const std::function<void(ProgramGroup&)>& collective) {
-  naming_workers([&] { collective(*this); });
+void ProgramGroup::run(const CollectiveCall& call,
+                       const std::function<void(ProgramGroup&)>& collective) {
+  naming_workers([&] {
+    calls_.begin(call);
+    try {
+      collective(*this);
+    } catch (const ProtocolError&) {
+      calls_.explain();
+      throw;
+    } catch (const PeerLost&) {
+      calls_.compare_reports();  // one that has seen a difference may leave by its error
+      throw;
+    }
+  });
 }
 
 /// The transport's tags have room for 2^24 numbers: 2^12 groups with 2^12 tags each.
@@ -91,6 +109,10 @@ std::shared_ptr<Pending> ProgramGroup::receive(Rank from, std::uint32_t tag,
       return from;
     } catch (const TimedOut&) {
       return std::nullopt;
+    } catch (const WrongSize& error) {
+      throw ProtocolError(fmt::format("a receive of {} bytes from worker {} got {}",
+                                      error.expected(), group_.rank_in_job(from).value,
+                                      error.found()));
     }
   });
 }

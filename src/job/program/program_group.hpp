@@ -9,6 +9,7 @@
 
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
+#include "job/program/call_check.hpp"
 #include "job/program/collective_queue.hpp"
 #include "job/program/pending_receive.hpp"
 
@@ -29,8 +30,9 @@ class ProgramGroup {
 
   Group& group() { return group_; }
   Allreduce& allreduce() { return allreduce_; }
-  /// Runs a collective. Errors: PeerLost names the worker, not the node.
-  void run(const std::function<void(ProgramGroup&)>& collective);
+  /// Runs a collective. Errors: PeerLost names the worker, not the node; ConfigError, where another
+  /// member calls another one.
+  void run(const CollectiveCall& call, const std::function<void(ProgramGroup&)>& collective);
   /// Carries out what uses the group.
   CollectiveQueue& collectives() { return collectives_; }
 
@@ -59,6 +61,7 @@ class ProgramGroup {
   const Duration wait_limit_;
   Group group_;
   Allreduce allreduce_;
+  CallCheck calls_;
   // Last: their operations use the members above.
   CollectiveQueue collectives_;
   CollectiveQueue sends_;  ///< waits for those under way

@@ -16,9 +16,6 @@
 namespace syncopate {
 namespace {
 
-/// A program may work for long before it comes to a collective; the loss of one is noticed at once.
-constexpr Duration longest_wait = std::chrono::minutes(30);
-
 constexpr Duration closing_limit = std::chrono::seconds(2);
 
 std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch) {
@@ -48,7 +45,7 @@ constexpr std::uint32_t of_first_group = 2;
 
 /// The nodes of all programs, which the transport then knows, and their hosts, by any numbering.
 Group::Options members_in(const wire::Roster& roster, Rank self, Transport& transport) {
-  Group::Options options{.members = {}, .self = self, .wait_limit = longest_wait};
+  Group::Options options{.members = {}, .self = self};
   std::map<std::string, std::uint32_t> hosts;
   for (const wire::Roster::Program& program : roster.programs()) {
     const NodeId node{program.node()};
@@ -64,7 +61,7 @@ Group::Options members_in(const wire::Roster& roster, Rank self, Transport& tran
 
 }  // namespace
 
-ProgramNode::ProgramNode(const ProgramLaunch& launch)
+ProgramNode::ProgramNode(const ProgramLaunch& launch, Duration wait_limit)
     : world_(transport_of(launch)), next_group_(of_first_group) {
   post(world_.transport(), hello_of(launch, world_.transport()));
   const wire::Roster roster = mail_.receive(&wire::ToProgram::has_roster).roster();
@@ -73,6 +70,7 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch)
   }
   programs_ = members_in(roster, Rank{launch.rank}, world_.transport());
   programs_.number = of_everyone;
+  programs_.wait_limit = wait_limit;
   everyone_ = std::make_unique<ProgramGroup>(world_, programs_);
   // A node that has never been connected to another cannot notice its loss.
   barrier(everyone_->group());

@@ -19,9 +19,10 @@ namespace syncopate {
 /// Thread: one; `ask`, `await_lease`, `now` and `close` any.
 class ProgramNode {
  public:
-  /// Waits until all programs have come. Errors: ConfigError, where the coordinator refuses this
+  /// Waits until all programs have come. A wait in a collective of all of them takes at most
+  /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this
   /// one; PeerLost, TimedOut.
-  explicit ProgramNode(const ProgramLaunch& launch);
+  ProgramNode(const ProgramLaunch& launch, Duration wait_limit);
   /// Leaves: the others see this node as lost.
   ~ProgramNode();
   ProgramNode(const ProgramNode&) = delete;

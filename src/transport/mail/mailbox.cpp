@@ -19,9 +19,11 @@ std::size_t weight(const Message& message) {
 }
 
 std::exception_ptr wrong_size(NodeId from, Tag tag, std::size_t expected, std::size_t found) {
-  return std::make_exception_ptr(ProtocolError(
-      fmt::format("expected a message of {} bytes from node {} under tag {}, found one of {}",
-                  expected, from.value, tag.value, found)));
+  return std::make_exception_ptr(WrongSize(
+      fmt::format("expected a message of {} bytes from node {} under tag {}, found one of "
+                  "{}",
+                  expected, from.value, tag.value, found),
+      expected, found));
 }
 
 [[noreturn]] void throw_timed_out(const Waiter& waiter) {

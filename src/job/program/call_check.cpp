@@ -1,0 +1,133 @@
+#include "job/program/call_check.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/errors.hpp"
+#include "transport/tags.hpp"
+
+namespace syncopate {
+namespace {
+
+/// A wait of this length is unusual.
+constexpr Duration patience = std::chrono::seconds(1);
+
+/// A member that is always the last one never waits; the reports of the others would pile up.
+constexpr std::uint64_t taken_every = 64;
+
+/// For the others to notice what a member has called that failed: some of their polls.
+constexpr Duration time_to_explain = std::chrono::seconds(2);
+
+/// A call travels as its number, u64, and its text.
+std::vector<std::byte> payload_of(std::uint64_t number, const std::string& text) {
+  std::vector<std::byte> payload(sizeof number + text.size());
+  ByteWriter(payload).put(number).put_bytes(std::as_bytes(std::span(text)));
+  return payload;
+}
+
+}  // namespace
+
+std::string CollectiveCall::text() const {
+  std::string text = kind;
+  if (*type != '\0') {
+    text += fmt::format(" of {} {}", count, type);
+  }
+  if (*reduction != '\0') {
+    text += fmt::format(" ({})", reduction);
+  }
+  if (root) {
+    text += fmt::format(" with root {}", *root);
+  }
+  return text;
+}
+
+void CallCheck::begin(const CollectiveCall& call) {
+  if (!failure_.empty()) {
+    throw ConfigError(failure_);
+  }
+  recent_[++number_ % recent_.size()] = call;
+  waits_since_.reset();
+  reported_ = false;
+  if (number_ % taken_every == 0) {
+    compare_reports();
+  }
+}
+
+void CallCheck::poll() {
+  if (number_ == 0) {
+    return;  // members come to know each other
+  }
+  const TimePoint now = group_.world().now();
+  waits_since_ = waits_since_.value_or(now);
+  if (!reported_ && now >= *waits_since_ + patience) {
+    reported_ = true;
+    report_to_all(number_);
+  }
+  compare_reports();
+}
+
+void CallCheck::explain() {
+  report_to_all(number_);
+  const TimePoint until = group_.world().now() + time_to_explain;
+  do {
+    compare_reports();
+    group_.world().sleep_until(group_.world().now() + Group::glance);
+  } while (group_.world().now() < until);
+}
+
+CallCheck::Report CallCheck::report_in(std::span<const std::byte> payload, Rank from) {
+  ByteReader reader(payload);
+  const auto number = reader.take<std::uint64_t>();
+  const std::span<const std::byte> text = reader.take_bytes(reader.remaining());
+  return {from, number, {reinterpret_cast<const char*>(text.data()), text.size()}};
+}
+
+void CallCheck::report_to_all(std::uint64_t number) const {
+  const std::vector<std::byte> payload = payload_of(number, call(number).text());
+  for (std::uint32_t step = 1; step < group_.size(); ++step) {
+    group_.transport().post(group_.node(group_.neighbour(step)), group_.tag(tags::calls), payload);
+  }
+}
+
+void CallCheck::take_reports() {
+  for (std::uint32_t step = 1; step < group_.size(); ++step) {
+    const Rank from = group_.neighbour(step);
+    try {
+      for (;;) {
+        const Message message = group_.transport().receive(
+            group_.node(from), group_.tag(tags::calls), group_.world().now());
+        reports_.push_back(report_in(message.payload, from));
+      }
+    } catch (const TimedOut&) {  // there is no more
+    } catch (const PeerLost&) {  // the wait that needs this member throws the same
+    }
+  }
+}
+
+void CallCheck::compare() {
+  for (const Report& other : std::exchange(reports_, {})) {
+    if (other.number > number_) {
+      reports_.push_back(other);
+    } else if (other.number + recent_.size() > number_ && call(other.number).text() != other.text) {
+      refuse(other);
+    }
+  }
+}
+
+void CallCheck::refuse(const Report& other) {
+  report_to_all(other.number);
+  const Rank own = group_.rank();
+  const std::string here = call(other.number).text();
+  const bool first = own.value < other.from.value;
+  failure_ = fmt::format(
+      "collective {} of the group: worker {} calls {}, worker {} {}; every worker of a group calls "
+      "the same collectives in the same order",
+      other.number, group_.rank_in_job(first ? own : other.from).value, first ? here : other.text,
+      group_.rank_in_job(first ? other.from : own).value, first ? other.text : here);
+  throw ConfigError(failure_);
+}
+
+}  // namespace syncopate

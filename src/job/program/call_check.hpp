@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/group.hpp"
+
+namespace syncopate {
+
+/// What one member of a group calls; the others have to call the same at the same place in the
+/// order of the group's collectives.
+struct CollectiveCall {
+  const char* kind = "";       ///< "allreduce"
+  const char* type = "";       ///< of the values; empty: bytes, whose number may differ
+  std::uint64_t count = 0;     ///< of the values
+  const char* reduction = "";  ///< empty: none
+  std::optional<std::uint32_t> root = {};
+
+  /// "allreduce of 10 float32 (sum)"; members that call the same have the same text.
+  std::string text() const;
+};
+
+/// Finds members of a group that call different collectives at the same place, which then wait for
+/// each other in vain.
+///
+/// A collective that goes on as usual sends nothing for it, and costs a few stores. A member that
+/// has waited for a second, or whose collective has failed, reports to the others what it calls;
+/// each compares that with its own calls, in its waits. The first one to see a difference reports
+/// back, and every call of the group fails from then on.
+///
+/// Thread: that of the group's collectives.
+class CallCheck {
+ public:
+  /// The group outlives this.
+  explicit CallCheck(Group& group) : group_(group) {}
+
+  /// The next collective begins. Errors: ConfigError, for a difference, and after one.
+  void begin(const CollectiveCall& call);
+  /// For the waits of a collective. Errors: ConfigError, for a difference.
+  void poll();
+  /// Compares what the others have reported so far. Errors: ConfigError, for a difference.
+  void compare_reports() {
+    take_reports();
+    compare();
+  }
+  /// After an error that a difference may have caused: waits a moment for what the others report.
+  /// Errors: ConfigError, for a difference.
+  void explain();
+
+ private:
+  /// What another member has reported of one of its calls.
+  struct Report {
+    Rank from;
+    std::uint64_t number = 0;
+    std::string text;
+  };
+
+  const CollectiveCall& call(std::uint64_t number) const {
+    return recent_[number % recent_.size()];
+  }
+  static Report report_in(std::span<const std::byte> payload, Rank from);
+  void report_to_all(std::uint64_t number) const;
+  void take_reports();
+  void compare();
+  [[noreturn]] void refuse(const Report& other);
+
+  Group& group_;
+  std::uint64_t number_ = 0;                ///< of the collective under way; the first is 1
+  std::array<CollectiveCall, 256> recent_;  ///< of the last numbers
+  std::optional<TimePoint> waits_since_;    ///< the first poll of this collective
+  bool reported_ = false;                   ///< of this collective
+  std::vector<Report> reports_;             ///< of calls that this member has not come to
+  std::string failure_;                     ///< empty: none
+};
+
+}  // namespace syncopate
