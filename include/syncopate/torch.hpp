@@ -146,8 +146,8 @@ struct DistributedOptions {
 /// beginning.
 ///
 /// Order:  every worker makes one, once a job. It is left by the end of its scope or by `finish`.
-///         In a synchronous job both wait for the loops of all workers; while an exception flies,
-///         the end of the scope ends the job for all instead.
+///         Both wait for the loops of all workers, whose modules then hold the model of the job;
+///         while an exception flies, the end of the scope ends the job for all instead.
 /// Thread: that of the job. Module and optimizer outlive it.
 /// Errors: of the constructor, ConfigError: what the module, the optimizer or the options lack.
 class DistributedOptimizer {
@@ -198,7 +198,8 @@ class DistributedOptimizer {
   /// for another one than `expect` has got, or a gradient that was changed after its pass.
   void step(std::int64_t samples);
 
-  /// This worker takes no further step. Errors: the error that ended the job.
+  /// This worker takes no further step. Waits for the loops of all workers; then the module holds
+  /// the model of the job, with the steps of all. Errors: the error that ended the job.
   void finish() {
     passes_.reset();
     training_.finish();

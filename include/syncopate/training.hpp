@@ -88,7 +88,8 @@ class Training {
     }
   }
 
-  /// The loop takes no further step. In a synchronous job it waits for the loops of all workers.
+  /// The loop takes no further step. Waits for the loops of all workers; then the replica holds the
+  /// model of the job.
   /// Errors: the error that ended the job.
   void finish() {
     if (own_) {

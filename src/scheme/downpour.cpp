@@ -63,13 +63,11 @@ std::uint64_t Downpour::discard_pending() {
 }
 
 /// The reply to the last push holds the progress of the job.
-std::optional<SyncRound> Downpour::leave(Replica& replica) {
-  std::optional<SyncRound> last;
-  if (pending_.samples > 0) {
-    last = rounds_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
+std::optional<SyncRound> Downpour::flush_pending(Replica& replica) {
+  if (pending_.samples == 0) {
+    return std::nullopt;
   }
-  ServerScheme::leave(replica);
-  return last;
+  return rounds_.next(exchange(replica, /*push=*/true, /*fetch=*/true).reply, {});
 }
 
 ServerClient::Result Downpour::exchange(Replica& replica, bool push, bool fetch) {

@@ -34,7 +34,7 @@ class Downpour : public ServerScheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t discard_pending() override;
-  std::optional<SyncRound> leave(Replica& replica) override;
+  std::optional<SyncRound> flush_pending(Replica& replica) override;
 
  private:
   void accumulate(std::span<const float> gradient, const StepFacts& facts);

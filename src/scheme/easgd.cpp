@@ -49,13 +49,11 @@ std::uint64_t Easgd::discard_pending() {
   return std::exchange(steps_since_, 0);
 }
 
-std::optional<SyncRound> Easgd::leave(Replica& replica) {
-  std::optional<SyncRound> last;
-  if (since_.samples > 0) {
-    last = rounds_.next(exchange(replica).reply, {});
+std::optional<SyncRound> Easgd::flush_pending(Replica& replica) {
+  if (since_.samples == 0) {
+    return std::nullopt;
   }
-  ServerScheme::leave(replica);
-  return last;
+  return rounds_.next(exchange(replica).reply, {});
 }
 
 ServerClient::Result Easgd::exchange(Replica& replica) {

@@ -31,7 +31,7 @@ class Easgd : public ServerScheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t discard_pending() override;
-  std::optional<SyncRound> leave(Replica& replica) override;
+  std::optional<SyncRound> flush_pending(Replica& replica) override;
 
  private:
   ServerClient::Result exchange(Replica& replica);

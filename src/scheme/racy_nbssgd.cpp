@@ -75,12 +75,14 @@ std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
 
-void RacyNbssgd::flush_pending(Replica& replica) {
+/// The round of `leave` counts them.
+std::optional<SyncRound> RacyNbssgd::flush_pending(Replica& replica) {
   if (contribution_.samples() > 0) {
     step(replica);
     add_to_model(replica);
     contribution_.discard();
   }
+  return std::nullopt;
 }
 
 void RacyNbssgd::step(Replica& replica) {
@@ -144,13 +146,8 @@ Outcome RacyServerNbssgd::commit(Replica& replica) {
   return outcome;
 }
 
-std::optional<SyncRound> RacyServerNbssgd::leave(Replica& replica) {
-  std::optional<SyncRound> last;
-  if (contribution_.samples() > 0) {
-    last = commit(replica).sync_round;
-  }
-  ServerScheme::leave(replica);
-  return last;
+std::optional<SyncRound> RacyServerNbssgd::flush_pending(Replica& replica) {
+  return contribution_.samples() > 0 ? commit(replica).sync_round : std::nullopt;
 }
 
 }  // namespace syncopate

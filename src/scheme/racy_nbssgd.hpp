@@ -73,7 +73,7 @@ class RacyNbssgd : public Scheme {
   /// Copies the final shared parameters and the mean of all buffers into the replica.
   std::optional<SyncRound> leave(Replica& replica) override;
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  void flush_pending(Replica& replica) override;
+  std::optional<SyncRound> flush_pending(Replica& replica) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
   ModelParts model(Replica& replica) const override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
@@ -111,7 +111,7 @@ class RacyServerNbssgd : public ServerScheme {
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   std::uint64_t discard_pending() override { return contribution_.discard(); }
-  std::optional<SyncRound> leave(Replica& replica) override;
+  std::optional<SyncRound> flush_pending(Replica& replica) override;
 
  private:
   Outcome commit(Replica& replica);

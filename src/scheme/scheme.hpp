@@ -191,13 +191,18 @@ class Scheme {
   virtual std::uint64_t discard_pending() { return 0; }
 
   /// Called once, after the last step of a job that is not complete, before workers wait for each
-  /// other: contributes pending steps, so that the final model holds them. Errors: as
-  /// `after_backward`.
-  virtual void flush_pending(Replica& /*replica*/) {}
+  /// other: contributes pending steps, so that the final model holds them. Returns their round, if
+  /// they made one by themselves. Errors: as `after_backward`.
+  virtual std::optional<SyncRound> flush_pending(Replica& /*replica*/) { return std::nullopt; }
 
-  /// Called once, after the last step: contributes pending steps and leaves the group. Returns the
-  /// round in which all workers left, if there was one. Errors: as `after_backward`.
+  /// Called once, after the last step and `flush_pending`: leaves the group. Returns the round in
+  /// which all workers left, if there was one. Errors: as `after_backward`.
   virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
+
+  /// Called after `leave`, once all workers have left, in jobs whose program goes on with its
+  /// replica: takes the model to which all have contributed, where a server keeps it. Errors: as
+  /// `after_backward`.
+  virtual void take_model(Replica& /*replica*/) {}
 };
 
 }  // namespace syncopate

@@ -39,6 +39,11 @@ class ServerScheme : public Scheme {
     server_.leave();
     return std::nullopt;
   }
+  void take_model(Replica& replica) override {
+    server_.take_model(replica.view(ReplicaVector::params), replica.view(ReplicaVector::buffers));
+    replica.store(ReplicaVector::params);
+    replica.store(ReplicaVector::buffers);
+  }
 
  protected:
   /// `server` outlives this. `start`: the server's reply when this worker began.

@@ -21,11 +21,12 @@ struct Request {
     upload = 1,  ///< the job's first parameters and buffers, from one worker, before any work
     start = 2,   ///< wants parameters, buffers and its progress, as soon as the shard has a model
     work = 3,    ///< a push, a pull, or both
-    leave = 4,   ///< the worker has done its last step
+    leave = 4,   ///< the worker has done its last step; with a pull it will want the model
     verdict =
         5,  ///< from shard 0 to the others: whose gradients make up a step with backup workers
     collect = 6,  ///< from shard 0 to the others: asks for the state of the shard
     finish = 7,   ///< from shard 0 to the others: the last state has been asked for
+    model = 8,    ///< after `leave`: wants parameters, and the mean of all buffers
   };
 
   Kind kind = Kind::work;

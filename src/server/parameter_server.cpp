@@ -84,7 +84,8 @@ void ParameterServer::lost(const PeerLost& loss) {
 
 ParameterServer::ShardRequests ParameterServer::handle(const Message& message) {
   if (const auto worker = rank_of(message.from)) {
-    return gone_.contains(*worker) ? ShardRequests{} : handle_or_reject(*worker, message);
+    const bool ended = gone_.contains(*worker) && !taking_.contains(*worker);
+    return ended ? ShardRequests{} : handle_or_reject(*worker, message);
   }
   const auto& servers = options_.servers;
   if (std::find(servers.begin(), servers.end(), message.from) == servers.end()) {
@@ -118,12 +119,19 @@ void ParameterServer::ignore(NodeId sender) {
 }
 
 void ParameterServer::handle_worker(Rank worker, const Request& request) {
+  if (taking_.contains(worker) != (request.kind == Request::Kind::model)) {
+    throw ProtocolError(
+        fmt::format("worker {} asked a server for the model before it had left, or "
+                    "for something else afterwards",
+                    worker.value));
+  }
   try {
     switch (request.kind) {
       case Request::Kind::upload: return upload(worker);
       case Request::Kind::start: return start(worker);
       case Request::Kind::work: return work(worker, request);
-      case Request::Kind::leave: return leave(worker);
+      case Request::Kind::leave: return leave(worker, request.pull);
+      case Request::Kind::model: return send_model(worker);
       default: break;
     }
   } catch (const PeerLost& loss) {
@@ -163,7 +171,7 @@ void ParameterServer::start(Rank worker) {
 void ParameterServer::answer_start(Rank worker) {
   started_.insert(worker);
   store_.read(worker);
-  connection(worker).send_model(reply_to(worker));
+  connection(worker).send_model(reply_to(worker), store_.slot(worker).buffers);
 }
 
 void ParameterServer::work(Rank worker, const Request& request) {
@@ -188,15 +196,25 @@ void ParameterServer::work(Rank worker, const Request& request) {
   }
 }
 
-void ParameterServer::leave(Rank worker) {
+void ParameterServer::leave(Rank worker, bool takes_model) {
   gone_.insert(worker);
+  if (takes_model) {
+    taking_.insert(worker);
+  }
   connection(worker).close();
   answer(consistency_.on_gone(worker));
 }
 
+void ParameterServer::send_model(Rank worker) {
+  store_.read(worker);
+  connection(worker).send_model(reply_to(worker), store_.mean_buffers());
+  taking_.erase(worker);
+}
+
 void ParameterServer::drop(Rank worker) {
+  taking_.erase(worker);
   if (!gone_.contains(worker)) {
-    leave(worker);
+    leave(worker, /*takes_model=*/false);
   }
 }
 

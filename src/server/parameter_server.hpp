@@ -60,8 +60,8 @@ class ParameterServer {
   void set_clock(Duration training, Duration paused);
 
   bool all_started() const { return started_.size() >= options_.workers.size(); }
-  /// Every worker has left or is lost.
-  bool all_gone() const { return gone_.size() >= options_.workers.size(); }
+  /// Every worker has left, with the model where it wants it, or is lost.
+  bool all_gone() const { return gone_.size() >= options_.workers.size() && taking_.empty(); }
   Duration busy() const { return busy_; }
   /// The number of waiting requests whenever one was taken, itself included.
   const Histogram& queue_length() const { return queue_length_; }
@@ -77,7 +77,8 @@ class ParameterServer {
   void upload(Rank worker);
   void start(Rank worker);
   void work(Rank worker, const Request& request);
-  void leave(Rank worker);
+  void leave(Rank worker, bool takes_model);
+  void send_model(Rank worker);
   void answer(const std::vector<Rank>& workers);
   void answer(Rank worker);
   void answer_start(Rank worker);
@@ -96,6 +97,7 @@ class ParameterServer {
   std::set<Rank> starting_;  ///< they wait for a model
   std::set<Rank> started_;
   std::set<Rank> gone_;
+  std::set<Rank> taking_;     ///< of those that are gone: they will want the model
   std::set<NodeId> ignored_;  ///< nodes whose requests are dropped
   Duration training_{};
   Duration paused_{};

@@ -36,23 +36,33 @@ void ServerClient::upload(std::span<const float> params, std::span<const float> 
 }
 
 Reply ServerClient::start(std::span<float> params, std::span<float> buffers) {
+  download(Request::Kind::start, params, buffers);
+  if (feedback_) {
+    for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
+      copies_[shard].reset(part_of(params, shard));
+    }
+  }
+  return last_;
+}
+
+void ServerClient::take_model(std::span<float> params, std::span<float> buffers) {
+  download(Request::Kind::model, params, buffers);
+}
+
+void ServerClient::download(Request::Kind kind, std::span<float> params, std::span<float> buffers) {
   Transfers pulled;
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
     const auto values = std::as_writable_bytes(part_of(params, shard));
     bytes_received_ += values.size();
     pulled.push_back(
         world_.transport().start_receive(options_.servers[shard], tags::server_values, values));
-    send(options_.servers[shard], {.kind = Request::Kind::start});
+    send(options_.servers[shard], {.kind = kind});
   }
   await_answers();
   await_values(pulled, all_shards());
   for (std::size_t shard = 0; shard < options_.servers.size(); ++shard) {
     receive_buffers(shard, part_of(buffers, shard));
-    if (feedback_) {
-      copies_[shard].reset(part_of(params, shard));
-    }
   }
-  return last_;
 }
 
 ServerClient::Result ServerClient::work(const Work& work) {
@@ -82,7 +92,7 @@ ServerClient::Result ServerClient::work(const Work& work) {
 void ServerClient::leave() {
   await_owed();
   for (const NodeId shard : options_.servers) {
-    send(shard, {.kind = Request::Kind::leave});
+    send(shard, {.kind = Request::Kind::leave, .pull = options_.takes_model});
   }
 }
 

@@ -28,6 +28,7 @@ class ServerClient {
     /// parameters. The same as the servers'.
     Compression compression{};
     bool compress_remote = false;  ///< values in shared memory are not compressed
+    bool takes_model = false;      ///< calls `take_model` after `leave`
   };
 
   /// One exchange with every shard: a push, a pull or both.
@@ -67,6 +68,9 @@ class ServerClient {
 
   /// This worker will not push any more.
   void leave();
+  /// Once all workers have left: downloads the parameters, and the mean of all buffers. Errors:
+  /// PeerLost; the error that cancelled the world.
+  void take_model(std::span<float> params, std::span<float> buffers);
 
   /// Bytes of received parameters and answers.
   std::uint64_t bytes_received() const { return bytes_received_; }
@@ -77,6 +81,7 @@ class ServerClient {
   template <class Value>
   std::span<Value> part_of(std::span<Value> values, std::size_t shard) const;
   void send(NodeId shard, const Request& request);
+  void download(Request::Kind kind, std::span<float> params, std::span<float> buffers);
   Request request_for(std::size_t shard, const Work& work) const;
   bool shares_memory(std::size_t shard) const;
   Transfers begin_pull(std::span<float> into, const std::vector<Request>& requests);

@@ -117,15 +117,15 @@ void WorkerConnection::send(const Reply& reply) {
   world_.transport().post(options_.worker, tags::server_reply, encode(reply));
 }
 
-void WorkerConnection::send_model(const Reply& reply) {
+void WorkerConnection::send_model(const Reply& reply, std::span<const float> buffers) {
   const std::span<const float> params = slot_.own_out;
   if (options_.codec) {
     copy_.reset(params);
   }
   send_values(std::as_bytes(params));
   send(reply);
-  const auto buffers = std::as_bytes(std::span(slot_.buffers));
-  world_.transport().post(options_.worker, tags::server_buffers, {buffers.begin(), buffers.end()});
+  const auto bytes = std::as_bytes(buffers);
+  world_.transport().post(options_.worker, tags::server_buffers, {bytes.begin(), bytes.end()});
 }
 
 void WorkerConnection::send_values(std::span<const std::byte> values) {

@@ -53,8 +53,8 @@ class WorkerConnection {
   void answer(const Reply& reply);
   /// Sends a reply alone; the request goes on.
   void send(const Reply& reply);
-  /// Sends a reply with all parameters, uncompressed, and the worker's own buffers.
-  void send_model(const Reply& reply);
+  /// Sends a reply with all parameters, uncompressed, and these buffers.
+  void send_model(const Reply& reply, std::span<const float> buffers);
 
   /// Whether the shard reads and writes this worker's shared memory.
   bool reaches_memory() const;

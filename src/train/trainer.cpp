@@ -139,19 +139,30 @@ void Trainer::run() {
 }
 
 void Trainer::finish() {
+  const auto act_on_last = [&](const std::optional<SyncRound>& last) {
+    if (last) {
+      act_on(*last, schedule_.rate(epoch()));
+      report_if_complete();
+    }
+  };
   if (link_.job_is_complete()) {
     report_.count(Metric::cancelled_steps, scheme_.discard_pending());
   } else {
-    scheme_.flush_pending(replica_);
+    act_on_last(scheme_.flush_pending(replica_));
   }
   if (options_.gathers_at_the_end) {
-    report_.enter("waiting for the others");
-    link_.barrier();
+    await_others();
   }
-  if (const auto last = scheme_.leave(replica_)) {
-    act_on(*last, schedule_.rate(epoch()));
-    report_if_complete();
+  act_on_last(scheme_.leave(replica_));
+  if (options_.takes_model_at_the_end) {
+    await_others();
+    scheme_.take_model(replica_);
   }
+}
+
+void Trainer::await_others() {
+  report_.enter("waiting for the others");
+  link_.barrier();
 }
 
 void Trainer::cancel_step() {

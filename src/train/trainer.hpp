@@ -50,14 +50,15 @@ class Trainer {
     RunFolder folder;
     Rank rank;
     SyncMode sync_mode = SyncMode::lockstep;
-    double samples_per_step = 0;         ///< of all workers
-    std::uint32_t batch_size = 0;        ///< samples of a whole step of this worker
-    std::uint64_t samples_to_train = 0;  ///< of all workers, those before a resume included
-    TrainingProgress start;              ///< zero, or the progress of the checkpoint
-    std::optional<LoopState> resumed{};  ///< this worker's state in the checkpoint, if it has one
-    bool own_optimizers = false;         ///< each worker's optimizer has a state of its own
-    bool leads = false;                  ///< has the model tested and saved for all
-    bool gathers_at_the_end = false;     ///< the model is complete when every worker has ended
+    double samples_per_step = 0;          ///< of all workers
+    std::uint32_t batch_size = 0;         ///< samples of a whole step of this worker
+    std::uint64_t samples_to_train = 0;   ///< of all workers, those before a resume included
+    TrainingProgress start;               ///< zero, or the progress of the checkpoint
+    std::optional<LoopState> resumed{};   ///< this worker's state in the checkpoint, if it has one
+    bool own_optimizers = false;          ///< each worker's optimizer has a state of its own
+    bool leads = false;                   ///< has the model tested and saved for all
+    bool gathers_at_the_end = false;      ///< the model is complete when every worker has ended
+    bool takes_model_at_the_end = false;  ///< the server's, for a program that goes on with it
     /// Samples per second of the device by itself, known before training; 0: unknown.
     double stand_alone_throughput = 0;
     /// A program's own loop, which decides when this worker leaves; null: the configuration does.
@@ -88,6 +89,7 @@ class Trainer {
   Pass compute();
   Outcome synchronize(const Pass& pass, const StepRequests& requests);
   void finish();
+  void await_others();
   void cancel_step();
   void report_if_complete();
   GradientSink* sink_for(const Batch& batch);

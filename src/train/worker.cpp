@@ -25,6 +25,11 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .hosts = link.view().hosts(Role::worker)});
 }
 
+/// True where a program goes on with a model that the server has.
+bool takes_model(const WorkerOptions& options) {
+  return options.loop != nullptr && options.plan.server_keeps_model();
+}
+
 /// Moves the values that a replica exchanges into memory that the host's other nodes can read.
 void share_memory(Replica& replica, SharedMemory* memory) {
   if (memory == nullptr) {
@@ -138,7 +143,8 @@ WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Rep
                                                  .wait_limit = from_seconds(config().wait_limit),
                                                  .arbiter = &link,
                                                  .compression = config().compress,
-                                                 .compress_remote = config().compress_remote});
+                                                 .compress_remote = config().compress_remote,
+                                                 .takes_model = takes_model(options)});
   }
   share_memory(replica_, world.transport().shared_memory());
   stand_alone_throughput_ = known_throughput(world, replica_, options);
@@ -310,6 +316,7 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .own_optimizers = traits_of(options.plan.config()).local_steps,
          .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
          .gathers_at_the_end = uses_shared_model(options.plan.config()),
+         .takes_model_at_the_end = takes_model(options),
          .stand_alone_throughput = setup.stand_alone_throughput(),
          .loop = options.loop});
     trainer.run();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -190,30 +191,48 @@ TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
   EXPECT_EQ(errors[1], "out of paper");
 }
 
-/// One that has left waits for the others, and all have the same parameters at the end.
-TEST(LoopErrorsTest, LoopsOfUnequalLength) {
-  for (const char* const scheme : {"ssgd", "local-sgd", "esync", "nbssgd", "asgd"}) {
-    SCOPED_TRACE(scheme);
-    const std::string folder = run_folder();
-    std::vector<std::vector<float>> params(2);
-    const auto errors = errors_of_two([&](const JobEntry& entry) {
-      LoneProgram setup({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
-      {
-        DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
-        for (std::uint32_t step = 0; step < 3 + 4 * entry.rank; ++step) {
-          optimizer.zero_grad();
-          setup.backward();
-          optimizer.step();
-        }
+/// The final parameters of two workers that take these numbers of steps.
+std::vector<std::vector<float>> after_loops_of(const Options& options,
+                                               std::array<std::uint32_t, 2> steps) {
+  const std::string folder = run_folder();
+  std::vector<std::vector<float>> params(2);
+  const auto errors = errors_of_two([&](const JobEntry& entry) {
+    Options own = options;
+    own["run-dir"] = folder;
+    LoneProgram setup({.options = own, .entry = entry});
+    {
+      DistributedOptimizer optimizer(setup.job, setup.net, setup.sgd, {.batch_size = 4});
+      for (std::uint32_t step = 0; step < steps[entry.rank]; ++step) {
+        optimizer.zero_grad();
+        setup.backward();
+        optimizer.step();
       }
-      params[entry.rank] = values_of(setup.net);
-    });
-    EXPECT_EQ(errors, std::vector<std::string>(2));
-    if (std::string(scheme) != "asgd") {
+    }
+    params[entry.rank] = values_of(setup.net);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  return params;
+}
+
+/// One that has left waits for the others, and all have the model of the job at the end.
+TEST(LoopErrorsTest, LoopsOfUnequalLength) {
+  std::vector<Options> jobs{{{"scheme", "nbssgd"}, {"commit", "racy"}},
+                            {{"scheme", "nbssgd"}, {"commit", "racy"}, {"aggregate", "server"}},
+                            {{"scheme", "asgd"}, {"servers", "2"}}};
+  for (const std::string& scheme : distributed_schemes()) {
+    jobs.push_back({{"scheme", scheme}});
+  }
+  const std::vector<float> first = values_of(Linear());
+  for (const Options& options : jobs) {
+    for (const std::array<std::uint32_t, 2> steps : {std::array{3U, 7U}, {7U, 3U}, {0U, 4U}}) {
+      SCOPED_TRACE(options.at("scheme") + " of " + std::to_string(steps[0]) + " and " +
+                   std::to_string(steps[1]));
+      const auto params = after_loops_of(options, steps);
       ASSERT_EQ(params[0].size(), params[1].size());
       for (std::size_t i = 0; i < params[0].size(); ++i) {
         EXPECT_NEAR(params[0][i], params[1][i], 1e-6);
       }
+      EXPECT_NE(params[0], first);
     }
   }
 }
@@ -226,8 +245,9 @@ struct Normed : torch::nn::Module {
 /// those of 20 steps on each worker; with overlap the mean is one of unequal numbers of steps.
 TEST(LoopErrorsTest, BuffersAtTheEnd) {
   const auto of_steps = [](int steps) { return 1 - std::pow(0.9, steps); };
-  const std::map<std::string, int> most_steps{
-      {"ssgd", 20}, {"local-sgd", 20}, {"esync", 1000}, {"nbssgd", 1000}};
+  const std::map<std::string, int> most_steps{{"ssgd", 20},     {"local-sgd", 20}, {"esync", 1000},
+                                              {"nbssgd", 1000}, {"asgd", 20},      {"downpour", 20},
+                                              {"easgd", 20},    {"hogwild", 20}};
   for (const auto& [scheme, most] : most_steps) {
     SCOPED_TRACE(scheme);
     const std::string folder = run_folder();

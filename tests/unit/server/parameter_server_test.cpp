@@ -24,6 +24,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 using namespace std::chrono_literals;
 
 struct Cluster {
@@ -36,6 +37,7 @@ struct Cluster {
   std::optional<DelayCompensation::Options> compensation{};
   std::string compress = "none";
   bool compress_remote = false;
+  bool takes_model = false;  ///< by each worker, at 10 s
 };
 
 /// Servers are nodes 0 to S − 1, workers follow.
@@ -66,6 +68,8 @@ class ServerRun {
   const std::vector<std::uint64_t>& versions() const { return versions_; }
   /// What the servers reported of workers, "node 1: …".
   const std::vector<std::string>& rejections() const { return rejections_; }
+  /// The parameters that workers took at the end.
+  const std::vector<std::vector<float>>& taken() const { return taken_; }
 
  private:
   std::vector<NodeId> nodes(std::uint32_t first, std::uint32_t count) const {
@@ -122,7 +126,8 @@ class ServerRun {
     meet(world);
     ServerClient client(world, {.servers = nodes(0, cluster_.servers),
                                 .compression = Compression::parse(cluster_.compress),
-                                .compress_remote = cluster_.compress_remote});
+                                .compress_remote = cluster_.compress_remote,
+                                .takes_model = cluster_.takes_model});
     std::vector<float> params(cluster_.values);
     if (rank == Rank{0}) {
       client.upload(params, {});
@@ -130,6 +135,11 @@ class ServerRun {
     client.start(params, {});
     body_(world, client, rank);
     client.leave();
+    if (cluster_.takes_model) {
+      world.sleep_until(TimePoint(10s));
+      client.take_model(params, {});
+      taken_.push_back(params);
+    }
     world.transport().close(world.now() + 1min);
   }
 
@@ -139,6 +149,7 @@ class ServerRun {
   std::vector<float> params_;
   std::vector<std::uint64_t> versions_;
   std::vector<std::string> rejections_;
+  std::vector<std::vector<float>> taken_;
 };
 
 /// `steps` exchanges of a gradient of ones, each after `pause`.
@@ -162,6 +173,28 @@ TEST(ParameterServer, AppliesEveryPushOfEveryWorkerWhole) {
   run.run();
   EXPECT_THAT(run.params(), Each(-50.0F));
   EXPECT_THAT(run.versions(), Each(50U));
+}
+
+TEST(ParameterServer, WorkersTakeTheModelOfAllAfterTheyHaveLeft) {
+  const Cluster cluster{
+      .workers = 3, .servers = 2, .values = 1001, .compress = "int8", .takes_model = true};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+    exchange(world, client, 10 * rank.value, 7ms, cluster.values);  // the first takes no step
+  });
+  run.run();
+  ASSERT_THAT(run.taken(), SizeIs(3));
+  EXPECT_THAT(run.taken(), Each(run.params()));
+}
+
+TEST(ParameterServer, AWorkerThatDiesBeforeItTakesTheModelIsNotWaitedFor) {
+  const Cluster cluster{.workers = 2, .takes_model = true};
+  ServerRun run(cluster, [&](World& world, ServerClient& client, Rank) {
+    exchange(world, client, 10, 7ms, cluster.values);
+  });
+  run.simulation().at(TimePoint(5s), [&] { run.simulation().kill(run.worker(1)); });
+  run.run();
+  ASSERT_THAT(run.taken(), SizeIs(1));
+  EXPECT_THAT(run.taken()[0], Each(-20.0F));
 }
 
 TEST(ParameterServer, TakesCompressedPushesAndAnswersAlike) {
@@ -217,6 +250,8 @@ TEST(ParameterServer, GoesOnWithoutAWorkerWhoseRequestIsNoRequest) {
       {std::vector<std::byte>(2), "node 2: a server's request of 2 bytes"},
       {encode(Request{.kind = Request::Kind::finish}),
        "node 2: worker 1 sent a server a request that only servers send"},
+      {encode(Request{.kind = Request::Kind::model}),
+       "node 2: worker 1 asked a server for the model before it had left"},
       {encode(Request{.kind = Request::Kind::work, .push = true, .samples = ~std::uint64_t{0}}),
        "node 2: a request with 18446744073709551615 samples"}};
   for (const auto& each : requests) {
