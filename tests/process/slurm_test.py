@@ -50,7 +50,8 @@ class SlurmTest(JobTest):
         self.assertIn("4 ranks of MPICH", done.stdout + done.stderr)
 
     def test_ranks_of_one_host_train_without_an_mpi(self):
-        done = self.srun(*SMALL, "--epochs", "2", "--scheme", "esync", mpi="none", tasks=4)
+        # On busy processors its first rounds may have most of two epochs.
+        done = self.srun(*SMALL, "--epochs", "10", "--scheme", "esync", mpi="none", tasks=4)
         self.assert_trained(done, "esync", 4)
         self.assertIn("4 ranks, started by srun", done.stdout + done.stderr)
 
