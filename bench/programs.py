@@ -63,9 +63,9 @@ class Programs:
         command = [*launcher, self.bin / "syncopate", "bench", benchmark, "--json", *options]
         return self.last_json(command)["results"]
 
-    def replica(self, network, seconds, batch=64):
+    def replica(self, network, seconds, batch=64, *options):
         """Syncopate's replica alone in a process."""
-        results = self.bench("step", "--network", network, "--seconds", seconds, "--batch-size", batch)
+        results = self.bench("step", "--network", network, "--seconds", seconds, "--batch-size", batch, *options)
         step = next(result for result in results if result["part"] == "step")
         return {"images_per_second": step["samples_per_second"], "peak_resident_bytes": step["peak_resident_bytes"]}
 

@@ -1,4 +1,6 @@
 """The suites: each compares a figure of Syncopate with that of its peers."""
+import pathlib
+import re
 import statistics
 from concurrent import futures
 
@@ -71,6 +73,24 @@ def networks(programs, options):
         )
         rows.append(row_of_network(network, batch, results))
     yield table(["", "batch", "Syncopate, images/s", "PyTorch, images/s", "relative"], rows)
+
+
+def precision(programs, options):
+    """--precision bf16 beside float32 on one CPU, one thread: images per second of a replica."""
+    instructions = ", ".join(bfloat16_instructions()) or "no instructions"
+    yield f"libtorch {programs.libtorch_version()}; the processor has {instructions} for bfloat16.\n"
+    rows = []
+    for network, side, batch in (("lenet5", 28, 64), ("resnet18-v1", 28, 64), ("resnet18-v1", 112, 16), ("mobilenet-v2", 112, 16)):
+        results = interleave(
+            [Contestant(name, lambda name=name: speed(programs.replica(
+                network, options.seconds, batch, "--image-size", side, "--precision", name)))
+             for name in ("float32", "bf16")],
+            options.rounds,
+        )  # fmt: skip
+        full, half = (results[name]["images/s"] for name in ("float32", "bf16"))
+        rows.append([f"`{network}`", f"{side}×{side}", str(batch), with_spread(full), with_spread(half),
+                     f"{statistics.median(half) / statistics.median(full):.2f}"])  # fmt: skip
+    yield table(["", "images", "batch", "float32, images/s", "bf16, images/s", "relative"], rows)
 
 
 def ssgd(programs, options):
@@ -286,10 +306,17 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, ssgd, loops, backend, unequal, overlap, python, start, memory, simulator, latency, rules, push_pull,
-        asynchronous, allreduce, allreduce_tcp, mpi, compress,
+        local, libtorch, networks, precision, ssgd, loops, backend, unequal, overlap, python, start, memory, simulator,
+        latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi, compress,
     )  # fmt: skip
 }
+
+
+def bfloat16_instructions():
+    """Of this processor, as the system names them."""
+    found = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    flags = set(found[1].split()) if found else set()
+    return sorted(flags & {"avx512_bf16", "amx_bf16"})
 
 
 def exchange(result):

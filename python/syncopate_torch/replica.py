@@ -40,7 +40,7 @@ class Replica:
         self._move_call = _c.Move(self._callback(self._move))
         self._step_call = _c.TakeStep(self._callback(self._take_step))
         self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
-        self.zero_gradients()
+        self._take_gradient_views()
 
     def description(self):
         """As the library takes it."""
@@ -71,23 +71,30 @@ class Replica:
         self._wrapped.expect_unchanged()
         self._wrapped.expect_in_place(self.params)
         self._wrapped.expect_in_place(self.buffers)
-        with torch.no_grad():
-            for name, parameter, view in zip(self.params.names, self.params.tensors, self.params.views(self.grads)):
-                _take_gradient(name, parameter, view)
+        for index in range(len(self._gradients)):
+            if not self.has_gradient_in_place(index):
+                self.collect_one(index)
 
     def collect_one(self, index):
         """The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient."""
         with torch.no_grad():
-            _take_gradient(self.params.names[index], self.params.tensors[index], self.params.view(self.grads, index))
+            _take_gradient(self.params.names[index], self.params.tensors[index], self._gradients[index])
 
     def has_gradient_in_place(self, index):
         """True while the gradient of a parameter is the part of the flat one that `collect_one` has made it."""
         gradient = self.params.tensors[index].grad
-        return gradient is not None and gradient.data_ptr() == self.params.view(self.grads, index).data_ptr()
+        return gradient is not None and not gradient.is_sparse and gradient.data_ptr() == self._places[index]
+
+    def _take_gradient_views(self):
+        """Once for each place of the flat gradient: every step needs them."""
+        self._gradients = self.params.views(self.grads)
+        self._places = [gradient.data_ptr() for gradient in self._gradients]
+        self._attach_gradients()
 
     def _attach_gradients(self):
-        for parameter, view in zip(self.params.tensors, self.params.views(self.grads)):
-            parameter.grad = view
+        for parameter, view in zip(self.params.tensors, self._gradients):
+            if parameter.grad is not view:
+                parameter.grad = view
 
     def _callback(self, body):
         """`body` without the library's user pointer; what it raises is kept, and its message returned."""
@@ -112,7 +119,7 @@ class Replica:
     def _move(self, which, address, memory):
         self._vectors[which].move(address, memory)
         if which == _c.GRADIENTS:
-            self._attach_gradients()
+            self._take_gradient_views()
         else:
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
 
@@ -136,11 +143,10 @@ def _take_gradient(name, parameter, view):
         view.zero_()
     elif gradient.is_sparse:
         raise ConfigError(f"the gradient of {name} is sparse; a replica holds dense ones")
-    elif gradient.data_ptr() == view.data_ptr():
-        return
-    else:
+    elif gradient.data_ptr() != view.data_ptr():
         view.copy_(gradient)
-    parameter.grad = view
+    if gradient is not view:
+        parameter.grad = view
 
 
 def _expect_parameters(optimizer, trained):
