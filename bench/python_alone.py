@@ -13,7 +13,7 @@ import time
 
 # Seconds of the imports alone: an interpreter starts, and the system loads libraries, before the clock runs.
 TIMED_IMPORT = "import time; begun = time.perf_counter(); import {}; print(time.perf_counter() - begun)"
-BLOCK = 20  # steps of one kind before those of the other
+BLOCK = 5  # steps of one kind before those of the other; the first two blocks of each do not count
 
 
 def seconds_of(modules):
@@ -50,7 +50,7 @@ def steps(options):
             optimizer = job.DistributedOptimizer(optimizer, network, batch_size=options.batch_size)
         loops[kind] = (network, features, labels, optimizer, [])
     begun = time.perf_counter()
-    while time.perf_counter() - begun < options.seconds:
+    while time.perf_counter() - begun < options.seconds or len(loops["plain"][-1]) < 4 * BLOCK:
         for network, features, labels, optimizer, seconds in loops.values():
             for _ in range(BLOCK):
                 start = time.perf_counter()
@@ -58,7 +58,7 @@ def steps(options):
                 torch.nn.functional.cross_entropy(network(features), labels).backward()
                 optimizer.step()
                 seconds.append(time.perf_counter() - start)
-    return {f"{kind}_step_seconds": statistics.median(loop[-1][BLOCK:]) for kind, loop in loops.items()}
+    return {f"{kind}_step_seconds": statistics.median(loop[-1][2 * BLOCK:]) for kind, loop in loops.items()}
 
 
 def main():
