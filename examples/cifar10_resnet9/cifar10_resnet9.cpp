@@ -3,12 +3,14 @@
 //        FOLDER has the files of CIFAR-10's binary version [cifar-10-batches-bin]
 #include <torch/torch.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <syncopate/torch.hpp>
+#include <system_error>
 
 #include "cifar10.hpp"
 
@@ -97,11 +99,27 @@ void train(const std::string& folder, int epochs) {
   }
 }
 
+/// Errors: invalid_argument.
+int number_in(const std::string& text, const char* name) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1) {
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 on, found " +
+                                text);
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? argv[1] : "cifar-10-batches-bin", argc > 2 ? std::atoi(argv[2]) : 10);
+    train(argc > 1 ? argv[1] : "cifar-10-batches-bin",
+          argc > 2 ? number_in(argv[2], "EPOCHS") : 10);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "cifar10_resnet9: %s\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cifar10_resnet9: %s\n", error.what());
     return 1;

@@ -2,10 +2,13 @@
 // a round, and all end with the same parameters. Usage: esync_unequal [SECONDS]
 #include <torch/torch.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <syncopate/torch.hpp>
+#include <system_error>
 
 namespace {
 
@@ -57,11 +60,26 @@ void train(double seconds) {
   }
 }
 
+/// Errors: invalid_argument.
+int number_in(const std::string& text, const char* name) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1) {
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 on, found " +
+                                text);
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? std::atof(argv[1]) : 10);
+    train(argc > 1 ? number_in(argv[1], "SECONDS") : 10);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "esync_unequal: %s\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "esync_unequal: %s\n", error.what());
     return 1;

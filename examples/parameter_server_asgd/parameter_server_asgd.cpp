@@ -2,10 +2,13 @@
 // from time to time. Usage: parameter_server_asgd [EPOCHS]
 #include <torch/torch.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <syncopate/torch.hpp>
+#include <system_error>
 
 namespace {
 
@@ -59,11 +62,26 @@ void train(int epochs) {
               right.to(torch::kFloat64).mean().item<double>());
 }
 
+/// Errors: invalid_argument.
+int number_in(const std::string& text, const char* name) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1) {
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 on, found " +
+                                text);
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? std::atoi(argv[1]) : 15);
+    train(argc > 1 ? number_in(argv[1], "EPOCHS") : 15);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "parameter_server_asgd: %s\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "parameter_server_asgd: %s\n", error.what());
     return 1;

@@ -3,10 +3,13 @@
 // [STEPS]
 #include <torch/torch.h>
 
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <syncopate/torch.hpp>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -68,11 +71,26 @@ void train(int steps) {
   std::printf("worker %u of %u: loss %.4f\n", job.rank(), job.size(), loss);
 }
 
+/// Errors: invalid_argument.
+int number_in(const std::string& text, const char* name) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number < 1) {
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 on, found " +
+                                text);
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    train(argc > 1 ? std::atoi(argv[1]) : 1000);
+    train(argc > 1 ? number_in(argv[1], "STEPS") : 1000);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "your_own_scheme: %s\n", error.what());
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "your_own_scheme: %s\n", error.what());
     return 1;

@@ -130,7 +130,8 @@ class Traces(JobTest):
             if subprocess.run([PYTHON, "-c", "import tensorboard"], capture_output=True, check=False).returncode != 0:
                 self.skipTest(f"{PYTHON} has no tensorboard (pip install tensorboard)")
             run = self.simulate("--eval-every", "0.05epochs")
-            done = subprocess.run([PYTHON, "-c", READ_BY_TENSORBOARD, str(run)], capture_output=True, text=True, check=False)
+            done = subprocess.run([PYTHON, "-c", READ_BY_TENSORBOARD, str(run)], capture_output=True, text=True,
+                                  check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             read = {tag: [tuple(point) for point in curve] for tag, curve in json.loads(done.stdout).items()}
             [path] = run.glob("events.out.tfevents.*")
@@ -144,7 +145,8 @@ class Traces(JobTest):
         run = self.simulate("--trace", "steps")
         kinds = self.trace(run)
         names = {event["pid"]: event["args"]["name"] for event in kinds["M"] if event["name"] == "process_name"}
-        threads = {(event["pid"], event["tid"]): event["args"]["name"] for event in kinds["M"] if event["name"] == "thread_name"}
+        threads = {(event["pid"], event["tid"]): event["args"]["name"] for event in kinds["M"]
+                   if event["name"] == "thread_name"}
         for rank, device in enumerate(("fast", "slow")):
             [pid] = [pid for pid, name in names.items() if name.startswith(f"worker {rank}: {device}")]
             last = json.loads((run / "workers" / f"{rank}.jsonl").read_text().splitlines()[-1])
@@ -165,7 +167,8 @@ class Traces(JobTest):
         job.process.wait()
         wait_until_gone(processes[1:])
         self.assertFalse((job.run_dir / "trace.json.gz").exists())
-        done = subprocess.run([SYNCOPATE, "trace", str(job.run_dir), "--json"], capture_output=True, text=True, check=False)
+        done = subprocess.run([SYNCOPATE, "trace", str(job.run_dir), "--json"], capture_output=True, text=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["processes"], 3)
         kinds = self.trace(job.run_dir)
