@@ -76,8 +76,8 @@ int number_in(const std::string& text, const char* name) {
   int number = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number < 1) {
-    throw std::invalid_argument(std::string(name) + ": expected a whole number from 1 on, found " +
+  if (error != std::errc() || stop != end || number < 0) {
+    throw std::invalid_argument(std::string(name) + ": expected a whole number from 0 on, found " +
                                 text);
   }
   return number;
