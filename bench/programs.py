@@ -230,10 +230,15 @@ class TrainingRun:
         return max(self.resident.values())
 
 
+def processor_flags(cpuinfo):
+    """The instruction sets that the text of /proc/cpuinfo names."""
+    found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
 def blas_core(cpuinfo):
     """The variables that select OpenBLAS kernels for this processor, as in src/job/launch/environment.cpp."""
-    found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
-    flags = set(found[1].split()) if found else set()
+    flags = processor_flags(cpuinfo)
     if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"} <= flags:
         return {"OPENBLAS_CORETYPE": "SKYLAKEX"}
     return {"OPENBLAS_CORETYPE": "HASWELL"} if {"avx2", "fma"} <= flags else {}

@@ -1,6 +1,5 @@
 """The suites: each compares a figure of Syncopate with that of its peers."""
 import pathlib
-import re
 import statistics
 from concurrent import futures
 
@@ -9,6 +8,7 @@ from compress import compress
 from measuring import ROOT, Contestant, comparison, interleave, speed, table, with_spread
 from mpi import mpi
 from overlap import overlap
+from programs import processor_flags
 
 MIB = 2**20
 
@@ -314,8 +314,7 @@ SUITES = {
 
 def bfloat16_instructions():
     """Of this processor, as the system names them."""
-    found = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    flags = set(found[1].split()) if found else set()
+    flags = processor_flags(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     return sorted(flags & {"avx512_bf16", "amx_bf16"})
 
 

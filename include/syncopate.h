@@ -142,9 +142,9 @@ SYNCOPATE_API void syncopate_host_close(syncopate_host *host);
 
 /* Some workers of a job, or all of them, who call collectives together.
  *
- * Every member calls the collectives of one group in the same order, with the same types and lengths, which is refused
- * where they differ; they are carried out one after the other. Those of several groups go on beside each other, and so does what one worker sends to
- * another.
+ * Every member calls the collectives of one group in the same order, with the same types and lengths; members whose
+ * calls differ get an error that names both. They are carried out one after the other. Those of several groups go on
+ * beside each other, and so does what one worker sends to another.
  *
  * Threads: collectives of one group one at a time, while other threads use other groups, or the job; sends and receives
  * any. */

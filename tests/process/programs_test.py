@@ -291,9 +291,10 @@ class DifferentCollectives(ProgramsTest):
         os.mkfifo(self.folder / "waited")
         with subprocess.Popen(self.command("-n", 2, "--", *PROGRAM, "wait_for_one"), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, cwd=self.folder) as job:
-            self.assertRegex(job.stderr.readline(), r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1$")
-            with open(self.folder / "waited", "w", encoding="ascii"):
+            said = job.stderr.readline()
+            with open(self.folder / "waited", "w", encoding="ascii"):  # whatever it said, worker 1 waits for this
                 _, errors = job.communicate(timeout=jobs.LIMIT)
+        self.assertRegex(said, r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1$")
         self.assertEqual(job.returncode, 0, errors)
 
 

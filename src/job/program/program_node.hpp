@@ -20,8 +20,7 @@ namespace syncopate {
 class ProgramNode {
  public:
   /// Waits until all programs have come. A wait in a collective of all of them takes at most
-  /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this
-  /// one; PeerLost, TimedOut.
+  /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this one; PeerLost, TimedOut.
   ProgramNode(const ProgramLaunch& launch, Duration wait_limit);
   /// Leaves: the others see this node as lost.
   ~ProgramNode();
