@@ -51,11 +51,12 @@ class ProcessGroup(distributed.ProcessGroup):
         # Callbacks of futures run beside the script: their collectives have an order, and so a group, of their own.
         self._handle, self._handle_of_callbacks = (
             opened_group(self._job, ranks, timeout.total_seconds()) for _ in range(2))
-        self._callbacks = CallbackThread()
+        self._running = set()
+        self._callbacks = CallbackThread(self._running)
         self._turn = threading.Lock()
         self._latest = collections.deque()
         handles = [self._handle_of_callbacks, self._handle]
-        self._close = weakref.finalize(self, _close, handles, self._job, self._latest, os.getpid())
+        self._close = weakref.finalize(self, _close, handles, self._job, self._latest, self._running, os.getpid())
 
     @staticmethod
     def of(store, rank, size, timeout):
@@ -228,7 +229,8 @@ class ProcessGroup(distributed.ProcessGroup):
         may end long after collectives that begin later, so its callbacks have a thread of their own."""
         host = host_values(tensor)
         handle = self._made(name, self._handle, host.data_ptr(), bytes_of(host), *arguments)
-        return self._kept(Work([handle], [tensor], CallbackThread(), finish and (lambda: finish(host, tensor)), host), frees=handle)
+        callbacks = CallbackThread(self._running)
+        return self._kept(Work([handle], [tensor], callbacks, finish and (lambda: finish(host, tensor)), host), frees=handle)
 
     def _kept(self, work, frees=None):
         """C++ may wait for a work whose last reference in Python has gone, soon after it was made."""
@@ -306,12 +308,14 @@ class ProcessGroup(distributed.ProcessGroup):
         return [count * row for count in rows]
 
 
-def _close(handles, job, works, process):
+def _close(handles, job, works, running, process):
     """The end of a group. What is under way in it can only end with the job."""
     if os.getpid() != process:
         return  # forked: the threads that end it are missing here
     if not all(work.is_completed() for work in works):
         job.leave()
+    for callbacks in list(running):
+        callbacks.end()
     for handle in handles:
         _c.call("group_close", handle)
 

@@ -6,6 +6,7 @@ import traceback
 import torch
 
 _REST = 5.0  # seconds until a thread without tasks ends
+_LONGEST_END = 10.0  # seconds that a group that ends waits for a callback of the script
 
 
 class CallbackThread:
@@ -14,10 +15,13 @@ class CallbackThread:
     A task that adds another one does that at once, so all tasks of all ranks have the order of their scripts.
     """
 
-    def __init__(self):
+    def __init__(self, running):
+        """running: a set of such threads; this one is in it while it has tasks."""
         self._tasks = collections.deque()
         self._changed = threading.Condition()
         self._thread = None
+        self._running = running
+        self._ends = False
 
     def add(self, task):
         if self.is_here():
@@ -26,6 +30,7 @@ class CallbackThread:
         with self._changed:
             self._tasks.append(task)
             if self._thread is None:
+                self._running.add(self)
                 self._thread = threading.Thread(target=self._run, name="syncopate futures", daemon=True)
                 self._thread.start()
             else:
@@ -40,6 +45,15 @@ class CallbackThread:
         while self.is_here() and self._tasks and not done():
             self._tasks.popleft()()
 
+    def end(self):
+        """Waits for its tasks: the interpreter, when it ends, aborts the process where a thread is in a call of C++."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and not self.is_here():
+            thread.join(_LONGEST_END)
+
     def _run(self):
         while (task := self._next()) is not None:
             task()
@@ -47,9 +61,11 @@ class CallbackThread:
 
     def _next(self):
         with self._changed:
-            if self._changed.wait_for(lambda: self._tasks, _REST):
+            self._changed.wait_for(lambda: self._tasks or self._ends, _REST)
+            if self._tasks:
                 return self._tasks.popleft()
             self._thread = None
+            self._running.discard(self)
             return None
 
 

@@ -2,7 +2,7 @@
 import sys
 
 import torch
-from backend_scripts import say
+from backend_scripts import leave, say
 from torch import distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -125,6 +125,7 @@ def beside_gloo(*names):
     gloo = dist.new_group(backend="gloo")
     pairs = {name: [globals()[name](group) for group in (dist.group.WORLD, gloo)] for name in names}
     say(rank=dist.get_rank(), **pairs)
+    leave()
 
 
 def many_buckets_of_power_sgd():

@@ -3,7 +3,7 @@ import sys
 
 import syncopate_torch  # noqa: F401 (makes the backend known)
 import torch
-from backend_scripts import say, small_network, trained
+from backend_scripts import leave, say, small_network, trained
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group
 from torch.nn.parallel import DistributedDataParallel
@@ -47,6 +47,7 @@ def gloo_for_cpu(backend):
     dist.init_process_group(backend)
     values = trained(DistributedDataParallel(small_network()))
     say(rank=dist.get_rank(), values=values, of_cpu=dist.get_backend(_get_default_group().of_device("cpu")))
+    leave()
 
 
 if __name__ == "__main__":

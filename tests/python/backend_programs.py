@@ -4,7 +4,7 @@ import sys
 
 import syncopate_torch  # noqa: F401 (makes the backend known)
 import torch
-from backend_scripts import say
+from backend_scripts import leave, say
 from torch import distributed as dist
 
 Op = dist.ReduceOp
@@ -243,8 +243,8 @@ def _name(op):
 def main(seed, calls):
     dist.init_process_group("syncopate")
     RandomProgram(int(seed)).run(int(calls))
-    dist.barrier()
     say(rank=dist.get_rank(), calls=int(calls))
+    leave()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import datetime
 import json
 import os
 import sys
+import threading
 
 import syncopate_torch
 import torch
@@ -13,6 +14,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 def say(**facts):
     print(json.dumps(facts), flush=True)
+
+
+def leave():
+    """The end of a script that used Gloo: without it that of torch 2 may abort the process, since its threads free tensors
+    while the interpreter ends."""
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def more_than_gloo():
@@ -77,6 +85,7 @@ def data_parallel():
     model(torch.ones(4, 6)).sum().backward()
     many_buckets = model.module[0].weight.grad.sum().item()
     say(rank=dist.get_rank(), ours=ours, gloo=theirs, many_buckets=many_buckets)
+    leave()
 
 
 def rank_raises():
@@ -123,7 +132,7 @@ def beside_gloo():
     ones = torch.ones(1)
     dist.all_reduce(ones, group=ours)
     say(rank=dist.get_rank(), sum=ones.item())
-    dist.barrier()
+    leave()
 
 
 def resident_kib():
@@ -151,6 +160,22 @@ def long_run():
 
     operations(300)
     say(rank=dist.get_rank(), growths=[growth_of_stretch() for _ in range(5)])
+
+
+def callbacks_at_the_end():
+    """The script ends while a callback computes."""
+    dist.init_process_group("syncopate")
+    begun = threading.Event()
+
+    def compute(future):
+        begun.set()
+        table = torch.ones(200, 200)
+        for _ in range(200):
+            table = torch.mm(table, table).clamp(max=1)
+        say(rank=dist.get_rank(), found=future.value()[0].item() + table[0, 0].item())
+
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().then(compute)
+    begun.wait()
 
 
 def forked_loaders():

@@ -81,6 +81,10 @@ class Collectives(BackendTest):
             self.assertLess(min(facts["growths"]), 64, facts["growths"])
 
 
+    def test_a_script_that_ends_while_a_callback_computes(self):
+        self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])
+
+
 class Scripts(BackendTest):
     def test_distributed_data_parallel_trains_as_on_gloo(self):
         said = self.facts(self.launch(2, "data_parallel"))
