@@ -7,7 +7,6 @@ Gradients are averaged at every step, as Horovod does; the schemes for machines 
 """
 import contextlib
 import ctypes
-import io
 import math
 import pickle
 
@@ -15,8 +14,9 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch import job as _jobs
+from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
-from syncopate_torch.flat_reduction import FlatReduction
+from syncopate_torch.flat_reduction import FlatReduction, contribute_nothing
 from syncopate_torch.group import Work, host_values
 
 #: Values of `op`.
@@ -166,16 +166,19 @@ class Handle:
     """A collective under way, for `synchronize` and `poll`."""
 
     def __init__(self, work, finish):
-        self._work, self._finish = work, finish
+        self._work, self._finish, self._result = work, finish, None
 
     def is_done(self):
         """True once the collective has ended."""
         return self._work.is_done()
 
     def wait(self):
-        """The result, once the collective has ended."""
-        with torch.no_grad():
-            return self._finish(self._work.wait())
+        """The result, once the collective has ended; the same one each time."""
+        if self._finish is not None:
+            with torch.no_grad():
+                self._result = self._finish(self._work.wait())
+            self._finish = None
+        return self._result
 
 
 def synchronize(handle):
@@ -199,23 +202,24 @@ def _op_of(average, op):
     return op
 
 
+def _scale(tensor, factor):
+    """Multiplies a tensor in place; integers are rounded down."""
+    if factor == 1:
+        return tensor
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor.mul_(factor)
+    return tensor.copy_((tensor.double() * factor).floor())
+
+
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):  # noqa: ARG001
     """As `allreduce_`, but returns a `Handle` at once."""
     op = _op_of(average, op)
     count = size()
     factor = postscale_factor / count if op == Average else postscale_factor
     with torch.no_grad():
-        if prescale_factor != 1:
-            tensor.mul_(prescale_factor)
-
-    def finish(result):
-        if factor == 1:
-            return result
-        if result.is_floating_point():
-            return result.mul_(factor)
-        return result.copy_((result.double() * factor).floor())
-
-    return Handle(_own_job().allreduce_async(tensor, "sum" if op == Average else op), finish)
+        _scale(tensor, prescale_factor)
+    work = _own_job().allreduce_async(tensor, "sum" if op == Average else op)
+    return Handle(work, lambda result: _scale(result, factor))
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
@@ -230,9 +234,19 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0):
-    """The mean, or another reduction, of a tensor over all workers."""
-    sent = tensor.detach().clone() if compression is None else tensor.detach().to(compression)
-    return allreduce_async_(sent, average, name, op, prescale_factor, postscale_factor).wait().to(tensor.dtype)
+    """The mean, or another reduction, of a tensor over all workers. Autograd differentiates a mean and a sum."""
+    op = _op_of(average, op)
+
+    def reduced(each):
+        sent = each.detach().clone() if compression is None else each.detach().to(compression, copy=True)
+        return allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor).wait().to(each.dtype)
+
+    def gradient(of_result):
+        if op not in (Average, Sum):
+            raise ConfigError(f"hvd.allreduce has a gradient by hvd.Average and hvd.Sum, found op {op!r}: detach the tensor")
+        return allreduce(of_result, None, name, compression, op, prescale_factor, postscale_factor)
+
+    return with_gradient(tensor, reduced, gradient)
 
 
 class _Handles:
@@ -263,14 +277,23 @@ def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_
     return _Handles([allreduce_async(each, average, name, op, prescale_factor, postscale_factor) for each in tensors])
 
 
-def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None):
+def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+                      postscale_factor=1.0):
     """As `allreduce`, of several tensors."""
-    return [allreduce(tensor, average, name, compression, op) for tensor in tensors]
+    return [allreduce(each, average, name, compression, op, prescale_factor, postscale_factor) for each in tensors]
 
 
 def allgather_async(tensor, name=None):  # noqa: ARG001
     """As `allgather`, but returns a `Handle` once the numbers of rows are known."""
-    rows = [int(count) for count in _own_job().allgather(torch.tensor([tensor.shape[0]]))]
+    return _allgather_of_rows(tensor, _rows_of_all(tensor))
+
+
+def _rows_of_all(tensor):
+    """How many rows each worker has."""
+    return [int(count) for count in _own_job().allgather(torch.tensor([tensor.shape[0]]))]
+
+
+def _allgather_of_rows(tensor, rows):
     padded = torch.zeros((max(rows), *tensor.shape[1:]), dtype=tensor.dtype)
     padded[:tensor.shape[0]] = host_values(tensor)
     return Handle(_own_job().allgather_async(padded),
@@ -278,8 +301,14 @@ def allgather_async(tensor, name=None):  # noqa: ARG001
 
 
 def allgather(tensor, name=None):
-    """The tensors of all workers, one behind the other along the first dimension, in which they may differ."""
-    return allgather_async(tensor, name).wait()
+    """The tensors of all workers, one behind the other along the first dimension, in which they may differ.
+    Autograd differentiates it."""
+    rows = _rows_of_all(tensor)
+
+    def own_rows(of_result):
+        return allreduce(of_result, name=name, op=Sum).split(rows)[rank()]
+
+    return with_gradient(tensor, lambda each: _allgather_of_rows(each, rows).wait(), own_rows)
 
 
 def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
@@ -305,14 +334,27 @@ def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
 
 def alltoall(tensor, splits=None, name=None):
     """Sends rows of a tensor to each worker, `splits[r]` of them to worker r, or equally many; returns those that have
-    come, by sender, and with `splits` also their numbers."""
-    return alltoall_async(tensor, splits, name).wait()
+    come, by sender, and with `splits` also their numbers. Autograd differentiates it."""
+    received = []
+
+    def exchanged(each):
+        result = alltoall_async(each, splits, name).wait()
+        if splits is None:
+            return result
+        received.append(result[1])
+        return result[0]
+
+    def sent_back(of_result):
+        return alltoall(of_result) if splits is None else alltoall(of_result, received[0])[0]
+
+    rows = with_gradient(tensor, exchanged, sent_back)
+    return rows if splits is None else (rows, received[0])
 
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
                   postscale_factor=1.0):
     """This worker's rows of the mean, or the sum, of a tensor over all workers; the first ones have one row more where
-    they cannot be divided equally."""
+    they cannot be divided equally. Autograd differentiates it."""
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of reducescatter to be Average or Sum, found {op!r}")
     whole = allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
@@ -336,8 +378,12 @@ def broadcast_async(tensor, root_rank, name=None):
 
 
 def broadcast(tensor, root_rank, name=None):
-    """The tensor of worker `root_rank`."""
-    return broadcast_async(tensor, root_rank, name).wait()
+    """The tensor of worker `root_rank`. Autograd differentiates it."""
+    def at_root(of_result):
+        total = allreduce(of_result, name=name, op=Sum)
+        return total if rank() == root_rank else torch.zeros_like(total)
+
+    return with_gradient(tensor, lambda each: broadcast_async(each, root_rank, name).wait(), at_root)
 
 
 def barrier():
@@ -345,28 +391,35 @@ def barrier():
     _own_job().barrier()
 
 
-def broadcast_object(value, root_rank=0, name=None):  # noqa: ARG001
+def _pickled(obj):
+    return torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
+
+
+def _unpickled(content):
+    return pickle.loads(ctypes.string_at(content.data_ptr(), len(content)))
+
+
+def broadcast_object(obj, root_rank=0, name=None):  # noqa: ARG001
     """The object of worker `root_rank`, pickled on the way."""
-    content = pickle.dumps(value) if rank() == root_rank else b""
-    length = broadcast(torch.tensor([len(content)]), root_rank)
-    buffer = torch.zeros(int(length), dtype=torch.uint8)
-    if rank() == root_rank:
-        buffer = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-    return pickle.load(io.BytesIO(bytes(broadcast_(buffer, root_rank).tolist())))
+    content = _pickled(obj) if rank() == root_rank else None
+    length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank))
+    content = broadcast_(torch.zeros(length, dtype=torch.uint8) if content is None else content, root_rank)
+    return obj if rank() == root_rank else _unpickled(content)
 
 
-def allgather_object(value, name=None):
+def allgather_object(obj, name=None):  # noqa: ARG001
     """The objects of all workers, by rank."""
-    content = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
-    lengths = [int(each) for each in _own_job().allgather(torch.tensor([len(content)]))]
-    parts = allgather(content, name).split(lengths)
-    return [pickle.loads(bytes(part.tolist())) for part in parts]
+    content = _pickled(obj)
+    rows = _rows_of_all(content)
+    return [_unpickled(part) for part in _allgather_of_rows(content, rows).wait().split(rows)]
 
 
 def broadcast_parameters(params, root_rank=0):
-    """Gives tensors by name, as of `model.state_dict()` or `model.named_parameters()`, the values of one worker."""
-    named = sorted(params.items()) if isinstance(params, dict) else list(params)
-    for _, value in named:
+    """Gives tensors the values of one worker: those of a dict, such as `model.state_dict()`, or of a list with or without
+    names, such as `model.named_parameters()` and `model.parameters()`."""
+    values = [params[name] for name in sorted(params)] if isinstance(params, dict) else list(params)
+    for each in values:
+        value = each[1] if isinstance(each, tuple) else each
         if torch.is_tensor(value):
             broadcast_(value.data, root_rank)
 
@@ -378,19 +431,16 @@ def broadcast_optimizer_state(optimizer, root_rank=0):
         optimizer.load_state_dict(state)
 
 
-def join():
+def join(device=-1):  # noqa: ARG001
     """This worker has no more steps to take: it contributes nothing to those of the others, until all have joined.
     Returns the rank of the last to join."""
-    steps = 0
-    for reduction in FlatReduction.of_optimizers:
-        while reduction.contribute_nothing():
-            steps += 1
-    last = _own_job().allgather(torch.tensor([steps]))
-    return min(range(size()), key=lambda each: int(last[each]))
+    rounds = _own_job().allgather(torch.tensor([contribute_nothing(_own_job())]))
+    return min(range(size()), key=lambda each: int(rounds[each]))
 
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,  # noqa: N802
-                         backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0):
+                         backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
+                         num_groups=0, groups=None, sparse_as_dense=False):  # noqa: ARG001
     """An optimizer whose `step` first replaces gradients by their mean over all workers.
 
     It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
@@ -398,6 +448,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
 
     backward_passes_per_step: how often the script calls backward before a step, whose gradient is the sum of these
                               passes, as Horovod has it: a script divides its losses by that number.
+    num_groups, groups, sparse_as_dense: change nothing: all gradients are one dense vector.
     """
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")
@@ -410,7 +461,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
     optimizer.__dict__.pop("step", None)  # of a scheduler, which only counts calls
     optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
-    optimizer._reduction, optimizer._synchronized, optimizer._skip = reduction, False, False
+    optimizer._reduction, optimizer._skip = reduction, False
     return optimizer
 
 
@@ -429,7 +480,6 @@ class _Distributed:
     def synchronize(self):
         """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
         self._reduction.reduce()
-        self._synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -446,12 +496,5 @@ class _Distributed:
                 loss = closure()
         if not self._skip:
             self._reduction.reduce()
-        self._synchronized = False
         own = type(self).__mro__[1].step(self)
         return own if closure is None else loss
-
-    def zero_grad(self, *arguments, **options):
-        if self._synchronized and not self._skip:
-            raise ConfigError("gradients that were synchronized would be lost: call step before zero_grad, in a block "
-                              "`with optimizer.skip_synchronize()`")
-        return type(self).__mro__[1].zero_grad(self, *arguments, **options)

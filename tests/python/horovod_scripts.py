@@ -55,6 +55,137 @@ def two_passes():
     say(rank=hvd.rank(), parameters=parameters_of(network), norm=norm)
 
 
+def overflows(scale_of):
+    """A loss scale, whose step the gradient of worker 1 once leaves out."""
+    hvd.init()
+    points, labels, network = problem()
+    optimizer = wrapped(network)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1000) if scale_of == "torch" else ByHand()
+    for step in range(STEPS + 1):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(network(own_part(points)), own_part(labels))
+        if step == 2 and hvd.rank() == 1:
+            loss = loss * float("inf")
+        scaler.scale(loss).backward()
+        optimizer.synchronize()
+        scaler.unscale_(optimizer)
+        with optimizer.skip_synchronize():
+            scaler.step(optimizer)
+        scaler.update()
+    say(rank=hvd.rank(), parameters=parameters_of(network), scale=scaler.get_scale())
+
+
+class ByHand:
+    """What torch's GradScaler does; before 2.3 that is for GPUs alone."""
+
+    def __init__(self):
+        self._scale, self._finite = 1024.0, True
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        gradients = [each.grad.div_(self._scale) for each in optimizer.param_groups[0]["params"]]
+        self._finite = all(each.isfinite().all() for each in gradients)
+
+    def step(self, optimizer):
+        if self._finite:
+            optimizer.step()
+
+    def update(self):
+        self._scale *= 1 if self._finite else 0.5
+
+    def get_scale(self):
+        return self._scale
+
+
+def differentiated():
+    """Gradients of the losses of all workers through each collective, and how far they are from those of one process."""
+    hvd.init()
+    rank, size = hvd.rank(), hvd.size()
+    splits = [[(sender + receiver) % 3 for receiver in range(size)] for sender in range(size)]
+    unequal, equal, to_all = range(1, size + 1), [4] * size, [2 * size] * size
+
+    def exchanged(tensors, parts):
+        return [torch.cat([each.split(part)[receiver] for each, part in zip(tensors, parts)]) for receiver in range(size)]
+
+    # The rows of each worker, the collective, and what the same is in one process: a result for each worker.
+    cases = {
+        "allgather": (unequal, hvd.allgather, lambda all_: [torch.cat(all_)] * size),
+        "mean": (equal, hvd.allreduce, lambda all_: [sum(all_) / size] * size),
+        "sum": (equal, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.5, postscale_factor=3.0),
+                lambda all_: [1.5 * sum(all_)] * size),
+        "grouped": (equal, lambda own: hvd.grouped_allreduce([own])[0], lambda all_: [sum(all_) / size] * size),
+        "broadcast": (equal, lambda own: hvd.broadcast(own, 1), lambda all_: [all_[1]] * size),
+        "alltoall": (to_all, hvd.alltoall, lambda all_: exchanged(all_, [[2] * size] * size)),
+        "splits": ([sum(each) for each in splits], lambda own: hvd.alltoall(own, splits[rank])[0],
+                   lambda all_: exchanged(all_, splits)),
+        "rows of the mean": (equal, hvd.reducescatter, lambda all_: (sum(all_) / size).tensor_split(size)),
+        "rows of the sum": (equal, lambda own: hvd.reducescatter(own, op=hvd.Sum),
+                            lambda all_: sum(all_).tensor_split(size)),
+    }
+    errors = {name: error_of(*case) for name, case in cases.items()}
+    say(rank=rank, errors=errors)
+
+
+def error_of(rows, collective, plain):
+    def contrast(worker, own, result):
+        return ((own @ result.T).logsumexp(1).sum() if len(result) else 0) + (worker + 1) * result.square().sum()
+
+    torch.manual_seed(7)
+    tensors = [torch.randn(count, 2, dtype=torch.float64, requires_grad=True) for count in rows]
+    own = tensors[hvd.rank()]
+    sum(contrast(worker, *pair) for worker, pair in enumerate(zip(tensors, plain(tensors)))).backward()
+    expected, own.grad = own.grad, None
+    contrast(hvd.rank(), own, collective(own)).backward()
+    assert expected.abs().sum() > 0
+    return (own.grad - expected).abs().max().item()
+
+
+def of_float64():
+    """A gradient that float32 cannot hold."""
+    hvd.init()
+    exact = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    other = torch.nn.Parameter(torch.zeros(1))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([other, exact], lr=1.0))
+    exact.grad = torch.tensor([1.0 + hvd.rank() * 2.0**-40], dtype=torch.float64)
+    optimizer.synchronize()
+    say(rank=hvd.rank(), gradient=exact.grad.item(), type=str(other.grad.dtype))
+
+
+def calls_of_horovod():
+    """Calls with the arguments that Horovod has, and a handle that is waited for twice."""
+    hvd.init()
+    rank, network = hvd.rank(), problem()[2]
+    hvd.DistributedOptimizer(sgd(network), num_groups=2, groups=None, sparse_as_dense=True)
+    listed = [torch.tensor([rank + 5.0]), torch.tensor([rank + 7.0])]
+    hvd.broadcast_parameters(listed, root_rank=1)
+    hvd.broadcast_parameters([("first", listed[0])], root_rank=0)
+    handle = hvd.allreduce_async(torch.tensor([1.0 + rank]))
+    ones = [torch.ones(1), torch.tensor([rank])]
+    say(rank=rank, twice=[hvd.synchronize(handle).item() for _ in range(2)], listed=[each.item() for each in listed],
+        grouped=[each.item() for each in hvd.grouped_allreduce(ones, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0)],
+        integers=hvd.allreduce(torch.tensor([4]), op=hvd.Sum, prescale_factor=0.5).item(),
+        object=hvd.broadcast_object(obj=bytes(range(256)) if rank == 0 else None) == bytes(range(256)),
+        objects=hvd.allgather_object(obj=[rank]), last=hvd.join(device=rank))
+
+
+def two_optimizers(order):
+    """Worker 1 has fewer steps of both than worker 0, and joins; with `order` unequal the two step different ones."""
+    hvd.init()
+    small, large = torch.nn.Parameter(torch.zeros(1)), torch.nn.Parameter(torch.zeros(1000))
+    optimizers = [hvd.DistributedOptimizer(torch.optim.SGD([each], lr=0.5)) for each in (small, large)]
+    if order == "unequal":
+        optimizers[hvd.rank()].step()
+    steps = [0, 1, 0, 1, 1, 0, 0] if hvd.rank() == 0 else [0, 1]
+    for chosen in steps:
+        optimizers[chosen].zero_grad()
+        (small if chosen == 0 else large).sum().backward()
+        optimizers[chosen].step()
+    last = hvd.join()
+    say(rank=hvd.rank(), last=last, values=[small.item(), large[0].item(), large[-1].item()])
+
+
 def unequal_counts():
     """Worker 1 has two steps less than worker 0, and joins."""
     hvd.init()
@@ -118,9 +249,10 @@ def misuse():
     network = problem()[2]
     refusal("two words", lambda: hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum))
     refusal("names", lambda: hvd.DistributedOptimizer(sgd(network), named_parameters=[]))
-    optimizer = wrapped(network)
-    optimizer.synchronize()
-    refusal("zero_grad", optimizer.zero_grad)
+    turned = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    for compression in (hvd.Compression.none, hvd.Compression.fp16):
+        refusal("complex", lambda: hvd.DistributedOptimizer(torch.optim.SGD([turned], lr=1), compression=compression))
+    refusal("greatest", lambda: hvd.allreduce(torch.ones(1, requires_grad=True), op=hvd.Max).sum().backward())
     say(rank=hvd.rank(), refused=refused)
 
 

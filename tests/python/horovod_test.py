@@ -6,7 +6,7 @@ import pathlib
 import sys
 import unittest
 
-from script_test import SYNCOPATE, ScriptTest, reference
+from script_test import SYNCOPATE, TORCH, ScriptTest, reference
 
 import torch
 
@@ -14,9 +14,12 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("horovod_scripts.py"))
 
 
 class HorovodTest(ScriptTest):
+    def run_by(self, workers, name, *arguments):
+        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", f"{name}-{workers}", "--", sys.executable, "-B",
+                           SCRIPTS, name, *arguments])
+
     def said(self, workers, name, *arguments):
-        return self.facts(self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
-                                      name, *arguments]))
+        return self.facts(self.run_by(workers, name, *arguments))
 
     def test_training_is_that_of_one_process(self):
         said = self.said(2, "training")
@@ -35,6 +38,46 @@ class HorovodTest(ScriptTest):
         for facts in self.said(2, "two_passes"):
             self.assert_near(facts["parameters"], reference())
             self.assertGreater(facts["norm"], 0)
+
+    def test_a_loss_scale_that_leaves_a_step_out(self):
+        for facts in self.said(2, "overflows", "by hand"):
+            self.assertEqual(facts["scale"], 512)
+            self.assert_near(facts["parameters"], reference())
+
+    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+
+        def test_torchs_loss_scale(self):
+            for facts in self.said(2, "overflows", "torch"):
+                self.assertEqual(facts["scale"], 512)
+                self.assert_near(facts["parameters"], reference())
+
+    def test_gradients_through_collectives_are_those_of_one_process(self):
+        for workers in (2, 3):
+            for facts in self.said(workers, "differentiated"):
+                self.assertEqual(len(facts["errors"]), 9)
+                for name, error in facts["errors"].items():
+                    self.assertLess(error, 1e-12, (workers, name))
+
+    def test_gradients_of_float64(self):
+        for facts in self.said(2, "of_float64"):
+            self.assertEqual((facts["gradient"], facts["type"]), (1 + 2**-41, "torch.float32"))
+
+    def test_calls_as_horovod_has_them(self):
+        for facts in self.said(2, "calls_of_horovod"):
+            self.assertEqual((facts["twice"], facts["listed"]), ([1.5, 1.5], [6, 8]))
+            self.assertEqual((facts["grouped"], facts["integers"]), ([12, 6], 4))
+            self.assertEqual((facts["object"], facts["objects"], facts["last"]), (True, [[0], [1]], 0))
+
+    def test_a_worker_joins_with_two_optimizers(self):
+        said = self.said(2, "two_optimizers", "equal")
+        self.assertEqual([facts["last"] for facts in said], [0, 0])
+        self.assertEqual(said[0]["values"], [-2, -1.5, -1.5])
+        self.assertEqual(said[1]["values"], [-0.5, -0.5, -0.5])
+
+    def test_two_optimizers_in_unequal_order(self):
+        done = self.run_by(2, "two_optimizers", "unequal")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "this worker steps optimizer 1 of its job while another one steps optimizer 2")
 
     def test_a_worker_with_fewer_steps_joins(self):
         said = self.said(2, "unequal_counts")
@@ -66,7 +109,8 @@ class HorovodTest(ScriptTest):
             self.assertRegex(refused["before init"], r"call hvd\.init\(\) first")
             self.assertRegex(refused["two words"], "not both")
             self.assertRegex(refused["names"], "lacks 4 parameters")
-            self.assertRegex(refused["zero_grad"], "skip_synchronize")
+            self.assertRegex(refused["complex"], "found a complex one: train torch.view_as_real of it")
+            self.assertRegex(refused["greatest"], "has a gradient by hvd.Average and hvd.Sum, found op 'max': detach")
 
 
 if __name__ == "__main__":
