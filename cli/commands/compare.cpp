@@ -82,8 +82,12 @@ std::string words_of(const CLI::App& app, const std::string& folder) {
 }
 
 std::string folder_of(const CLI::App& app) {
-  return given(app, "--out")
-      .value_or(fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
+  const auto out = given(app, "--out");
+  if (out && out->empty()) {
+    throw ConfigError("--out: expected a folder to write, found an empty name");
+  }
+  return out.value_or(
+      fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
 }
 
 CommonOptions common_of(const CLI::App& app) {
@@ -138,7 +142,7 @@ std::vector<Contestant> contestants_of(const CLI::App& app, const CommonOptions&
                                  [&](const Contestant& one) { return one.label == baseline; });
   if (baselines && !there) {
     // The common options were checked with the user's own schemes.
-    contestants.push_back(read_contestants(baseline, {.config = common.config,
+    contestants.push_back(read_contestants(baseline, {.config = baseline_config(common.config),
                                                       .given = {},
                                                       .learning_rates = common.learning_rates,
                                                       .batch_sizes = common.batch_sizes,

@@ -65,6 +65,9 @@ ReportCommand report_command_of(const CLI::App& app) {
     command.reference = read_published(*file);
   }
   if (const auto out = given(app, "--out")) {
+    if (out->empty()) {
+      throw ConfigError("--out: expected a folder to write, found an empty name");
+    }
     command.out = *out;
   }
   for (const std::string& run : app.get_option("runs")->results()) {

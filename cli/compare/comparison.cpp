@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/errors.hpp"
 #include "base/file.hpp"
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
@@ -24,6 +25,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Refuses an added contestant that `train` would refuse, before anything is written. `option`: by
+/// which the user drops it. Errors: ConfigError.
+Contestant accepted(Contestant one, std::size_t devices, const char* option) {
+  try {
+    resolve_config(
+        one.config,
+        {.devices = static_cast<std::uint32_t>(devices), .usual_learning_rate = {}, .time = ""});
+  } catch (const ConfigError& error) {
+    throw ConfigError(
+        fmt::format("{}: {}; {} leaves it out of the comparison", one.label, error.what(), option));
+  }
+  return one;
+}
+
 ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders) {
   ComparisonPlan plan{.common = command.common.config,
                       .contestants = command.contestants,
@@ -33,12 +48,16 @@ ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders)
                       .target = command.common.config.target_accuracy,
                       .until_target = command.until_target};
   if (command.with_limit) {
-    plan.contestants.push_back(
-        limit_of(command.common, std::filesystem::absolute(folders.limit())));
+    plan.contestants.push_back(accepted(
+        limit_of(command.common, std::filesystem::absolute(folders.limit())), 1, "--no-limit"));
   }
-  if (command.with_fast && fast_devices_of(read_cluster_file(plan.common.cluster))) {
-    plan.contestants.push_back(
-        fast_baseline(command.common, std::filesystem::absolute(folders.fast())));
+  if (command.with_fast) {
+    const ClusterFile cluster = read_cluster_file(plan.common.cluster);
+    if (const auto fast = fast_devices_of(cluster)) {
+      const auto file = std::filesystem::absolute(folders.fast());
+      plan.contestants.push_back(accepted(fast_baseline(command.common, file, cluster),
+                                          fast->devices.size(), "--no-baselines"));
+    }
   }
   return plan;
 }

@@ -20,7 +20,7 @@ std::string outcome_text(const RunFigures& figures, std::optional<double> target
       figures.accuracy ? fmt::format("accuracy {:.4f}", *figures.accuracy) : "accuracy -";
   if (target) {
     text += figures.time_to_target
-                ? fmt::format(", {} after {:.4g} s", *target, *figures.time_to_target)
+                ? fmt::format(", {} after {} s", *target, seconds_figure(*figures.time_to_target))
                 : fmt::format(", {} not reached", *target);
   }
   return text;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/whole.hpp"
@@ -20,10 +21,6 @@ std::string shown(std::optional<double> value, std::string (*show)(double)) {
   return value ? show(*value) : "-";
 }
 
-std::string seconds_text(double seconds) {
-  return fmt::format("{:.4g} s", seconds);
-}
-
 std::string times_text(double factor) {
   return fmt::format("{:.3g}", factor);
 }
@@ -36,26 +33,19 @@ std::string rate_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string whole_text(double value) {
-  return grouped(whole_of(value));
+std::string grouped_whole(double value) {
+  return grouped(whole_of(std::round(value)));
 }
 
 std::string time_text(const std::optional<Spread>& time) {
   if (!time) {
     return "-";
   }
-  const std::string median = seconds_text(time->median);
+  const std::string median = seconds_figure(time->median) + " s";
   return time->least == time->most
              ? median
-             : fmt::format("{} ({:.4g} to {:.4g})", median, time->least, time->most);
-}
-
-std::string accuracy_text(const ContestantFigures& one) {
-  if (!one.accuracy) {
-    return "-";
-  }
-  const std::string mean = fmt::format("{:.4f}", one.accuracy->mean);
-  return one.runs > 1 ? fmt::format("{} ± {:.4f}", mean, one.accuracy->deviation) : mean;
+             : fmt::format("{} ({} to {})", median, seconds_figure(time->least),
+                           seconds_figure(time->most));
 }
 
 std::string range_text(const ContestantFigures& one, double DeviceFigures::*figure) {
@@ -138,7 +128,7 @@ Table costs(const std::vector<ContestantFigures>& contestants) {
   Table table(cost_columns());
   for (const ContestantFigures& one : contestants) {
     std::vector<std::string> cells{shown_name(one),
-                                   shown(one.throughput, whole_text),
+                                   shown(one.throughput, number_text),
                                    shown(one.cluster_efficiency, percent_text),
                                    range_text(one, &DeviceFigures::computing),
                                    range_text(one, &DeviceFigures::communication),
@@ -195,6 +185,24 @@ Json devices_json(const std::vector<DeviceFigures>& devices) {
 }
 
 }  // namespace
+
+std::string number_text(double value) {
+  constexpr double rounds_to_four_digits = 999.5;
+  return value < rounds_to_four_digits ? fmt::format("{:.3g}", value) : grouped_whole(value);
+}
+
+std::string seconds_figure(double seconds) {
+  constexpr double rounds_to_thousand = 999.95;  // of four digits
+  return seconds < rounds_to_thousand ? fmt::format("{:.4g}", seconds) : grouped_whole(seconds);
+}
+
+std::string accuracy_text(const ContestantFigures& one) {
+  if (!one.accuracy) {
+    return "-";
+  }
+  const std::string mean = fmt::format("{:.4f}", one.accuracy->mean);
+  return one.tested > 1 ? fmt::format("{} ± {:.4f}", mean, one.accuracy->deviation) : mean;
+}
 
 std::string shown_name(const ContestantFigures& one) {
   return one.label == "limit" ? "upper bound" : one.label;

@@ -17,6 +17,15 @@ struct TitledTable {
   Table table;
 };
 
+/// "12,345", or three digits of a small number.
+std::string number_text(double value);
+
+/// "5.25", and whole seconds from 1,000 on: "18,523". Without the unit.
+std::string seconds_figure(double seconds);
+
+/// "0.8612", with the deviation of several: "0.8612 ± 0.0020". "-" without an accuracy.
+std::string accuracy_text(const ContestantFigures& one);
+
 /// The name of a contestant in tables.
 std::string shown_name(const ContestantFigures& one);
 

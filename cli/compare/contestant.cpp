@@ -31,6 +31,22 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   }
 }
 
+/// "ssgd:compress=topk:0.01:balance" as "ssgd", "compress=topk:0.01", "balance".
+std::vector<std::string_view> terms_of(std::string_view contestant) {
+  std::vector<std::string_view> terms;
+  for (const std::string_view part : parts_of(contestant, ':')) {
+    const bool of_a_value = !terms.empty() && terms.back().find('=') != std::string_view::npos &&
+                            part.find('=') == std::string_view::npos && find_field(part) == nullptr;
+    if (of_a_value) {
+      const char* const begin = terms.back().data();
+      terms.back() = {begin, static_cast<std::size_t>(part.data() + part.size() - begin)};
+    } else {
+      terms.push_back(part);
+    }
+  }
+  return terms;
+}
+
 const Field& option_named(std::string_view name) {
   if (const Field* field = find_field(name)) {
     if (std::find(common_to_all.begin(), common_to_all.end(), name) != common_to_all.end()) {
@@ -73,7 +89,7 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
                         .config = common.config,
                         .learning_rates = common.learning_rates,
                         .batch_sizes = common.batch_sizes};
-  const auto parts = parts_of(term, ':');
+  const auto parts = terms_of(term);
   set_field_from_text(*find_field("scheme"), contestant.config, parts.front());
   std::set<std::string_view> given;
   for (auto option = parts.begin() + 1; option != parts.end(); ++option) {
@@ -132,6 +148,13 @@ std::vector<Value> read_candidates(std::string_view list, std::string_view optio
 }
 
 }  // namespace
+
+TrainConfig baseline_config(const TrainConfig& common) {
+  TrainConfig config = common;
+  config.scheme = baseline_scheme().name;
+  config.servers = has_server(config) ? config.servers : 0;
+  return config;
+}
 
 std::vector<Contestant> read_contestants(std::string_view list, const CommonOptions& common) {
   std::vector<Contestant> contestants;

@@ -41,9 +41,14 @@ struct CommonOptions {
   std::optional<std::uint32_t> devices = {};  ///< of the cluster file
 };
 
+/// The options of all for a baseline, which the user did not configure: without servers where its
+/// scheme has none under them.
+TrainConfig baseline_config(const TrainConfig& common);
+
 /// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is
 /// the name of a scheme, followed by options of `train`, which override the common ones; a switch
-/// has no value. Every combination passes the checks of `train`.
+/// has no value. A part without "=" that names no option belongs to the value before it, as in
+/// "compress=topk:0.01". Every combination passes the checks of `train`.
 ///
 /// Errors: ConfigError: an unknown scheme or option, a value that it does not take, an option that
 ///         would make it another comparison (`--cluster`) or has no effect, a term twice.

@@ -82,6 +82,23 @@ Totals totals_in(const Json& summary) {
   return totals;
 }
 
+/// The samples that the totals of a summary were spent on. Those are of the session; `samples` is
+/// of the job, which in a resumed run includes earlier sessions. Workers count what they computed,
+/// dropped gradients included, so a job that was never resumed keeps its own count.
+double session_samples_in(const Json& summary) {
+  const double of_job = summary.at("samples");
+  const Json& workers = summary.at("workers");
+  double computed = 0;
+  for (const Json& worker : workers) {
+    const auto samples = worker.find("samples");
+    if (samples == worker.end() || !samples->is_number()) {
+      return of_job;  // a summary of another version
+    }
+    computed += samples->get<double>();
+  }
+  return workers.empty() ? of_job : std::min(of_job, computed);
+}
+
 /// The medians over one or more runs, of the figures that each has.
 void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs) {
   for (const MetricSpec& metric : labelled_metrics()) {
@@ -94,8 +111,9 @@ void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs)
     figures.totals[name] =
         *median_over(runs, [&](const RunFigures& run) { return run.totals.at(name); });
     if (!metric.per_sample_label.empty()) {
-      figures.totals_per_sample[name] = *median_over(
-          runs, [&](const RunFigures& run) { return ratio(run.totals.at(name), run.samples); });
+      figures.totals_per_sample[name] = *median_over(runs, [&](const RunFigures& run) {
+        return ratio(run.totals.at(name), run.session_samples);
+      });
     }
   }
 }
@@ -128,6 +146,7 @@ RunFigures figures_of(const Json& summary, std::optional<double> target) {
             .throughput = summary.at("throughput"),
             .cluster_efficiency = summary.at("cluster_efficiency"),
             .totals = totals_in(summary),
+            .session_samples = session_samples_in(summary),
             .median_staleness = staleness.at("median"),
             .p99_staleness = staleness.at("p99"),
             .most_staleness = staleness.at("max"),
@@ -149,6 +168,7 @@ std::optional<RunFigures> kept_figures(const Json& run) {
                       .throughput = run.at("throughput"),
                       .cluster_efficiency = run.at("cluster_efficiency"),
                       .totals = totals_in(run),
+                      .session_samples = run.at("samples"),  // no run of a comparison is resumed
                       .devices = devices_in(run.at("devices"))};
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -161,8 +181,9 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   std::vector<double> accuracies;
   ContestantFigures figures{.label = label, .runs = runs.size()};
   for (const RunFigures& run : runs) {
-    figures.learning_rate = run.learning_rate;
-    figures.batch_size = run.batch_size;
+    // A run that left no summary does not know them.
+    figures.learning_rate = run.learning_rate ? run.learning_rate : figures.learning_rate;
+    figures.batch_size = run.batch_size ? run.batch_size : figures.batch_size;
     times.push_back(run.time_to_target);
     figures.reached += run.time_to_target ? 1 : 0;
     if (run.accuracy) {
@@ -177,6 +198,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   };
   figures.time_to_target = spread_of(times);
   figures.accuracy = mean_of(accuracies);
+  figures.tested = accuracies.size();
   figures.throughput = median(&RunFigures::throughput);
   figures.cluster_efficiency = median(&RunFigures::cluster_efficiency);
   if (!sound.empty()) {

@@ -35,7 +35,8 @@ struct RunFigures {
   double samples = 0;
   double throughput = 0;
   double cluster_efficiency = 0;
-  Totals totals = {};
+  Totals totals = {};          ///< of the session
+  double session_samples = 0;  ///< those that `totals` were spent on
   double median_staleness = 0;
   double p99_staleness = 0;
   double most_staleness = 0;
@@ -63,6 +64,7 @@ struct ContestantFigures {
   std::optional<std::uint32_t> batch_size = {};  ///< where several were tried
   std::size_t runs = 0;
   std::size_t reached = 0;  ///< runs that reached the target
+  std::size_t tested = 0;   ///< runs that have an accuracy
   std::optional<Spread> time_to_target = {};
   std::optional<double> speed_up = {};           ///< over ssgd
   std::optional<double> distance_to_limit = {};  ///< 1 is the upper bound

@@ -1,11 +1,13 @@
 #include "cli/compare/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "config/text.hpp"
 #include "config/toml_table.hpp"
 #include "job/spec/config_fields.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -29,6 +31,24 @@ std::string device_text(const DeviceProfile& device) {
     text += fmt::format("batch_size = {}\n", *device.batch_size);
   }
   return text;
+}
+
+/// The items of fast devices, of those of all devices or of none.
+template <class Item>
+std::vector<Item> of_fast_devices(const ClusterFile& cluster, const std::vector<Item>& items) {
+  double fastest = 0;
+  for (const DeviceProfile& device : cluster.devices) {
+    fastest = std::max(fastest, device.samples_per_second());
+  }
+  // Rounding of the times must not exclude a device at exactly half.
+  const double least = least_share_of_fastest * fastest * (1 - 1e-6);
+  std::vector<Item> kept;
+  for (std::size_t rank = 0; rank < std::min(items.size(), cluster.devices.size()); ++rank) {
+    if (cluster.devices[rank].samples_per_second() >= least) {
+      kept.push_back(items[rank]);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -142,6 +162,12 @@ Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cl
   limit.config.cluster = cluster_file;
   limit.config.workers = 0;
   limit.config.servers = 0;
+  // It sends nothing and shares its data with nobody.
+  limit.config.compress = {};
+  limit.config.compress_remote = false;
+  limit.config.shares.clear();
+  limit.config.weights.reset();
+  limit.config.device = limit.config.device.substr(0, limit.config.device.find(','));
   return limit;
 }
 
@@ -157,16 +183,9 @@ std::string one_device_file(const ClusterFile& cluster) {
 }
 
 std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster) {
-  double fastest = 0;
-  for (const DeviceProfile& device : cluster.devices) {
-    fastest = std::max(fastest, device.samples_per_second());
-  }
   ClusterFile fast = cluster;
   fast.name = "fast";
-  // Rounding of the times must not exclude a device at exactly half.
-  const double least = least_share_of_fastest * fastest * (1 - 1e-6);
-  std::erase_if(fast.devices,
-                [&](const DeviceProfile& device) { return device.samples_per_second() < least; });
+  fast.devices = of_fast_devices(cluster, cluster.devices);
   return fast.devices.size() < cluster.devices.size() ? std::optional(std::move(fast))
                                                       : std::nullopt;
 }
@@ -184,16 +203,21 @@ std::string cluster_file_of(const ClusterFile& cluster) {
                             to_seconds(cluster.link.latency));
 }
 
-Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file) {
+Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file,
+                         const ClusterFile& cluster) {
   const std::string name(baseline_scheme().name);
   Contestant fast{.label = name + "-fast",
-                  .config = common.config,
+                  .config = baseline_config(common.config),
                   .learning_rates = common.learning_rates,
                   .batch_sizes = common.batch_sizes,
                   .is_fast = true};
-  fast.config.scheme = name;
   fast.config.cluster = cluster_file;
   fast.config.workers = 0;
+  fast.config.shares = of_fast_devices(cluster, fast.config.shares);
+  const std::vector<std::string_view> devices = entries_of(fast.config.device);
+  if (devices.size() > 1) {
+    fast.config.device = fmt::format("{}", fmt::join(of_fast_devices(cluster, devices), ","));
+  }
   return fast;
 }
 

@@ -61,7 +61,7 @@ nlohmann::ordered_json agreement_of(const ComparisonPlan& plan, const std::strin
 std::string difference(const nlohmann::ordered_json& here, const nlohmann::ordered_json& there);
 
 /// The cluster of the upper bound: one device with the total speed of a cluster, and the content of
-/// its file.
+/// its file. Common options that one device cannot have are dropped, so that its run is accepted.
 Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cluster_file);
 std::string one_device_file(const ClusterFile& cluster);
 
@@ -74,7 +74,9 @@ inline constexpr double least_share_of_fastest = 0.5;
 std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster);
 /// A cluster file that `read_cluster_file` reads back.
 std::string cluster_file_of(const ClusterFile& cluster);
-/// The baseline scheme on the fast devices alone, the others unplugged.
-Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file);
+/// The baseline scheme on the fast devices alone, the others unplugged. `cluster`: that of all
+/// devices, by whose order the options of all list shares and devices.
+Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file,
+                         const ClusterFile& cluster);
 
 }  // namespace syncopate::cli

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/whole.hpp"
 #include "cli/compare/comparison_report.hpp"
 #include "cli/view/table.hpp"
 
@@ -154,11 +153,6 @@ std::vector<Bar> bars_of(const Setting& setting, BarOf bar_of) {
   return bars;
 }
 
-/// "12,345", or three digits of a small number.
-std::string number_text(double value) {
-  return value < 1000 ? fmt::format("{:.3g}", value) : grouped(whole_of(value));
-}
-
 Bar plain_bar(double value) {
   return {.value = value, .least = value, .most = value, .text = number_text(value)};
 }
@@ -191,8 +185,7 @@ std::optional<Bar> accuracy_bar(const ContestantFigures& one) {
   return Bar{.value = mean,
              .least = std::max(0.0, mean - deviation),
              .most = mean + deviation,
-             .text = one.runs > 1 ? fmt::format("{:.4f} ± {:.4f}", mean, deviation)
-                                  : fmt::format("{:.4f}", mean)};
+             .text = accuracy_text(one)};
 }
 
 /// Kilobytes that each sample costs, wherever they went.

@@ -157,7 +157,8 @@ std::string accuracy_range(const std::vector<Line>& lines, std::optional<double>
   }
   const double range = std::max(high - low, narrowest);
   const double step = std::pow(10, std::floor(std::log10(range))) / 2;
-  const double from = std::max(0.0, step * std::floor(low / step));
+  // Also where all accuracies are 1: gnuplot refuses a range from 1 to 1.
+  const double from = std::max(0.0, std::min(step * std::floor(low / step), 1 - narrowest));
   return fmt::format("set yrange [{:.6g}:{:.6g}]", from,
                      std::min(1.0, std::max(step * std::ceil(high / step), from + narrowest)));
 }

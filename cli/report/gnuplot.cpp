@@ -83,6 +83,13 @@ std::string last_line(const std::string& text) {
   return end == std::string::npos ? "" : text.substr(begin + 1, end - begin);
 }
 
+/// A figure that was drawn in part, or that an earlier report left, is not shown.
+void remove_drawings(const fs::path& folder, const std::string& name) {
+  std::error_code none;
+  fs::remove(folder / (name + ".svg"), none);
+  fs::remove(folder / (name + ".png"), none);
+}
+
 }  // namespace
 
 void make_figures_folder(const fs::path& folder) {
@@ -93,27 +100,27 @@ void make_figures_folder(const fs::path& folder) {
   }
 }
 
-bool draw(const std::vector<Plot>& plots, const fs::path& folder, const std::string& program) {
+std::vector<std::string> draw(const std::vector<Plot>& plots, const fs::path& folder,
+                              const std::string& program) {
   make_figures_folder(folder);
-  bool drawn = true;
+  for (const Plot& plot : plots) {
+    write_file(folder / (plot.name + ".gp"), script_of(plot));
+  }
+  std::vector<std::string> missing;
   for (const Plot& plot : plots) {
     const std::string script = plot.name + ".gp";
-    write_file(folder / script, script_of(plot));
-    if (!drawn) {
-      continue;
-    }
     const Started started = start(program, script, folder);
     if (started.process < 0) {
-      drawn = false;
-      continue;
+      return {"no figures: gnuplot is not installed; install gnuplot-nox and repeat"};
     }
     const std::string complaint = all_of(started.errors);
     if (status_of(started.process) != 0) {
-      throw Error(fmt::format("{}: {} refuses it: {}", (folder / script).string(), program,
-                              printable(last_line(complaint))));
+      remove_drawings(folder, plot.name);
+      missing.push_back(fmt::format("no figure {}: {} refuses {}: {}", plot.name, program,
+                                    (folder / script).string(), printable(last_line(complaint))));
     }
   }
-  return drawn;
+  return missing;
 }
 
 }  // namespace syncopate::cli

@@ -145,7 +145,7 @@ std::string here_text(const ContestantFigures& one, const FigureKind& kind) {
   const bool is_accuracy = kind.here == accuracy_here;
   return with_deviation(
       range_words(value->least, value->most, kind.scale, kind.unit),
-      is_accuracy && one.runs > 1 ? std::optional(one.accuracy->deviation) : std::nullopt);
+      is_accuracy && one.tested > 1 ? std::optional(one.accuracy->deviation) : std::nullopt);
 }
 
 std::string text_option(const RunRecord& run, const char* key) {

@@ -52,7 +52,7 @@ TitledTable runs_table(const Setting& setting) {
     for (const RunRecord& run : group.runs) {
       table.add({run.folder.filename().string(), shown_name(group.figures),
                  fmt::format("{}", run.seed), run.state, fmt::format("{}", run.evaluations.size()),
-                 last_accuracy(run), fmt::format("{:.4g} s", trained_seconds(run))});
+                 last_accuracy(run), seconds_figure(trained_seconds(run)) + " s"});
     }
   }
   return {"Runs", table};

@@ -23,8 +23,7 @@ std::string shown_as(ReportFormat format, const std::vector<Setting>& settings,
 
 void write_where(const std::filesystem::path& out, const std::vector<Setting>& settings,
                  const Report& made, bool says_where) {
-  const std::string missing = write_report(settings, made, out);
-  if (!missing.empty()) {
+  for (const std::string& missing : write_report(settings, made, out)) {
     fmt::print(stderr, "syncopate: {}\n", missing);
   }
   if (says_where) {

@@ -95,17 +95,17 @@ std::string html_page(const Report& report, const fs::path& figures) {
   return page + notes_html(report.notes) + "</body>\n</html>\n";
 }
 
-std::string write_report(const std::vector<Setting>& settings, const Report& report,
-                         const fs::path& folder) {
+std::vector<std::string> write_report(const std::vector<Setting>& settings, const Report& report,
+                                      const fs::path& folder) {
   const fs::path figures = folder / "figures";
   make_figures_folder(figures);
   // The tables first: they need no other program.
   write_file(folder / "report.md", markdown_of(report));
   write_file(folder / "report.tex", latex_of(report));
   write_file(folder / "report.json", json_of(settings).dump(2) + "\n");
-  const bool drawn = draw(all_plots(report), figures);
+  std::vector<std::string> missing = draw(all_plots(report), figures);
   write_file(folder / "report.html", html_page(report, figures));
-  return drawn ? "" : "no figures: gnuplot is not installed; install gnuplot-nox and repeat";
+  return missing;
 }
 
 }  // namespace syncopate::cli

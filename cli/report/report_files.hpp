@@ -13,9 +13,8 @@ namespace syncopate::cli {
 std::string html_page(const Report& report, const std::filesystem::path& figures);
 
 /// Writes report.html, report.md, report.tex and report.json, and the figures below figures/, into
-/// `folder`, which is made. Returns what the user is to know about missing figures; empty: none is
-/// missing. Errors: as `draw`; DataError.
-std::string write_report(const std::vector<Setting>& settings, const Report& report,
-                         const std::filesystem::path& folder);
+/// `folder`, which is made. Returns the lines of `draw` about missing figures. Errors: DataError.
+std::vector<std::string> write_report(const std::vector<Setting>& settings, const Report& report,
+                                      const std::filesystem::path& folder);
 
 }  // namespace syncopate::cli

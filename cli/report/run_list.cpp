@@ -106,12 +106,22 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   return runs;
 }
 
+/// The folder under a name of its own: "runs/a" for "runs/a/", and the whole path for ".".
+fs::path named_folder(fs::path folder) {
+  if (!folder.has_filename() && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  const fs::path name = folder.filename();
+  return name == "." || name == ".." ? fs::weakly_canonical(folder) : folder;
+}
+
 }  // namespace
 
 std::vector<RunRecord> read_runs(const std::vector<fs::path>& folders) {
   std::vector<RunRecord> runs;
   std::set<fs::path> seen;
-  for (const fs::path& folder : folders) {
+  for (const fs::path& given : folders) {
+    const fs::path folder = named_folder(given);
     std::vector<RunRecord> found;
     if (fs::exists(folder / "comparison.json")) {
       found = runs_of_comparison(folder);

@@ -139,10 +139,7 @@ bool is_locked(const fs::path& file) {
 }
 
 void note_missing_summary(RunRecord& run) {
-  if (is_locked(run.folder / "run.lock")) {
-    run.state = "running";
-    run.notes.push_back("still running: curves until now, no figures");
-  } else if (fs::exists(run.folder.string() + ".diverged.json")) {
+  if (fs::exists(run.folder.string() + ".diverged.json")) {
     run.state = "diverged";
     run.notes.push_back("diverged: curves until then, no figures");
   } else {
@@ -175,6 +172,12 @@ void take_evaluations(RunRecord& run) {
 
 void read_summary(RunRecord& run) {
   const fs::path file = run.folder / "summary.json";
+  // A resumed run that still runs may have the summary of an earlier session.
+  if (is_locked(run.folder / "run.lock")) {
+    run.state = "running";
+    run.notes.push_back("still running: curves until now, no figures");
+    return;
+  }
   if (!fs::exists(file)) {
     return note_missing_summary(run);
   }

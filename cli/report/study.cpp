@@ -145,12 +145,29 @@ std::optional<double> time_to(const RunRecord& run, double target) {
   return scoreboard.time_to_target_seconds();
 }
 
+/// A run that crashed or still runs says nothing about its scheme; one that diverged does.
+bool has_ended(const RunRecord& run) {
+  return run.kept || run.summary.is_object() || run.state == "diverged";
+}
+
+/// The runs of a group that its figures are of: those that have ended, or all where none has.
+std::vector<const RunRecord*> counted_runs(const RunGroup& group) {
+  const bool any = std::any_of(group.runs.begin(), group.runs.end(), has_ended);
+  std::vector<const RunRecord*> counted;
+  for (const RunRecord& run : group.runs) {
+    if (!any || has_ended(run)) {
+      counted.push_back(&run);
+    }
+  }
+  return counted;
+}
+
 bool reached_by_half(const RunGroup& group, double target) {
   std::size_t reached = 0;
   std::size_t tested = 0;
-  for (const RunRecord& run : group.runs) {
-    tested += run.evaluations.empty() ? 0 : 1;
-    reached += time_to(run, target) ? 1 : 0;
+  for (const RunRecord* run : counted_runs(group)) {
+    tested += run->evaluations.empty() ? 0 : 1;
+    reached += time_to(*run, target) ? 1 : 0;
   }
   return 2 * reached >= tested;
 }
@@ -253,8 +270,8 @@ void compute_figures(Setting& setting) {
   for (RunGroup& group : setting.groups) {
     std::vector<RunFigures> runs;
     std::size_t devices = 0;
-    for (const RunRecord& run : group.runs) {
-      runs.push_back(figures_in(run, setting.target));
+    for (const RunRecord* run : counted_runs(group)) {
+      runs.push_back(figures_in(*run, setting.target));
       // A run with another number of devices has no medians with the others.
       devices = std::max(devices, runs.back().devices.size());
     }

@@ -29,8 +29,18 @@ constexpr std::array<ActivityLook, 4> activity_looks{
      {Activity::wait, "wait", "#999999", 4},
      {Activity::data, "data", "#E69F00", 1}}};
 
-/// What happened between two lines of a worker's log.
+/// True where the process of a resumed run began between two lines of a worker's log.
+bool began_between(const RoundTimes& from, const RoundTimes& to) {
+  return to.data < from.data || to.compute < from.compute || to.communicate < from.communicate ||
+         to.wait < from.wait;
+}
+
+/// What happened between two lines of a worker's log. A new process sums from 0 on, and the
+/// training clock goes on.
 RoundTimes difference_of(const RoundTimes& from, const RoundTimes& to) {
+  if (began_between(from, to)) {
+    return difference_of({.end = from.end}, to);
+  }
   return {.end = to.end - from.end,
           .data = to.data - from.data,
           .compute = to.compute - from.compute,

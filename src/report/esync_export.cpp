@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "config/toml_table.hpp"
+#include "report/esync_fields.hpp"
 #include "report/esync_logs.hpp"
 #include "telemetry/json_lines.hpp"
 
@@ -21,15 +24,37 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<Json> objects_in(const std::filesystem::path& path) {
+/// Calls `check` with each object and its place, "FILE:LINE". Passes over other lines, as a crash
+/// may leave one.
+template <class Check>
+std::vector<Json> objects_in(const std::filesystem::path& path, Check check) {
   std::vector<Json> objects;
   std::ifstream lines(path);
+  std::size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
+    ++number;
     if (Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false); object.is_object()) {
+      check(object, fmt::format("{}:{}", path.string(), number));
       objects.push_back(std::move(object));
     }
   }
   return objects;
+}
+
+/// Fields of a worker's log that an export reads.
+constexpr std::array logged_counts{"round", "own_steps", "own_samples"};
+constexpr std::array logged_sums{"data_seconds",     "compute_seconds", "forward_seconds",
+                                 "backward_seconds", "update_seconds",  "communicate_seconds",
+                                 "wait_seconds",     "evaluate_seconds"};
+
+void check_worker_line(const Json& line, const std::string& where) {
+  for (const char* name : logged_counts) {
+    esync::optional_count(line, name, where);
+  }
+  for (const char* name : logged_sums) {
+    esync::optional_seconds(line, name, where);
+  }
+  esync::optional_seconds(line, "training_seconds", where);
 }
 
 double number(const Json& line, const char* name) {
@@ -83,10 +108,17 @@ Json options_of(const RunFolder& run) {
   return options;
 }
 
+/// True where a process of a resumed run began between two lines: its sums begin at 0.
+bool began_between(const Json& before, const Json& line) {
+  return std::ranges::any_of(
+      logged_sums, [&](const char* name) { return number(line, name) < number(before, name); });
+}
+
 /// The seconds of one round: the differences between two lines of a log.
-class RoundTimes {
+class EsyncTimes {
  public:
-  RoundTimes(const Json& line, const Json& before) : line_(line), before_(before) {}
+  EsyncTimes(const Json& line, const Json& before)
+      : line_(line), before_(before), began_(began_between(before, line)) {}
 
   /// ESync's object `time`. `local`: the optimizer steps before workers synchronize.
   Json to_json(bool local) const {
@@ -109,7 +141,9 @@ class RoundTimes {
   }
 
  private:
-  double spent(const char* name) const { return number(line_, name) - number(before_, name); }
+  double spent(const char* name) const {
+    return number(line_, name) - (began_ ? 0 : number(before_, name));
+  }
 
   Json one_step(bool local, double steps) const {
     const double passes = spent("forward_seconds") + spent("backward_seconds");
@@ -123,13 +157,25 @@ class RoundTimes {
 
   const Json& line_;
   const Json& before_;
+  bool began_;
 };
+
+/// A name that another process has sent, as the name of a folder: it names no folder elsewhere.
+std::string folder_name(std::string name) {
+  std::ranges::replace_if(
+      name,
+      [](unsigned char character) { return character == '/' || std::iscntrl(character) != 0; },
+      '_');
+  return name.empty() ? "host" : name == "." || name == ".." ? "_" : name;
+}
 
 /// The host of a worker, as its spans have it.
 std::string host_of(const RunFolder& run, Rank rank) {
-  const std::vector<Json> spans = objects_in(run.spans_of("worker", rank));
-  const std::string host = spans.empty() ? "" : spans.front().value("host", "");
-  return host.empty() ? "host" : host;
+  std::optional<std::string> host;
+  objects_in(run.spans_of("worker", rank), [&](const Json& line, const std::string& where) {
+    host = host ? host : esync::optional_text(line, "host", where).value_or("");
+  });
+  return folder_name(host.value_or(""));
 }
 
 void make_folder(const std::filesystem::path& path) {
@@ -140,62 +186,91 @@ void make_folder(const std::filesystem::path& path) {
   }
 }
 
-std::size_t export_worker(const RunFolder& run, Rank rank, bool local,
-                          const std::filesystem::path& out) {
-  const std::vector<Json> lines = objects_in(run.worker_log(rank));
-  const auto evaluations = rank == Rank{0}
-                               ? evaluations_by_line(lines, objects_in(run.evaluations()))
-                               : std::map<std::size_t, Json>{};
-  const auto folder = out / host_of(run, rank) / fmt::format("worker{}", rank.value);
-  make_folder(folder);
+/// What the logs of a run hold of one worker.
+struct LoggedWorker {
+  std::filesystem::path folder;
+  std::vector<Json> lines;
+  std::map<std::size_t, Json> evaluations{};  ///< by line; of worker 0 alone
+};
+
+LoggedWorker logged_worker(const RunFolder& run, Rank rank, const std::filesystem::path& out) {
+  LoggedWorker worker{.folder = out / host_of(run, rank) / fmt::format("worker{}", rank.value),
+                      .lines = objects_in(run.worker_log(rank), check_worker_line)};
+  if (rank == Rank{0}) {
+    const auto check = [](const Json& line, const std::string& where) {
+      esync::optional_count(line, "round", where);
+    };
+    worker.evaluations = evaluations_by_line(worker.lines, objects_in(run.evaluations(), check));
+  }
+  return worker;
+}
+
+/// `options`: of the run.
+void write_logs(const LoggedWorker& worker, bool local, const Json& options) {
+  make_folder(worker.folder);
   const Json nothing = Json::object();
-  for (std::size_t index = 0; index < lines.size(); ++index) {
-    const Json& line = lines[index];
+  for (std::size_t index = 0; index < worker.lines.size(); ++index) {
+    const Json& line = worker.lines[index];
+    const Json& before = index > 0 ? worker.lines[index - 1] : nothing;
     Json report{{"num_iters", index + 1},
-                {"time", RoundTimes(line, index > 0 ? lines[index - 1] : nothing).to_json(local)},
+                {"time", EsyncTimes(line, before).to_json(local)},
                 {"num_samples", line.value("own_samples", std::uint64_t{0})},
                 {"total_time", number(line, "training_seconds")}};
-    if (const auto tested = evaluations.find(index); tested != evaluations.end()) {
+    if (const auto tested = worker.evaluations.find(index); tested != worker.evaluations.end()) {
       report["accuracy"] = number(tested->second.back(), "accuracy");
       report["evaluations"] = tested->second;
     }
     if (index == 0) {
-      report["run"] = options_of(run);
+      report["run"] = options;
     }
-    write_file(folder / fmt::format("iter-{}.txt", index + 1), json_text(report));
+    write_file(worker.folder / fmt::format("iter-{}.txt", index + 1), json_text(report));
   }
-  return lines.size();
 }
 
 /// True if a worker takes several steps in a round.
-bool steps_locally(const RunFolder& run, std::uint32_t workers) {
-  for (std::uint32_t rank = 0; rank < workers; ++rank) {
-    const std::vector<Json> lines = objects_in(run.worker_log(Rank{rank}));
-    if (std::ranges::any_of(lines,
-                            [](const Json& line) { return number(line, "own_steps") > 1; })) {
-      return true;
+bool steps_locally(const std::vector<LoggedWorker>& workers) {
+  return std::ranges::any_of(workers, [](const LoggedWorker& worker) {
+    return std::ranges::any_of(worker.lines,
+                               [](const Json& line) { return number(line, "own_steps") > 1; });
+  });
+}
+
+/// Rounds of another run would be read as rounds of this one. Errors: DataError.
+void check_holds_no_logs(const std::filesystem::path& out) {
+  constexpr int below_host_and_worker = 2;
+  std::error_code none;  // an empty iterator
+  std::filesystem::recursive_directory_iterator entry(out, none);
+  for (; entry != std::filesystem::recursive_directory_iterator(); entry.increment(none)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with("iter-") && name.ends_with(".txt")) {
+      throw DataError(fmt::format("{} already holds logs: {}; choose another --out", out.string(),
+                                  entry->path().string()));
+    }
+    if (entry.depth() >= below_host_and_worker) {
+      entry.disable_recursion_pending();
     }
   }
-  return false;
 }
 
 }  // namespace
 
 EsyncLogs export_esync_logs(const RunFolder& run, const std::filesystem::path& out) {
-  EsyncLogs exported;
-  std::uint32_t workers = 0;
-  while (std::filesystem::exists(run.worker_log(Rank{workers}))) {
-    ++workers;
+  check_holds_no_logs(out);
+  std::vector<LoggedWorker> workers;
+  for (Rank rank{0}; std::filesystem::exists(run.worker_log(rank)); ++rank.value) {
+    workers.push_back(logged_worker(run, rank, out));
   }
-  if (workers == 0) {
+  if (workers.empty()) {
     throw DataError(
         fmt::format("expected the folder of a run, found no {}", run.worker_log(Rank{0}).string()));
   }
-  const bool local = steps_locally(run, workers);
-  for (std::uint32_t rank = 0; rank < workers; ++rank) {
-    exported.rounds += export_worker(run, Rank{rank}, local, out);
+  const bool local = steps_locally(workers);
+  const Json options = options_of(run);
+  EsyncLogs exported{.workers = workers.size()};
+  for (const LoggedWorker& worker : workers) {
+    write_logs(worker, local, options);
+    exported.rounds += worker.lines.size();
   }
-  exported.workers = workers;
   return exported;
 }
 

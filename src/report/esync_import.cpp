@@ -1,15 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "config/toml_table.hpp"
+#include "report/esync_fields.hpp"
 #include "report/esync_logs.hpp"
 #include "report/scoreboard.hpp"
 #include "telemetry/json_lines.hpp"
@@ -42,46 +47,124 @@ struct EsyncWorker {
   Json options = Json::object();  ///< of the run, which an export has
 };
 
-double seconds(const Json& iteration, const char* name) {
-  return iteration.value(name, 0.0);
+/// `where`: the file of the round. Errors: DataError.
+void add_iteration(EsyncRound& round, const Json& iteration, const std::string& where) {
+  if (!iteration.is_object()) {
+    esync::refuse(where, "an object for each iteration", "time", &iteration);
+  }
+  const auto seconds = [&](const char* name) {
+    return esync::optional_seconds(iteration, name, where).value_or(0);
+  };
+  round.steps += iteration.contains("forward and backward") ? 1 : 0;
+  round.data += seconds("get_batch");
+  round.passes += seconds("forward and backward");
+  round.update += seconds("local update");
+  round.exchange += seconds("global update") + seconds("global aggregate");
+  round.check += seconds("check ready") + seconds("reset state server");
+  round.evaluation += seconds("evaluation");
+  round.local = round.local || iteration.contains("global update");
 }
 
-void add_iteration(EsyncRound& round, const Json& iteration) {
-  round.steps += iteration.contains("forward and backward") ? 1 : 0;
-  round.data += seconds(iteration, "get_batch");
-  round.passes += seconds(iteration, "forward and backward");
-  round.update += seconds(iteration, "local update");
-  round.exchange += seconds(iteration, "global update") + seconds(iteration, "global aggregate");
-  round.check += seconds(iteration, "check ready") + seconds(iteration, "reset state server");
-  round.evaluation += seconds(iteration, "evaluation");
-  round.local = round.local || iteration.contains("global update");
+/// The whole lines of evaluations that an export has.
+Json evaluations_in(const Json& report, const std::string& where) {
+  const Json evaluations = report.value("evaluations", Json::array());
+  if (!evaluations.is_array()) {
+    esync::refuse(where, "a list", "evaluations", &evaluations);
+  }
+  for (const Json& one : evaluations) {
+    try {
+      evaluation_from(one);
+    } catch (const Json::exception&) {
+      esync::refuse(where, "the fields of an evaluation", "evaluations", &one);
+    }
+    esync::optional_count(one, "round", where);
+    esync::optional_count(one, "samples", where);
+  }
+  return evaluations;
+}
+
+bool is_bare_key(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char character) {
+    return std::isalnum(character) != 0 || character == '_' || character == '-';
+  });
+}
+
+/// Errors: DataError, for a value of another kind than that option has.
+void check_option(const std::string& name, const Json& value, const std::string& where) {
+  constexpr std::array texts{"scheme", "network", "data", "split", "cluster"};
+  constexpr std::array counts{"workers", "seed", "batch_size"};
+  if (!is_bare_key(name) || value.is_structured()) {
+    esync::refuse(where, "options of a run, each with one value", "run", &value);
+  }
+  const Json option{{name, value}};
+  if (std::ranges::find(texts, name) != texts.end()) {
+    esync::optional_text(option, name.c_str(), where);
+  } else if (std::ranges::find(counts, name) != counts.end()) {
+    esync::optional_count(option, name.c_str(), where);
+  } else if (name == "learning_rate") {
+    esync::optional_number(option, name.c_str(), where);
+  } else if (name == "virtual_time" && !value.is_boolean()) {
+    esync::refuse(where, "true or false", name, &value);
+  }
+}
+
+/// The options of a run that an export has, without those that it leaves open.
+Json options_in(const Json& report, const std::string& where) {
+  const Json run = report.value("run", Json::object());
+  if (!run.is_object()) {
+    esync::refuse(where, "an object", "run", &run);
+  }
+  Json options = Json::object();
+  for (const auto& [name, value] : run.items()) {
+    if (!value.is_null()) {
+      check_option(name, value, where);
+      options[name] = value;
+    }
+  }
+  return options;
+}
+
+Json report_at(const std::filesystem::path& path) {
+  constexpr std::size_t shown_letters = 40;
+  const std::string text = read_file(path);
+  Json report = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object()) {
+    throw DataError(fmt::format(
+        "{}: expected a round as ESync logs it, one JSON object with num_samples, time and "
+        "total_time; found '{}'",
+        path.string(), excerpt(text, shown_letters)));
+  }
+  return report;
 }
 
 /// `options`: takes those of the run; may be null. Errors: DataError, for a file that is no log of
 /// a round.
 EsyncRound round_in(const std::filesystem::path& path, Json* options) {
-  try {
-    const Json report = Json::parse(read_file(path));
-    EsyncRound round{.samples = report.at("num_samples"), .ended = report.at("total_time")};
-    for (const auto& [number, iteration] : report.at("time").items()) {
-      add_iteration(round, iteration);
-    }
-    if (report.contains("accuracy")) {
-      round.accuracy = report.at("accuracy").get<double>();
-    }
-    round.evaluations = report.value("evaluations", Json::array());
-    for (const Json& one : round.evaluations) {
-      evaluation_from(one);  // throws for a damaged one
-    }
-    if (options != nullptr) {
-      *options = report.value("run", Json::object());
-    }
-    return round;
-  } catch (const Json::exception& error) {
-    throw DataError(fmt::format(
-        "{}: expected a round as ESync logs it, with num_samples, time and total_time: {}",
-        path.string(), error.what()));
+  const std::string where = path.string();
+  const Json report = report_at(path);
+  const auto samples = esync::optional_count(report, "num_samples", where);
+  const auto ended = esync::optional_seconds(report, "total_time", where);
+  const auto time = report.find("time");
+  if (!samples || !ended || time == report.end()) {
+    esync::refuse(where, "a value",
+                  !samples ? "num_samples"
+                  : !ended ? "total_time"
+                           : "time",
+                  nullptr);
   }
+  if (!time->is_object()) {
+    esync::refuse(where, "an object for each iteration", "time", &*time);
+  }
+  EsyncRound round{.samples = *samples, .ended = *ended};
+  for (const auto& [number, iteration] : time->items()) {
+    add_iteration(round, iteration, where);
+  }
+  round.accuracy = esync::optional_number(report, "accuracy", where);
+  round.evaluations = evaluations_in(report, where);
+  if (options != nullptr) {
+    *options = options_in(report, where);
+  }
+  return round;
 }
 
 EsyncWorker worker_in(const std::filesystem::path& folder) {
@@ -95,13 +178,44 @@ EsyncWorker worker_in(const std::filesystem::path& folder) {
   }
 }
 
+/// A name as people order it: "worker2" before "worker10".
+struct NameOrder {
+  explicit NameOrder(const std::string& name) : whole(name) {
+    const std::size_t end = name.find_last_not_of("0123456789") + 1;  // 0 for digits alone
+    const std::size_t significant = std::min(name.find_first_not_of('0', end), name.size());
+    text = name.substr(0, end);
+    number = name.substr(significant);
+    numbered = end < name.size();
+  }
+
+  auto operator<=>(const NameOrder& other) const {
+    return std::tuple(text, numbered, number.size(), number, whole) <=>
+           std::tuple(other.text, other.numbered, other.number.size(), other.number, other.whole);
+  }
+  bool operator==(const NameOrder&) const = default;
+
+  std::string text;
+  bool numbered = false;
+  std::string number;  ///< digits without leading zeros, so that a longer one is greater
+  std::string whole;
+};
+
+std::vector<NameOrder> order_of(const std::filesystem::path& path) {
+  std::vector<NameOrder> order;
+  for (const auto& name : path) {
+    order.emplace_back(name.string());
+  }
+  return order;
+}
+
 /// Errors: DataError, where there are none.
 std::vector<EsyncWorker> workers_below(const std::filesystem::path& logs) {
-  std::set<std::filesystem::path> folders;
+  std::map<std::vector<NameOrder>, std::filesystem::path> folders;
   std::error_code none;  // an empty iterator
   for (const auto& entry : std::filesystem::recursive_directory_iterator(logs, none)) {
     if (entry.path().filename() == "iter-1.txt") {
-      folders.insert(entry.path().parent_path());
+      const auto folder = entry.path().parent_path();
+      folders.emplace(order_of(folder), folder);
     }
   }
   if (folders.empty()) {
@@ -109,7 +223,7 @@ std::vector<EsyncWorker> workers_below(const std::filesystem::path& logs) {
                                 logs.string()));
   }
   std::vector<EsyncWorker> workers;
-  for (const auto& folder : folders) {
+  for (const auto& [order, folder] : folders) {
     workers.push_back(worker_in(folder));
   }
   return workers;
@@ -330,7 +444,7 @@ class Import {
 
 EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run,
                             const EsyncOrigin& origin) {
-  if (std::filesystem::exists(run.summary())) {
+  if (std::filesystem::exists(run.summary()) || std::filesystem::exists(run.config())) {
     throw DataError(
         fmt::format("{} already holds a run; choose another --out", run.root().string()));
   }

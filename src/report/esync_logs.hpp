@@ -43,14 +43,19 @@ struct EsyncOrigin {
 /// are shared out evenly among its steps. Waiting for others counts as the global update, as in
 /// ESync, whose push and pull block. "evaluation" is the time in which snapshots held the worker.
 /// Worker 0 has the accuracies.
-/// Errors: DataError, for a folder without workers' logs, or one that cannot be written;
-///         ConfigError, for a config.toml that is no TOML.
+/// Sums of a line below those before it are those of a resumed run's new process. Every value is
+/// checked before a file is written.
+/// Errors: DataError, for a folder without workers' logs, a value of another kind in them, an `out`
+///         that holds logs already, or one that cannot be written; ConfigError, for a config.toml
+///         that is no TOML.
 EsyncLogs export_esync_logs(const RunFolder& run, const std::filesystem::path& out);
 
-/// Makes a run folder of the logs of all workers below `logs`, ranked by their paths: their lines,
-/// evaluations, a summary, and a config.toml with the options that are known. Fields that the logs
-/// do not have are absent, or null where readers expect one. Without a known scheme, logs with
-/// "global update" are of `esync`; others are of `ssgd` where all workers have equally many rounds.
+/// Makes a run folder of the logs of all workers below `logs`: their lines, evaluations, a summary,
+/// and a config.toml with the options that are known. Workers are ranked by their paths, where a
+/// number at the end of a name counts as a number. Every value is checked before a file is written.
+/// Fields that the logs do not have are absent, or null where readers expect one. Without a known
+/// scheme, logs with "global update" are of `esync`; others are of `ssgd` where all workers have
+/// equally many rounds.
 /// Errors: DataError, where there are no logs, for a damaged one, or for a folder that holds a run.
 EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run,
                             const EsyncOrigin& origin = {});

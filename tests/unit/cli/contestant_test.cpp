@@ -77,6 +77,15 @@ TEST(ReadContestantsTest, ASwitchStandsAlone) {
   EXPECT_EQ(value_of(contestants[1].config, "balance"), "false");
 }
 
+TEST(ReadContestantsTest, AColonOfAValueIsNoNewOption) {
+  const auto contestants =
+      read_contestants("ssgd:compress=topk:0.01:balance,asgd:device=cuda:0", two_workers());
+  EXPECT_EQ(to_string(contestants[0].config.compress), "topk:0.01");
+  EXPECT_EQ(value_of(contestants[0].config, "balance"), "true");
+  EXPECT_EQ(contestants[1].config.device, "cuda:0");
+  EXPECT_THAT(refusal("ssgd:batch-size=3:compress"), HasSubstr("compress needs a value"));
+}
+
 TEST(ReadContestantsTest, RefusesByTermWhatCannotBeMeant) {
   EXPECT_THAT(refusal("ssgd,sgd"), AllOf(HasSubstr("--schemes: 'sgd'"), HasSubstr("ssgd")));
   EXPECT_THAT(refusal("ssgd:bach-size=3"), HasSubstr("did you mean 'batch-size'?"));

@@ -112,6 +112,21 @@ TEST(FiguresOverTest, TakesMediansOfSoundRunsAndTheMeanAccuracy) {
   EXPECT_EQ(computing->most, 0.9);
 }
 
+TEST(FiguresOverTest, TrafficIsOverTheSamplesOfItsSession) {
+  Json resumed = summary_with({});
+  resumed["workers"][0]["samples"] = 60;  // of 1,000 samples, the session trained on the last 100
+  resumed["workers"][1]["samples"] = 40;
+  EXPECT_EQ(figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("traffic_bytes"), 50);
+  resumed["workers"][0]["samples"] = 1200;  // never resumed; some gradients were dropped
+  EXPECT_EQ(figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("traffic_bytes"), 5);
+}
+
+TEST(FiguresOverTest, KeepsTheRateOfRunsThatKnowIt) {
+  const ContestantFigures figures = figures_over("x", {run_of(10, 0.8), RunFigures{}});
+  EXPECT_EQ(figures.learning_rate, 0.1);
+  EXPECT_EQ(figures.tested, 1U);
+}
+
 TEST(FiguresOverTest, OfRunsThatAllDivergedNothingIsKnown) {
   const ContestantFigures none = figures_over("x", {{.learning_rate = 0.1}});
   EXPECT_EQ(none.reached, 0U);

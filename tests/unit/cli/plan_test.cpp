@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "tests/support/config_options.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -183,12 +184,46 @@ TEST(FastDevicesTest, RunTheBaselineScheme) {
   common.config.scheme = "esync";
   common.learning_rates = {0.1, 0.2};
   common.batch_sizes = {16, 64};
-  const Contestant fast = fast_baseline(common, "/x/fast.toml");
+  const Contestant fast = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80}));
   EXPECT_EQ(fast.label, "ssgd-fast");
   EXPECT_EQ(fast.config.scheme, "ssgd");
   EXPECT_EQ(fast.config.cluster, "/x/fast.toml");
   EXPECT_EQ(fast.grid().size(), 4U);  // it has a best point of its own
   EXPECT_TRUE(fast.is_fast);
+}
+
+TEST(FastDevicesTest, HaveTheirOwnSharesAndDevicesAndNoServer) {
+  CommonOptions common;
+  common.config.shares = {2, 1, 3};
+  common.config.device = "cuda:0,cpu,cuda:1";
+  common.config.servers = 2;
+  const Contestant fast = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80, 40}));
+  EXPECT_THAT(fast.config.shares, ElementsAre(2, 3));
+  EXPECT_EQ(fast.config.device, "cuda:0,cuda:1");
+  EXPECT_EQ(fast.config.servers, 0U);
+  common.config.device = "cpu";
+  common.config.shares.clear();
+  set(common.config, "aggregate", "server");  // then the baseline has servers, too
+  const Contestant with_server = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80, 40}));
+  EXPECT_EQ(with_server.config.device, "cpu");
+  EXPECT_THAT(with_server.config.shares, testing::IsEmpty());
+  EXPECT_EQ(with_server.config.servers, 2U);
+}
+
+TEST(LimitTest, IsAcceptedWithOptionsThatOneDeviceCannotHave) {
+  CommonOptions common;
+  common.config.scheme = "esync";
+  common.config.shares = {2, 1};
+  common.config.device = "cpu,cuda:1";
+  common.config.weights = Weights::data;
+  set(common.config, "compress", "int8");
+  common.config.compress_remote = true;
+  const Contestant limit = limit_of(common, "/x/limit.toml");
+  EXPECT_EQ(limit.config.device, "cpu");
+  EXPECT_FALSE(limit.config.compress);
+  const TrainConfig resolved =
+      resolve_config(limit.config, {.devices = 1, .usual_learning_rate = {}, .time = ""});
+  EXPECT_EQ(resolved.workers, 1U);
 }
 
 }  // namespace

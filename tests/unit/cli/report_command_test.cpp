@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/handlers.hpp"
@@ -73,6 +74,39 @@ TEST_F(ReportCommandTest, ComparesWithTheBaselinesUnlessTheyAreDropped) {
   comparison_.reset();
   EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--seeds", "2", "--repeats", "3"}),
               HasSubstr("the same number"));
+}
+
+TEST_F(ReportCommandTest, AddsABaselineWithoutServersOfOtherSchemes) {
+  const RanCommand ran =
+      run({"compare", "--schemes", "asgd,dc-asgd", "--workers", "2", "--servers", "2"});
+  ASSERT_TRUE(comparison_) << ran.err;
+  ASSERT_EQ(comparison_->contestants.size(), 3U);
+  EXPECT_EQ(comparison_->contestants[0].config.servers, 2U);
+  EXPECT_EQ(comparison_->contestants[2].label, "ssgd");
+  EXPECT_EQ(comparison_->contestants[2].config.servers, 0U);
+}
+
+TEST_F(ReportCommandTest, RefusesAnUpperBoundBeforeItWrites) {
+  const std::string cluster = file("two.toml", "[[devices]]\ncount = 2\nseconds_per_batch = 0.1\n");
+  run({"compare", "--schemes", "ssgd", "--cluster", cluster, "--data-dir",
+       (folder_ / "no-data").string(), "--out", (folder_ / "out").string()});
+  ASSERT_TRUE(comparison_);
+  comparison_->common.config.warm_up = 1000;  // more than its epochs
+  try {
+    compare(*comparison_);
+    FAIL() << "not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("limit: a warm-up"), HasSubstr("--no-limit")));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(ReportCommandTest, RefusesToWriteIntoAFolderWithoutAName) {
+  const std::string folder = (folder_ / "run").string();
+  file("run/config.toml", "scheme = 'ssgd'\nnetwork = 'mlp'\n");
+  EXPECT_THAT(refusal({"report", folder, "--out", ""}), HasSubstr("--out: expected a folder"));
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--out", ""}),
+              HasSubstr("--out: expected a folder"));
 }
 
 TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {

@@ -16,6 +16,7 @@ ContestantFigures complete() {
           .learning_rate = 0.02,
           .runs = 3,
           .reached = 2,
+          .tested = 2,
           .time_to_target = Spread{.median = 5.25, .least = 5, .most = 6},
           .speed_up = 90.123,
           .distance_to_limit = 0.5,
@@ -42,7 +43,7 @@ TEST(TablesTest, ShowEveryFigureOnce) {
           "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1             0.5  0.8612 ± 0.0020",
           "ssgd     0.1                -   0 of 3         -               -                -"));
   EXPECT_THAT(tables[1].table.lines()[1],
-              HasSubstr("8,364      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
+              HasSubstr("8,365      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
                         "   153 B            2.5 GB  0 / 1 / 2"));
   EXPECT_THAT(tables[2].table.lines(),
               ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));
@@ -61,6 +62,30 @@ TEST(TablesTest, ShowBatchSizesWhereSeveralWereTried) {
 TEST(TablesTest, WithoutATargetNothingIsReached) {
   EXPECT_THAT(tables_of({{.label = "ssgd", .runs = 3}}, {})[0].table.lines()[1],
               testing::StartsWith("ssgd       -               -        -"));
+}
+
+TEST(TablesTest, RoundSamplesPerSecondAndKeepSmallOnes) {
+  EXPECT_EQ(number_text(0.95), "0.95");
+  EXPECT_EQ(number_text(999.4), "999");
+  EXPECT_EQ(number_text(999.6), "1,000");
+  EXPECT_EQ(number_text(8364.7), "8,365");
+  ContestantFigures slow = complete();
+  slow.throughput = 0.95;
+  EXPECT_THAT(tables_of({slow}, 0.8)[1].table.lines()[1], testing::StartsWith("esync        0.95"));
+}
+
+TEST(TablesTest, ShowLongTimesInWholeSeconds) {
+  ContestantFigures slow = complete();
+  slow.time_to_target = Spread{.median = 18523.4, .least = 12345.2, .most = 24690.5};
+  EXPECT_THAT(tables_of({slow}, 0.8)[0].table.lines()[1], HasSubstr("18,523 s (12,345 to 24,691)"));
+  EXPECT_EQ(seconds_figure(999.94), "999.9");
+  EXPECT_EQ(seconds_figure(999.96), "1,000");
+}
+
+TEST(TablesTest, ShowADeviationOfSeveralAccuraciesAlone) {
+  ContestantFigures one = complete();
+  one.tested = 1;  // of its three runs, two diverged
+  EXPECT_EQ(accuracy_text(one), "0.8612");
 }
 
 TEST(MarkdownTest, SaysHowItWasMade) {

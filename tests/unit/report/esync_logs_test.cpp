@@ -135,6 +135,128 @@ TEST(EsyncLogs, AreRefusedByNameWhereTheyAreDamagedOrMissing) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "nothing is written then";
 }
 
+TEST(EsyncLogs, RankWorkersByTheNumbersOfTheirFolders) {
+  const auto folder = fresh_folder("esync-ranks");
+  for (const char* name : {"worker10", "worker2", "worker01"}) {
+    write_rounds(folder / "logs" / name, 1);
+  }
+  const RunFolder run(folder / "run");
+  import_esync_logs(folder / "logs", run);
+  const Json workers = json_at(run.summary()).at("workers");
+  EXPECT_EQ(workers.at(0).at("device"), "logs/worker01");
+  EXPECT_EQ(workers.at(1).at("device"), "logs/worker2");
+  EXPECT_EQ(workers.at(2).at("device"), "logs/worker10");
+}
+
+/// The message with which `act` is refused.
+template <class Act>
+std::string refusal(Act act) {
+  try {
+    act();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "no DataError";
+}
+
+TEST(EsyncLogs, AreCheckedBeforeARunIsWritten) {
+  const auto folder = fresh_folder("esync-values");
+  const auto message = [&](const std::string& fields) {
+    std::filesystem::create_directories(folder / "logs" / "cpu");
+    write_file(folder / "logs" / "cpu" / "iter-1.txt", "{" + fields + "}");
+    return refusal([&] { import_esync_logs(folder / "logs", RunFolder(folder / "run")); });
+  };
+  const std::string sound = R"("num_samples": 1, "total_time": 1, "time": {})";
+  const std::string at = (folder / "logs" / "cpu" / "iter-1.txt").string() + ": expected ";
+  EXPECT_EQ(message(R"("num_samples": -5, "total_time": 1, "time": {})"),
+            at + "a count in num_samples, found -5");
+  EXPECT_EQ(message(R"("num_samples": 1, "time": {})"),
+            at + "a value in total_time, found no such field");
+  EXPECT_EQ(message(R"("num_samples": 1, "total_time": 1, "time": {"0": {"get_batch": "x"}})"),
+            at + "seconds of 0 or more in get_batch, found \"x\"");
+  EXPECT_EQ(message(R"("num_samples": 1, "total_time": 1, "time": {"0": 3})"),
+            at + "an object for each iteration in time, found 3");
+  EXPECT_EQ(message(sound + R"(, "accuracy": null)"), at + "a number in accuracy, found null");
+  EXPECT_EQ(message(sound + R"(, "evaluations": [{"round": 1}])"),
+            at + "the fields of an evaluation in evaluations, found {\"round\":1}");
+  EXPECT_EQ(message(sound + R"(, "run": "x")"), at + "an object in run, found \"x\"");
+  EXPECT_EQ(message(sound + R"(, "run": {"virtual_time": "yes"})"),
+            at + "true or false in virtual_time, found \"yes\"");
+  EXPECT_EQ(message(sound + R"(, "run": {"seed = 1\nscheme": 2})"),
+            at + "options of a run, each with one value in run, found 2");
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  EXPECT_EQ(message(sound + R"(, "run": {"scheme": null, "virtual_time": null})"), "no DataError");
+}
+
+TEST(EsyncLogs, AreNotImportedIntoAnyRun) {
+  const auto folder = fresh_folder("esync-there");
+  write_logs(folder / "logs" / "cpu");
+  std::filesystem::create_directories(folder / "run");
+  write_file(folder / "run" / "config.toml", "");
+  EXPECT_THAT(refusal([&] { import_esync_logs(folder / "logs", RunFolder(folder / "run")); }),
+              HasSubstr("choose another --out"));
+}
+
+/// A run of one worker with these lines in its log, on a host.
+RunFolder logged_run(const std::filesystem::path& root, const std::string& lines,
+                     const std::string& host = R"("a")") {
+  std::filesystem::create_directories(root / "workers");
+  std::filesystem::create_directories(root / "spans");
+  write_file(root / "workers" / "0.jsonl", lines);
+  write_file(root / "spans" / "worker-0.jsonl", R"({"process": "worker", "host": )" + host + "}\n");
+  return RunFolder(root);
+}
+
+TEST(EsyncLogs, OfAResumedRunHaveTheSecondsOfEachRound) {
+  const auto folder = fresh_folder("esync-resumed");
+  const RunFolder run = logged_run(
+      folder / "run",
+      R"({"round": 1, "training_seconds": 5, "forward_seconds": 4.0, "wait_seconds": 1.0})"
+      "\n"
+      R"({"round": 2, "training_seconds": 9, "forward_seconds": 1.5, "wait_seconds": 2.5})"
+      "\n");
+  export_esync_logs(run, folder / "logs");
+  const Json second = json_at(folder / "logs" / "a" / "worker0" / "iter-2.txt").at("time").at("0");
+  EXPECT_EQ(second.at("forward and backward"), 1.5);
+  EXPECT_EQ(second.at("global aggregate"), 2.5) << "all sums begin again, also a greater one";
+}
+
+TEST(EsyncLogs, AreExportedOnlyWhereThereAreNone) {
+  const auto folder = fresh_folder("esync-mixed");
+  const RunFolder run = logged_run(folder / "run", "{\"round\": 1, \"own_samples\": 8}\n");
+  std::filesystem::create_directories(folder / "logs" / "b" / "worker1");
+  write_file(folder / "logs" / "b" / "worker1" / "iter-7.txt", "{}");
+  EXPECT_THAT(refusal([&] { export_esync_logs(run, folder / "logs"); }),
+              testing::AllOf(HasSubstr("iter-7.txt"), HasSubstr("choose another --out")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "logs" / "a"));
+}
+
+TEST(EsyncLogs, AreExportedFromCheckedValues) {
+  const auto folder = fresh_folder("esync-unsound");
+  const auto message = [&](const std::string& lines, const std::string& host) {
+    const RunFolder run = logged_run(folder / "run", lines, host);
+    return refusal([&] { export_esync_logs(run, folder / "logs"); });
+  };
+  const std::string sound = "{\"round\": 1, \"own_samples\": 8}\n";
+  EXPECT_EQ(message(sound + "{\"own_samples\": null}\n", R"("a")"),
+            (folder / "run" / "workers" / "0.jsonl").string() +
+                ":2: expected a count in own_samples, found null");
+  EXPECT_EQ(message(sound, "null"), (folder / "run" / "spans" / "worker-0.jsonl").string() +
+                                        ":1: expected text in host, found null");
+  EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
+}
+
+TEST(EsyncLogs, StayBelowTheFolderThatTheUserNamed) {
+  const auto folder = fresh_folder("esync-host");
+  const std::string line = "{\"round\": 1, \"own_samples\": 8}\n";
+  export_esync_logs(logged_run(folder / "1", line, R"("../../evil")"), folder / "x" / "y");
+  EXPECT_TRUE(
+      std::filesystem::exists(folder / "x" / "y" / ".._.._evil" / "worker0" / "iter-1.txt"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "evil"));
+  export_esync_logs(logged_run(folder / "2", line, R"("..")"), folder / "z" / "y");
+  EXPECT_TRUE(std::filesystem::exists(folder / "z" / "y" / "_" / "worker0" / "iter-1.txt"));
+}
+
 TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
   TrainConfig config = toy_config(fresh_folder("esync-export"));
   config.scheme = "local-sgd";

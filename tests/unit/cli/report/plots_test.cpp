@@ -105,6 +105,7 @@ TEST(AccuracyPlotTest, HasTheAccuraciesThatOccur) {
   EXPECT_THAT(drawing("target", {0.11, 0.2, 0.31}, 0.6), HasSubstr("set yrange [0.1:0.6]\n"));
   EXPECT_THAT(drawing("high", {0.981, 0.99, 0.999}, 0.99), HasSubstr("set yrange [0.98:1]\n"));
   EXPECT_THAT(drawing("flat", {0.5, 0.5, 0.5}, 0.5), HasSubstr("set yrange [0.5:0.51]\n"));
+  EXPECT_THAT(drawing("one", {1, 1, 1}, 1), HasSubstr("set yrange [0.99:1]\n"));
 }
 
 TEST(AccuracyPlotTest, IsMissingWithoutEvaluations) {
@@ -221,6 +222,21 @@ TEST(TimeLineTest, ShowsWhatFastWorkersDoDuringAStepOfTheSlowest) {
   EXPECT_EQ(line->slices[4].end, 4);
 }
 
+TEST(TimeLineTest, OfAResumedRunHasTheSumsOfItsNewProcess) {
+  const auto line =
+      middle_round({{{.end = 1, .data = 0, .compute = 0.5, .communicate = 0, .wait = 0},
+                     {.end = 2, .data = 0, .compute = 1, .communicate = 0, .wait = 0},
+                     {.end = 3, .data = 0, .compute = 0.25, .communicate = 0, .wait = 0.5},
+                     {.end = 4, .data = 0, .compute = 0.5, .communicate = 0, .wait = 1},
+                     {.end = 5, .data = 0, .compute = 0.75, .communicate = 0, .wait = 1.5}}});
+  ASSERT_TRUE(line);
+  ASSERT_EQ(line->slices.size(), 2U);
+  EXPECT_EQ(line->slices[0].activity, Activity::compute);
+  EXPECT_EQ(line->slices[0].end, 0.25);
+  EXPECT_EQ(line->slices[1].activity, Activity::wait);
+  EXPECT_EQ(line->slices[1].end, 0.75);
+}
+
 TEST(TimeLineTest, DrawsNarrowSlicesWithoutBorderAndPattern) {
   MadeRuns made;
   const auto settings = two_schemes(made);
@@ -241,12 +257,13 @@ TEST(TimeLineTest, IsMissingWithoutRounds) {
 TEST(DrawTest, WithoutTheProgramLeavesTheScripts) {
   MadeRuns made;
   const Plot plot{.name = "x", .caption = "", .data = "", .drawing = "plot x\n"};
-  EXPECT_FALSE(draw({plot}, made.root() / "figures", "no-such-gnuplot"));
+  EXPECT_THAT(draw({plot}, made.root() / "figures", "no-such-gnuplot"),
+              ElementsAre(HasSubstr("gnuplot is not installed")));
   EXPECT_TRUE(fs::exists(made.root() / "figures" / "x.gp"));
 }
 
 bool has_gnuplot(const fs::path& folder) {
-  return draw({}, folder) && std::system("command -v gnuplot > /dev/null") == 0;
+  return draw({}, folder).empty() && std::system("command -v gnuplot > /dev/null") == 0;
 }
 
 TEST(DrawTest, DrawsTheElementsOfEachFigure) {
@@ -258,7 +275,7 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
   settings.push_back(two_schemes(made, "ratio-16.toml")[0]);
   const Report report = report_on(settings, {esync_paper()});
   const fs::path out = made.root() / "out";
-  EXPECT_EQ(write_report(settings, report, out), "");
+  EXPECT_THAT(write_report(settings, report, out), testing::IsEmpty());
   const auto svg = [&](const std::string& name) {
     EXPECT_GT(fs::file_size(out / "figures" / (name + ".png")), 1000U) << name;
     return read_file(out / "figures" / (name + ".svg"));
@@ -368,7 +385,7 @@ TEST(DrawTest, NoTextMeetsAnother) {
     const std::vector<Setting> settings = long_names(made, schemes);
     const Report report = report_on(settings, {});
     const fs::path figures = made.root() / fmt::format("figures-{}", schemes);
-    ASSERT_TRUE(draw(report.sections[0].plots, figures));
+    ASSERT_THAT(draw(report.sections[0].plots, figures), testing::IsEmpty());
     ASSERT_EQ(report.sections[0].plots.size(), 9U);
     for (const Plot& plot : report.sections[0].plots) {
       const std::string svg = read_file(figures / (plot.name + ".svg"));
@@ -378,18 +395,31 @@ TEST(DrawTest, NoTextMeetsAnother) {
   }
 }
 
-TEST(DrawTest, ReportsWhatTheProgramRefuses) {
+TEST(DrawTest, DrawsAccuraciesOfOne) {
+  MadeRuns made;
+  if (!has_gnuplot(made.root())) {
+    GTEST_SKIP() << "gnuplot is not installed (Debian: gnuplot-nox)";
+  }
+  const auto settings = study_of(read_runs({made.add("one", {.accuracies = {1}})}), {});
+  const Report report = report_on(settings, {});
+  EXPECT_THAT(write_report(settings, report, made.root() / "out"), testing::IsEmpty());
+  EXPECT_TRUE(fs::exists(made.root() / "out" / "report.html"));
+}
+
+TEST(DrawTest, ReportsWhatTheProgramRefusesAndDrawsTheOthers) {
   MadeRuns made;
   if (!has_gnuplot(made.root())) {
     GTEST_SKIP() << "gnuplot is not installed (Debian: gnuplot-nox)";
   }
   const Plot plot{.name = "x", .caption = "", .data = "", .drawing = "plot nonsense_here\n"};
-  try {
-    draw({plot}, made.root() / "figures");
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("x.gp"), HasSubstr("nonsense_here")));
-  }
+  const Plot sound{.name = "y", .caption = "", .data = "", .drawing = "plot x\n"};
+  const fs::path figures = made.root() / "figures";
+  fs::create_directories(figures);
+  write_file(figures / "x.svg", "of an earlier report");
+  EXPECT_THAT(draw({plot, sound}, figures),
+              ElementsAre(AllOf(HasSubstr("no figure x: "), HasSubstr("nonsense_here"))));
+  EXPECT_FALSE(fs::exists(figures / "x.svg"));
+  EXPECT_TRUE(fs::exists(figures / "y.svg"));
 }
 
 }  // namespace

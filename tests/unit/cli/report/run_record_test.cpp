@@ -64,6 +64,18 @@ TEST(RunRecordTest, OfARunningJobIgnoresTheHalfLine) {
               ElementsAre(HasSubstr("last line is not complete"), HasSubstr("still running")));
 }
 
+TEST(RunRecordTest, OfAResumedJobThatRunsIsNotThatOfItsEarlierSession) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  write_file(folder / "run.lock", "1 here\n");
+  const Descriptor lock(::open((folder / "run.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  const RunRecord run = read_run(folder);
+  EXPECT_EQ(run.state, "running");
+  EXPECT_TRUE(run.summary.is_null());
+  EXPECT_THAT(run.notes, ElementsAre(HasSubstr("still running")));
+}
+
 TEST(RunRecordTest, WithoutEvaluationsSaysSo) {
   MadeRuns made;
   const RunRecord run = read_run(made.add("one", {.accuracies = {}}));
@@ -108,6 +120,18 @@ TEST(RunListTest, RefusesAFolderThatIsNoRun) {
     EXPECT_THAT(error.what(), HasSubstr("expected the folder of a run or of a comparison"));
   }
   EXPECT_THROW(read_runs({made.root() / "nothing"}), ConfigError);
+}
+
+TEST(RunListTest, AFolderHasItsNameHoweverItIsSpelt) {
+  MadeRuns made;
+  const fs::path folder = made.add("one");
+  fs::remove(folder / "summary.json");
+  write_file(folder.string() + ".diverged.json", "{}");
+  for (const char* end : {"/", "//", "/.", "/workers/.."}) {
+    const auto runs = read_runs({folder.string() + end});
+    EXPECT_EQ(runs.at(0).folder.filename(), "one") << end;
+    EXPECT_EQ(runs.at(0).state, "diverged") << end;
+  }
 }
 
 TEST(RunListTest, AComparisonStandsForItsCountedRuns) {

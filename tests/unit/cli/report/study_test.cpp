@@ -87,10 +87,38 @@ TEST(StudyTest, ARunWithoutFiguresHasNoMedians) {
   const auto settings = study_of(read_runs({crashed, made.add("b", {.seed = 2})}), {});
   ASSERT_EQ(settings[0].groups.size(), 1U);
   const ContestantFigures& figures = settings[0].groups[0].figures;
-  EXPECT_EQ(figures.runs, 2U);
+  EXPECT_EQ(figures.runs, 1U) << "of those that have ended";
   EXPECT_EQ(figures.throughput, 1000);
   EXPECT_EQ(figures.devices.size(), 2U);
   EXPECT_EQ(figures.accuracy->mean, 0.8);
+}
+
+TEST(StudyTest, ARunThatCrashedChangesNoFigure) {
+  MadeRuns made;
+  const auto crashed = made.add("a3", {.seed = 3, .accuracies = {0.1}});
+  std::filesystem::remove(crashed / "summary.json");
+  const auto settings = study_of(
+      read_runs({made.add("a1"), made.add("b1", {.scheme = "esync", .seconds = 0.5}), crashed}),
+      {});
+  EXPECT_EQ(settings[0].target, 0.6);
+  const ContestantFigures& figures = settings[0].groups.at(0).figures;
+  EXPECT_EQ(settings[0].groups[0].runs.size(), 2U);
+  EXPECT_EQ(figures.time_to_target->median, 2);
+  EXPECT_EQ(figures.learning_rate, 0.1);
+  EXPECT_EQ(figures.tested, 1U);
+  EXPECT_EQ(settings[0].groups.at(1).figures.speed_up, 2);
+}
+
+TEST(StudyTest, ARunThatDivergedReachedNoTarget) {
+  MadeRuns made;
+  const auto diverged = made.add("a2", {.seed = 2, .accuracies = {0.1}});
+  std::filesystem::remove(diverged / "summary.json");
+  write_file(diverged.string() + ".diverged.json", "{}");
+  const auto settings = study_of(read_runs({made.add("a1"), diverged}), {.target = 0.6});
+  const ContestantFigures& figures = settings[0].groups.at(0).figures;
+  EXPECT_EQ(figures.runs, 2U);
+  EXPECT_EQ(figures.reached, 1U);
+  EXPECT_FALSE(figures.time_to_target);
 }
 
 TEST(StudyTest, AMissingFigureIsUnknownAndNotZero) {
