@@ -129,7 +129,19 @@ class Refusals(JobTest):
         self.train(*SMALL, "--max-steps", "1")
         for checkpoint in self.checkpoints():
             checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-        self.assert_refused(self.resume("--max-steps", "2"), "is not a whole safetensors file", "has no checkpoint")
+        self.assert_resume_refused("is not a whole safetensors file", "has no checkpoint")
+
+    def assert_resume_refused(self, *texts, options=()):
+        """And the run is as it was."""
+        run = self.folder / "run"
+        files = ["config.toml", "evaluations.jsonl", "summary.json"]
+        before = [(run / name).read_bytes() for name in files]
+        self.assert_refused(self.resume("--max-steps", "2", *options), *texts)
+        self.assertEqual([(run / name).read_bytes() for name in files], before)
+
+    def test_a_run_whose_data_have_gone(self):
+        self.train("--network", "mlp", "--data", "fashion-mnist", "--max-steps", "1")
+        self.assert_resume_refused("/nonexistent", options=("--data-dir", "/nonexistent"))
 
     def test_a_run_whose_loss_overflows_its_counter_goes_on(self):
         overflow = ["--scheme", "asgd", "--learning-rate", "1e6", "--max-steps", "3", "--on-nan", "skip"]

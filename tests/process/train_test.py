@@ -74,6 +74,21 @@ class Train(JobTest):
         ]
         self.assertEqual(rounds, list(range(1, 7)))
 
+    def test_a_resumed_run_may_have_another_learning_rate(self):
+        self.train(*SMALL, "--max-steps", "3")
+        before = read_safetensors(self.checkpoints()[-1])[1]
+        resumed = subprocess.run(
+            [SYNCOPATE, "train", "--resume", str(self.folder / "run"), "--max-steps", "4", "--learning-rate", "1e-30"],
+            capture_output=True, text=True, timeout=300, check=False,
+        )
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertEqual(self.summary()["learning_rate"], 1e-30)
+        after = read_safetensors(self.checkpoints()[-1])[1]
+        parameters = [name for name in before if name.endswith((".weight", ".bias"))]
+        self.assertTrue(parameters, sorted(before))
+        for name in parameters:
+            self.assertEqual(after[name], before[name], name)
+
     def test_every_event_is_a_line_of_json_and_the_last_line_is_the_summary(self):
         done = self.train(*SMALL, "--max-steps", "5", "--json")
         events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -62,9 +63,11 @@ void throw_system_error(const char* action) {
 }
 
 void LineSplitter::add(std::string_view bytes) {
+  const std::size_t searched = rest_.size();  // a line may come in many parts
   rest_ += bytes;
   std::size_t begin = 0;
-  for (std::size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+  for (std::size_t end; (end = rest_.find('\n', std::max(begin, searched))) != std::string::npos;
+       begin = end + 1) {
     sink_(std::string_view(rest_).substr(begin, end - begin));
   }
   rest_.erase(0, begin);

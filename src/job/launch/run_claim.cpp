@@ -8,6 +8,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
@@ -66,7 +67,7 @@ std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& req
                                               index.value));
 }
 
-RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(request_.resumed) {
+RunClaim::RunClaim(JobRequest request) : request_(std::move(request)) {
   TrainConfig& config = request_.config;
   if (!request_.resumed) {
     made_ = !std::filesystem::exists(config.run_dir) || !request_.named_run_dir;
@@ -78,10 +79,11 @@ RunClaim::RunClaim(JobRequest request) : request_(std::move(request)), kept_(req
   }
   lock_.emplace(config.run_dir);
   remove_all_leftovers(RunFolder(config.run_dir));
-  if (!request_.resumed) {
-    const bool of_programs = config.epochs >= open_end;  // which save their models themselves
-    RunFolder(config.run_dir).create(/*has_checkpoints=*/!of_programs);
+  if (request_.resumed) {
+    return;
   }
+  const bool of_programs = config.epochs >= open_end;  // which save their models themselves
+  RunFolder(config.run_dir).create(/*has_checkpoints=*/!of_programs);
   try {
     write_config(config);
   } catch (const Error&) {
@@ -94,8 +96,35 @@ RunClaim::~RunClaim() {
   give_up();
 }
 
+void RunClaim::go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round) {
+  const RunFolder folder(request_.config.run_dir);
+  checkpoint_ = checkpoint;
+  for (const auto& path : {folder.config(), folder.evaluations(), folder.summary()}) {
+    if (std::filesystem::exists(path)) {
+      earlier_[path] = read_file(path);
+    }
+  }
+  write_config(request_.config);
+  keep_rounds_up_to(folder.evaluations(), round);
+  std::filesystem::remove(folder.summary());
+}
+
+void RunClaim::restore() const {
+  for (const auto& [path, text] : earlier_) {
+    try {
+      write_file(path, text);
+    } catch (const Error& error) {
+      log::warn("{}", error.what());
+    }
+  }
+}
+
 void RunClaim::give_up() {
   if (kept_) {
+    return;
+  }
+  if (request_.resumed) {
+    restore();
     return;
   }
   const RunFolder folder(request_.config.run_dir);

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "job/launch/job_request.hpp"
 #include "job/launch/run_lock.hpp"
@@ -15,7 +18,8 @@ std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& req
 
 /// The folder of a run that is about to start. The constructor makes it with its `config.toml`,
 /// locks it for this job, and removes temporary files of a job that was killed; the destructor
-/// removes it unless `keep` was called. A resumed run always keeps its folder.
+/// removes it unless `keep` was called. The folder of a resumed run stays, and without `keep` as it
+/// was before.
 class RunClaim {
  public:
   /// A default name gets a number where two runs begin in the same second. Errors: ConfigError, for
@@ -29,14 +33,25 @@ class RunClaim {
   /// The request, with the final name of the run folder.
   const JobRequest& request() const { return request_; }
 
+  /// Of a resumed run, once nothing of it is refused any more: writes its configuration, and drops
+  /// the summary of the session before and the evaluations behind the checkpoint, that of `round`.
+  /// Errors: DataError.
+  void go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round);
+
+  /// The checkpoint of `go_on_from`.
+  const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }
+
   void keep() { kept_ = true; }
 
  private:
   void give_up();
+  void restore() const;
 
   JobRequest request_;
-  std::optional<RunLock> lock_;  ///< while this lives
-  bool made_ = false;            ///< the folder was not there before
+  std::optional<std::filesystem::path> checkpoint_;
+  std::map<std::filesystem::path, std::string> earlier_;  ///< files of the session before
+  std::optional<RunLock> lock_;                           ///< while this lives
+  bool made_ = false;                                     ///< the folder was not there before
   bool kept_ = false;
 };
 

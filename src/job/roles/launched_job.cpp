@@ -101,6 +101,7 @@ int lead(const JobRequest& wanted, const OpenView& open_view) {
   RunClaim claim(wanted);
   const JobRequest& request = claim.request();
   const TrainingJob job(request.config, checkpoint_of(request));
+  go_on(claim, job);
   Pipe events = make_pipe();
   if (request.config.transport == TransportKind::mpi) {
     std::vector<Child> rank;

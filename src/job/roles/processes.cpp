@@ -17,9 +17,16 @@ namespace {
 
 constexpr unsigned evaluator_restarts = 3;
 
-bool left_something(const TrainConfig& config, int status) {
-  return status != exit_status::refused ||
-         std::filesystem::exists(RunFolder(config.run_dir).worker_log(Rank{0}));
+bool left_something(const RunClaim& claim, int status) {
+  const RunFolder folder(claim.request().config.run_dir);
+  if (status != exit_status::refused) {
+    return true;
+  }
+  if (claim.checkpoint()) {
+    return latest_whole_checkpoint(folder.checkpoints(), [](const std::string&) {}) !=
+           claim.checkpoint();
+  }
+  return std::filesystem::exists(folder.worker_log(Rank{0}));
 }
 
 /// "worker 2", "server 0", "evaluator".
@@ -86,11 +93,17 @@ MakeMembers servers_in_process(const TrainingJob& job) {
   };
 }
 
+void go_on(RunClaim& claim, const TrainingJob& job) {
+  if (const auto checkpoint = job.resume_from()) {
+    claim.go_on_from(*checkpoint, round_of(*checkpoint));
+  }
+}
+
 int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_view) {
   const JobRequest& request = claim.request();
   const auto view = open_view(request.config);
   const int status = run_watched(std::move(job), request.verbosity, *view);
-  if (left_something(request.config, status)) {
+  if (left_something(claim, status)) {
     claim.keep();
   }
   return status;
@@ -188,7 +201,6 @@ std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request) {
     print_error(
         fmt::format("{}the run goes on from {}", damages, checkpoint->filename().string()).c_str());
   }
-  keep_rounds_up_to(folder.evaluations(), round_of(*checkpoint));
   return checkpoint;
 }
 

@@ -34,8 +34,8 @@ class TrainingJob final : public HostSite {
 };
 
 /// The checkpoint from which a resumed run continues: the newest that is whole; one line on
-/// standard error names newer ones that are damaged. Empty for a new run. Drops the evaluations
-/// that came after it. Errors: DataError, when there is none.
+/// standard error names newer ones that are damaged. Empty for a new run. Errors: DataError, when
+/// there is none.
 std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request);
 
 /// True where servers are threads of the coordinator's process.
@@ -59,8 +59,12 @@ MakeMembers servers_in_process(const TrainingJob& job);
 /// does. Owns the events.
 Child simulation_process(const TrainingJob& job, Descriptor events);
 
+/// Of a resumed job, once it has its data and its checkpoint: see `RunClaim::go_on_from`.
+void go_on(RunClaim& claim, const TrainingJob& job);
+
 /// Runs and shows the processes of a job to their end; returns its exit status. A job that was
-/// refused before its first round leaves nothing in its folder. Errors: as `run_watched`.
+/// refused before its first round leaves in its folder what was there before. Errors: as
+/// `run_watched`.
 int run_claimed(RunClaim& claim, Supervisor::Options job, const OpenView& open_view);
 
 }  // namespace syncopate

@@ -72,6 +72,7 @@ int train_job(const JobRequest& wanted, const OpenView& open_view) {
   RunClaim claim(wanted);
   const JobRequest& request = claim.request();
   TrainingJob job(request.config, checkpoint_of(request));
+  go_on(claim, job);
   job.share_memory();
   Pipe events = make_pipe();
   Supervisor::Options processes{
@@ -106,6 +107,7 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
                                      .token = own_key ? own_key->key() : wanted.token,
                                      .transport = config.transport};
   const TrainingJob job(request.config, checkpoint_of(request));
+  go_on(claim, job);
   Pipe events = make_pipe();
   std::vector<Child> processes;
   processes.push_back(coordinator_process(job, std::move(listener), std::move(events.write),

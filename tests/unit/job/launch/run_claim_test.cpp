@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
+#include "report/run_folder.hpp"
 
 namespace syncopate {
 namespace {
@@ -72,13 +73,46 @@ TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
   EXPECT_FALSE(fs::exists(root_ / "runs" / "one" / "run.lock"));
 }
 
-TEST_F(RunClaimTest, KeepsTheFolderOfARunThatIsResumed) {
-  RunClaim(request(true)).keep();
-  JobRequest resumed = request(true);
-  resumed.resumed = true;
-  resumed.config.epochs = 9;
-  { RunClaim claim(resumed); }
-  EXPECT_EQ(read_config(root_ / "runs" / "one" / "config.toml").epochs, 9);
+/// A resumed run of 9 epochs goes on from round 4 or is refused; `keeps`: it has begun.
+class ResumedClaimTest : public RunClaimTest {
+ protected:
+  ResumedClaimTest() {
+    RunClaim(request(true)).keep();
+    write_file(folder_.evaluations(), evaluations);
+    write_file(folder_.summary(), "{}");
+  }
+
+  void resume(bool goes_on, bool keeps) const {
+    JobRequest resumed = request(true);
+    resumed.resumed = true;
+    resumed.config.epochs = 9;
+    RunClaim claim(resumed);
+    if (goes_on) {
+      claim.go_on_from(folder_.checkpoints() / "round-0000000004.safetensors", 4);
+    }
+    if (keeps) {
+      claim.keep();
+    }
+  }
+
+  static constexpr const char* evaluations = "{\"round\":4}\n{\"round\":5}\n";
+  const RunFolder folder_{root_ / "runs" / "one"};
+};
+
+TEST_F(ResumedClaimTest, LeavesARunAsItWasUntilNothingIsRefused) {
+  for (const bool goes_on : {false, true}) {
+    resume(goes_on, /*keeps=*/false);
+    EXPECT_EQ(read_config(folder_.config()).epochs, request(true).config.epochs);
+    EXPECT_EQ(read_file(folder_.evaluations()), evaluations);
+    EXPECT_EQ(read_file(folder_.summary()), "{}");
+  }
+}
+
+TEST_F(ResumedClaimTest, DropsWhatTheResumedRunWritesAgain) {
+  resume(/*goes_on=*/true, /*keeps=*/true);
+  EXPECT_EQ(read_config(folder_.config()).epochs, 9);
+  EXPECT_EQ(read_file(folder_.evaluations()), "{\"round\":4}\n");
+  EXPECT_FALSE(fs::exists(folder_.summary())) << "the session before has ended, this one has not";
 }
 
 TEST_F(RunClaimTest, RefusesAFolderThatAnotherJobWrites) {
