@@ -1,6 +1,7 @@
 #include "job/program/pending_receive.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -23,9 +24,14 @@ void PendingReceive::wait() {
 }
 
 bool PendingReceive::wait_for(Duration limit) {
-  if (!done_ && !attempt(std::min(clock_.now() + limit, until_))) {
+  const TimePoint deadline = std::min(clock_.now() + limit, until_);
+  if (waiting_.exchange(true)) {
     throw ConfigError("two threads wait for the same receive; let one of them wait");
   }
+  while (!done_ && !attempt(deadline)) {
+    std::this_thread::yield();  // another thread looks whether it is done, which takes microseconds
+  }
+  waiting_ = false;
   if (!done_ && clock_.now() >= until_) {
     throw TimedOut("a receive has got nothing within the limit of its group");
   }

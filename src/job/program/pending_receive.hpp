@@ -36,6 +36,7 @@ class PendingReceive final : public Pending {
   const Clock& clock_;
   const TimePoint until_;
   const Attempt attempt_;
+  std::atomic<bool> waiting_ = false;
   std::atomic<bool> attempting_ = false;
   std::atomic<bool> done_ = false;  ///< after which the members below stay
   std::optional<Rank> source_;
