@@ -22,31 +22,43 @@ constexpr std::size_t shown_letters = 80;
 /// The bytes that a path leaves for the names of files below a folder.
 constexpr std::size_t longest_path = PATH_MAX - 256;
 
-/// The bound of a whole number: a `double` holds no neighbour of 2^63.
-std::string bound_text(double bound) {
-  constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  return bound >= static_cast<double>(most) ? fmt::format("{}", most) : fmt::format("{}", bound);
+std::string in_words(const Limits& limits, const std::string& most) {
+  return fmt::format("{} {} {} {}", limits.above_least ? "above" : "from", limits.least,
+                     limits.below_most ? "and below" : "to", most);
 }
 
 std::string in_words(const Limits& limits) {
-  return fmt::format("{} {} {} {}", limits.above_least ? "above" : "from", limits.least,
-                     limits.below_most ? "and below" : "to", bound_text(limits.most));
+  return in_words(limits, fmt::format("{}", limits.most));
+}
+
+/// Of whole numbers: a `double` holds no neighbour of 2^63.
+std::string whole_in_words(const Limits& limits) {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  return limits.most >= static_cast<double>(most) ? in_words(limits, fmt::format("{}", most))
+                                                  : in_words(limits);
+}
+
+/// A real number shows that it is one: 1e6 is none of the whole numbers.
+std::string text_of_found(const OptionValue& found) {
+  const std::string text = to_text(found);
+  const bool looks_whole = text.find_first_not_of("-0123456789") == std::string::npos;
+  return std::holds_alternative<double>(found) && looks_whole ? text + ".0" : text;
 }
 
 [[noreturn]] void refuse(std::string_view expected, const OptionValue& found,
                          std::string_view hint = "") {
-  const std::string text = excerpt(to_text(found), shown_letters);
+  const std::string text = excerpt(text_of_found(found), shown_letters);
   const bool quoted = std::holds_alternative<std::string>(found);
   throw ConfigError(fmt::format("expected {}, found {}{}", expected,
                                 quoted ? fmt::format("'{}'", text) : text, hint));
 }
 
-void check_limits(const Limits& limits, std::string_view kind, double number,
+void check_limits(const Limits& limits, const std::string& expected, double number,
                   const OptionValue& value) {
   const bool enough = limits.above_least ? number > limits.least : number >= limits.least;
   const bool too_much = limits.below_most ? number >= limits.most : number > limits.most;
   if (!enough || too_much) {
-    refuse(fmt::format("{} {}", kind, in_words(limits)), value);
+    refuse(expected, value);
   }
 }
 
@@ -63,23 +75,25 @@ OptionValue checked_whole(const OptionSpec& option, const OptionValue& value) {
     limits.most = std::min<double>(limits.most, std::numeric_limits<std::uint32_t>::max());
   }
   const auto* number = std::get_if<std::int64_t>(&value);
+  const std::string expected = "a whole number " + whole_in_words(limits);
   if (number == nullptr) {
-    refuse(fmt::format("a whole number {}", in_words(limits)), value);
+    refuse(expected, value);
   }
-  check_limits(limits, "a whole number", static_cast<double>(*number), value);
+  check_limits(limits, expected, static_cast<double>(*number), value);
   return value;
 }
 
 OptionValue checked_real(const OptionSpec& option, const OptionValue& value) {
+  const std::string expected = "a number " + in_words(option.limits);
   double number = 0;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {
     number = static_cast<double>(*whole);
   } else if (const auto* real = std::get_if<double>(&value)) {
     number = *real;
   } else {
-    refuse(fmt::format("a number {}", in_words(option.limits)), value);
+    refuse(expected, value);
   }
-  check_limits(option.limits, "a number", number, value);
+  check_limits(option.limits, expected, number, value);
   return number;
 }
 

@@ -405,9 +405,10 @@ std::string Recorder::ended_because() const {
     return "every program has left its loop";
   }
   const auto& workers = members_.workers;
-  const bool all_stepped = std::all_of(workers.begin(), workers.end(), [&](const auto& worker) {
-    return config.max_steps && worker.second.step() >= *config.max_steps;
-  });
+  const bool all_stepped =
+      config.max_steps && std::all_of(workers.begin(), workers.end(), [&](const auto& worker) {
+        return members_.dropped.contains(worker.first) || worker.second.step() >= *config.max_steps;
+      });
   if (all_stepped) {
     return "the limit of steps is reached";
   }

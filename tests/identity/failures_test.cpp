@@ -123,6 +123,19 @@ std::vector<Variant> every_way() {
   return ways;
 }
 
+TEST(Losses, AreNoReasonForTheEndOfAJobWithALimitOfSteps) {
+  TrainConfig config = config_of({});
+  config.epochs = 50;
+  config.max_steps = 20;
+  SimulatedJob job = job_on_a_slow_network(config);
+  job.simulation().at(TimePoint(2s),
+                      [&] { job.simulation().kill(SimulatedJob::node_of_worker(Rank{3})); });
+  job.run();
+  ASSERT_EQ(job.failure(), nullptr);
+  EXPECT_EQ(dropped_of(job), std::set<Rank>{Rank{3}});
+  EXPECT_EQ(job.summary().at("ended_because"), "the limit of steps is reached");
+}
+
 TEST(Losses, OfASlowWorker) {
   for (const Variant& variant : every_way()) {
     SCOPED_TRACE(variant.to_string());
