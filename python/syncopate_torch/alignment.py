@@ -25,6 +25,10 @@ _GLANCE = 0.1
 # Rounds after the last one that any worker has seen. A step that is under way then ends one of them, and with overlap
 # the next one begins in the background; the third holds no sample of any worker.
 _FURTHER_ROUNDS = 3
+# Before all rounds: no further step.
+_NO_ROUND = -1
+# How long the end of a script waits for a step without samples, in seconds.
+_LONGEST_STEP = 10.0
 
 
 def resolved_options(scheme, options):
@@ -85,8 +89,15 @@ class Alignment:
     def resume(self):
         """Before this worker's next step with samples."""
         if self._thread is not None:
-            self._pause_steps()
+            self._continue_until(_NO_ROUND)
             self._join()
+
+    def leave(self):
+        """Before the training is freed, in which a step may be under way. It ends with the job, or with that of others."""
+        thread = self._thread
+        if thread is not None:
+            self._continue_until(_NO_ROUND)
+            thread.join(_LONGEST_STEP)
 
     def _gathered(self, number):
         """That of every worker, by rank, while this worker's thread may take steps."""

@@ -14,7 +14,6 @@ class GradScaler(_Base):
 
     def __init__(self, job, *arguments, **options):
         super().__init__(*arguments, **options)
-        self._overflows = None  # of all workers, from the first step on
         job.keep_state("scaler", self)
 
     def job_state(self):
@@ -26,8 +25,7 @@ class GradScaler(_Base):
 
     def _maybe_opt_step(self, optimizer, optimizer_state, *arguments, **options):
         if getattr(optimizer, "shares_gradients", False):
-            if self._overflows is None:
-                self._overflows = optimizer.resting_sum()
+            optimizer.expect_no_pass("the overflow of a loss scale")
             for found in optimizer_state["found_inf_per_device"].values():
-                found.copy_(self._overflows.of(found.reshape(1)).clamp(max=1).reshape(found.shape))
+                found.copy_(optimizer.overflows.of(found.reshape(1)).clamp(max=1).reshape(found.shape))
         return super()._maybe_opt_step(optimizer, optimizer_state, *arguments, **options)

@@ -3,7 +3,6 @@
 Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back, unless the script gives
 the device a backend of its own.
 """
-import collections
 import ctypes
 import os
 import threading
@@ -54,7 +53,7 @@ class ProcessGroup(distributed.ProcessGroup):
         self._running = set()
         self._callbacks = CallbackThread(self._running)
         self._turn = threading.Lock()
-        self._latest = collections.deque()
+        self._latest = []
         handles = [self._handle_of_callbacks, self._handle]
         self._close = weakref.finalize(self, _close, handles, self._job, self._latest, self._running, os.getpid())
 
@@ -239,8 +238,9 @@ class ProcessGroup(distributed.ProcessGroup):
             weakref.finalize(work, _c.call, "work_free", frees).atexit = False
         with self._turn:
             self._latest.append(work)
-            while len(self._latest) > _KEPT and self._latest[0].is_completed():
-                self._latest.popleft()
+            if len(self._latest) > _KEPT:
+                # In place: the end of the group looks at them. A receive may stay for long among those that end.
+                self._latest[:] = [each for each in self._latest if not each.is_completed()]
         return work
 
     def _each(self, tensors, start):

@@ -18,10 +18,14 @@ def trained_tensors(module):
 
 
 def untrained_tensors(module):
-    """The state of float32 that is not trained: frozen parameters and buffers, such as running statistics. That of other
-    types is each worker's own; `Job.broadcast_parameters` makes it equal."""
-    frozen = [(name, parameter) for name, parameter in module.named_parameters() if not parameter.requires_grad]
-    return [(name, tensor) for name, tensor in (*frozen, *module.named_buffers()) if tensor.dtype == torch.float32]
+    """The state of float32 that changes without being trained, such as running statistics. That of other types is each
+    worker's own; `Job.broadcast_parameters` makes it equal."""
+    return [(name, tensor) for name, tensor in module.named_buffers() if tensor.dtype == torch.float32]
+
+
+def frozen_tensors(module):
+    """The parameters that are not trained: they stay as they are, so they need not travel in every round."""
+    return [parameter.data for parameter in module.parameters() if not parameter.requires_grad]
 
 
 class FlatVector:

@@ -1,4 +1,5 @@
 """Collectives of all workers of a job, or of some."""
+import collections
 import ctypes
 import weakref
 
@@ -14,13 +15,19 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, tor
 OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "and": 4, "or": 5, "xor": 6}
 
 
-class Work:
-    """A collective that goes on while its caller does something else; so do a send and a receive."""
+# Operations whose works have gone before they ended: their handles, and what they read and write.
+_going_on = collections.deque()
 
-    def __init__(self, handle, result=None, host=None, keeps=None):
+
+class Work:
+    """A collective that goes on while its caller does something else; so do a send and a receive. One that nobody keeps
+    goes on, too, but for a receive."""
+
+    def __init__(self, handle, result=None, host=None, keeps=None, goes_on=True):
+        """keeps: what else the operation reads and writes. goes_on: also without this object."""
         self._handle, self._result, self._host = handle, result, host
-        self._keeps = keeps  # what the collective reads, until it has ended
-        self._free = weakref.finalize(self, _c.call, "work_free", handle)
+        # With what the collective reads and writes, until it has ended.
+        self._free = weakref.finalize(self, _free, handle, [result, host, keeps] if goes_on else [])
 
     @property
     def handle(self):
@@ -37,12 +44,30 @@ class Work:
             with torch.no_grad():
                 self._result.copy_(self._host)
         self._host = None
+        self._free.peek()[2][1].clear()
         return self._result
 
     def source(self):
         """The sender, once a receive has ended; else None."""
         rank = _c.call("work_source", self._handle)
         return None if rank == _c.ANY else rank
+
+
+def _free(handle, memory):
+    """Of a work that has gone. An operation that has not ended keeps its memory until another work goes."""
+    if memory:
+        _going_on.append((handle, memory))
+    else:
+        _c.call("work_free", handle)
+    for _ in range(len(_going_on)):
+        try:
+            each = _going_on.popleft()
+        except IndexError:
+            return  # another thread looks at them, too
+        if _c.call("work_is_done", each[0]):
+            _c.call("work_free", each[0])
+        else:
+            _going_on.append(each)
 
 
 class Group:
@@ -98,7 +123,8 @@ class Group:
             raise ConfigError(f"reduce_scatter needs a first dimension that {self.size} members can divide, found the "
                               f"shape {list(host.shape)}")
         mine = torch.empty((host.shape[0] // self.size, *host.shape[1:]), dtype=host.dtype)
-        self._call("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op))
+        Work(self._made("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op)), mine,
+             keeps=host).wait()
         return mine.to(tensor.device)
 
     def broadcast(self, tensor, root=0):
@@ -122,7 +148,7 @@ class Group:
 
     def barrier(self):
         """Returns when every member has called it."""
-        self._call("barrier")
+        Work(self._made("barrier")).wait()
 
     def send(self, tensor, to, tag=0):
         """Sends a tensor to one other member, which receives one of the same type and shape under the same tag, a number
@@ -144,10 +170,7 @@ class Group:
         """As `receive`, but returns a `Work` at once; its `source` is the sender."""
         host = host_values(tensor)
         sender = _c.ANY if sender is None else sender
-        return Work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host)
-
-    def _call(self, name, *arguments):
-        Work(self._made(name, *arguments)).wait()
+        return Work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host, goes_on=False)
 
     def _made(self, name, *arguments):
         return _c.made(name, self.handle, *arguments)

@@ -19,7 +19,8 @@ _FIRST_PORT, _PORTS = 20000, 12000
 
 def set_torch_variables(environment=os.environ):
     """Sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, where a launcher has started more than one rank
-    and nothing has set them. A variable that is set stays."""
+    and nothing has set them. A variable that is set stays. MASTER_ADDR stays unset where ranks run on several hosts and
+    nothing names the first one: `env://` of torch.distributed then asks for it at once, and `init` refuses these ranks."""
     for present, rank, size, local_rank, local_size, job in _LAUNCHERS:
         if "RANK" in environment or present not in environment:
             continue
@@ -31,8 +32,10 @@ def set_torch_variables(environment=os.environ):
         # Slurm writes "2(x3),1" for three hosts of two, and one of one.
         here = re.match(r"\d+", environment.get(local_size, environment[size]))
         environment.setdefault("LOCAL_WORLD_SIZE", here[0])
-        environment.setdefault("MASTER_ADDR", _first_host(environment))
         environment.setdefault("MASTER_PORT", str(_port(environment, job)))
+        first = _first_host(environment)
+        if first is not None:
+            environment.setdefault("MASTER_ADDR", first)
 
 
 def _port(environment, job):
@@ -44,8 +47,8 @@ def _port(environment, job):
 
 
 def _first_host(environment):
-    """Of Slurm's "node[03-07,9],other"; this one, where ranks run on one host alone."""
+    """Of Slurm's "node[03-07,9],other"; this one, where all ranks run on it; else None: nothing names it."""
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST", "")
     if environment.get("SLURM_NNODES", "1") == "1" or not nodes:
-        return "127.0.0.1"
+        return "127.0.0.1" if environment["LOCAL_WORLD_SIZE"] == environment["WORLD_SIZE"] else None
     return re.sub(r"^([^,\[]*)(?:\[([^,\-\]]*)[^\]]*\])?.*$", r"\1\2", nodes)

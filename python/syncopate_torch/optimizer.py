@@ -10,6 +10,7 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.flat import frozen_tensors
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.replica import Replica
@@ -49,16 +50,23 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress = _Progress(on_round)
         job.keep_state("optimizer", self)
         self._first_rate = optimizer.param_groups[0]["lr"]
+        if job.size > 1:
+            for tensor in frozen_tensors(module):
+                job.broadcast(tensor)
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
         self._sums = []
         self._handle = self._start(scheme, options, batch_size)
-        # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, ending_error())
-        overlaps = _c.call("training_overlaps", self._training)
-        self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
-        self._weighted = self.resting_sum()
         given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
+        # The replica lives until then: others may go on, and this worker's replica with them.
+        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, ending_error())
+        overlaps = _c.call("training_overlaps", self._training)
+        self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
+        if self.shares_gradients:
+            # Of gradients and their weights, and of overflows: made now, with all workers, since some may use them before
+            # others do.
+            self._weighted, self.overflows = RestingSum(job, len(self._replica.grads.values) + 1), RestingSum(job, 1)
+            self._sums += [self._weighted, self.overflows]
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
     def _start(self, scheme, options, batch_size):
@@ -84,7 +92,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none=False):  # noqa: ARG002 (gradients stay views, whatever is asked for)
         """Sets the gradients of the module to zero."""
-        self._expect_no_pass("zero_grad")
+        self.expect_no_pass("zero_grad")
         self._replica.zero_gradients()
 
     def step(self, closure=None, weight=None):
@@ -121,7 +129,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         place: a name for this call, the same on all workers.
         Errors: ConfigError, when workers call it with several names; those of `step`.
         """
-        self._expect_no_pass("align")
+        self.expect_no_pass("align")
         self._replica.zero_gradients()
         for each in self._sums:
             each.rest()
@@ -172,7 +180,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         which costs one more exchange; elsewhere they stay as they are. Then call `step` with the same weight.
         Errors: ConfigError, with option `overlap` `on`, where gradients leave before.
         """
-        self._expect_no_pass("synchronize")
+        self.expect_no_pass("synchronize")
         self._replica.collect()
         if not self.shares_gradients:
             return
@@ -182,17 +190,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             weighted = self._weighted.of(torch.cat([gradients.cpu() * weight, torch.tensor([float(weight)])]))
             gradients.copy_(weighted[:-1] / max(float(weighted[-1]), 1e-30))
 
-    def resting_sum(self):
-        """A sum over the workers that take a step, for what a script adds up before `step`."""
-        self._expect_no_pass("a sum over workers")
-        self._sums.append(RestingSum(self._job))
-        return self._sums[-1]
-
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
         self._progress.schedulers.append(scheduler)
 
-    def _expect_no_pass(self, what):
+    def expect_no_pass(self, what):
         if self._hooks is not None:
             self._hooks.expect_none_under_way(what)
 
@@ -337,7 +339,7 @@ def _abandon(training, replica, error):
         _c.call("training_abandon", training, _c.text(words_of(error)))
 
 
-def _close(training, replica, sums, earlier_error):
+def _close(training, replica, sums, alignment, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = ending_error()
     if error is not None and error is not earlier_error:
@@ -346,6 +348,7 @@ def _close(training, replica, sums, earlier_error):
     else:
         for each in sums:
             each.rest()
+    alignment.leave()
     _c.call("training_close", training)
     for each in sums:
         each.end()

@@ -8,23 +8,22 @@ class RestingSum:
     """A sum over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
     workers rest.
 
-    It has a group of its own, which all workers open at their first `of`, so that collectives of the script go on
-    beside it.
+    It has a group of its own, so that collectives of the script go on beside it. All workers make it together.
     """
 
-    def __init__(self, job):
-        self._job = job
-        self._group = None
-        self._resting = None  # the thread's, from the first `of` on
+    def __init__(self, job, length):
+        """length: of the vectors."""
+        self._group = job.open_group(range(job.size)) if job.size > 1 else None
+        # Made now: a script that is ending can start no thread.
+        self._resting = _Resting(self._group, length) if job.size > 1 else None
         self._rests, self._ended = False, False
 
     def of(self, values):
-        """The sum of float32 vectors, always of the same length."""
+        """The sum of float32 vectors."""
         if self._group is None:
-            self._group = self._job.open_group(range(self._job.size))
-            # Made now: a script that is ending can start no thread.
-            self._resting = _Resting(self._group, len(values))
-        return self._group.allreduce(torch.cat([values.cpu(), torch.ones(1)]))[:-1]
+            return values
+        self._group.allreduce(torch.ones(1))  # the workers that do not rest
+        return self._group.allreduce(values.cpu().clone())
 
     def rest(self):
         """This worker takes no step until `wake`."""
@@ -51,8 +50,7 @@ class _Resting:
 
     def __init__(self, group, length):
         self.begin, self.end = threading.Event(), threading.Event()
-        # The last value counts the workers that do not rest.
-        self._group, self._nothing, self._failure = group, torch.zeros(length + 1), None
+        self._group, self._length, self._failure = group, length, None
         threading.Thread(target=self._run, name="syncopate-resting", daemon=True).start()
 
     def join_round(self):
@@ -66,8 +64,8 @@ class _Resting:
             self.begin.wait()
             self.begin.clear()
             try:
-                while self._group.allreduce(self._nothing.clone())[-1] > 0:
-                    pass
+                while self._group.allreduce(torch.zeros(1)) > 0:
+                    self._group.allreduce(torch.zeros(self._length))
             except Exception as error:  # noqa: BLE001 (`join_round` raises it)
                 self._failure = error
             self.end.set()

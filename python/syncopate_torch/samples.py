@@ -140,11 +140,11 @@ class ShareSampler(Sampler):
         return {**self._sizes, "epoch": epoch, "step": step}
 
     def take_job_state(self, state, same_size):
-        """Of an earlier job; with another number of workers the epoch begins again."""
-        sizes = {name: state[name] for name in self._sizes}
-        if sizes != self._sizes:
-            raise ConfigError(f"the state is of a dataset of {sizes['samples']} samples and batches of "
-                              f"{sizes['batch_size']}; found {self._sizes['samples']} and {self._sizes['batch_size']}")
+        """Of an earlier job; with another number of workers the epoch begins again, in batches of any size."""
+        samples, batch_size = (state[name] for name in self._sizes)
+        if samples != self._sizes["samples"] or (same_size and batch_size != self._sizes["batch_size"]):
+            raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
+                              f"{self._sizes['samples']} and {self._sizes['batch_size']}")
         self._resume(state["epoch"], state["step"] if same_size else 0)
 
     def _resume(self, epoch, step):

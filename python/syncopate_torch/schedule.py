@@ -1,6 +1,8 @@
 """Learning rates by the samples of all workers."""
 import weakref
 
+import torch
+
 from syncopate_torch.errors import ConfigError
 
 
@@ -43,10 +45,20 @@ class SampleScheduler:
         self._steps = state["steps"]
 
     def job_state(self):
-        return self.state_dict()
+        groups = [{name: _copied(value) for name, value in group.items() if name != "params"} for group in self._groups]
+        return {**self.state_dict(), "groups": groups}
 
     def take_job_state(self, state, _same_size):
-        """With the rates, which a scheduler that is made sets to those of the beginning."""
+        """With what the optimizer's groups had: a scheduler that is made sets rates, and some momentum, to those of the
+        beginning."""
         self.load_state_dict(state)
-        for group, rate in zip(self.scheduler.optimizer.param_groups, self.get_last_lr()):
-            group["lr"] = rate
+        for group, kept in zip(self._groups, state["groups"]):
+            group.update({name: _copied(value) for name, value in kept.items()})
+
+    @property
+    def _groups(self):
+        return self.scheduler.optimizer.param_groups
+
+
+def _copied(value):
+    return value.clone() if torch.is_tensor(value) else value

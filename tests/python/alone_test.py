@@ -15,6 +15,7 @@ from torch.nn import functional
 
 import scripts
 import syncopate_torch as syncopate
+from syncopate_torch import launchers
 
 
 class Alone(unittest.TestCase):
@@ -238,6 +239,51 @@ class Alone(unittest.TestCase):
         with self.refused("this job has none: make one before"):
             self.job.summary()
 
+    def test_a_state_of_another_number_of_workers(self):
+        sampler, single = self.job.sampler(range(50), batch_size=8), self.job.sampler(range(50))
+        list(sampler), list(single), next(iter(sampler))
+        state = self.job.state_dict()
+        state["size"] = 2
+        state["parts"]["sampler.1"]["batch_size"] = 2  # a worker's one sample of each
+        again = syncopate.Job()
+        again.load_state_dict(state)
+        resumed, single = again.sampler(range(50), batch_size=16), again.sampler(range(50))
+        self.assertEqual((resumed.epoch, single.epoch), (1, 1))
+        self.assertEqual(sorted(sum(resumed, [])), list(range(50)))
+        other = syncopate.Job()
+        other.load_state_dict(state)
+        with self.refused("of a dataset of 50 samples and batches of 8; found 51 and 16"):
+            other.sampler(range(51), batch_size=16)
+
+    def test_a_scheduler_of_rate_and_momentum_goes_on(self):
+        rates = torch.optim.lr_scheduler
+        kinds = [lambda each: rates.OneCycleLR(each, 0.4, total_steps=8)]
+        if torch.__version__ > "2":  # before, the state of the other one cannot be copied
+            kinds.append(lambda each: rates.CyclicLR(each, 0.1, 0.4, step_size_up=6))
+        for make in kinds:
+            whole, _ = self.momenta_of(make, 6)
+            first, state = self.momenta_of(make, 3)
+            second, _ = self.momenta_of(make, 3, state)
+            self.assertEqual(first + second, whole)
+            self.assertEqual(len(set(whole)), 6)
+
+    def momenta_of(self, make, steps, state=None):
+        """The rate and the momentum of each step, and the state at the end."""
+        job = syncopate.Job()
+        if state is not None:
+            job.load_state_dict(state)
+        network = scripts.problem()[2]
+        optimizer = job.DistributedOptimizer(scripts.sgd(network), network, batch_size=64)
+        scheduler = job.scheduler(make(optimizer.optimizer), optimizer, every=64)
+        found = []
+        for _ in range(steps):
+            found.append(tuple(optimizer.param_groups[0][name] for name in ("lr", "momentum")))
+            optimizer.zero_grad()
+            functional.cross_entropy(network(self.points), self.labels).backward()
+            optimizer.step()
+        self.assertEqual(scheduler.get_last_lr(), [optimizer.param_groups[0]["lr"]])
+        return found, copy.deepcopy(job.state_dict())
+
     def test_a_summary_of_one_worker(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         self.backward()
@@ -312,6 +358,20 @@ class Alone(unittest.TestCase):
         optimizer = syncopate.Job().DistributedOptimizer(self.sgd, self.network, batch_size=64)
         with self.refused("from 0 to 4294967295 samples"):
             optimizer.step(weight=-1)
+
+
+class Launchers(unittest.TestCase):
+    def test_the_first_host_is_named_where_it_is_known(self):
+        of_mpirun = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+        for more, first in (({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, "127.0.0.1"), ({}, "127.0.0.1"),
+                            ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, None),
+                            ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "MASTER_ADDR": "here"}, "here"),
+                            ({"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "a[03-04]"}, "a03")):
+            with self.subTest(more):
+                environment = {**of_mpirun, **more}
+                launchers.set_torch_variables(environment)
+                self.assertEqual((environment["RANK"], environment["WORLD_SIZE"]), ("3", "4"))
+                self.assertEqual(environment.get("MASTER_ADDR"), first)
 
 
 if __name__ == "__main__":

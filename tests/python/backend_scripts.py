@@ -178,6 +178,20 @@ def callbacks_at_the_end():
     begun.wait()
 
 
+def a_receive_that_waits():
+    """Beside many collectives, which leave nothing behind."""
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+    stop = torch.zeros(1)
+    request = dist.irecv(stop, 1 - rank)
+    for _ in range(100):
+        dist.all_reduce(torch.ones(10))
+    kept = len(group._latest)
+    dist.send(torch.full((1,), 5.0), 1 - rank)
+    request.wait()
+    say(rank=rank, kept=kept, stop=stop.item())
+
+
 def forked_loaders():
     """Loaders in processes that this one has forked."""
     dist.init_process_group("syncopate")

@@ -81,6 +81,11 @@ class Collectives(BackendTest):
             self.assertLess(min(facts["growths"]), 64, facts["growths"])
 
 
+    def test_a_receive_that_waits_beside_many_collectives(self):
+        for facts in self.facts(self.launch(2, "a_receive_that_waits")):
+            self.assertEqual(facts["stop"], 5)
+            self.assertLess(facts["kept"], 20)
+
     def test_a_script_that_ends_while_a_callback_computes(self):
         self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])
 

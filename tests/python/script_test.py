@@ -103,7 +103,7 @@ class Types(unittest.TestCase):
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
         hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches",
-                  "resume", "resting_sum", "expect_step_size"}
+                  "resume", "expect_no_pass", "expect_step_size"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)
@@ -149,6 +149,18 @@ class PlainVariables(ScriptTest):
             self.assert_near(facts["parameters"], reference())
 
 
+    def test_ranks_of_mpirun_on_several_hosts_are_refused_at_once(self):
+        variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+                     "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "PMIX_NAMESPACE": "of-this-test"}
+        group = "import syncopate_torch, torch; torch.distributed.init_process_group('syncopate')"
+        for command, error in (([SCRIPTS, "whole_batch"], "ConfigError: Open MPI's mpirun has started 1 of 2 ranks on this"),
+                               (["-c", group], "MASTER_ADDR expected, but not set")):
+            done = subprocess.run([sys.executable, "-B", *command], cwd=self.folder, capture_output=True, text=True,
+                                  check=False, env={**os.environ, **variables}, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(error, done.stderr)
+
+
 class Training(ScriptTest):
     def test_gradients_that_are_accumulated_and_clipped_under_a_schedule_by_samples(self):
         points, labels, network = scripts.problem()
@@ -170,17 +182,22 @@ class Training(ScriptTest):
         self.assertEqual(facts[0]["parameters"], facts[1]["parameters"])
 
     def test_gradients_that_are_clipped_in_loops_of_unequal_length(self):
-        points, labels, network = scripts.problem()
-        optimizer = scripts.sgd(network)
-        for step in range(scripts.STEPS):
-            part = slice(0 if step < scripts.STEPS - 3 else 10, scripts.SAMPLES)
-            optimizer.zero_grad()
-            functional.cross_entropy(network(points[part]), labels[part]).backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
-            optimizer.step()
-        for end in ("finishes", "ends"):  # by a call, or with the script
-            facts = self.facts(self.launch(2, "clipped_unequally", end, options=("--run-dir", end)))
+        for end in ("finishes", "ends", "has none"):  # by a call, with the script, or by a call without a step
+            points, labels, network = scripts.problem()
+            optimizer = scripts.sgd(network)
+            for step in range(scripts.STEPS):
+                part = slice(0 if end != "has none" and step < scripts.STEPS - 3 else 10, scripts.SAMPLES)
+                optimizer.zero_grad()
+                functional.cross_entropy(network(points[part]), labels[part]).backward()
+                torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+                optimizer.step()
+            facts = self.facts(self.launch(2, "clipped_unequally", end, options=("--run-dir", end.replace(" ", "-"))))
             self.assert_near(facts[1]["parameters"], scripts.parameters_of(network))
+
+    def test_works_that_nobody_keeps_go_on(self):
+        facts = self.facts(self.launch(2, "works_that_nobody_keeps"))
+        self.assertEqual(facts[1]["sums"], [[number, number, 120_000] for number in range(50)])
+        self.assertEqual(facts[0]["junk"], -100_000)
 
     if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
 
@@ -271,8 +288,9 @@ class Training(ScriptTest):
                 said = self.facts(self.launch(2, "adapter", scheme, options=("--run-dir", scheme)))
                 self.assertEqual(said[0]["state"], said[1]["state"])
                 for facts in said:
-                    self.assertEqual(facts["types"], ["bfloat16", "float32", "float32", "float64", "int64"])
+                    self.assertEqual(facts["types"], ["bfloat16", "float32", "float32", "float32", "float64", "int64"])
                     self.assertEqual(facts["base"], [0.5, 0.5])  # of worker 0, and not trained
+                    self.assertEqual(facts["scale"], torch.tensor(0.1).item())
                     self.assertNotEqual(facts["head"], 0.25)
 
     def test_samplers_of_several_workers(self):

@@ -110,12 +110,14 @@ def adapter(scheme):
     job = syncopate.init(scheme)
     network = torch.nn.Module()
     network.base = torch.nn.Linear(2, 1, bias=False).to(torch.bfloat16).requires_grad_(False)
+    network.scale = torch.nn.Linear(1, 1, bias=False).requires_grad_(False)
     network.head = torch.nn.Linear(1, 1)
     network.register_buffer("mean", torch.full((3,), 1.0 + job.rank, dtype=torch.float64))
     network.register_buffer("count", torch.tensor(7 + job.rank))
     torch.nn.init.constant_(network.base.weight, 0.5 + job.rank)
     torch.nn.init.constant_(network.head.weight, 0.25)
     job.broadcast_parameters(network)
+    torch.nn.init.constant_(network.scale.weight, 0.1 + job.rank)
     with job.DistributedOptimizer(torch.optim.SGD(network.head.parameters(), lr=0.1), network, batch_size=4) as optimizer:
         for _ in range(STEPS):
             optimizer.zero_grad()
@@ -125,7 +127,8 @@ def adapter(scheme):
         optimizer.align()
         state = {name: value.double().flatten().tolist() for name, value in network.state_dict().items()}
     types = sorted(str(value.dtype).split(".")[1] for value in network.state_dict().values())
-    say(rank=job.rank, state=state, types=types, base=state["base.weight"], head=state["head.weight"][0])
+    say(rank=job.rank, state=state, types=types, base=state["base.weight"], scale=state["scale.weight"][0],
+        head=state["head.weight"][0])
 
 
 def unequal_parts():
@@ -197,6 +200,24 @@ def collectives():
         all=[each.tolist() for each in job.allgather(torch.tensor([job.rank, 2 * job.rank]))])
 
 
+def works_that_nobody_keeps():
+    """Their memory is not that of what follows."""
+    job = syncopate.init()
+    sums = []
+    for number in range(50):
+        if job.rank == 0:
+            job.everyone.send_async(torch.full((100_000,), float(number)), 1)
+            job.everyone.allreduce_async(torch.full((300, 200), 1.0).t())
+            junk = [torch.full((100_000,), -1.0) for _ in range(3)]
+        else:
+            junk = [torch.empty(100_000)]
+            job.everyone.receive(junk[0], 0)
+            ones = torch.full((200, 300), 1.0)
+            sums.append([junk[0].min().item(), junk[0].max().item(), job.everyone.allreduce(ones).sum().item()])
+    job.everyone.barrier()
+    say(rank=job.rank, sums=sums, junk=junk[0].sum().item())
+
+
 def clipped(scheme):
     """Gradients of two halves, accumulated, and clipped before each step; a schedule by the samples of all workers."""
     job = syncopate.init(scheme)
@@ -220,18 +241,19 @@ def clipped(scheme):
 
 
 def clipped_unequally(finishes):
-    """Worker 0 takes fewer steps than worker 1; each clips the mean gradient."""
+    """Worker 0 takes fewer steps than worker 1, or none; each clips the mean gradient."""
     job = syncopate.init("ssgd")
     points, labels, network = problem()
     part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
-    for _ in range(STEPS - 3 * (job.rank == 0)):
+    fewer = STEPS if finishes == "has none" else 3
+    for _ in range(STEPS - fewer * (job.rank == 0)):
         optimizer.zero_grad()
         functional.cross_entropy(network(points[part]), labels[part]).backward()
         optimizer.synchronize(weight=len(points[part]))
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
         optimizer.step(weight=len(points[part]))
-    if finishes == "finishes":
+    if finishes != "ends":
         optimizer.finish()
     say(rank=job.rank, parameters=parameters_of(network))
 

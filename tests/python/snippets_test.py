@@ -53,13 +53,13 @@ def snippets(page):
 
 
 class Snippets(ScriptTest):
-    def run_snippet(self, page, mark, before="", after=""):
+    def run_snippet(self, page, mark, before="", after="", workers=2):
         """The one that has the text `mark`."""
         [snippet] = [each for each in snippets(page) if mark in each]
         script = pathlib.Path(self.folder) / "train.py"
         script.write_text(before + snippet + after, encoding="utf-8")
         run = pathlib.Path(self.folder) / f"run{len(list(pathlib.Path(self.folder).glob('run*')))}"
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run, "--", sys.executable, "-B", script])
+        done = self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", run, "--", sys.executable, "-B", script])
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
@@ -94,6 +94,9 @@ class Snippets(ScriptTest):
             output = self.run_snippet("docs/python.md", "load_state_dict", "", says)
             self.assertEqual(output.count("epoch 20 of"), 2, output)
         self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 2)
+        says = '\nassert "x" not in globals(), "began at epoch 0"\n' + says
+        output = self.run_snippet("docs/python.md", "load_state_dict", "", says, workers=4)
+        self.assertEqual(output.count("epoch 20 of"), 4, output)
 
     if TORCH >= (2, 0):
 
