@@ -19,7 +19,7 @@ from syncopate_torch.mixed import by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.works import Work
 
-_KEPT = 16  # works that have ended
+_KEPT = 16  # works, also those that have ended
 
 _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
@@ -238,9 +238,8 @@ class ProcessGroup(distributed.ProcessGroup):
             weakref.finalize(work, _c.call, "work_free", frees).atexit = False
         with self._turn:
             self._latest.append(work)
-            if len(self._latest) > _KEPT:
-                # In place: the end of the group looks at them. A receive may stay for long among those that end.
-                self._latest[:] = [each for each in self._latest if not each.is_completed()]
+            # In place: the end of the group looks at them. A receive may stay for long among those that end.
+            self._latest[:-_KEPT] = [each for each in self._latest[:-_KEPT] if not each.is_completed()]
         return work
 
     def _each(self, tensors, start):
