@@ -52,7 +52,7 @@ class SampleScheduler:
         """With what the optimizer's groups had: a scheduler that is made sets rates, and some momentum, to those of the
         beginning."""
         self.load_state_dict(state)
-        for group, kept in zip(self._groups, state["groups"]):
+        for group, kept in zip(self._groups, state.get("groups", ())):
             group.update({name: _copied(value) for name, value in kept.items()})
 
     @property
