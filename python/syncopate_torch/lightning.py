@@ -97,7 +97,8 @@ class SyncopateStrategy(ParallelStrategy):
     - The training loader gets the order of the job (`Job.sampler`): its batch size is that of one worker, and all
       workers together take every sample once an epoch. Loaders for tests are divided, each sample on one worker.
     - At the end of an epoch, before a test and before a checkpoint all workers wait for each other
-      (`DistributedOptimizer.align`); in a scheme with rounds replicas are then equal. Worker 0 writes checkpoints.
+      (`DistributedOptimizer.align`), and have equal replicas but in `local`, `downpour`, `easgd`. Worker 0 writes
+      checkpoints.
     - What `self.log` collects over an epoch with `sync_dist=True` is the mean over the samples of all workers. Within a
       step, `sync_dist` leaves a value as it is: workers take different numbers of steps. Metrics of torchmetrics
       count the samples of all workers.

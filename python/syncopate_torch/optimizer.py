@@ -122,9 +122,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or
         another collective in the middle of training, such as after an epoch.
 
-        Meanwhile this worker takes part in the rounds of the others, without samples. In a scheme with rounds (`ssgd`,
-        `local-sgd`, `diloco`, `esync`, `nbssgd`) all replicas are equal afterwards; in the others each worker keeps
-        what it has. Gradients are zero afterwards.
+        Meanwhile this worker takes part in the rounds of the others, without samples. All replicas are equal afterwards,
+        but in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps what it has.
+        Gradients are zero afterwards.
 
         place: a name for this call, the same on all workers.
         Errors: ConfigError, when workers call it with several names; those of `step`.
