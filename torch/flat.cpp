@@ -15,6 +15,13 @@ std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module) {
   }
 }
 
+std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors = flat::frozen_tensors(module);
+  const std::vector<NamedTensor> buffers = flat::floating_buffers(module);
+  tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+  return tensors;
+}
+
 FlatTensors::FlatTensors(std::vector<NamedTensor> tensors, torch::Device device) try : flat
   ::FlatTensors(std::move(tensors), device) {}
 catch (const std::invalid_argument& error) {

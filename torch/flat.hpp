@@ -11,10 +11,12 @@ namespace syncopate::torch_backend {
 using flat::FlatVector;
 using flat::NamedTensor;
 using flat::trained_tensors;
-using flat::untrained_tensors;
 
 /// As that of `flat`. Errors: ConfigError, for a module without any.
 std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module);
+
+/// The floating state of a module that is not trained: frozen parameters and floating buffers.
+std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module);
 
 /// Tensors of a module as views of one flat vector, whose layout the schemes and checkpoints know.
 class FlatTensors : public flat::FlatTensors {

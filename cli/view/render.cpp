@@ -144,7 +144,7 @@ std::string worker_line(const JobState& state, const events::Status::Worker& wor
                         const Layout& layout, const Style& style) {
   const std::string begin = fmt::format("{:>6}  {}  {:>10}  ", worker.rank,
                                         fitted(device_of(state, worker.rank), layout.device),
-                                        grouped(whole_of(worker.samples_per_second)));
+                                        rate_figure(worker.samples_per_second));
   const std::string end = fmt::format("  {:>8}{}", grouped(worker.round),
                                       column(pace_text(worker, style), layout.pace));
   if (layout.bar == 0) {
@@ -182,7 +182,7 @@ std::string progress_text(const JobState& state) {
   const double round = status.round_seconds.value_or(0);
   return fmt::format("epoch {:.2f}{}   {} samples/s{}{}{}", status.epoch,
                      is_of_programs(state) ? "" : fmt::format(" of {}", state.config.epochs),
-                     grouped(whole_of(status.throughput)), loss_text(state), accuracy_text(state),
+                     rate_figure(status.throughput), loss_text(state), accuracy_text(state),
                      round > 0 ? "   rounds of " + short_time(round) : "");
 }
 
@@ -229,7 +229,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string rate_text(double rate) {
-  return whole_text(rate) + " samples/s";
+  return rate_figure(rate) + " samples/s";
 }
 
 std::vector<std::string> worker_table(const Json& summary) {

@@ -1,8 +1,12 @@
 #include "cli/view/table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/printable.hpp"
+#include "base/whole.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -49,6 +53,14 @@ std::string grouped(std::uint64_t number) {
     digits.insert(position - 3, 1, ',');
   }
   return digits;
+}
+
+std::string rate_figure(double rate) {
+  constexpr double fewest_whole = 9.95;  // above it two digits are a whole number
+  if (!(rate > 0)) {
+    return "0";  // whatever a worker has sent
+  }
+  return rate < fewest_whole ? fmt::format("{:.2g}", rate) : grouped(whole_of(std::round(rate)));
 }
 
 void Table::add(std::vector<std::string> cells) {

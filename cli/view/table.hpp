@@ -20,6 +20,9 @@ std::string fitted(std::string_view text, std::size_t width);
 /// "12,345".
 std::string grouped(std::uint64_t number);
 
+/// A rate a second: "12,345", and below ten with two digits, "0.25".
+std::string rate_figure(double rate);
+
 /// Rows of cells below a head. Each column is as wide as its widest cell.
 class Table {
  public:

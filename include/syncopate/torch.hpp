@@ -141,7 +141,8 @@ struct DistributedOptions {
 ///
 /// The module starts with the parameters of worker 0. Its parameters, gradients and floating
 /// buffers become views of flat vectors, and stay views of them; a parameter without a gradient
-/// counts as one whose gradient is zero. The learning rate is that of the optimizer, which the
+/// counts as one whose gradient is zero. Frozen parameters, which may be of any type, get the values
+/// of worker 0 and then stay out of the exchange. The learning rate is that of the optimizer, which the
 /// program may change at any time; where a parameter server takes the steps, it is that of the
 /// beginning.
 ///
@@ -208,7 +209,7 @@ class DistributedOptimizer {
  private:
   static Training::Settings settings(const torch::optim::Optimizer& optimizer,
                                      const DistributedOptions& options);
-  std::unique_ptr<ModuleReplica> replica_of(const TorchJob& job, torch::nn::Module& module,
+  std::unique_ptr<ModuleReplica> replica_of(TorchJob& job, torch::nn::Module& module,
                                             torch::optim::Optimizer& optimizer);
   static std::uint32_t weight_of(std::int64_t samples);
   void expect_rate() const;
@@ -273,11 +274,14 @@ inline Training::Settings DistributedOptimizer::settings(const torch::optim::Opt
 }
 
 inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
-    const TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
+    TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
   // A second replica would take the tensors of the module away from the first one.
   detail::check(syncopate_training_may_start(job.handle()));
   auto replica = std::make_unique<ModuleReplica>(module, optimizer);
   replica_ = replica.get();
+  for (const flat::NamedTensor& named : flat::frozen_tensors(module)) {
+    job.broadcast(named.tensor);
+  }
   return replica;
 }
 

@@ -55,8 +55,12 @@ std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module);
 /// The same. Errors: std::invalid_argument, for a module without any.
 std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module);
 
-/// The floating state of a module that is not trained: frozen parameters and floating buffers.
-std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module);
+/// The parameters of a module that are not trained, each once, under the first of its names.
+std::vector<NamedTensor> frozen_tensors(const torch::nn::Module& module);
+
+/// The buffers of a module that change without being trained, such as running statistics: those of
+/// a floating type.
+std::vector<NamedTensor> floating_buffers(const torch::nn::Module& module);
 
 /// Tensors of a module as views of one flat vector, in their order, without gaps.
 class FlatTensors {
@@ -160,8 +164,12 @@ inline std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& mo
   return tensors;
 }
 
-inline std::vector<NamedTensor> untrained_tensors(const torch::nn::Module& module) {
-  std::vector<NamedTensor> tensors = detail::parameters(module, /*trained=*/false);
+inline std::vector<NamedTensor> frozen_tensors(const torch::nn::Module& module) {
+  return detail::parameters(module, /*trained=*/false);
+}
+
+inline std::vector<NamedTensor> floating_buffers(const torch::nn::Module& module) {
+  std::vector<NamedTensor> tensors;
   for (const auto& item : module.named_buffers()) {
     if (item.value().is_floating_point()) {
       detail::add_once(tensors, item.key(), item.value());

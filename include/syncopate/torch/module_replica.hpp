@@ -25,7 +25,8 @@ inline namespace v0 {
 /// so when the replica is gone. A gradient that the program has replaced is copied back into its
 /// view (`collect`); a parameter without a gradient has the gradient zero.
 ///
-/// Module and optimizer outlive every call. Integer buffers stay with the module.
+/// Frozen parameters, which no step changes, stay with the module, and so do integer buffers. Module
+/// and optimizer outlive every call.
 class ModuleReplica final : public Replica {
  public:
   /// Makes the tensors of `module` views of flat vectors; `optimizer` takes the steps.
@@ -86,7 +87,7 @@ inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
       wrapped_(module, optimizer),
       params_(flat::some_trained_tensors(module), device_of(module)),
       grads_(params_.values().numel(), params_.values().device()),
-      buffers_(flat::untrained_tensors(module), params_.values().device()) {
+      buffers_(flat::floating_buffers(module), params_.values().device()) {
   if (dynamic_cast<const torch::optim::LBFGS*>(&optimizer) != nullptr) {
     throw ConfigError(
         "LBFGS evaluates the loss again within a step, which a distributed step cannot; choose "
@@ -102,7 +103,8 @@ inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
 inline torch::Device ModuleReplica::device_of(const torch::nn::Module& module) {
   const std::vector<flat::NamedTensor> params = flat::some_trained_tensors(module);
   const torch::Device device = params.front().tensor.device();
-  for (const auto& tensors : {params, flat::untrained_tensors(module)}) {
+  for (const auto& tensors :
+       {params, flat::frozen_tensors(module), flat::floating_buffers(module)}) {
     for (const flat::NamedTensor& named : tensors) {
       if (named.tensor.device() != device) {
         throw ConfigError("a worker trains on one device, but " + params.front().name + " is on " +

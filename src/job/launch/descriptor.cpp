@@ -63,17 +63,49 @@ void throw_system_error(const char* action) {
 }
 
 void LineSplitter::add(std::string_view bytes) {
-  const std::size_t searched = rest_.size();  // a line may come in many parts
+  constexpr std::size_t most = std::size_t{1} << 20;
+  // A line may come in many parts. What follows a carriage return at the end says what it is.
+  const std::size_t searched = rest_.empty() ? 0 : rest_.size() - 1;
   rest_ += bytes;
+  const auto is_known = [this](std::size_t end) {
+    return end != std::string::npos && (rest_[end] == '\n' || end + 1 < rest_.size());
+  };
   std::size_t begin = 0;
-  for (std::size_t end; (end = rest_.find('\n', std::max(begin, searched))) != std::string::npos;
-       begin = end + 1) {
-    sink_(std::string_view(rest_).substr(begin, end - begin));
+  for (std::size_t end = rest_.find_first_of("\r\n", searched); is_known(end);
+       end = rest_.find_first_of("\r\n", begin)) {
+    begin = take_line(begin, end);
   }
   rest_.erase(0, begin);
+  if (rest_.size() > most) {
+    finish();
+  }
+}
+
+/// Where the line begins that follows the one of these bytes.
+std::size_t LineSplitter::take_line(std::size_t begin, std::size_t end) {
+  const std::string_view line = std::string_view(rest_).substr(begin, end - begin);
+  const bool returns = rest_[end] == '\r';
+  if (returns && rest_[end + 1] != '\n') {
+    overwritten(line);
+    return end + 1;
+  }
+  sink_(line);
+  return end + (returns ? 2 : 1);
+}
+
+void LineSplitter::overwritten(std::string_view line) {
+  constexpr std::chrono::seconds pause(10);
+  const auto now = clock_();
+  if (!line.empty() && (!last_overwritten_ || now - *last_overwritten_ >= pause)) {
+    last_overwritten_ = now;
+    sink_(line);
+  }
 }
 
 void LineSplitter::finish() {
+  if (!rest_.empty() && rest_.back() == '\r') {
+    rest_.pop_back();
+  }
   if (!rest_.empty()) {
     sink_(std::exchange(rest_, {}));
   }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,20 +45,28 @@ ListeningSocket listen_on_loopback();
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);
 
-/// Splits a stream of bytes into lines.
+/// Splits a stream of bytes into lines. Of lines that the program overwrites after a carriage
+/// return, as progress bars do, one passes every ten seconds.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// `sink` receives each line, without its end.
-  explicit LineSplitter(Sink sink) : sink_(std::move(sink)) {}
+  /// `sink` receives each line, without its end; a line of over 1 MiB comes in parts.
+  explicit LineSplitter(Sink sink, Clock clock = std::chrono::steady_clock::now)
+      : sink_(std::move(sink)), clock_(std::move(clock)) {}
 
   void add(std::string_view bytes);
   /// Passes the bytes after the last line end to the sink, if there are any.
   void finish();
 
  private:
+  std::size_t take_line(std::size_t begin, std::size_t end);
+  void overwritten(std::string_view line);
+
   Sink sink_;
+  Clock clock_;
+  std::optional<std::chrono::steady_clock::time_point> last_overwritten_;  ///< that passed
   std::string rest_;
 };
 

@@ -61,6 +61,39 @@ TEST(LoopStepsTest, OfUnequalPartsAreThoseOfTheWholeBatch) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+/// A layer of bfloat16 that is not trained, before one that is.
+struct Adapted : torch::nn::Module {
+  Adapted() {
+    base->to(torch::kBFloat16);
+    for (torch::Tensor& parameter : base->parameters()) parameter.requires_grad_(false);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return head(base(x.to(torch::kBFloat16)).to(torch::kFloat32));
+  }
+
+  torch::nn::Linear base{register_module("base", torch::nn::Linear(6, 6))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(6, 3))};
+};
+
+TEST(LoopStepsTest, FrozenParametersAreThoseOfWorkerZeroAndStayOutOfTheExchange) {
+  const std::string folder = run_folder();
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.options = {{"run-dir", folder}}, .entry = entry});
+    Adapted net;
+    const auto set = [](const torch::Tensor& tensor, double value) { tensor.data().fill_(value); };
+    set(net.base->weight, entry.rank == 0 ? 0.5 : 2);
+    torch::optim::SGD sgd(net.head->parameters(), torch::optim::SGDOptions(0.1));
+    DistributedOptimizer optimizer(job, net, sgd, {.batch_size = batch});
+    EXPECT_TRUE(net.base->weight.eq(0.5).all().item<bool>());
+    set(net.base->weight, entry.rank);
+    net.forward(images()).square().sum().backward();
+    optimizer.step();
+    optimizer.finish();
+    EXPECT_TRUE(net.base->weight.eq(entry.rank).all().item<bool>());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 /// Four steps, the second of which has a gradient that is not finite. Returns the parameters.
 std::vector<float> train_with_nan(const InitOptions& options) {
   TorchJob job = init(options);

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace syncopate::cli {
 namespace {
 
@@ -36,6 +38,17 @@ TEST(GroupedTest, PartsThousands) {
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(grouped(1234567), "1,234,567");
+}
+
+TEST(RateFigureTest, HasTwoDigitsAtLeast) {
+  EXPECT_EQ(rate_figure(0), "0");
+  EXPECT_EQ(rate_figure(-3), "0");
+  EXPECT_EQ(rate_figure(std::nan("")), "0");
+  EXPECT_EQ(rate_figure(0.254), "0.25");
+  EXPECT_EQ(rate_figure(8.96), "9");
+  EXPECT_EQ(rate_figure(9.94), "9.9");
+  EXPECT_EQ(rate_figure(9.96), "10");
+  EXPECT_EQ(rate_figure(12345.6), "12,346");
 }
 
 TEST(TableTest, CanBeMarkdown) {
