@@ -1,5 +1,5 @@
-// Goal:   the lines do not depend on how their bytes arrive; of those that are overwritten some pass, and memory is
-//         bounded.
+// Goal:   the lines do not depend on how their bytes arrive; of those that are overwritten some
+//         pass, and memory is bounded.
 // Method: a text that is split at every offset; a clock of the test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
