@@ -13,15 +13,18 @@ namespace {
 
 constexpr std::size_t png_scale = 3;  ///< 430 dots per inch at the width of a column
 
-// Both terminals set texts as they are: an underscore in a name is no index.
+// Both terminals set texts as they are: an underscore in a name is no index. Their legends have
+// lines of different heights.
 constexpr std::string_view frame = R"({data}
 do for [format in "svg png"] {{
 reset
 if (format eq "svg") {{
 set terminal svg noenhanced size {width},{height} font 'sans-serif,14' background rgb 'white'
+legend_spacing = 1.0
 }} else {{
 set terminal pngcairo noenhanced size {wide},{high} font 'sans-serif,10.5' fontscale {scale} \
   linewidth {scale} pointscale {scale} background rgb 'white'
+legend_spacing = 1.29
 }}
 set output {name}.'.'.format
 set encoding utf8
@@ -60,10 +63,10 @@ std::string data_block(const std::string& name, const std::vector<std::string>& 
 
 LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width) {
   // What gnuplot's terminal svg reckons with at 14 points: 0.7 of that a character, six of them for
-  // the piece of the curve and the gaps beside it, and 1.1 of 21 pixels a line.
+  // the piece of the curve and the gaps beside it, and 21 pixels a line.
   constexpr double character = 9.8;
   constexpr std::size_t beside = 6;
-  constexpr std::size_t line = 24;
+  constexpr std::size_t line = 22;
   std::size_t widest = 1;
   for (const std::string& entry : entries) {
     widest = std::max(widest, beside + width_of(entry));
@@ -77,7 +80,7 @@ LegendSize legend_size(const std::vector<std::string>& entries, std::size_t widt
 std::string legend_command(const LegendSize& legend) {
   return fmt::format(
       "set key at screen 0.52, screen 0.01 center bottom horizontal maxcols {} Left reverse "
-      "samplen 3 spacing 1.1\n",
+      "samplen 3 spacing legend_spacing\n",
       legend.columns);
 }
 

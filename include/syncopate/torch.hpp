@@ -141,8 +141,8 @@ struct DistributedOptions {
 ///
 /// The module starts with the parameters of worker 0. Its parameters, gradients and floating
 /// buffers become views of flat vectors, and stay views of them; a parameter without a gradient
-/// counts as one whose gradient is zero. Frozen parameters, which may be of any type, get the values
-/// of worker 0 and then stay out of the exchange. The learning rate is that of the optimizer, which
+/// counts as one whose gradient is zero. Frozen parameters, which may be of any type, get those of
+/// worker 0 and then stay out of the exchange. The learning rate is that of the optimizer, which
 /// the program may change at any time; where a parameter server takes the steps, it is that of the
 /// beginning.
 ///

@@ -25,8 +25,8 @@ inline namespace v0 {
 /// so when the replica is gone. A gradient that the program has replaced is copied back into its
 /// view (`collect`); a parameter without a gradient has the gradient zero.
 ///
-/// Frozen parameters, which no step changes, stay with the module, and so do integer buffers. Module
-/// and optimizer outlive every call.
+/// Frozen parameters, which no step changes, stay with the module, and so do integer buffers.
+/// Module and optimizer outlive every call.
 class ModuleReplica final : public Replica {
  public:
   /// Makes the tensors of `module` views of flat vectors; `optimizer` takes the steps.

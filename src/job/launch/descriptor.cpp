@@ -94,8 +94,8 @@ std::size_t LineSplitter::take_line(std::size_t begin, std::size_t end) {
 }
 
 void LineSplitter::overwritten(std::string_view line) {
-  constexpr std::chrono::seconds pause(10);
-  const auto now = clock_();
+  constexpr Duration pause = std::chrono::seconds(10);
+  const TimePoint now = now_();
   if (!line.empty() && (!last_overwritten_ || now - *last_overwritten_ >= pause)) {
     last_overwritten_ = now;
     sink_(line);

@@ -1,11 +1,14 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/time.hpp"
+#include "transport/steady_time.hpp"
 
 namespace syncopate {
 
@@ -50,11 +53,11 @@ ListeningSocket listen_on_loopback();
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
-  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  using Now = std::function<TimePoint()>;
 
   /// `sink` receives each line, without its end; a line of over 1 MiB comes in parts.
-  explicit LineSplitter(Sink sink, Clock clock = std::chrono::steady_clock::now)
-      : sink_(std::move(sink)), clock_(std::move(clock)) {}
+  explicit LineSplitter(Sink sink, Now now = steady_now)
+      : sink_(std::move(sink)), now_(std::move(now)) {}
 
   void add(std::string_view bytes);
   /// Passes the bytes after the last line end to the sink, if there are any.
@@ -65,8 +68,8 @@ class LineSplitter {
   void overwritten(std::string_view line);
 
   Sink sink_;
-  Clock clock_;
-  std::optional<std::chrono::steady_clock::time_point> last_overwritten_;  ///< that passed
+  Now now_;
+  std::optional<TimePoint> last_overwritten_;  ///< that passed
   std::string rest_;
 };
 

@@ -54,9 +54,9 @@ TEST(PlotTest, QuotesTextsAndKeepsThemOnOneLine) {
 }
 
 TEST(LegendTest, TakesALineForWhatFitsBesideEachOther) {
-  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 34U);
+  EXPECT_EQ(legend_size({"a", "b", "c"}, 480).height, 32U);
   EXPECT_EQ(legend_size({"a", "b", "c"}, 480).columns, 6U);
-  EXPECT_EQ(legend_size({std::string(40, 'x'), "b", "c"}, 480).height, 82U);
+  EXPECT_EQ(legend_size({std::string(40, 'x'), "b", "c"}, 480).height, 76U);
 }
 
 TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {

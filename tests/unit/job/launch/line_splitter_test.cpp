@@ -33,7 +33,7 @@ TEST(LineSplitterTest, GivesTheSameLinesWhereverTheTextIsCut) {
 TEST(LineSplitterTest, GivesALineThatIsOverwrittenEveryTenSeconds) {
   using namespace std::chrono_literals;
   std::vector<std::string> lines;
-  std::chrono::steady_clock::time_point now{};
+  TimePoint now{};
   LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); },
                         [&] { return now; });
   for (int second = 0; second < 25; ++second, now += 1s) {
