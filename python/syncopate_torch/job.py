@@ -25,13 +25,18 @@ def init(scheme=None, options=None, timeout=0.0):
     scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
     options: options of `syncopate run` by their names, such as {"local-steps": 4}.
     timeout: seconds that a worker waits for others in collectives of all workers at most; 0: half an hour.
-    Errors:  ConfigError, for options that contradict each other or the command line; those of the connection.
+    Errors:  ConfigError, for options that contradict each other or the command line, and for another timeout in a process
+             that is in a job already; those of the connection.
     """
     from syncopate_torch.rendezvous import job_across_hosts  # noqa: PLC0415 (that one knows jobs)
 
     global _latest
-    if scheme is None and options is None and current_job() is not None:
-        return current_job()
+    current = current_job()
+    if scheme is None and options is None and current is not None:
+        if timeout not in (0, current.timeout):
+            raise ConfigError(f"this process is in its job already, which it joined with timeout={current.timeout:g}, "
+                              f"found timeout={timeout:g}; pass it to the first call of init")
+        return current
     job = job_across_hosts(scheme, options, timeout) or Job(scheme, options, timeout=timeout)
     _latest = weakref.ref(job)
     return job
@@ -60,7 +65,7 @@ class Job:
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
         watch_exit()
-        self.scheme, self.options = scheme, options  # as the script gives them
+        self.scheme, self.options, self.timeout = scheme, options, timeout  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
         self._yields_batches = True  # the sampler made last
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took

@@ -32,6 +32,12 @@ class Alone(unittest.TestCase):
     def refused(self, pattern):
         return self.assertRaisesRegex(syncopate.ConfigError, pattern)
 
+    def test_init_again(self):
+        self.assertIs(syncopate.init(), self.job)
+        self.assertIs(syncopate.init(timeout=0), self.job)
+        with self.refused("is in its job already, which it joined with timeout=0, found timeout=60; pass it to the first"):
+            syncopate.init(timeout=60)
+
     def test_epochs_of_a_loader(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(50))
         for loader in (self.job.partition_dataset(dataset, batch_size=8),
