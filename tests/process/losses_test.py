@@ -83,14 +83,19 @@ class Losses(JobTest):
         wait_until_gone(children)
 
     def test_esync_goes_on_without_a_killed_worker_and_without_a_stopped_one(self):
-        for overlap in ("on", "off"):
-            job = self.start(*ESYNC, "--overlap", overlap, "--max-time", "20", "--wait-limit", "10",
-                             run_dir=overlap)
+        jobs = {overlap: self.start(*ESYNC, "--overlap", overlap, "--max-time", "25", "--wait-limit", "10",
+                                    run_dir=overlap) for overlap in ("on", "off")}
+        processes = {}
+        for overlap, job in jobs.items():
             job.wait_for_round(10)
-            children, pids = job.children(), job.worker_pids()
+            processes[overlap] = job.children(), job.worker_pids()
+        for overlap, job in jobs.items():
+            pids = processes[overlap][1]
             os.kill(pids[3], signal.SIGKILL)
             job.wait_for_note("died; last heard")
             os.kill(pids[2], signal.SIGSTOP)
+        for overlap, job in jobs.items():
+            children, pids = processes[overlap]
             job.wait_for_note("last heard 1")
             status, errors = job.finish()
             self.assertEqual(status, 0, errors)

@@ -34,39 +34,40 @@ JOB = ["--network", "mlp", "--data", "synthetic", "--eval-every", "never", "--ch
 
 
 class SlowDevices(JobTest):
-    def train_on(self, cluster, *options, run_dir):
+    def options_on(self, cluster, run_dir):
         path = self.folder / f"{run_dir}.toml"
         path.write_text(cluster)
-        return self.train(*JOB, "--cluster", path, *options, run_dir=run_dir)
+        return [*JOB, "--cluster", path]
 
-    def assert_trains_with_the_slow_one(self, *options, run_dir):
-        result = self.train_on(FAST_AND_SLOW, *options, run_dir=run_dir)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        fast, slow = self.summary(run_dir)["workers"]
-        for worker in (fast, slow):
-            self.assertIsNone(worker["dropped_because"])
-        self.assertGreater(slow["samples"], 0)
-        self.assertEqual(self.summary(run_dir)["samples"], fast["samples"] + slow["samples"])
+    def assert_train_with_the_slow_one(self, **options):
+        """Jobs of these options, by their run folders, all at the same time: their devices are computed."""
+        jobs = {run_dir: self.start(*self.options_on(FAST_AND_SLOW, run_dir), *own, run_dir=run_dir)
+                for run_dir, own in options.items()}
+        for run_dir, job in jobs.items():
+            status, errors = job.finish()
+            self.assertEqual(status, 0, errors)
+            fast, slow = self.summary(run_dir)["workers"]
+            for worker in (fast, slow):
+                self.assertIsNone(worker["dropped_because"])
+            self.assertGreater(slow["samples"], 0)
+            self.assertEqual(self.summary(run_dir)["samples"], fast["samples"] + slow["samples"])
 
     def test_ssgd(self):
-        for aggregate in ("auto", "ring", "server"):
-            self.assert_trains_with_the_slow_one("--scheme", "ssgd", "--aggregate", aggregate, "--max-steps", "2",
-                                                 run_dir=aggregate)
+        self.assert_train_with_the_slow_one(**{
+            aggregate: ["--scheme", "ssgd", "--aggregate", aggregate, "--max-steps", "2"]
+            for aggregate in ("auto", "ring", "server")})
 
     def test_esync_at_the_pace_of_its_paper(self):
-        for overlap in ("on", "off"):
-            self.assert_trains_with_the_slow_one("--scheme", "esync", "--pacing", "paper", "--overlap", overlap,
-                                                 "--max-time", "4", run_dir=overlap)
-
-    def test_esync_through_a_server(self):
-        self.assert_trains_with_the_slow_one("--scheme", "esync", "--pacing", "paper", "--aggregate", "server",
-                                             "--max-time", "4", run_dir="server")
+        esync = ["--scheme", "esync", "--pacing", "paper", "--max-time", "4"]
+        self.assert_train_with_the_slow_one(on=[*esync, "--overlap", "on"], off=[*esync, "--overlap", "off"],
+                                            server=[*esync, "--aggregate", "server"])
 
     def test_stale_synchronous_parallel(self):
-        self.assert_trains_with_the_slow_one("--scheme", "ssp", "--slack", "0", "--max-steps", "2", run_dir="ssp")
+        self.assert_train_with_the_slow_one(ssp=["--scheme", "ssp", "--slack", "0", "--max-steps", "2"])
 
     def test_one_that_hangs_is_named(self):
-        result = self.train_on(STANDING_STILL, "--scheme", "ssgd", "--max-time", "60", run_dir="still")
+        result = self.train(*self.options_on(STANDING_STILL, "still"), "--scheme", "ssgd", "--max-time", "60",
+                            run_dir="still")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr.splitlines()[-1],
                          r"waited .* for worker [01] \(pid .*\), last heard [\d.]+ s ago, in backward of step \d+ for "

@@ -85,11 +85,12 @@ TEST(LoopStepsTest, FrozenParametersAreThoseOfWorkerZeroAndStayOutOfTheExchange)
     torch::optim::SGD sgd(net.head->parameters(), torch::optim::SGDOptions(0.1));
     DistributedOptimizer optimizer(job, net, sgd, {.batch_size = batch});
     EXPECT_TRUE(net.base->weight.eq(0.5).all().item<bool>());
-    set(net.base->weight, entry.rank);
+    const double own = entry.rank;
+    set(net.base->weight, own);
     net.forward(images()).square().sum().backward();
     optimizer.step();
     optimizer.finish();
-    EXPECT_TRUE(net.base->weight.eq(entry.rank).all().item<bool>());
+    EXPECT_TRUE(net.base->weight.eq(own).all().item<bool>());
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
