@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -69,7 +70,8 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
       *context.pacer, PacedSchedule::Options{
                           .first = first_pace(context.options[option::pacing], context.batch_size),
                           .batch_size = context.batch_size,
-                          .done = context.done.value});
+                          .done = context.done.value,
+                          .rule = context.options[option::pacing]});
   return make_local_rounds(context, std::move(schedule), overlaps(context.options));
 }
 
@@ -95,6 +97,11 @@ bool PacedSchedule::due_after(const LocalStep& step) {
 std::uint32_t PacedSchedule::step_samples() const {
   const std::uint32_t samples = ordered_samples();
   return samples < batch_size_ ? samples : 0;
+}
+
+double PacedSchedule::rate_factor(std::uint32_t samples) const {
+  const bool whole = !cuts_batches_ || steps_ == 0;
+  return whole ? 1 : std::min(1.0, static_cast<double>(samples) / batch_size_);
 }
 
 std::uint32_t PacedSchedule::ordered_samples() const {

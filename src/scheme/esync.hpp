@@ -17,12 +17,19 @@ constexpr auto names_of(PaceRule) {
 /// The sync schedule of ESync (Li et al. 2019, algorithm 1, without its round trip): reports every
 /// step to the pacer, and is due when the pacer says *ready*. It never interrupts a mini-batch: an
 /// order that arrives during a step takes effect at its end.
+///
+/// Where steps may be parts of a mini-batch, the first one of a round has the whole learning rate,
+/// so that a round of one step of each worker is a step of SGD with the mean gradient of all their
+/// samples. Every further step has the share of the rate that its samples are of a mini-batch:
+/// while the pacer's answer is on its way, a fast device may take hundreds of small steps, whose
+/// noisy gradients a model does not survive at the whole rate.
 class PacedSchedule : public SyncSchedule {
  public:
   struct Options {
     FirstPace first;
     std::uint32_t batch_size = 0;  ///< a step of this size takes a whole mini-batch
     std::uint64_t done = 0;        ///< rounds before this run, where it is resumed
+    PaceRule rule = PaceRule::timed;
   };
 
   /// `pacer` outlives this.
@@ -30,10 +37,12 @@ class PacedSchedule : public SyncSchedule {
       : pacer_(pacer),
         first_(options.first),
         batch_size_(options.batch_size),
+        cuts_batches_(options.rule == PaceRule::timed),
         round_(options.done + 1) {}
 
   bool due_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
+  double rate_factor(std::uint32_t samples) const override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
@@ -44,6 +53,7 @@ class PacedSchedule : public SyncSchedule {
   PacerClient& pacer_;
   FirstPace first_;  ///< valid until the pacer sends an order
   std::uint32_t batch_size_;
+  bool cuts_batches_;  ///< steps may be parts of a mini-batch
   std::uint64_t round_;
   std::uint64_t steps_ = 0;  ///< of this round
 };

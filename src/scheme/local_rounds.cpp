@@ -77,12 +77,17 @@ LocalRounds::LocalRounds(Group& group, std::unique_ptr<SyncSchedule> schedule, O
   }
 }
 
+double LocalRounds::rate_factor(std::uint32_t samples) {
+  step_factor_ = sync_schedule_->rate_factor(samples);
+  return progress_.rate_factor() * step_factor_;
+}
+
 Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   initialise(replica);
   const TimePoint begun = clock_.now();
   correct(replica, facts);
   replica.local_step();
-  progress_.on_step();
+  progress_.on_step(step_factor_);
   Outcome outcome{.spent = {.update = clock_.now() - begun},
                   .push_statuses = {{.staleness = background_.under_way() ? 1U : 0U}}};
   accumulate(facts);

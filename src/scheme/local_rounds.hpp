@@ -36,6 +36,8 @@ class SyncSchedule {
   virtual bool due_after(const LocalStep& step) = 0;
   /// The number of samples of the next step; 0: all that are left of the mini-batch.
   virtual std::uint32_t step_samples() const { return 0; }
+  /// The factor on the learning rate of the next step, which takes `samples`.
+  virtual double rate_factor(std::uint32_t /*samples*/) const { return 1; }
   /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
   virtual OptimizerState state() const { return {}; }
   virtual void load(const OptimizerState& /*state*/) {}
@@ -63,8 +65,8 @@ class FixedSchedule : public SyncSchedule {
 /// so that a worker with many local steps does not pull the model towards its own part of the data.
 ///
 /// A plain step counts 1. With momentum m, step k counts the velocity v_k = m v_{k−1} + 1 that a
-/// gradient of 1 gives it; with Nesterov's momentum it counts 1 + m v_k. The factor of the learning
-/// rate multiplies the count. The velocity lives on across rounds, as that of the replica's
+/// gradient of 1 gives it; with Nesterov's momentum it counts 1 + m v_k. Factors of the learning
+/// rate multiply the count. The velocity lives on across rounds, as that of the replica's
 /// optimizer does (in FedNova's own formula it is 0 at the beginning of each round).
 ///
 /// With a shared rate each of the τ_i local steps of a round takes 1 / τ_i of the learning rate, so
@@ -92,11 +94,12 @@ class LocalProgress {
     return options_.shared_rate ? 1 / static_cast<double>(state_.steps) : 1;
   }
 
-  /// Counts a local step.
-  void on_step() {
+  /// Counts a local step, whose rate had the factor of the round and another one of its own.
+  void on_step(double own_factor = 1) {
     double& velocity = state_.velocity;
     velocity = options_.momentum * velocity + 1;
-    length_ += rate_factor() * (options_.nesterov ? 1 + options_.momentum * velocity : velocity);
+    const double distance = options_.nesterov ? 1 + options_.momentum * velocity : velocity;
+    length_ += rate_factor() * own_factor * distance;
     ++steps_;
   }
 
@@ -165,7 +168,7 @@ class LocalRounds : public AveragingScheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return sync_schedule_->step_samples(); }
-  double rate_factor() const override { return progress_.rate_factor(); }
+  double rate_factor(std::uint32_t samples) override;
   ModelParts model(Replica& replica) const override;
   std::map<std::string, OptimizerState> states() const override;
   std::map<std::string, OptimizerState> worker_states() const override;
@@ -196,6 +199,7 @@ class LocalRounds : public AveragingScheme {
   StepInfo pending_;                 ///< this replica's next step info
   std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
   OwnContribution contribution_{};   ///< to the last round
+  double step_factor_ = 1;           ///< on the rate of the step under way
   Duration communicated_{};
   LocalProgress progress_;
   std::optional<ControlVariates> control_;

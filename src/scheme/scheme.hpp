@@ -146,8 +146,9 @@ class Scheme {
   /// The number of samples of the next step; 0: all that are left of the mini-batch.
   virtual std::uint32_t step_samples() const { return 0; }
 
-  /// The factor on the learning rate of the next local step.
-  virtual double rate_factor() const { return 1; }
+  /// The factor on the learning rate of the next local step, which takes `samples`. Called before
+  /// each backward pass.
+  virtual double rate_factor(std::uint32_t /*samples*/) { return 1; }
 
   /// The model that is evaluated and saved: the replica, unless a scheme overrides it.
   virtual ModelParts model(Replica& replica) const {

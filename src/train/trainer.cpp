@@ -227,7 +227,7 @@ Trainer::Pass Trainer::compute() {
   trace_.waited_for_batch(begun);
   const auto samples = static_cast<std::uint32_t>(batch->samples());
   const double rate = learning_rate(samples);
-  replica_.set_learning_rate(rate * scheme_.rate_factor());
+  replica_.set_learning_rate(rate * rate_factor(samples));
   forecast_step(samples);
   report_.enter(WorkerReport::computing);
   times_.begin_pass();
@@ -267,6 +267,12 @@ double Trainer::learning_rate(std::uint32_t samples) {
     estimate_.expect_share(*share);
   }
   return schedule_.rate(policy_->epoch_of_step(standing(), estimate_.when_taken(samples)));
+}
+
+/// A program's own loop takes the batches that it has, whatever the scheme wants: its steps are
+/// whole ones.
+double Trainer::rate_factor(std::uint32_t samples) {
+  return scheme_.rate_factor(options_.loop != nullptr ? options_.batch_size : samples);
 }
 
 /// The receiver of the gradient while the pass computes it. Null if gradients that are not finite

@@ -96,6 +96,7 @@ class Trainer {
   void wait_for_device(std::uint32_t samples);
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
+  double rate_factor(std::uint32_t samples);
   void forecast_step(std::uint32_t samples);
   StepRequests requests_after(std::uint32_t samples);
   StepRequests requests();

@@ -33,6 +33,7 @@ struct Task {
   double momentum = 0;
   Weights weights = Weights::data;
   std::optional<std::uint32_t> control{};
+  double batch = 0;  ///< samples at which a step that is not the first has the whole rate; 0: any
   std::vector<WorkerData> parts;
 };
 
@@ -64,11 +65,15 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
 
 class AfterSteps : public SyncSchedule {
  public:
-  explicit AfterSteps(std::size_t steps) : steps_(steps) {}
+  AfterSteps(std::size_t steps, double batch) : steps_(steps), batch_(batch) {}
   bool due_after(const LocalStep& /*step*/) override { return ++done_ % steps_ == 0; }
+  double rate_factor(std::uint32_t samples) const override {
+    return done_ % steps_ == 0 || batch_ == 0 ? 1 : samples / batch_;
+  }
 
  private:
   std::size_t steps_;
+  double batch_;
   std::size_t done_ = 0;
 };
 
@@ -83,7 +88,7 @@ Batch batch_at(const Point& target, std::uint32_t samples) {
 
 LocalRounds scheme_for(Group& group, const Task& task) {
   const WorkerData& mine = task.parts[group.rank().value];
-  return {group, std::make_unique<AfterSteps>(mine.targets.size()),
+  return {group, std::make_unique<AfterSteps>(mine.targets.size(), task.batch),
           LocalRounds::Options{.averaging = {.weights = task.weights, .data_share = mine.share},
                                .local = {.momentum = task.momentum},
                                .control = task.control}};
@@ -94,11 +99,11 @@ std::vector<float> by_scheme(const Task& task) {
   const auto models = on_every_rank<std::vector<float>>(size, [&](Group& group) {
     const WorkerData& mine = task.parts[group.rank().value];
     QuadraticReplica replica({.features = dimensions, .classes = 1, .momentum = task.momentum});
-    replica.set_learning_rate(task.rate);
     LocalRounds scheme = scheme_for(group, task);
     for (std::size_t round = 0; round < rounds; ++round) {
       for (std::size_t step = 0; step < mine.targets.size(); ++step) {
         const std::uint32_t samples = mine.step_samples[step];
+        replica.set_learning_rate(task.rate * scheme.rate_factor(samples));
         replica.backward(batch_at(mine.targets[step], samples));
         scheme.after_backward(replica, {.samples = samples});
       }
@@ -128,16 +133,17 @@ double take_steps(Worker& worker, const WorkerData& part, const Task& task,
   Point sum(dimensions, 0.0);
   for (std::size_t step = 0; step < part.targets.size(); ++step) {
     const double n = part.step_samples[step];
+    const double factor = step > 0 && task.batch > 0 ? n / task.batch : 1;
     samples += n;
     for (std::size_t d = 0; d < dimensions; ++d) {
       double gradient = worker.x[d] - part.targets[step][d];
       sum[d] += n * gradient;
       if (task.control) gradient += mean_control[d] - worker.control[d];
       worker.velocity[d] = task.momentum * worker.velocity[d] + gradient;
-      worker.x[d] -= task.rate * worker.velocity[d];
+      worker.x[d] -= factor * task.rate * worker.velocity[d];
     }
     worker.velocity_of_one = task.momentum * worker.velocity_of_one + 1;
-    length += worker.velocity_of_one;
+    length += factor * worker.velocity_of_one;
   }
   worker.seen = std::min(worker.seen + samples, double(task.control.value_or(1)));
   const double share = samples / std::max(samples, worker.seen);
@@ -202,6 +208,16 @@ TEST(LocalProgress, OfUnequalStepsIsNormalisedAsByPlainLoops) {
       task.momentum = momentum;
       expect_equal(by_scheme(task), by_plain_loops(task));
     }
+  }
+}
+
+TEST(LocalProgress, OfStepsWithRatesOfTheirOwnIsNormalisedByThem) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Task task = task_of(seed, {1, 4, 13});
+    task.momentum = 0.9;
+    task.batch = 16;
+    expect_equal(by_scheme(task), by_plain_loops(task));
   }
 }
 
