@@ -171,12 +171,17 @@ void Pacer::record(Worker& worker, const StepReport& report) {
   if (report.communicated > Duration::zero()) {
     plan_.observe_synchronization(report.round, report.communicated);
   }
+  if (samples_to_do_ == 0) {
+    samples_to_do_ = report.samples_to_do;
+  }
   worker.steps = report.steps;
+  worker.samples += report.samples;
   worker.step_began = now_;
   worker.current_samples = worker.step_samples;
   if (report.synchronizes) {
     ++worker.round;
     worker.steps = 0;
+    samples_ += std::exchange(worker.samples, 0);
     worker.sync_after.reset();
   }
 }
@@ -208,6 +213,15 @@ bool Pacer::is_complete() const {
 bool Pacer::all_reported() const {
   return std::ranges::all_of(
       workers_, [](const Worker& worker) { return worker.reported || !worker.present; });
+}
+
+/// The steps of a worker that is gone do not count, unless they have entered a synchronization.
+bool Pacer::samples_are_done() const {
+  std::uint64_t samples = samples_;
+  for (const Worker& worker : workers_) {
+    samples += worker.present ? worker.samples : 0;
+  }
+  return samples_to_do_ > 0 && samples >= samples_to_do_;
 }
 
 void Pacer::open_next_round() {
@@ -265,6 +279,9 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
 std::optional<PaceReason> Pacer::reason_to_synchronize(const Worker& worker) const {
   if (worker.sync_after || worker.round != round_ || !all_reported()) {
     return std::nullopt;
+  }
+  if (samples_are_done()) {
+    return PaceReason::samples_done;
   }
   return options_.rule == Rule::paper ? reason_by_paper(worker) : reason_by_time(worker);
 }

@@ -37,6 +37,9 @@ namespace syncopate {
 ///         T (in T − q without overlap); until all have reported, in the `shortest_round` of those
 ///         that have.
 ///
+/// By either rule, once the workers have trained on all samples of the job, each synchronizes after
+/// its current step: however long a round was to be, it does not carry the job past its end.
+///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///
 /// Invariants: the pacer decides one `sync_after` per worker and round, of at least one step, and
@@ -97,6 +100,7 @@ class Pacer {
     bool reported = false;
     std::uint64_t round = 0;                  ///< of the current step
     std::uint64_t steps = 0;                  ///< done in that round
+    std::uint64_t samples = 0;                ///< of these steps
     std::optional<std::uint64_t> sync_after;  ///< decided for that round
     std::uint32_t batch_size = 0;
     std::uint32_t step_samples = 0;     ///< decided for the next steps
@@ -114,6 +118,7 @@ class Pacer {
   Paces decide();
   bool is_complete() const;
   bool all_reported() const;
+  bool samples_are_done() const;
   void open_next_round();
   std::vector<DeviceSpeed> known_speeds() const;
   std::optional<Pace> next_pace(Rank rank);
@@ -129,8 +134,10 @@ class Pacer {
   PacerState::Worker state_of(const Worker& worker) const;
 
   Options options_;
-  std::vector<Worker> workers_;  ///< by rank
-  std::uint64_t round_;          ///< its synchronization is next, or in progress
+  std::vector<Worker> workers_;      ///< by rank
+  std::uint64_t round_;              ///< its synchronization is next, or in progress
+  std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
+  std::uint64_t samples_to_do_ = 0;  ///< 0: the job does not end by samples, or nobody has reported
   RoundPlan plan_;
   TimePoint now_{};
 };

@@ -25,6 +25,8 @@ struct StepReport {
   bool synchronizes =
       false;                ///< the worker enters the round's synchronization, then the next round
   Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
+  /// Of all workers, from the start of this run; 0: the job does not end by samples.
+  std::uint64_t samples_to_do = 0;
 };
 
 /// Why the pacer has decided as it did.
@@ -33,6 +35,7 @@ enum class PaceReason {
   slowest,              ///< the others wait for this worker alone
   with_the_slowest,     ///< the slowest has entered the synchronization
   no_time_for_another,  ///< another step would not end in time for the synchronization
+  samples_done,         ///< the workers have trained on all samples of the job
   resized,              ///< the steps change their size; nothing is decided about synchronizing
 };
 

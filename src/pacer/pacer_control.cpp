@@ -18,7 +18,8 @@ StepReport from_wire(const wire::Stepped& stepped) {
           .samples = stepped.samples(),
           .took = from_seconds(stepped.seconds()),
           .synchronizes = stepped.meets(),
-          .communicated = from_seconds(stepped.communicated_seconds())};
+          .communicated = from_seconds(stepped.communicated_seconds()),
+          .samples_to_do = stepped.samples_to_do()};
 }
 
 }  // namespace
@@ -151,6 +152,7 @@ void PacerLink::report(const StepReport& report) {
   stepped.set_seconds(to_seconds(report.took));
   stepped.set_meets(report.synchronizes);
   stepped.set_communicated_seconds(to_seconds(report.communicated));
+  stepped.set_samples_to_do(report.samples_to_do);
   link_.send(message);
 }
 

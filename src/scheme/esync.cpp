@@ -71,7 +71,8 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
                           .first = first_pace(context.options[option::pacing], context.batch_size),
                           .batch_size = context.batch_size,
                           .done = context.done.value,
-                          .rule = context.options[option::pacing]});
+                          .rule = context.options[option::pacing],
+                          .samples_to_do = context.averaging.samples_to_do});
   return make_local_rounds(context, std::move(schedule), overlaps(context.options));
 }
 
@@ -85,7 +86,8 @@ bool PacedSchedule::due_after(const LocalStep& step) {
                  .samples = step.samples,
                  .took = step.took,
                  .synchronizes = due,
-                 .communicated = step.communicated});
+                 .communicated = step.communicated,
+                 .samples_to_do = samples_to_do_});
   if (due) {
     ++round_;
     steps_ = 0;

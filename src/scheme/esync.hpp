@@ -30,6 +30,7 @@ class PacedSchedule : public SyncSchedule {
     std::uint32_t batch_size = 0;  ///< a step of this size takes a whole mini-batch
     std::uint64_t done = 0;        ///< rounds before this run, where it is resumed
     PaceRule rule = PaceRule::timed;
+    std::uint64_t samples_to_do = 0;  ///< of all workers, from the start of this run; 0: no limit
   };
 
   /// `pacer` outlives this.
@@ -38,6 +39,7 @@ class PacedSchedule : public SyncSchedule {
         first_(options.first),
         batch_size_(options.batch_size),
         cuts_batches_(options.rule == PaceRule::timed),
+        samples_to_do_(options.samples_to_do),
         round_(options.done + 1) {}
 
   bool due_after(const LocalStep& step) override;
@@ -54,6 +56,7 @@ class PacedSchedule : public SyncSchedule {
   FirstPace first_;  ///< valid until the pacer sends an order
   std::uint32_t batch_size_;
   bool cuts_batches_;  ///< steps may be parts of a mini-batch
+  std::uint64_t samples_to_do_;
   std::uint64_t round_;
   std::uint64_t steps_ = 0;  ///< of this round
 };

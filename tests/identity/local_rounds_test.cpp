@@ -188,6 +188,24 @@ TEST(Esync, WithoutOverlapADeviceWaitsForLessThanAStepARound) {
   expect_busy_devices(config, 0.8);
 }
 
+/// However long a round was to be, it ends with the last epoch. Beyond its epochs a job trains on the
+/// steps that are under way then, and on those of the round that has begun meanwhile.
+TEST(Esync, EndsWithItsEpochs) {
+  for (const char* const overlap : {"on", "off"}) {
+    for (const double round_time : {0.5, 7.0, 1e6}) {
+      SCOPED_TRACE(testing::Message() << "overlap " << overlap << ", rounds of " << round_time);
+      TrainConfig config = esync_on(unequal_speeds, "epochs");
+      config.epochs = 10;
+      set(config, "overlap", overlap);
+      set(config, "round-time", round_time);
+      SimulatedJob job = toy_job(config);
+      job.run();
+      EXPECT_GE(job.summary().at("samples"), 6000);
+      EXPECT_LE(job.summary().at("samples"), 6000 + 3 * 3 * 16);
+    }
+  }
+}
+
 TEST(Esync, TakesAnOuterOptimizer) {
   TrainConfig config = esync_on(unequal_speeds, "outer");
   config.epochs = 20;

@@ -49,7 +49,8 @@ TEST(PacerLink, SendsTheFieldsOfAStepReport) {
                 .samples = 64,
                 .took = 500ms,
                 .synchronizes = true,
-                .communicated = 250ms});
+                .communicated = 250ms,
+                .samples_to_do = 6000});
   ASSERT_EQ(link.sent.size(), 1U);
   const wire::Stepped& stepped = link.sent[0].stepped();
   EXPECT_EQ(stepped.round(), 3U);
@@ -58,6 +59,7 @@ TEST(PacerLink, SendsTheFieldsOfAStepReport) {
   EXPECT_DOUBLE_EQ(stepped.seconds(), 0.5);
   EXPECT_TRUE(stepped.meets());
   EXPECT_DOUBLE_EQ(stepped.communicated_seconds(), 0.25);
+  EXPECT_EQ(stepped.samples_to_do(), 6000U);
 }
 
 TEST(PacerLink, KeepsTheLastRoundThatAnOrderNamed) {

@@ -48,6 +48,7 @@ class Paced {
   }
 
   Pacer pacer;
+  std::uint64_t samples_to_do = 0;
 
  private:
   Words report(std::uint32_t worker, Duration took, Duration now, bool synchronizes,
@@ -59,7 +60,8 @@ class Paced {
                                    .samples = before.step_samples,
                                    .took = took,
                                    .synchronizes = synchronizes,
-                                   .communicated = communicated},
+                                   .communicated = communicated,
+                                   .samples_to_do = samples_to_do},
                                   at(now)));
   }
 };
@@ -278,6 +280,33 @@ TEST(PacerByTime, RepacesADeviceThatBecameTenTimesSlower) {
   EXPECT_EQ(paced.pacer.state().workers[0].sync_after, 7);
   EXPECT_THAT(paced.synchronize(0, 640ms, 968ms), IsEmpty()) << "one may be an exception";
   EXPECT_THAT(paced.step(0, 640ms, 1608ms), ElementsAre("0: round 2 open, 20 samples, resized"));
+}
+
+/// Probes of 4 samples, then a mini-batch of each.
+TEST(PacerByTime, EndsARoundWithTheSamplesOfTheJob) {
+  Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
+  paced.samples_to_do = 4 + 4 + 64 + 64;
+  EXPECT_THAT(paced.step(0, 1s, 1s), ElementsAre("0: round 1 open, 64 samples, resized"));
+  EXPECT_THAT(paced.step(1, 1s, 1s), ElementsAre("1: round 1 open, 64 samples, resized"));
+  EXPECT_THAT(paced.step(0, 16s, 17s), IsEmpty());
+  EXPECT_THAT(paced.step(1, 16s, 17s),
+              ElementsAre("0: round 1 after 3, 64 samples, the job's samples are done",
+                          "1: round 1 after 3, 64 samples, the job's samples are done"));
+  EXPECT_THAT(paced.synchronize(0, 16s, 33s), IsEmpty());
+  EXPECT_THAT(paced.synchronize(1, 16s, 33s),
+              ElementsAre("0: round 2 after 1, 64 samples, the job's samples are done",
+                          "1: round 2 after 1, 64 samples, the job's samples are done"));
+}
+
+TEST(PacerByTime, DoesNotCountSamplesThatWereLostWithAWorker) {
+  Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
+  paced.samples_to_do = 4 + 4 + 64;
+  paced.step(0, 1s, 1s);
+  paced.step(1, 1s, 1s);
+  EXPECT_THAT(in_words(paced.pacer.left(Rank{1}, at(1s))), IsEmpty());
+  EXPECT_THAT(paced.step(0, 16s, 17s), IsEmpty()) << "68 of 72";
+  EXPECT_THAT(paced.step(0, 16s, 33s),
+              ElementsAre("0: round 1 after 4, 64 samples, the job's samples are done"));
 }
 
 TEST(Pacer, ShowsWatchersWhatItKnows) {
