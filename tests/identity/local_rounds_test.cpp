@@ -188,8 +188,8 @@ TEST(Esync, WithoutOverlapADeviceWaitsForLessThanAStepARound) {
   expect_busy_devices(config, 0.8);
 }
 
-/// However long a round was to be, it ends with the last epoch. Beyond its epochs a job trains on the
-/// steps that are under way then, and on those of the round that has begun meanwhile.
+/// However long a round was to be, it ends with the last epoch. Beyond its epochs a job trains on
+/// the steps that are under way then, and on those of the round that has begun meanwhile.
 TEST(Esync, EndsWithItsEpochs) {
   for (const char* const overlap : {"on", "off"}) {
     for (const double round_time : {0.5, 7.0, 1e6}) {
