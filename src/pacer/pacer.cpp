@@ -216,31 +216,16 @@ bool Pacer::all_reported() const {
 }
 
 /// The steps of a worker that is gone do not count, unless they have entered a synchronization.
-std::uint64_t Pacer::samples_so_far() const {
+bool Pacer::samples_are_done() const {
   std::uint64_t samples = samples_;
   for (const Worker& worker : workers_) {
     samples += worker.present ? worker.samples : 0;
   }
-  return samples;
-}
-
-bool Pacer::samples_are_done() const {
-  return samples_to_do_ > 0 && samples_so_far() >= samples_to_do_;
-}
-
-/// Whether the job's last round would lack more than two steps of each worker if it ended now.
-bool Pacer::is_cut_short() const {
-  std::uint64_t coming = 0;
-  for (const Worker& worker : workers_) {
-    coming += worker.present ? 2 * std::uint64_t{worker.current_samples} : 0;
-  }
-  return last_ && samples_so_far() + coming < samples_to_do_;
+  return samples_to_do_ > 0 && samples >= samples_to_do_;
 }
 
 void Pacer::open_next_round() {
   ++round_;
-  const std::uint64_t of_round = samples_ - std::exchange(samples_before_, samples_);
-  last_ = options_.overlap && samples_to_do_ > 0 && samples_ + of_round >= samples_to_do_;
   plan_.open_next(now_);
   if (options_.overlap) {
     return;
@@ -297,9 +282,6 @@ std::optional<PaceReason> Pacer::reason_to_synchronize(const Worker& worker) con
   }
   if (samples_are_done()) {
     return PaceReason::samples_done;
-  }
-  if (is_cut_short()) {
-    return std::nullopt;
   }
   return options_.rule == Rule::paper ? reason_by_paper(worker) : reason_by_time(worker);
 }

@@ -38,10 +38,7 @@ namespace syncopate {
 ///         that have.
 ///
 /// By either rule, once the workers have trained on all samples of the job, each synchronizes after
-/// its current step: however long a round was to be, it does not carry the job past its end. With
-/// overlap workers agree on the last round one ahead (`Averaging::Options::ahead`): when another
-/// round of as many samples completes the job. That round then ends with the job's samples, or
-/// where its rule says so within two steps of each worker before.
+/// its current step: however long a round was to be, it does not carry the job past its end.
 ///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///
@@ -121,9 +118,7 @@ class Pacer {
   Paces decide();
   bool is_complete() const;
   bool all_reported() const;
-  std::uint64_t samples_so_far() const;
   bool samples_are_done() const;
-  bool is_cut_short() const;
   void open_next_round();
   std::vector<DeviceSpeed> known_speeds() const;
   std::optional<Pace> next_pace(Rank rank);
@@ -139,11 +134,9 @@ class Pacer {
   PacerState::Worker state_of(const Worker& worker) const;
 
   Options options_;
-  std::vector<Worker> workers_;       ///< by rank
-  std::uint64_t round_;               ///< its synchronization is next, or in progress
-  std::uint64_t samples_ = 0;         ///< of all that have entered a synchronization
-  std::uint64_t samples_before_ = 0;  ///< the same, before the last completed round
-  bool last_ = false;                 ///< the open round completes the job
+  std::vector<Worker> workers_;      ///< by rank
+  std::uint64_t round_;              ///< its synchronization is next, or in progress
+  std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
   std::uint64_t samples_to_do_ = 0;  ///< 0: the job does not end by samples, or nobody has reported
   RoundPlan plan_;
   TimePoint now_{};

@@ -283,7 +283,6 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
       .local = {.momentum = context.momentum,
                 .nesterov = context.nesterov,
                 .shared_rate = options[option::local_rate] == LocalRate::round}};
-  rounds.averaging.ahead = overlap;
   if (options[option::drift_correction] == DriftCorrection::scaffold) {
     rounds.control = context.batch_size;
   }
