@@ -280,9 +280,6 @@ std::optional<PaceReason> Pacer::reason_to_synchronize(const Worker& worker) con
   if (worker.sync_after || worker.round != round_ || !all_reported()) {
     return std::nullopt;
   }
-  if (samples_are_done()) {
-    return PaceReason::samples_done;
-  }
   return options_.rule == Rule::paper ? reason_by_paper(worker) : reason_by_time(worker);
 }
 
@@ -302,6 +299,9 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
 }
 
 std::optional<PaceReason> Pacer::reason_by_time(const Worker& worker) const {
+  if (samples_are_done()) {
+    return PaceReason::samples_done;
+  }
   return plan_.ends_round(expected_end(worker), step_time(worker))
              ? std::optional(PaceReason::no_time_for_another)
              : std::nullopt;

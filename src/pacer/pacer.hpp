@@ -35,10 +35,9 @@ namespace syncopate {
 ///         if workers overlap; else after the last step that ends by F_r; after one step at least.
 ///         T is `round_time`, or `shortest_round`; sizes of steps are those of `fitting_samples` in
 ///         T (in T − q without overlap); until all have reported, in the `shortest_round` of those
-///         that have.
-///
-/// By either rule, once the workers have trained on all samples of the job, each synchronizes after
-/// its current step: however long a round was to be, it does not carry the job past its end.
+///         that have. Once the workers have trained on all samples of the job, each synchronizes
+///         after its current step: no round carries the job past its end, however long it was to
+///         be. (One of `paper` cannot end before the slowest's mini-batch.)
 ///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///

@@ -102,7 +102,7 @@ std::uint32_t PacedSchedule::step_samples() const {
 }
 
 double PacedSchedule::rate_factor(std::uint32_t samples) const {
-  const bool whole = !cuts_batches_ || steps_ == 0;
+  const bool whole = rule_ == PaceRule::paper || steps_ == 0;
   return whole ? 1 : std::min(1.0, static_cast<double>(samples) / batch_size_);
 }
 

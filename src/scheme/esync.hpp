@@ -18,7 +18,7 @@ constexpr auto names_of(PaceRule) {
 /// step to the pacer, and is due when the pacer says *ready*. It never interrupts a mini-batch: an
 /// order that arrives during a step takes effect at its end.
 ///
-/// Where steps may be parts of a mini-batch, the first one of a round has the whole learning rate,
+/// In timed rounds steps may be parts of a mini-batch. The first one of a round has the whole learning rate,
 /// so that a round of one step of each worker is a step of SGD with the mean gradient of all their
 /// samples. Every further step has the share of the rate that its samples are of a mini-batch:
 /// while the pacer's answer is on its way, a fast device may take hundreds of small steps, whose
@@ -38,13 +38,14 @@ class PacedSchedule : public SyncSchedule {
       : pacer_(pacer),
         first_(options.first),
         batch_size_(options.batch_size),
-        cuts_batches_(options.rule == PaceRule::timed),
+        rule_(options.rule),
         samples_to_do_(options.samples_to_do),
         round_(options.done + 1) {}
 
   bool due_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
   double rate_factor(std::uint32_t samples) const override;
+  bool ends_with_the_job() const override { return rule_ == PaceRule::timed; }
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
@@ -55,7 +56,7 @@ class PacedSchedule : public SyncSchedule {
   PacerClient& pacer_;
   FirstPace first_;  ///< valid until the pacer sends an order
   std::uint32_t batch_size_;
-  bool cuts_batches_;  ///< steps may be parts of a mini-batch
+  PaceRule rule_;
   std::uint64_t samples_to_do_;
   std::uint64_t round_;
   std::uint64_t steps_ = 0;  ///< of this round

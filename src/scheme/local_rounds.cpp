@@ -283,6 +283,7 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
       .local = {.momentum = context.momentum,
                 .nesterov = context.nesterov,
                 .shared_rate = options[option::local_rate] == LocalRate::round}};
+  rounds.averaging.ahead = overlap && !schedule->ends_with_the_job();
   if (options[option::drift_correction] == DriftCorrection::scaffold) {
     rounds.control = context.batch_size;
   }

@@ -38,6 +38,8 @@ class SyncSchedule {
   virtual std::uint32_t step_samples() const { return 0; }
   /// The factor on the learning rate of the next step, which takes `samples`.
   virtual double rate_factor(std::uint32_t /*samples*/) const { return 1; }
+  /// Whether a round ends as soon as the samples of the job are done.
+  virtual bool ends_with_the_job() const { return false; }
   /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
   virtual OptimizerState state() const { return {}; }
   virtual void load(const OptimizerState& /*state*/) {}
