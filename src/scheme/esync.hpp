@@ -18,11 +18,11 @@ constexpr auto names_of(PaceRule) {
 /// step to the pacer, and is due when the pacer says *ready*. It never interrupts a mini-batch: an
 /// order that arrives during a step takes effect at its end.
 ///
-/// In timed rounds steps may be parts of a mini-batch. The first one of a round has the whole learning rate,
-/// so that a round of one step of each worker is a step of SGD with the mean gradient of all their
-/// samples. Every further step has the share of the rate that its samples are of a mini-batch:
-/// while the pacer's answer is on its way, a fast device may take hundreds of small steps, whose
-/// noisy gradients a model does not survive at the whole rate.
+/// In timed rounds steps may be parts of a mini-batch. The first one of a round has the whole
+/// learning rate, so that a round of one step of each worker is a step of SGD with the mean
+/// gradient of all their samples. Every further step has the share of the rate that its samples are
+/// of a mini-batch: while the pacer's answer is on its way, a fast device may take hundreds of
+/// small steps, whose noisy gradients a model does not survive at the whole rate.
 class PacedSchedule : public SyncSchedule {
  public:
   struct Options {
