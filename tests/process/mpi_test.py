@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -21,6 +22,11 @@ LAUNCHERS = {
     "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
     "mpich": ["mpirun.mpich"],
 }
+
+
+# Two ranks of Open MPI that each see themselves as the only one make the same directory of the user in /tmp, at once, and
+# Open MPI aborts the one that comes second. $0: where each rank gets a directory of its own instead.
+APART = ["sh", "-c", 'TMPDIR=$(mktemp --directory --tmpdir="$0") exec "$@"']
 
 
 def cannot_be():
@@ -103,8 +109,8 @@ class Mpi(unittest.TestCase):
 
     def test_a_rank_under_another_launcher_reports_it(self):
         for library, other in (("openmpi", "mpich"), ("mpich", "openmpi")):
-            with self.subTest(library=library):
-                words = [*LAUNCHERS[other], "-n", "2", RANK, library, "2", "wait"]
+            with self.subTest(library=library), tempfile.TemporaryDirectory() as folder:
+                words = [*LAUNCHERS[other], "-n", "2", *APART, folder, RANK, library, "2", "wait"]
                 done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
                 self.assertEqual(done.returncode, 2, done.stdout)
                 self.assertRegex(
