@@ -48,9 +48,9 @@ class Programs:
     def libtorch_version(self):
         return self.last_json([self.bin / "syncopate", "version", "--json"])["libtorch"]
 
-    def last_json(self, command, as_installed=False):
-        """Runs a program to its end; its last line is a JSON object."""
-        environment = dict(self.environment)
+    def last_json(self, command, as_installed=False, settings=None):
+        """Runs a program to its end; its last line is a JSON object. settings: further environment variables."""
+        environment = {**self.environment, **(settings or {})}
         if as_installed:
             environment.pop("OPENBLAS_CORETYPE", None)
         done = subprocess.run(
@@ -84,9 +84,10 @@ class Programs:
             "--backend", backend, "--json",
         ]  # fmt: skip
 
-    def ddp(self, network, processes, seconds, backend="gloo"):
-        """PyTorch's DistributedDataParallel."""
-        return self.last_json(self.ddp_command(network, processes, seconds, backend))
+    def ddp(self, network, processes, seconds, backend="gloo", keeps_memory=False):
+        """PyTorch's DistributedDataParallel. keeps_memory: with the settings of malloc that jobs of Syncopate have."""
+        settings = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)} if keeps_memory else {}
+        return self.last_json(self.ddp_command(network, processes, seconds, backend), settings=settings)
 
     def ddp_first_step(self, network, processes):
         """Seconds from the command to the end of the first step of all processes."""

@@ -102,7 +102,8 @@ typedef struct syncopate_join_options {
 
 /* Joins the job that `syncopate run`, mpirun, srun or torchrun has started this process for, and waits until all of
  * its programs have come. Without a launcher the process is a job of one worker, which opens no connection and starts
- * no thread. `options` may be NULL. */
+ * no thread. Up to 1 GiB of memory that the process frees stays with it from then on, unless the environment has
+ * settings of malloc. `options` may be NULL. */
 SYNCOPATE_API syncopate_status syncopate_join(const syncopate_join_options *options, syncopate_job **job);
 
 /* Leaves the job and frees it; NULL is fine. Everything made from it has been freed before, work and groups apart: what

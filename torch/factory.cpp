@@ -2,13 +2,13 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 #include <torch/utils.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/freed_memory.hpp"
 #include "job/spec/networks.hpp"
 #include "torch/device.hpp"
 #include "torch/module_replica.hpp"
@@ -69,14 +69,6 @@ void check_outputs(const Network& network, const NetworkSettings& settings) {
         settings.name, settings.classes, settings.classes, fmt::join(outputs.sizes(), ", "),
         samples));
   }
-}
-
-/// A training step frees and allocates the same large tensors repeatedly. By default glibc returns
-/// them to the kernel, which then clears each page again: a tenth of a step of ResNet-18.
-void keep_freed_memory() {
-  constexpr int keep = 1 << 30;
-  mallopt(M_TRIM_THRESHOLD, keep);
-  mallopt(M_MMAP_THRESHOLD, keep);
 }
 
 }  // namespace

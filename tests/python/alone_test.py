@@ -5,7 +5,11 @@ Method: jobs of this process.
 """
 import copy
 import gc
+import os
 import pickle
+import resource
+import subprocess
+import sys
 import unittest
 import warnings
 import weakref
@@ -378,6 +382,34 @@ class Launchers(unittest.TestCase):
                 launchers.set_torch_variables(environment)
                 self.assertEqual((environment["RANK"], environment["WORLD_SIZE"]), ("3", "4"))
                 self.assertEqual(environment.get("MASTER_ADDR"), first)
+
+
+# Allocates and frees 64 MB, as a step may do: glibc by itself returns so much to the system. Prints how many pages the
+# system had to clear.
+ALLOCATES = """
+import resource, torch, syncopate_torch
+syncopate_torch.init()
+begun = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    torch.ones(16_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - begun)
+"""
+PAGES = 64_000_000 // resource.getpagesize()
+
+
+class FreedMemory(unittest.TestCase):
+    def pages_cleared(self, **settings):
+        done = subprocess.run([sys.executable, "-B", "-c", ALLOCATES], env={**os.environ, **settings}, check=True,
+                              stdout=subprocess.PIPE)
+        return int(done.stdout)
+
+    def test_it_is_kept_for_the_next_step(self):
+        self.assertLess(self.pages_cleared(), 10 * PAGES)
+
+    def test_settings_of_the_user_hold(self):
+        for settings in ({"MALLOC_TRIM_THRESHOLD_": "131072"}, {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}):
+            with self.subTest(settings):
+                self.assertGreaterEqual(self.pages_cleared(**settings), 20 * PAGES)
 
 
 if __name__ == "__main__":

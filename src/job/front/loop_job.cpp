@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/freed_memory.hpp"
 #include "base/log.hpp"
 #include "base/quiet_log.hpp"
 #include "job/front/loop_member.hpp"
@@ -59,6 +60,9 @@ LoopJob::Member::Member(const InitOptions& options)
   const auto launcher = launch_ ? std::nullopt : own_launch();
   // Refuses impossible options before it waits for others.
   loop_config(given_, launcher ? launcher->size : size());
+  if (!sets_malloc(from_environment)) {
+    keep_freed_memory();
+  }
   if (launcher) {
     launch_ = launch_by(*launcher);
   }

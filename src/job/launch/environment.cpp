@@ -62,6 +62,14 @@ void set_environment(const std::vector<Variable>& variables,
   }
 }
 
+bool sets_malloc(const Environment& environment) {
+  constexpr std::array settings = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_",
+                                   "MALLOC_MMAP_MAX_", "MALLOC_TOP_PAD_"};
+  return environment("GLIBC_TUNABLES").find("glibc.malloc.") != std::string::npos ||
+         std::ranges::any_of(settings,
+                             [&](const char* name) { return !environment(name).empty(); });
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);

@@ -32,6 +32,9 @@ std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t
 void set_environment(const std::vector<Variable>& variables,
                      const std::function<void(const std::string&)>& report);
 
+/// True where the user has settings of glibc's malloc: mallopt(3), GLIBC_TUNABLES.
+bool sets_malloc(const Environment& environment);
+
 /// The name of this host.
 std::string host_name();
 

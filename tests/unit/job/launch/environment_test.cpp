@@ -47,5 +47,15 @@ TEST(SetEnvironmentTest, KeepsWhatTheUserSetAndTellsBoth) {
                                     "SYNCOPATE_TEST_ABSENT=ours set"));
 }
 
+TEST(SetsMallocTest, KnowsItsVariablesAndTunables) {
+  const auto with = [](const Variable& variable) {
+    return [variable](const char* name) { return name == variable.name ? variable.value : ""; };
+  };
+  EXPECT_FALSE(sets_malloc(with({"MALLOC_CHECK_", "1"})));
+  EXPECT_FALSE(sets_malloc(with({"GLIBC_TUNABLES", "glibc.rtld.nns=4"})));
+  EXPECT_TRUE(sets_malloc(with({"MALLOC_TRIM_THRESHOLD_", "131072"})));
+  EXPECT_TRUE(sets_malloc(with({"GLIBC_TUNABLES", "glibc.rtld.nns=4:glibc.malloc.top_pad=1"})));
+}
+
 }  // namespace
 }  // namespace syncopate
