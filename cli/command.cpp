@@ -68,6 +68,14 @@ std::optional<std::string> given(const CLI::App& app, const std::string& option)
   return results.back();
 }
 
+std::optional<std::string> given_out(const CLI::App& app) {
+  auto out = given(app, "--out");
+  if (out && out->empty()) {
+    throw ConfigError("--out: expected a folder to write, found an empty name");
+  }
+  return out;
+}
+
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
                        const std::string& help) {
   const auto keep_text = [](const CLI::results_t&) { return true; };

@@ -49,6 +49,10 @@ std::string version_line();
 /// for a path that the system does not take.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
+/// The folder of `--out`, where the user gave one. Errors: those of `given`; ConfigError, for an
+/// empty name.
+std::optional<std::string> given_out(const CLI::App& app);
+
 /// Adds an option with a value. `given` reads the value later, as text.
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
                        const std::string& help);

@@ -82,11 +82,7 @@ std::string words_of(const CLI::App& app, const std::string& folder) {
 }
 
 std::string folder_of(const CLI::App& app) {
-  const auto out = given(app, "--out");
-  if (out && out->empty()) {
-    throw ConfigError("--out: expected a folder to write, found an empty name");
-  }
-  return out.value_or(
+  return given_out(app).value_or(
       fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
 }
 

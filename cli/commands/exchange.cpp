@@ -42,8 +42,8 @@ std::string source_of(const CLI::App& app, const std::string& expected) {
 }
 
 std::string out_of(const CLI::App& app) {
-  const auto out = given(app, "--out");
-  if (!out || out->empty()) {
+  const auto out = given_out(app);
+  if (!out) {
     throw ConfigError("expected a folder to write: --out FOLDER");
   }
   return *out;

@@ -64,10 +64,7 @@ ReportCommand report_command_of(const CLI::App& app) {
   if (const auto file = given(app, "--reference")) {
     command.reference = read_published(*file);
   }
-  if (const auto out = given(app, "--out")) {
-    if (out->empty()) {
-      throw ConfigError("--out: expected a folder to write, found an empty name");
-    }
+  if (const auto out = given_out(app)) {
     command.out = *out;
   }
   for (const std::string& run : app.get_option("runs")->results()) {

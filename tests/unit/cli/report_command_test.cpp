@@ -107,6 +107,8 @@ TEST_F(ReportCommandTest, RefusesToWriteIntoAFolderWithoutAName) {
   EXPECT_THAT(refusal({"report", folder, "--out", ""}), HasSubstr("--out: expected a folder"));
   EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--out", ""}),
               HasSubstr("--out: expected a folder"));
+  EXPECT_THAT(refusal({"export", "esync-logs", folder, "--out", ""}),
+              HasSubstr("--out: expected a folder"));
 }
 
 TEST_F(ReportCommandTest, ReportsRunsAndRefusesOtherFolders) {
