@@ -63,7 +63,8 @@ def unequal(programs, options):
     """Scripts in Python on two workers, the second at half the speed: five calls beside DistributedDataParallel."""
     peer = "PyTorch DistributedDataParallel, Gloo"
     for network in ("lenet5", "resnet18-v1"):
-        ways = {"Syncopate, five calls, esync": "esync", "Syncopate, five calls, ssgd": "ssgd", peer: "ddp"}
+        ways = {"Syncopate, five calls, esync": "esync", "Syncopate, five calls, ssgd": "ssgd", peer: "ddp",
+                "PyTorch, two processes that do not synchronize": "none"}
         results = interleave(
             [Contestant(name, lambda way=way: speed(programs.two_workers(way, network, options.seconds, 1)))
              for name, way in ways.items()],

@@ -112,12 +112,12 @@ class Programs:
         return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
 
     def two_workers(self, way, network, seconds, slowdown):
-        """Two workers of a script, of which the second sleeps `slowdown` times as long as it computes: "ddp", or the
-        scheme of five calls."""
+        """Two workers of a script, of which the second sleeps `slowdown` times as long as it computes: "ddp",
+        "none" without any synchronization, or the scheme of five calls."""
         words = ["--network", network, "--seconds", seconds, "--slowdown", slowdown]
         script = HERE / "unequal_scripts.py"
-        if way == "ddp":
-            return self.last_json([self.python, script, "ddp", *words])
+        if way in ("ddp", "none"):
+            return self.last_json([self.python, script, way, *words])
         command = [self.bin / "syncopate", "run", "-n", 2, "--scheme", way, "--trace", "off", "--run-dir",
                    tempfile.mkdtemp() + "/run", "--", self.python, script, "five", *words]  # fmt: skip
         done = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True, text=True,

@@ -3,6 +3,7 @@
 --slowdown 0 both are equal. Prints a line of JSON.
 
     unequal_scripts.py ddp                             DistributedDataParallel over Gloo; starts both processes
+    unequal_scripts.py none                            no synchronization: what the two devices have together
     unequal_scripts.py ddp-rank                        the same, one of two processes, whose rank is in the environment
     syncopate run -n 2 -- unequal_scripts.py five      one of two workers, by five calls; the scheme is that of the job
 """
@@ -64,6 +65,23 @@ def ddp(rank, method, options):
     os._exit(0)  # the destruction of Gloo's groups sometimes hangs
 
 
+def unsynchronized(rank, method, options):
+    distributed.init_process_group("gloo", init_method=method, rank=rank, world_size=2)
+    loop = Loop(options, rank)
+    distributed.barrier()
+    begun, steps = time.perf_counter(), 0
+    while time.perf_counter() - begun < options.seconds:
+        loop.sgd.zero_grad()
+        loop.backward(loop.network)
+        loop.sgd.step()
+        steps += 1
+    images = torch.tensor([steps * loop.batch_size / (time.perf_counter() - begun)])
+    distributed.all_reduce(images)
+    if rank == 0:
+        print(json.dumps({"images_per_second": images.item()}), flush=True)
+    os._exit(0)
+
+
 def five_calls(options):
     import syncopate_torch as syncopate
 
@@ -86,15 +104,16 @@ def five_calls(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("way", choices=("ddp", "ddp-rank", "five"))
+    parser.add_argument("way", choices=("ddp", "ddp-rank", "none", "five"))
     parser.add_argument("--network", choices=NETWORKS, default="lenet5")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--batch-size", type=int, default=64, help="of each worker")
     parser.add_argument("--slowdown", type=float, default=1, help="seconds that worker 1 sleeps for each that it computes")
     parser.add_argument("--overlap", help="option of the job")
     options = parser.parse_args()
-    if options.way == "ddp":
-        multiprocessing.spawn(ddp, args=(f"tcp://127.0.0.1:{free_port()}", options), nprocs=2)
+    started = {"ddp": ddp, "none": unsynchronized}.get(options.way)
+    if started is not None:
+        multiprocessing.spawn(started, args=(f"tcp://127.0.0.1:{free_port()}", options), nprocs=2)
     elif options.way == "ddp-rank":
         ddp(int(os.environ["RANK"]), "env://", options)
     else:
