@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -12,6 +13,17 @@ namespace {
 
 std::uint64_t steps_for(std::uint64_t samples, std::uint64_t batch_size) {
   return (samples + batch_size - 1) / batch_size;
+}
+
+/// How many batches of a part come as they are, so that the rest leaves half a batch or more to each
+/// of the other steps of an epoch: few samples cost as much time as many, and are a noisy batch.
+std::uint64_t batches_before_division(std::uint64_t samples, std::uint64_t batch_size,
+                                      std::uint64_t steps) {
+  std::uint64_t whole = samples / batch_size;
+  while (whole > 0 && 2 * (samples - whole * batch_size) < (steps - whole) * batch_size) {
+    --whole;
+  }
+  return whole;
 }
 
 std::uint64_t length_of_epoch(const Partition& partition,
@@ -35,16 +47,23 @@ std::uint64_t length_of_epoch(const Partition& partition,
 
 }  // namespace
 
-BatchFeed::BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes)
+BatchFeed::BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes,
+                     LastBatches last)
     : partition_(std::move(partition)),
       worker_(worker),
       batch_size_(0),
-      steps_per_epoch_(length_of_epoch(partition_, batch_sizes)) {
+      steps_per_epoch_(length_of_epoch(partition_, batch_sizes)),
+      undivided_(std::numeric_limits<std::uint64_t>::max()) {
   if (worker.value >= batch_sizes.size()) {
     throw InternalError(
         fmt::format("worker {} of {} asked for its batches", worker.value, batch_sizes.size()));
   }
   batch_size_ = batch_sizes[worker.value];
+  const std::size_t samples = partition_.size(worker);
+  if (last == LastBatches::divided && !partition_.keeps_parts() &&
+      steps_for(samples, batch_size_) < steps_per_epoch_) {
+    undivided_ = batches_before_division(samples, batch_size_, steps_per_epoch_);
+  }
 }
 
 FeedPosition BatchFeed::position_after(Step steps) const {
@@ -80,8 +99,15 @@ std::span<const std::uint32_t> BatchFeed::batch(FeedPosition position) {
     shuffled_ = {place.epoch, partition_.part(worker_, place.epoch)};
   }
   const std::span<const std::uint32_t> samples(shuffled_->samples);
-  const std::uint64_t first = std::min<std::uint64_t>(place.step * batch_size_, samples.size());
-  return samples.subspan(first, std::min<std::uint64_t>(batch_size_, samples.size() - first));
+  if (place.step < undivided_) {
+    const std::uint64_t first = std::min<std::uint64_t>(place.step * batch_size_, samples.size());
+    return samples.subspan(first, std::min<std::uint64_t>(batch_size_, samples.size() - first));
+  }
+  const auto rest = samples.subspan(undivided_ * batch_size_);
+  const std::uint64_t steps = steps_per_epoch_ - undivided_;
+  const std::uint64_t step = place.step - undivided_;
+  const std::uint64_t first = rest.size() * step / steps;
+  return rest.subspan(first, rest.size() * (step + 1) / steps - first);
 }
 
 }  // namespace syncopate

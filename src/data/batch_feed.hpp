@@ -22,8 +22,8 @@ struct FeedPosition {
 ///
 /// Where parts are drawn again each epoch, every worker takes the same number of steps in an epoch:
 /// the number that the slowest of them needs for its part. A worker that has finished its part gets
-/// empty batches until the end of the epoch. The last batch of a part may be partial. So every
-/// sample is trained on exactly once per epoch.
+/// empty batches until the end of the epoch, or divides its last batches. The last batch of a part
+/// may be partial. So every sample is trained on exactly once per epoch.
 ///
 /// Where every worker keeps its part, an epoch has as many steps as the mini-batches of all workers
 /// together need for all samples. A worker passes over its part repeatedly, in a different order
@@ -32,9 +32,16 @@ struct FeedPosition {
 /// Pure: the batch of a position follows from the constructor's arguments alone.
 class BatchFeed {
  public:
+  /// Of a worker that needs fewer steps for its part than an epoch has.
+  enum class LastBatches {
+    whole,    ///< followed by empty ones
+    divided,  ///< so that none is empty; they have half the batch size or more, where that suffices
+  };
+
   /// `batch_sizes` are those of all workers, by rank: they decide the length of an epoch.
   /// Errors: ConfigError, for a batch size of 0 or a number of them that is not the partition's.
-  BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes);
+  BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes,
+            LastBatches last = LastBatches::whole);
 
   std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
 
@@ -63,6 +70,7 @@ class BatchFeed {
   Rank worker_;
   std::uint32_t batch_size_;
   std::uint64_t steps_per_epoch_;
+  std::uint64_t undivided_;           ///< the batches of an epoch before those that divide the rest
   std::optional<Shuffled> shuffled_;  ///< the pass last asked for
 };
 

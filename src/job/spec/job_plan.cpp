@@ -109,7 +109,9 @@ std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
 }
 
 BatchFeed JobPlan::feed(const ImageSet& train, Rank rank) const {
-  return BatchFeed(partition(train), rank, batch_sizes());
+  const bool together = sync_mode() == SyncMode::lockstep && !traits_of(config_).parts_by_speed;
+  return BatchFeed(partition(train), rank, batch_sizes(),
+                   together ? BatchFeed::LastBatches::divided : BatchFeed::LastBatches::whole);
 }
 
 double JobPlan::data_share(const ImageSet& train, Rank rank) const {

@@ -5,6 +5,7 @@
 
 #include "data/batch_feed.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +43,9 @@ TEST(BatchFeed, TrainsOnEverySampleOncePerEpoch) {
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
       Samples seen;
       for (std::uint32_t rank = 0; rank < workers; ++rank) {
-        BatchFeed feed(partition, Rank{rank}, batch_sizes);
+        BatchFeed feed(
+            partition, Rank{rank}, batch_sizes,
+            epoch == 0 ? BatchFeed::LastBatches::whole : BatchFeed::LastBatches::divided);
         for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
           const auto batch = feed.batch({Epoch{epoch}, step});
           ASSERT_LE(batch.size(), batch_sizes[rank]);
@@ -65,14 +68,54 @@ TEST(BatchFeed, LastsAsLongAsTheWorkerWithMostSteps) {
   }
 }
 
-TEST(BatchFeed, EndsAPartWithAPartialBatchAndThenEmptyOnes) {
-  BatchFeed feed(partition_of(50, {1, 1}), Rank{1}, {5, 10});
-  EXPECT_EQ(feed.steps_per_epoch(), 5U);
-  std::vector<std::size_t> sizes;
-  for (std::uint64_t step = 0; step < 5; ++step) {
+using Sizes = std::vector<std::size_t>;
+
+Sizes sizes_of(BatchFeed feed) {
+  Sizes sizes;
+  for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
     sizes.push_back(feed.batch({Epoch{0}, step}).size());
   }
-  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 5, 0, 0}));
+  return sizes;
+}
+
+constexpr auto divided = BatchFeed::LastBatches::divided;
+
+TEST(BatchFeed, EndsAPartWithAPartialBatchAndThenEmptyOnes) {
+  const BatchFeed feed(partition_of(50, {1, 1}), Rank{1}, {5, 10});
+  EXPECT_EQ(sizes_of(feed), (Sizes{10, 10, 5, 0, 0}));
+}
+
+TEST(BatchFeed, DividesLastBatchesOfAWorkerThatNeedsFewerSteps) {
+  const Partition halves = partition_of(65, {1, 1});  // 33 samples and 32
+  EXPECT_EQ(sizes_of({halves, Rank{0}, {16, 16}, divided}), (Sizes{16, 16, 1}));
+  EXPECT_EQ(sizes_of({halves, Rank{1}, {16, 16}, divided}), (Sizes{16, 8, 8}));
+  const Partition uneven = partition_of(96, {2, 1});  // 8 steps of 8 samples, and 4
+  EXPECT_EQ(sizes_of({uneven, Rank{1}, {8, 8}, divided}), Sizes(8, 4));
+  const Partition quarters = partition_of(80, {5, 3});  // 50 samples and 30
+  EXPECT_EQ(sizes_of({quarters, Rank{1}, {10, 10}, divided}), (Sizes{10, 5, 5, 5, 5}));
+}
+
+TEST(BatchFeed, HasEmptyBatchesOnlyWhereAPartHasFewerSamplesThanSteps) {
+  const Partition uneven = partition_of(12, {5, 1});  // 10 samples and 2
+  EXPECT_EQ(sizes_of({uneven, Rank{1}, {2, 2}, divided}), (Sizes{0, 0, 1, 0, 1}));
+}
+
+TEST(BatchFeed, HasNoEmptyBatchWherePartsSuffice) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto workers = static_cast<std::uint32_t>(2 + random.below(6));
+    const Partition partition =
+        partition_of(1 + workers + random.below(1'000), std::vector<double>(workers, 1), seed);
+    const std::vector<std::uint32_t> batch_sizes(workers,
+                                                 static_cast<std::uint32_t>(2 + random.below(32)));
+    for (std::uint32_t rank = 0; rank < workers; ++rank) {
+      const BatchFeed feed(partition, Rank{rank}, batch_sizes, divided);
+      if (partition.size(Rank{rank}) >= feed.steps_per_epoch()) {
+        EXPECT_THAT(sizes_of(feed), testing::Each(testing::Gt(0U)));
+      }
+    }
+  }
 }
 
 /// Classes of 60, 30 and 30 samples, one a worker.
