@@ -8,8 +8,13 @@ namespace syncopate {
 void take_late_mean(std::span<float> buffers, std::span<const float> contributed,
                     std::span<const float> mean) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const auto [least, most] = std::minmax(buffers[i], mean[i]);
-    buffers[i] = std::clamp(buffers[i] - contributed[i] + mean[i], least, most);
+    // One that has not changed takes the mean as it is: masks hold infinite values.
+    if (buffers[i] == contributed[i]) {
+      buffers[i] = mean[i];
+    } else {
+      const auto [least, most] = std::minmax(buffers[i], mean[i]);
+      buffers[i] = std::clamp(buffers[i] - contributed[i] + mean[i], least, most);
+    }
   }
 }
 

@@ -45,6 +45,11 @@ TEST(LateMeanTest, HidesNothingThatIsNotFinite) {
   }
 }
 
+TEST(LateMeanTest, KeepsTheInfiniteValuesOfAMask) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(taken({-inf, 0, inf}, {-inf, 0, inf}, {-inf, 0, inf}), ElementsAre(-inf, 0, inf));
+}
+
 /// Each worker takes a random number of steps between its contribution and the mean.
 TEST(LateMeanTest, KeepsRunningMeansInTheRangeOfTheirSamples) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {

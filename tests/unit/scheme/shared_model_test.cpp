@@ -72,6 +72,18 @@ TEST(SharedModel, AveragesBuffersByTheSamplesTheyComeFrom) {
   EXPECT_THAT(mean, ElementsAre(4, 40)) << "16 samples of one step beside 48 of two";
 }
 
+TEST(SharedModel, KeepsTheInfiniteValuesOfAMask) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  std::vector<std::byte> bytes = memory();
+  SharedModel model(bytes, size);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    model.store_buffers(Rank{rank}, std::vector<float>{-inf, inf}, 16);
+  }
+  std::vector<float> mean(size.buffers);
+  model.read_mean_buffers(mean);
+  EXPECT_THAT(mean, ElementsAre(-inf, inf));
+}
+
 TEST(SharedModel, CountsFromWhereARunWasResumed) {
   std::vector<std::byte> bytes = memory();
   SharedModel model(bytes, size);
