@@ -33,12 +33,26 @@ bool PendingReceive::wait_for(Duration limit) {
   }
   waiting_ = false;
   if (!done_ && clock_.now() >= until_) {
-    throw TimedOut("a receive has got nothing within the limit of its group");
+    give_up();
   }
   if (failure_) {
     std::rethrow_exception(failure_);
   }
   return done_;
+}
+
+/// A message that comes later stays for the next receive.
+void PendingReceive::give_up() {
+  while (attempting_.exchange(true)) {
+    std::this_thread::yield();
+  }
+  if (!done_) {
+    attempt_ = nullptr;
+    failure_ = std::make_exception_ptr(
+        TimedOut("a receive has got nothing within the limit of its group"));
+    done_ = true;
+  }
+  attempting_ = false;
 }
 
 std::optional<Rank> PendingReceive::source() {

@@ -17,7 +17,8 @@ namespace syncopate {
 class PendingReceive final : public Pending {
  public:
   /// Receives until the given moment, and returns the sender; empty: nothing has come by then. It
-  /// is called again until it has returned a rank or thrown.
+  /// is called again until it has returned a rank or thrown, or the limit has passed: then it is
+  /// destroyed, and with it what it holds of the receive.
   using Attempt = std::function<std::optional<Rank>(TimePoint)>;
 
   /// `limit`: how long it may take from now on. The clock outlives this.
@@ -32,12 +33,14 @@ class PendingReceive final : public Pending {
  private:
   /// False where another thread is in it.
   bool attempt(TimePoint deadline);
+  /// Ends it without a message.
+  void give_up();
 
   const Clock& clock_;
   const TimePoint until_;
-  const Attempt attempt_;
   std::atomic<bool> waiting_ = false;
-  std::atomic<bool> attempting_ = false;
+  std::atomic<bool> attempting_ = false;  ///< a thread uses `attempt_`
+  Attempt attempt_;
   std::atomic<bool> done_ = false;  ///< after which the members below stay
   std::optional<Rank> source_;
   std::exception_ptr failure_;

@@ -57,18 +57,31 @@ auto ProgramGroup::naming_workers(const Body& body) const {
 
 void ProgramGroup::run(const CollectiveCall& call,
                        const std::function<void(ProgramGroup&)>& collective) {
-  naming_workers([&] {
-    calls_.begin(call);
-    try {
-      collective(*this);
-    } catch (const ProtocolError&) {
-      calls_.explain();
-      throw;
-    } catch (const PeerLost&) {
-      calls_.compare_reports();  // one that has seen a difference may leave by its error
-      throw;
-    }
-  });
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  try {
+    naming_workers([&] { run_checked(call, collective); });
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const std::exception&) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+void ProgramGroup::run_checked(const CollectiveCall& call,
+                               const std::function<void(ProgramGroup&)>& collective) {
+  calls_.begin(call);
+  try {
+    collective(*this);
+  } catch (const ProtocolError&) {
+    calls_.explain();
+    throw;
+  } catch (const PeerLost&) {
+    calls_.compare_reports();  // one that has seen a difference may leave by its error
+    throw;
+  }
 }
 
 /// The transport's tags have room for 2^24 numbers: 2^12 groups with 2^12 tags each.
@@ -129,10 +142,8 @@ std::shared_ptr<Pending> ProgramGroup::pending_receive(PendingReceive::Attempt a
 
 std::optional<Rank> ProgramGroup::take_any(Tag tag, std::span<std::byte> bytes,
                                            TimePoint deadline) {
-  std::optional<Message> message;
-  try {
-    message = naming_workers([&] { return transport().receive(std::nullopt, tag, deadline); });
-  } catch (const TimedOut&) {
+  const auto message = naming_workers([&] { return next_from_any(tag, deadline); });
+  if (!message) {
     return std::nullopt;
   }
   if (message->payload.size() != bytes.size()) {
@@ -141,6 +152,41 @@ std::optional<Rank> ProgramGroup::take_any(Tag tag, std::span<std::byte> bytes,
   }
   std::ranges::copy(message->payload, bytes.begin());
   return rank_of(message->from);
+}
+
+/// The transport reports the loss of each peer once, to whoever receives from any: also of one that
+/// is no member, or that has left after its last message.
+std::optional<Message> ProgramGroup::next_from_any(Tag tag, TimePoint deadline) {
+  for (;;) {
+    try {
+      return transport().receive(std::nullopt, tag, deadline);
+    } catch (const TimedOut&) {
+      return taken_from_each(tag);
+    } catch (const PeerLost&) {
+      if (auto message = taken_from_each(tag)) {
+        return message;
+      }
+    }
+  }
+}
+
+/// What has come from any other member. Errors: PeerLost, where none of them is left.
+std::optional<Message> ProgramGroup::taken_from_each(Tag tag) {
+  std::exception_ptr loss;
+  bool one_is_left = false;
+  for (std::uint32_t step = 1; step < size(); ++step) {
+    try {
+      return transport().receive(group_.node(group_.neighbour(step)), tag, group_.world().now());
+    } catch (const TimedOut&) {
+      one_is_left = true;
+    } catch (const PeerLost&) {
+      loss = std::current_exception();
+    }
+  }
+  if (!one_is_left && loss) {
+    std::rethrow_exception(loss);
+  }
+  return std::nullopt;
 }
 
 }  // namespace syncopate

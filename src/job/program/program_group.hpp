@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,7 +32,8 @@ class ProgramGroup {
   Group& group() { return group_; }
   Allreduce& allreduce() { return allreduce_; }
   /// Runs a collective. Errors: PeerLost names the worker, not the node; ConfigError, where another
-  /// member calls another one.
+  /// member calls another one. After any other error every later collective fails by the same: what
+  /// this member left undone, a late one may still send.
   void run(const CollectiveCall& call, const std::function<void(ProgramGroup&)>& collective);
   /// Carries out what uses the group.
   CollectiveQueue& collectives() { return collectives_; }
@@ -51,10 +53,14 @@ class ProgramGroup {
  private:
   Tag tag_to_one(std::uint32_t tag) const;
   std::optional<Rank> rank_of(NodeId node) const;
+  void run_checked(const CollectiveCall& call,
+                   const std::function<void(ProgramGroup&)>& collective);
   template <class Body>
   auto naming_workers(const Body& body) const;
   std::shared_ptr<Pending> pending_receive(PendingReceive::Attempt attempt);
   std::optional<Rank> take_any(Tag tag, std::span<std::byte> bytes, TimePoint deadline);
+  std::optional<Message> next_from_any(Tag tag, TimePoint deadline);
+  std::optional<Message> taken_from_each(Tag tag);
   Transport& transport() { return group_.transport(); }
 
   const std::uint32_t number_;
@@ -62,6 +68,7 @@ class ProgramGroup {
   Group group_;
   Allreduce allreduce_;
   CallCheck calls_;
+  std::exception_ptr failure_;  ///< of an earlier collective
   // Last: their operations use the members above.
   CollectiveQueue collectives_;
   CollectiveQueue sends_;  ///< waits for those under way

@@ -1,10 +1,12 @@
-// Goal:   one thread waits for a receive while others look whether it is done.
-// Method: a look that is under way until the waiting thread has asked the clock.
+// Goal:   one thread waits for a receive while others look whether it is done; one that has ended by
+//         its limit holds nothing.
+// Method: a look that is under way until the waiting thread has asked the clock; a count of owners.
 #include "job/program/pending_receive.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -61,6 +63,25 @@ TEST(PendingReceive, IsWaitedForByOneThread) {
   });
   self = &receive;
   EXPECT_TRUE(receive.wait_for(5s));
+}
+
+/// Each look takes a second.
+class SteppingClock final : public Clock {
+ public:
+  TimePoint now() const override { return TimePoint(std::chrono::seconds(++asked_)); }
+
+ private:
+  mutable std::atomic<int> asked_ = 0;
+};
+
+TEST(PendingReceive, HoldsNothingAfterItsLimit) {
+  const SteppingClock clock;
+  const auto transfer = std::make_shared<int>(0);
+  PendingReceive receive(clock, 3s, [transfer](TimePoint) { return std::optional<Rank>(); });
+  EXPECT_THROW(receive.wait(), TimedOut);
+  EXPECT_EQ(transfer.use_count(), 1);
+  EXPECT_THROW(receive.wait(), TimedOut);
+  EXPECT_EQ(receive.source(), std::nullopt);
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+// Goal:   a group of programs whose collective has failed does not go on out of step; a receive from
+//         any member goes on while one of them is left.
+// Method: groups in the simulator, with members that come late or leave; closed values.
+#include "job/program/program_group.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/errors.hpp"
+#include "collective/basic_collectives.hpp"
+#include "tests/support/simulated_group.hpp"
+
+namespace syncopate {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Said = std::vector<std::string>;
+
+/// Runs `body` on the members of a group whose waits take at most a second.
+std::vector<Said> said_by_all(std::uint32_t size, const std::function<Said(ProgramGroup&)>& body) {
+  return on_every_rank<Said>(size, [&](Group& all) {
+    std::vector<NodeId> members;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      members.push_back(all.node(Rank{rank}));
+    }
+    ProgramGroup group(all.world(),
+                       {.members = members, .self = all.rank(), .wait_limit = 1s, .number = 1});
+    return body(group);
+  });
+}
+
+std::string sum_of(ProgramGroup& group, float value) {
+  try {
+    group.run({.kind = "allreduce"},
+              [&](ProgramGroup& of) { of.allreduce().reduce(std::span(&value, 1)); });
+    return std::to_string(static_cast<int>(value));
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(ProgramGroup, SumsNothingOfAnEarlierCollectiveAfterOneThatHasFailed) {
+  const auto said = said_by_all(2, [](ProgramGroup& group) {
+    World& world = group.group().world();
+    const float own = group.rank() == Rank{0} ? 1 : 2;
+    if (group.rank() == Rank{1}) {
+      world.sleep_for(1500ms);
+    }
+    const Said sums{sum_of(group, own), sum_of(group, 10 * own)};
+    world.sleep_for(1min);  // its end is no loss for the other
+    return sums;
+  });
+  EXPECT_THAT(said[0],
+              ElementsAre(AllOf(HasSubstr("waited 1.0 s"), HasSubstr("rank 1")), said[0][0]));
+  EXPECT_NE(said[1][1], "3");
+  EXPECT_NE(said[1][1], "30");
+}
+
+std::string receipt_of(ProgramGroup& group) {
+  std::array<std::byte, 1> byte{};
+  try {
+    const auto receive = group.receive_any(/*tag=*/0, byte);
+    receive->wait();
+    return std::to_string(std::to_integer<int>(byte[0])) + " of " +
+           std::to_string(receive->source()->value);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(ProgramGroup, ReceivesFromAnyMemberThatIsLeft) {
+  const auto said = said_by_all(3, [](ProgramGroup& group) {
+    const std::uint32_t rank = group.rank().value;
+    if (rank == 0) {
+      return Said{receipt_of(group), receipt_of(group), receipt_of(group)};
+    }
+    group.group().world().sleep_for(500ms * (rank - 1));
+    const auto byte = static_cast<std::byte>(10 * rank);
+    group.send(Rank{0}, /*tag=*/0, std::span(&byte, 1));
+    return Said{};
+  });
+  EXPECT_THAT(said[0], ElementsAre("10 of 1", "20 of 2", HasSubstr("has left the job or ended")));
+}
+
+}  // namespace
+}  // namespace syncopate
