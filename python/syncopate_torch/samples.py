@@ -32,7 +32,8 @@ class ShareSampler(Sampler):
         self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
         self._ahead = None  # with it: samples of each of those batches
         self._ended = False  # the epoch
-        self._resumed = False  # and no iteration has begun since
+        self._placed = False  # the share is where the next iteration begins
+        self._named = 0  # an epoch that `set_epoch` has named during another one
         self._length = None  # of an epoch: its number, steps and samples
         job.keep_state("sampler", self)
 
@@ -48,15 +49,14 @@ class ShareSampler(Sampler):
 
     def set_epoch(self, epoch):
         """Epochs count by themselves, so no call is needed. `epoch` names the one that comes, as in a loop with
-        DistributedSampler, or a later one, on all workers alike. An epoch that was broken off does not begin again.
-
-        Errors: ConfigError, for an epoch that is past.
+        DistributedSampler, or a later one, on all workers alike; one that is past changes nothing, since a script may
+        count from 0 again. An iteration under way keeps its epoch: the next one has the later one. An epoch that was
+        broken off does not begin again.
         """
-        present = self.epoch
-        if epoch < present:
-            raise ConfigError(f"epochs go forward by themselves: expected one from {present} on, found set_epoch({epoch}); "
-                              "leave the call out")
-        if epoch > present:
+        present, step = self._place()
+        if epoch > present and step > 0:
+            self._named = epoch
+        elif epoch > present:
             self._resume(epoch, 0)
 
     def __len__(self):
@@ -89,6 +89,7 @@ class ShareSampler(Sampler):
 
     def _steps(self):
         self._begin()  # at the first step: some loaders make two iterators, and use one
+        self._placed = False
         while step := self._next():
             if self._ahead is not None:
                 self._ahead.append(len(step))
@@ -96,11 +97,13 @@ class ShareSampler(Sampler):
         self._ended = True
 
     def _begin(self):
-        """The next epoch, unless it has begun, or an earlier job has."""
+        """Goes to the place of the next iteration, once: in the next epoch, or the one that is named or resumed."""
         self._job.resume()
-        if not self._resumed:
+        if self._named > _c.call("share_epoch", self._share):
+            _c.call("share_resume", self._share, self._named, 0)
+        elif not self._placed:
             _c.call("share_next_epoch", self._share)
-        self._resumed = self._ended = False
+        self._placed, self._ended = True, False
 
     def _next(self):
         indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
@@ -112,13 +115,15 @@ class ShareSampler(Sampler):
         if self._loader is not None:
             return self._loader
         epoch = _c.call("share_epoch", self._share)
-        return (epoch + 1, 0) if self._ended else (epoch, _c.call("share_step", self._share))
+        return (self._following(epoch), 0) if self._ended else (epoch, _c.call("share_step", self._share))
+
+    def _following(self, epoch):
+        return max(epoch + 1, self._named)
 
     def batches(self, begin):
         """The batches of one epoch of a loader over this sampler, whose iterator `begin` makes. Counts those that the
         loop takes."""
-        if not self._resumed:
-            self._begin()
+        self._begin()
         self._loader = None
         self._ahead = collections.deque()
         epoch, step = self._place()
@@ -133,7 +138,7 @@ class ShareSampler(Sampler):
             number = self._job.batch[0] + 1 if self._job.batch else 0
             self._job.batch = (number, self._ahead.popleft())
             yield batch
-        self._loader = (epoch + 1, 0)
+        self._loader = (self._following(epoch), 0)
 
     def job_state(self):
         epoch, step = self._place()
@@ -150,7 +155,7 @@ class ShareSampler(Sampler):
     def _resume(self, epoch, step):
         """Behind the first steps of an epoch, whose iteration is the next one."""
         _c.call("share_resume", self._share, epoch, step)
-        self._resumed, self._ended, self._loader = True, False, None
+        self._placed, self._ended, self._loader = True, False, None
 
 
 class IndexSampler(Sampler):

@@ -75,6 +75,21 @@ def learns(scheme):
     scripts.say(rank=training.job.rank, steps=steps, accuracies=accuracies, parameters=scripts.parameters_of(network))
 
 
+def leaves_an_epoch():
+    """The samples of each epoch, of which the first one is left early."""
+    job = syncopate.init("ssgd")
+    dataset = torch.utils.data.TensorDataset(torch.arange(50))
+    data = Accelerator().prepare(job.partition_dataset(dataset, batch_size=8))
+    epochs = []
+    for epoch in range(4):
+        epochs.append([])
+        for [batch] in data:
+            epochs[-1] += batch.tolist()
+            if epoch == 0:
+                break
+    scripts.say(rank=job.rank, epochs=epochs)
+
+
 def disabled():
     _, _, network = scripts.problem()
     accelerator = Accelerator()

@@ -47,6 +47,12 @@ if TORCH >= (2, 0):
             self.assertEqual(said[0]["accuracies"], said[1]["accuracies"])
             self.assertGreater(said[0]["accuracies"][-1], 0.7)
 
+        def test_an_epoch_that_a_script_leaves_early(self):
+            [facts] = self.facts(self.run_script("leaves_an_epoch", workers=1))
+            self.assertEqual(len(facts["epochs"][0]), 8)
+            for epoch in facts["epochs"][1:]:
+                self.assertEqual(sorted(epoch), list(range(50)))
+
         def test_a_block_that_is_not_enabled(self):
             [facts] = self.facts(self.run_script("disabled", workers=1))
             self.assert_near(facts["parameters"], reference())

@@ -82,10 +82,40 @@ class Alone(unittest.TestCase):
         self.assertEqual((sampler.epoch, len(sampler)), (3, 7))
         third = list(sampler)
         self.assertEqual(sampler.epoch, 4)
-        with self.refused(r"expected one from 4 on, found set_epoch\(3\); leave the call out"):
-            sampler.set_epoch(3)
+        sampler.set_epoch(0)
+        self.assertEqual(sampler.epoch, 4)
         counted = self.job.sampler(range(50), 8)
-        self.assertEqual([list(counted) for _ in range(4)][3], third)
+        self.assertEqual([list(counted) for _ in range(5)][3:], [third, list(sampler)])
+
+    def test_a_later_epoch_that_is_named_during_an_iteration(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        counted = self.job.sampler(dataset)
+        counted = [list(counted) for _ in range(6)]
+        sampler = self.job.sampler(dataset)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=2)
+        for named, epoch, following in ((2, 0, 2), (3, 2, 3), (5, 3, 5)):
+            begun = iter(loader)  # its processes prepare the first batches
+            sampler.set_epoch(named)
+            self.assertEqual([int(index) for [batch] in begun for index in batch], counted[epoch])
+            self.assertEqual(sampler.epoch, following)
+        next(iter(sampler))  # the loop leaves epoch 5
+        sampler.set_epoch(7)
+        list(sampler)
+        self.assertEqual(sampler.epoch, 8)
+
+    def test_a_later_epoch_that_is_named_during_a_loop_of_a_loader_of_the_job(self):
+        loader = self.job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(50)), 8, num_workers=2)
+        sampler, epochs = loader.batch_sampler, []
+        for _ in range(3):
+            epochs.append([])
+            for [batch] in loader:
+                if not epochs[-1]:
+                    sampler.set_epoch(2)
+                epochs[-1] += batch.tolist()
+        self.assertEqual(sampler.epoch, 4)
+        counted = self.job.sampler(range(50), 8)
+        counted = [sum(counted, []) for _ in range(4)]
+        self.assertEqual(epochs, [counted[0], counted[2], counted[3]])
 
     def test_other_orders(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(50))
