@@ -34,6 +34,7 @@ class ShareSampler(Sampler):
         self._ended = False  # the epoch
         self._placed = False  # the share is where the next iteration begins
         self._named = 0  # an epoch that `set_epoch` has named during another one
+        self._of_earlier_job = False  # the place, until a loop over a ShareLoader begins
         self._length = None  # of an epoch: its number, steps and samples
         job.keep_state("sampler", self)
 
@@ -120,17 +121,21 @@ class ShareSampler(Sampler):
     def _following(self, epoch):
         return max(epoch + 1, self._named)
 
-    def batches(self, begin):
+    def batches(self, begin, is_persistent):
         """The batches of one epoch of a loader over this sampler, whose iterator `begin` makes. Counts those that the
-        loop takes."""
+        loop takes.
+
+        is_persistent: the loader draws the seed of its processes once in its life, not in each epoch.
+        """
         self._begin()
         self._loader = None
         self._ahead = collections.deque()
         epoch, step = self._place()
         random = torch.get_rng_state()
         ahead = begin()
-        if step > 0:  # an earlier job has drawn the seed of this epoch's processes
+        if step > 0 or (is_persistent and self._of_earlier_job and epoch > 0):  # that job has drawn the seed
             torch.set_rng_state(random)
+        self._of_earlier_job = False
         self._loader = (epoch, step)
         for batch in ahead:
             step += 1
@@ -151,6 +156,7 @@ class ShareSampler(Sampler):
             raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
                               f"{self._sizes['samples']} and {self._sizes['batch_size']}")
         self._resume(state["epoch"], state["step"] if same_size else 0)
+        self._of_earlier_job = True
 
     def _resume(self, epoch, step):
         """Behind the first steps of an epoch, whose iteration is the next one."""
@@ -214,4 +220,4 @@ class ShareLoader(DataLoader):
     """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead."""
 
     def __iter__(self):
-        return self.batch_sampler.batches(super().__iter__)
+        return self.batch_sampler.batches(super().__iter__, self.persistent_workers)

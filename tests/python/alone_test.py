@@ -117,6 +117,24 @@ class Alone(unittest.TestCase):
         counted = [sum(counted, []) for _ in range(4)]
         self.assertEqual(epochs, [counted[0], counted[2], counted[3]])
 
+    def test_random_numbers_go_on_where_the_processes_of_a_loader_stay(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(8))
+
+        def numbers(job, epochs):
+            """Those that a script draws in each epoch, and the state at the end."""
+            loader = job.partition_dataset(dataset, 8, num_workers=1, persistent_workers=True)
+            network = scripts.problem()[2]
+            job.DistributedOptimizer(scripts.sgd(network), network)
+            drawn = [torch.rand(1).item() for _ in range(epochs) for _ in loader]
+            return drawn, job.state_dict()
+
+        whole, _ = numbers(syncopate.Job(), 3)
+        first, state = numbers(syncopate.Job(), 1)
+        later = syncopate.Job()
+        later.load_state_dict(state)
+        second, _ = numbers(later, 2)
+        self.assertEqual(first + second, whole)
+
     def test_other_orders(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(50))
         self.job.partition_dataset(dataset, 8, shuffle=True, drop_last=False, sampler=None)
