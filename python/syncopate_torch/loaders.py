@@ -1,4 +1,6 @@
 """DataLoaders of one process, made those of a worker."""
+import copy
+
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from syncopate_torch.errors import ConfigError
@@ -59,7 +61,7 @@ def training_loader(job, loader):
         raise ConfigError(f"the job orders the training samples, but found a loader with {_named(loader)}; give it "
                           "batch_size and shuffle alone, or take job.sampler(dataset) as its sampler")
     order = TrainingOrder(job, len(loader.dataset), loader.batch_size, loader.drop_last)
-    return _with(loader, batch_sampler=order)
+    return _with(loader, sampler=SequentialSampler(loader.dataset), batch_sampler=order, batch_size=None, drop_last=False)
 
 
 def part_loader(job, loader):
@@ -68,7 +70,7 @@ def part_loader(job, loader):
             or loader.batch_size is None or type(loader.sampler) not in (SequentialSampler, RandomSampler)):
         return loader
     part = Part(job, len(loader.dataset))
-    return _with(loader, sampler=part, batch_size=loader.batch_size, drop_last=loader.drop_last)
+    return _with(loader, sampler=part, batch_sampler=BatchSampler(part, loader.batch_size, loader.drop_last))
 
 
 def _named(loader):
@@ -79,9 +81,8 @@ def _named(loader):
 
 
 def _with(loader, **order):
-    options = {name: getattr(loader, name) for name in (
-        "num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
-        "persistent_workers")}
-    if loader.num_workers > 0:
-        options["prefetch_factor"] = loader.prefetch_factor
-    return DataLoader(loader.dataset, **options, **order)
+    """A copy of a loader, of its class and with all of its options, but in another order, whose attributes are what
+    `DataLoader.__init__` makes of it. A `DataLoader` lets nobody set them later."""
+    replaced = copy.copy(loader)
+    vars(replaced).update(order, _iterator=None)
+    return replaced

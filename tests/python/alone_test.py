@@ -10,6 +10,7 @@ import pickle
 import resource
 import subprocess
 import sys
+import types
 import unittest
 import warnings
 import weakref
@@ -19,7 +20,7 @@ from torch.nn import functional
 
 import scripts
 import syncopate_torch as syncopate
-from syncopate_torch import launchers
+from syncopate_torch import launchers, loaders
 
 
 class Alone(unittest.TestCase):
@@ -134,6 +135,29 @@ class Alone(unittest.TestCase):
         later.load_state_dict(state)
         second, _ = numbers(later, 2)
         self.assertEqual(first + second, whole)
+
+    def test_a_loader_in_another_order_stays_what_it_is(self):
+        class Doubled(torch.utils.data.DataLoader):
+            def __iter__(self):
+                for [batch] in super().__iter__():
+                    yield 2 * batch
+
+        dataset = torch.utils.data.TensorDataset(torch.arange(50))
+        given = Doubled(dataset, batch_size=8, num_workers=2, persistent_workers=True, pin_memory_device="cuda:0")
+        self.assertEqual(sum((batch.tolist() for batch in given), []), list(range(0, 100, 2)))
+        trained = loaders.training_loader(self.job, given)
+        tested = loaders.part_loader(types.SimpleNamespace(rank=1, size=2), given)
+        for loader, right in ((trained, list(range(0, 100, 2))), (tested, list(range(2, 100, 4)))):
+            self.assertIsInstance(loader, Doubled)
+            self.assertEqual((loader.pin_memory_device, loader.prefetch_factor), ("cuda:0", 2))
+            for _ in range(2):
+                self.assertEqual(sorted(sum((batch.tolist() for batch in loader), [])), right)
+        plain = torch.utils.data.DataLoader(dataset, batch_sampler=trained.batch_sampler)
+        for name in ("batch_size", "drop_last"):
+            self.assertEqual(getattr(trained, name), getattr(plain, name))
+        self.assertIs(type(trained.sampler), type(plain.sampler))
+        self.assertEqual((len(tested), tested.batch_size, tested.drop_last), (4, 8, False))
+        self.assertEqual(sum((batch.tolist() for batch in given), []), list(range(0, 100, 2)))
 
     def test_other_orders(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(50))
