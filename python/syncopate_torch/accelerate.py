@@ -14,6 +14,8 @@
 Started by `syncopate run -n 2 -- python3 train.py`: each process is a worker of the job, and to Accelerate it is the
 only one.
 """
+import torch
+
 try:
     from accelerate import DistributedType
     from accelerate.optimizer import AcceleratedOptimizer
@@ -36,6 +38,7 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
     on_round:        as of `Job.DistributedOptimizer`.
     enabled:         False: each process trains by itself.
 
+    In the block `accelerator.get_state_dict`, and so `save_model` and `save_state`, takes copies of the weights.
     The block ends as that of a `DistributedOptimizer`: it waits for the loops of all workers; after an exception it
     ends the job for all. Once a job.
     Errors: ConfigError, for an accelerator of several processes or of fp16, and those of `Job.DistributedOptimizer`.
@@ -60,14 +63,26 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
     def __enter__(self):
         if self.enabled:
             self.distributed_optimizer.__enter__()
+            self._get_state_dict = self._accelerator.get_state_dict
+            self._accelerator.get_state_dict = self._state_dict_to_save
         return self
 
     def __exit__(self, kind, error, trace):
         if not self.enabled:
             return
+        self._accelerator.get_state_dict = self._get_state_dict
         if error is None:
             self.distributed_optimizer.align("the end of rounds")
         self.distributed_optimizer.__exit__(kind, error, trace)
+
+    def _state_dict_to_save(self, *arguments, **options):
+        """That of `Accelerator.get_state_dict`, of tensors with memory of their own: Accelerate's savers keep one tensor of
+        each storage, and all parameters of a training share one. A tensor of two names stays one."""
+        state, copies = self._get_state_dict(*arguments, **options), {}
+        for name, value in state.items():
+            if torch.is_tensor(value):
+                state[name] = copies.setdefault((value.data_ptr(), value.shape, value.stride()), value.clone())
+        return state
 
     def step(self, weight=None):
         """In the place of `optimizer.step()`. In a block `accelerator.accumulate` it steps with the last batch alone.

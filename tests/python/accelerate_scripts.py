@@ -1,6 +1,7 @@
 """Training scripts for accelerate_test.py: accelerate_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
 import sys
 
+import safetensors.torch
 import scripts
 import torch
 from accelerate import Accelerator
@@ -73,6 +74,29 @@ def learns(scheme):
             training.align()
             accuracies.append(scripts.accuracy(network, points, labels))
     scripts.say(rank=training.job.rank, steps=steps, accuracies=accuracies, parameters=scripts.parameters_of(network))
+
+
+def saved():
+    """What files that Accelerate's savers write in the block lack of the weights, of which two are one tensor."""
+    job = syncopate.init("ssgd")
+    points, labels, inner = scripts.problem()
+    network = torch.nn.ModuleDict({"first": inner, "norm": torch.nn.BatchNorm1d(3), "again": torch.nn.Linear(6, 8)})
+    network["again"].weight = inner[0].weight
+    accelerator = Accelerator()
+    own = accelerator.get_state_dict
+    model, optimizer = accelerator.prepare(network, scripts.sgd(network))
+    with rounds(accelerator=accelerator, model=model, optimizer=optimizer, batch_size=len(points)) as training:
+        accelerator.backward(functional.cross_entropy(network["norm"](inner(points)), labels))
+        training.step()
+        training.align()
+        right = network.state_dict()
+        lacks = []
+        for save in (lambda folder: accelerator.save_model(model, folder), accelerator.save_state):
+            folder = f"{job.rank}-{len(lacks)}"
+            save(folder)
+            file = safetensors.torch.load_file(f"{folder}/model.safetensors")
+            lacks.append([name for name in right if name not in file or not torch.equal(file[name], right[name])])
+    scripts.say(rank=job.rank, lacks=lacks, restored=accelerator.get_state_dict == own)
 
 
 def leaves_an_epoch():

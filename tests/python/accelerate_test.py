@@ -47,6 +47,11 @@ if TORCH >= (2, 0):
             self.assertEqual(said[0]["accuracies"], said[1]["accuracies"])
             self.assertGreater(said[0]["accuracies"][-1], 0.7)
 
+        def test_accelerates_savers_write_all_weights(self):
+            for facts in self.said("saved"):
+                self.assertEqual(facts["lacks"], [["again.weight"]] * 2)  # which is first.0.weight
+                self.assertTrue(facts["restored"])
+
         def test_an_epoch_that_a_script_leaves_early(self):
             [facts] = self.facts(self.run_script("leaves_an_epoch", workers=1))
             self.assertEqual(len(facts["epochs"][0]), 8)
