@@ -12,8 +12,7 @@ import pickle
 
 import torch
 
-from syncopate_torch import _c
-from syncopate_torch import job as _jobs
+from syncopate_torch import _c, job as _jobs
 from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import FlatReduction, contribute_nothing
@@ -455,7 +454,10 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if gradient_predivide_factor <= 0 or backward_passes_per_step < 1:
         raise ConfigError("gradient_predivide_factor and backward_passes_per_step must be positive, found "
                           f"{gradient_predivide_factor} and {backward_passes_per_step}")
-    _expect_names(optimizer, named_parameters)
+    if "_reduction" in vars(optimizer):
+        raise ConfigError("this optimizer is distributed already: leave out the second call of hvd.DistributedOptimizer")
+    if named_parameters is not None:
+        _expect_names(optimizer, named_parameters)
     parameters = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
     reduction = FlatReduction(_own_job(), parameters, mean=op == Average, dtype=compression)
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
@@ -466,8 +468,6 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
 
 
 def _expect_names(optimizer, named_parameters):
-    if named_parameters is None:
-        return
     named = {id(parameter) for _, parameter in named_parameters}
     unnamed = sum(id(each) not in named for group in optimizer.param_groups for each in group["params"])
     if unnamed:

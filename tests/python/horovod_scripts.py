@@ -252,6 +252,8 @@ def misuse():
     turned = torch.nn.Parameter(torch.ones(2, dtype=torch.complex64))
     for compression in (hvd.Compression.none, hvd.Compression.fp16):
         refusal("complex", lambda: hvd.DistributedOptimizer(torch.optim.SGD([turned], lr=1), compression=compression))
+    optimizer = hvd.DistributedOptimizer(sgd(network))
+    refusal("twice", lambda: hvd.DistributedOptimizer(optimizer))
     refusal("greatest", lambda: hvd.allreduce(torch.ones(1, requires_grad=True), op=hvd.Max).sum().backward())
     say(rank=hvd.rank(), refused=refused)
 

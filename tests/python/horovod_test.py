@@ -110,6 +110,7 @@ class HorovodTest(ScriptTest):
             self.assertRegex(refused["two words"], "not both")
             self.assertRegex(refused["names"], "lacks 4 parameters")
             self.assertRegex(refused["complex"], "found a complex one: train torch.view_as_real of it")
+            self.assertRegex(refused["twice"], "distributed already: leave out the second call of hvd.DistributedOptimizer")
             self.assertRegex(refused["greatest"], "has a gradient by hvd.Average and hvd.Sum, found op 'max': detach")
 
 
