@@ -18,7 +18,7 @@ from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
-from syncopate_torch.loaders import is_of_the_job, part_loader, training_loader
+from syncopate_torch.loaders import order_of_the_job, part_loader, training_loader
 from syncopate_torch.optimizer import DistributedOptimizer
 
 
@@ -195,7 +195,7 @@ class SyncopateStrategy(ParallelStrategy):
                 self._optimizer = self.optimizers[0]
                 return self._optimizer
             loader = self._loader
-            known = loader is not None and is_of_the_job(loader)
+            known = order_of_the_job(loader) is not None
             size = getattr(loader, "batch_size", None) or (None if known else 1)
             self._optimizer = self.job.DistributedOptimizer(self.optimizers[0], self.model, batch_size=size)
         return self._optimizer
@@ -236,6 +236,9 @@ class SyncopateStrategy(ParallelStrategy):
                 raise ConfigError("SyncopateStrategy takes one training loader, once; join datasets by "
                                   "torch.utils.data.ConcatDataset, and leave out reload_dataloaders_every_n_epochs")
             self._loader = replaced
+            order = order_of_the_job(replaced)
+            if order is not None:  # of a fit that goes on from a checkpoint; later ones count by themselves
+                order.set_epoch(trainer.fit_loop.epoch_progress.current.processed)
         return replaced
 
     def on_train_end(self):

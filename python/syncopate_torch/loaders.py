@@ -18,6 +18,10 @@ class TrainingOrder:
         self._order = job.batch_sampler(range(samples), batch_size * job.size)
         self._samples, self._drop_last = samples, drop_last
 
+    def set_epoch(self, epoch):
+        """As of `ShareSampler`."""
+        self._order.set_epoch(epoch)
+
     def __iter__(self):
         steps = 0
         for step in self._order:
@@ -42,9 +46,10 @@ class Part:
         return len(self._indices)
 
 
-def is_of_the_job(loader):
-    """True where the job orders the samples of a loader."""
-    return isinstance(loader.batch_sampler, (ShareSampler, TrainingOrder)) or isinstance(loader.sampler, IndexSampler)
+def order_of_the_job(loader):
+    """What orders the samples of a loader, where that is of the job; else None."""
+    samplers = (getattr(loader, "batch_sampler", None), getattr(loader, "sampler", None))
+    return next((each for each in samplers if isinstance(each, (ShareSampler, TrainingOrder, IndexSampler))), None)
 
 
 def training_loader(job, loader):
@@ -53,7 +58,8 @@ def training_loader(job, loader):
 
     Errors: ConfigError, for a sampler that the job would have to replace.
     """
-    if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset) or is_of_the_job(loader):
+    if (not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
+            or order_of_the_job(loader) is not None):
         return loader
     sampler = loader.sampler
     usual = type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement)

@@ -101,6 +101,37 @@ def accumulated():
     say(training, model)
 
 
+class Ordered(Points):
+    """Knows which samples it has trained on, by epochs."""
+
+    def on_train_epoch_start(self):
+        self.orders.append([])
+
+    def training_step(self, batch, index):
+        self.orders[-1] += [self.points.tolist().index(point) for point in batch[0].tolist()]
+        return super().training_step(batch, index)
+
+
+def goes_on():
+    """By the kind of a loader, the orders of a fit without a stop, and those of one that a checkpoint ends and of another
+    that it begins, each in a job of its own."""
+
+    def orders(kind, epochs, checkpoint=None):
+        training, model = trainer("ssgd", epochs=epochs), Ordered()
+        model.orders = []
+        job = training.strategy.job
+        loader = {"plain": lambda: DataLoader(dataset(), batch_size=8),
+                  "sampler": lambda: DataLoader(dataset(), batch_size=8, sampler=job.sampler(dataset()), num_workers=2),
+                  "partition": lambda: job.partition_dataset(dataset(), batch_size=8)}[kind]()
+        training.fit(model, loader, ckpt_path=checkpoint)
+        training.save_checkpoint("last.ckpt")
+        job.leave()
+        return model.orders
+
+    scripts.say(**{kind: [orders(kind, 4), orders(kind, 2), orders(kind, 4, "last.ckpt")]
+                   for kind in ("plain", "sampler", "partition")})
+
+
 def epochs(scheme):
     """Workers of unequal speed; validation and a checkpoint after each epoch."""
     training = trainer(scheme, epochs=3, enable_checkpointing=True, default_root_dir=scheme, callbacks=[

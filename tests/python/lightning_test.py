@@ -5,6 +5,7 @@ Method: lightning_scripts.py under `syncopate run`, compared with torch in this 
         torch 1, as Debian has it, only the message that says what is missing.
 """
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -61,6 +62,16 @@ if TORCH >= (2, 0):
         def test_accumulated_batches_weigh_by_their_samples(self):
             for facts in self.said("accumulated"):
                 self.assert_near(facts["parameters"], reference())
+
+        def test_a_fit_that_a_checkpoint_begins_has_the_order_of_its_epochs(self):
+            done = self.start([sys.executable, "-B", SCRIPTS, "goes_on"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for kind, (whole, first, second) in json.loads(done.stdout).items():
+                with self.subTest(kind):
+                    for order in whole:
+                        self.assertEqual(sorted(order), list(range(scripts.SAMPLES)))
+                    self.assertEqual(first + second, whole)
+                    self.assertNotEqual(whole[0], whole[2])
 
         def test_mixed_precision(self):
             for facts in self.said("mixed"):
