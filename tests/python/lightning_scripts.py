@@ -101,6 +101,22 @@ def accumulated():
     say(training, model)
 
 
+class Waiting(Points):
+    """Its script waits for all workers after a test, as a checkpoint would."""
+
+    def on_validation_end(self):
+        self.trainer.strategy.barrier("after a test")
+
+
+def tested_between_passes(interval):
+    """Tests after every few batches, 0 for none, where a step takes four of them."""
+    training = trainer("ssgd", epochs=2, accumulate_grad_batches=4, limit_val_batches=1.0 if int(interval) else 0,
+                       val_check_interval=int(interval) or None, check_val_every_n_epoch=None)
+    model = Waiting()
+    training.fit(model, DataLoader(dataset(), batch_size=4), DataLoader(dataset(61), batch_size=8))
+    say(training, model, validations=model.validations)
+
+
 class Ordered(Points):
     """Knows which samples it has trained on, by epochs."""
 

@@ -63,6 +63,16 @@ if TORCH >= (2, 0):
             for facts in self.said("accumulated"):
                 self.assert_near(facts["parameters"], reference())
 
+        def test_a_validation_between_the_passes_of_a_step_changes_nothing(self):
+            for workers in (1, 2):
+                with self.subTest(workers=workers):
+                    found = [self.facts(self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", f"{workers}-{interval}",
+                                                    "--", sys.executable, "-B", SCRIPTS, "tested_between_passes", interval]))
+                             for interval in (0, 3)]
+                    for plain, tested in zip(*found):
+                        self.assertEqual([plain["validations"], tested["validations"]], [0, 2 * 16 // workers // 3])
+                        self.assertEqual(plain["parameters"], tested["parameters"])
+
         def test_a_fit_that_a_checkpoint_begins_has_the_order_of_its_epochs(self):
             done = self.start([sys.executable, "-B", SCRIPTS, "goes_on"])
             self.assertEqual(done.returncode, 0, done.stderr)
