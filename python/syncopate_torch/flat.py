@@ -19,8 +19,11 @@ def trained_tensors(module):
 
 def untrained_tensors(module):
     """The state of float32 that changes without being trained, such as running statistics. That of other types is each
-    worker's own; `Job.broadcast_parameters` makes it equal."""
-    return [(name, tensor) for name, tensor in module.named_buffers() if tensor.dtype == torch.float32]
+    worker's own, and so is what is no part of the module's state (`persistent=False`), such as masks and caches;
+    `Job.broadcast_parameters` makes it equal."""
+    passing = {id(layer._buffers[name]) for layer in module.modules() for name in layer._non_persistent_buffers_set}
+    return [(name, tensor) for name, tensor in module.named_buffers()
+            if tensor.dtype == torch.float32 and id(tensor) not in passing]
 
 
 def frozen_tensors(module):
@@ -87,6 +90,12 @@ class FlatTensors:
         """Makes the tensors views of the vector, which has moved."""
         for tensor, view in zip(self.tensors, self.views(self.vector)):
             tensor.data = view
+
+    def release(self):
+        """Gives the tensors memory of their own; the vector is empty afterwards."""
+        for tensor in self.tensors:
+            tensor.data = tensor.data.clone()
+        self.vector.values = self.vector.values.new_empty(0)
 
 
 def _expect(name, tensor, device):

@@ -8,7 +8,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
 from syncopate_torch.job_state import JobState
-from syncopate_torch.last_words import ending_error, wait_until_read, watch_exit
+from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
@@ -71,14 +71,19 @@ class Job:
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
-        #: Leaves the job, once; what was made from it is not to be used after that.
-        self.leave = weakref.finalize(self, _leave, self._handle)
+        self._first_ends = []  # of trainings that may still be under way
+        #: Leaves the job, once; what was made from it is not to be used after that. A training under way ends before, as
+        #: at the end of the script.
+        self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends)
         self.hosts = hosts or [""] * self.size  # of each worker: a name, the same for those of one host
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_error):
+    def __exit__(self, _kind, error, _trace):
+        optimizer = self._state.last("optimizer")
+        if optimizer is not None and error is not None and not is_success(error):
+            optimizer.abandon(error)
         self.leave()
 
     @property
@@ -247,12 +252,18 @@ class Job:
         """
         self._state.load(state, self.rank, self.size)
 
+    def ends_first(self, end):
+        """`end()` comes before this worker leaves."""
+        self._first_ends.append(end)
+
     def keep_state(self, kind, owner):
         """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""
         self._state.keep(kind, owner)
 
 
-def _leave(handle):
+def _leave(handle, first_ends):
+    for end in first_ends:
+        end()
     if ending_error() is not None:
         wait_until_read()
     _c.call("leave", handle)

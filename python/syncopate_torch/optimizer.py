@@ -25,7 +25,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     defaults of the one that it takes the place of.
 
     The module starts with the parameters of worker 0. Its parameters, gradients and floating buffers become views of
-    flat vectors, and stay so; a parameter without a gradient counts as one whose gradient is zero. The learning rate
+    flat vectors, until `finish`; a parameter without a gradient counts as one whose gradient is zero. The learning rate
     is that of the optimizer, which schedulers may change at any time; where a parameter server takes the steps, it is
     that of the beginning.
 
@@ -59,7 +59,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
         # The replica lives until then: others may go on, and this worker's replica with them.
-        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, ending_error())
+        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
+                                     ending_error())
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         if self.shares_gradients:
@@ -67,12 +68,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             # others do.
             self._weighted, self.overflows = RestingSum(job, len(self._replica.grads.values) + 1), RestingSum(job, 1)
             self._sums += [self._weighted, self.overflows]
+        job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
     def _start(self, scheme, options, batch_size):
         self._job.expect_step_size(batch_size)
         array, count = _c.options(options)
-        rule, no_rule = rule_of(self.optimizer)
+        rule, no_rule = rule_of(self.optimizer, self._replica.params)
         rules, rule_count = _c.options(rule)
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
@@ -124,18 +126,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
         Meanwhile this worker takes part in the rounds of the others, without samples. All replicas are equal afterwards,
         but in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps what it has.
-        Gradients are zero afterwards.
+        Gradients stay as they are, so it may come between the passes of a step.
 
         place: a name for this call, the same on all workers.
         Errors: ConfigError, when workers call it with several names; those of `step`.
         """
         self.expect_no_pass("align")
-        self._replica.zero_gradients()
-        for each in self._sums:
-            each.rest()
-        self._alignment.align(place)
-        for each in self._sums:
-            each.wake()
+        if self._job.size == 1:
+            return
+        with self._replica.gradients_kept():
+            for each in self._sums:
+                each.rest()
+            self._alignment.align(place)
+            for each in self._sums:
+                each.wake()
         self._progress.follow()
 
     def _step_without_samples(self):
@@ -146,6 +150,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._replica.zero_gradients()
         finally:
             self._replica.idles = False
+        self._progress.follow()  # at the rate of the others, whose gradients this worker applies
 
     @property
     def samples(self):
@@ -208,7 +213,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def finish(self):
         """This worker takes no further step. Waits for the loops of all workers; then the module holds the model of the
-        job, with the steps of all. Errors: the error that ended the job."""
+        job, with the steps of all, in memory of its own. Errors: the error that ended the job."""
         if not self._end.alive:
             return
         if self._hooks is not None:
@@ -216,9 +221,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._alignment.resume()
         for each in self._sums:
             each.rest()
+        self._progress.loop_has_ended = True
         self._replica.called(_c.call, "training_finish", self._training)
         for each in self._sums:
             each.end()
+        self._replica.release()
 
     def summary_row(self):
         """What this worker has done, for `Job.summary`."""
@@ -239,8 +246,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress.earlier_samples = state["samples"]
 
     def abandon(self, error):
-        """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get."""
-        _abandon(self._training, self._replica, error)
+        """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get. Nothing
+        happens once the block has ended."""
+        if self._end.alive:
+            _abandon(self._handle, self._replica, error)
 
     def __enter__(self):
         return self
@@ -306,6 +315,7 @@ class _Progress:
         self.round = 0  # the last one that this worker has seen
         self.samples = 0  # of all workers, in this job
         self.earlier_samples = 0  # those of the job that this one continues
+        self.loop_has_ended = False  # those of others may go on
         self._on_round = on_round
 
     @property
@@ -319,6 +329,8 @@ class _Progress:
         self.samples = event["samples"]
         if self._on_round is not None:
             self._on_round(event)
+        if self.loop_has_ended:
+            self.follow()  # at the rate of the others, whose gradients this worker applies
 
     def took_step(self, weight, alone):
         self.steps += 1
@@ -339,7 +351,7 @@ def _abandon(training, replica, error):
         _c.call("training_abandon", training, _c.text(words_of(error)))
 
 
-def _close(training, replica, sums, alignment, earlier_error):
+def _close(training, replica, sums, alignment, progress, earlier_error):
     """At the end of the script, or of the optimizer's life."""
     error = ending_error()
     if error is not None and error is not earlier_error:
@@ -348,6 +360,7 @@ def _close(training, replica, sums, alignment, earlier_error):
     else:
         for each in sums:
             each.rest()
+        progress.loop_has_ended = True
     alignment.leave()
     _c.call("training_close", training)
     for each in sums:

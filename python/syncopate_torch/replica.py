@@ -1,4 +1,5 @@
 """What a scheme trains: the flat vectors of a module, and a step of its optimizer."""
+import contextlib
 import ctypes
 import json
 
@@ -32,6 +33,7 @@ class Replica:
         self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads, _c.BUFFERS: self.buffers.vector}
         self.idles = False  # in a step without samples
         self.is_abandoned = False  # the script has ended the job by an error
+        self._is_released = False
         self._failure = None
         self._reason = None
         # Kept: the library calls them as long as it trains.
@@ -65,9 +67,27 @@ class Replica:
         self.grads.values.zero_()
         self._attach_gradients()
 
+    @contextlib.contextmanager
+    def gradients_kept(self):
+        """In the block they are zero."""
+        self.collect()
+        kept = self.grads.values.clone()
+        self.zero_gradients()
+        yield
+        self.grads.values.copy_(kept)
+
+    def release(self):
+        """Gives parameters and buffers memory of their own again: savers that write each storage once, or whole, would
+        lose tensors of a common one, or write too much. The library calls back no more."""
+        self._is_released = True
+        self.params.release()
+        self.buffers.release()
+
     def collect(self):
         """Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or an optimizer
         that has other tensors than it was made with, or a sparse gradient."""
+        if self._is_released:
+            return
         self._wrapped.expect_unchanged()
         self._wrapped.expect_in_place(self.params)
         self._wrapped.expect_in_place(self.buffers)

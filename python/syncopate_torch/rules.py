@@ -15,7 +15,8 @@ def _adam(name):
         if group["amsgrad"]:
             return None, "its rule has no amsgrad; set amsgrad to False"
         beta1, beta2 = group["betas"]
-        return {"optimizer": name, "beta1": beta1, "beta2": beta2, "epsilon": group["eps"]}, None
+        decoupled = group.get("decoupled_weight_decay", False)  # of Adam, since torch 2.6
+        return {"optimizer": "adamw" if decoupled else name, "beta1": beta1, "beta2": beta2, "epsilon": group["eps"]}, None
 
     return rule
 
@@ -36,8 +37,15 @@ _RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.Ad
           torch.optim.RMSprop: _rmsprop, torch.optim.Adagrad: _adagrad}
 
 
-def rule_of(optimizer):
-    """The options that describe an optimizer, and why no server can apply its rule: one of both."""
+def rule_of(optimizer, trained):
+    """The options that describe an optimizer, and why no server can apply its rule: one of both.
+
+    trained: the `FlatTensors` that the server takes steps for."""
+    taken = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for name, parameter in zip(trained.names, trained.tensors):
+        if id(parameter) not in taken:
+            return {}, (f"it steps the whole module, and {name} is in no group of the optimizer: freeze that by "
+                        "requires_grad_(False)")
     find = _RULES.get(type(optimizer))
     if find is None:
         return {}, "it knows SGD, RMSprop, Adam, AdamW and Adagrad of torch.optim alone"

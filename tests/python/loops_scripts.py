@@ -1,0 +1,149 @@
+"""Training scripts for loops_test.py: loops_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import json
+import math
+import sys
+
+import torch
+import syncopate_torch as syncopate
+from torch.nn import functional
+from torch.optim.lr_scheduler import StepLR
+
+SAMPLES = 65  # of two workers with 16 a step the first has 33, the second 32
+
+
+def problem():
+    """Points of six values in three classes, and a network that is always the same."""
+    torch.manual_seed(3)
+    points = torch.randn(SAMPLES, 6)
+    labels = (points @ torch.randn(6, 3)).argmax(1)
+    return points, labels, torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def parameters_of(network):
+    return [value for parameter in network.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def scheduled():
+    """The rate falls after each epoch of the worker's own loop."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=32)
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
+    schedule = StepLR(sgd, step_size=1, gamma=0.5)
+    sizes = []
+    with job.DistributedOptimizer(sgd, network) as optimizer:
+        for _ in range(4):
+            for x, y in data:
+                sizes.append(len(x))
+                optimizer.zero_grad()
+                functional.cross_entropy(network(x), y).backward()
+                optimizer.step(weight=len(x))
+            schedule.step()
+    say(rank=job.rank, sizes=sizes, length=len(data), parameters=parameters_of(network))
+
+
+def followed():
+    """Worker 1 takes fewer steps than worker 0, under a schedule by samples, and waits for it at each epoch's end."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    job.scheduler(StepLR(sgd, step_size=1, gamma=0.5), optimizer, every=24)
+    aligned = []
+    for epoch in range(3):
+        for _ in range(6 if job.rank == 0 else 2):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+            optimizer.step()
+        if epoch < 2:
+            optimizer.align()
+            aligned.append(parameters_of(network))
+    optimizer.finish()
+    say(rank=job.rank, rate=sgd.param_groups[0]["lr"], aligned=aligned, parameters=parameters_of(network))
+
+
+def accumulated():
+    """Workers align between the two passes of a step. A third worker, which has no step, does so, too."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2)
+    with job.DistributedOptimizer(sgd, network, batch_size=SAMPLES) as optimizer:
+        for part in (slice(0, 30), slice(30, SAMPLES)):
+            loss = functional.cross_entropy(network(points[part]), labels[part], reduction="sum") / SAMPLES
+            loss.backward()
+            optimizer.align(f"before {part.stop}")
+        optimizer.step()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+class Masked(torch.nn.Module):
+    """A layer with a mask, as attention has it, and a cache that is no part of the module's state."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 3)
+        self.register_buffer("mask", torch.full((2, 2), -math.inf).triu(1))
+        self.register_buffer("cache", torch.tensor([math.inf, float(rank)]), persistent=False)
+
+
+def masked(scheme, *options):
+    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
+    points, labels, _ = problem()
+    network = Masked(job.rank)
+    with job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=16) as optimizer:
+        for _ in range(12):
+            optimizer.zero_grad()
+            functional.cross_entropy(network.layer(points), labels).backward()
+            optimizer.step()
+    say(rank=job.rank, mask=str(network.mask.tolist()), cache=str(network.cache.tolist()))
+
+
+def owns_memory():
+    """Of each tensor of the module, after the training: its values, and those in its storage."""
+    job = syncopate.init("esync")
+    points, labels, network = problem()
+    network.append(torch.nn.BatchNorm1d(3))
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=16)
+    for _ in range(3):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        optimizer.step()
+    optimizer.finish()
+    state = network.state_dict()
+    torch.save(network[0].state_dict(), f"part-{job.rank}.pt")
+    say(rank=job.rank, shapes={name: [value.numel(), value.storage().size()] for name, value in state.items()},
+        same=all(torch.equal(each, state["0.weight"]) for each in job.allgather(state["0.weight"])))
+
+
+def leaves(how):
+    """Leaves the job before the end of the script, while the optimizer is alive."""
+    job = syncopate.init("esync")
+    points, labels, network = problem()
+    with job:
+        optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=16)
+        for step in range(5):
+            if how == "error" and job.rank == 1 and step == 2:
+                raise ZeroDivisionError("of worker 1")
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points), labels).backward()
+            optimizer.step()
+        rank = job.rank
+        if how == "finish":
+            optimizer.finish()
+    say(rank=rank, left=not job.leave.alive, parameters=parameters_of(network))
+
+
+def some_parameters(scheme):
+    """The optimizer has the last layer alone, and the others are not frozen."""
+    job = syncopate.init(scheme)
+    _, _, network = problem()
+    job.DistributedOptimizer(torch.optim.SGD(network[2].parameters(), lr=0.1), network, batch_size=16)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

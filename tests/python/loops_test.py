@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""Goal:   workers whose loops differ in length, or end early, have one model; a module keeps what it holds besides
+        parameters, and its memory is its own after the training.
+Method: loops_scripts.py under `syncopate run`, and by the variables of torch.distributed alone; closed values, and torch
+        in this process.
+"""
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch.nn import functional
+
+import loops_scripts as scripts
+from syncopate_torch.flat import FlatTensors, trained_tensors
+from syncopate_torch.rules import rule_of
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("loops_scripts.py"))
+LIMIT = 120  # seconds, of one command
+TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
+
+
+class Launched(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="syncopate-loops-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def launch(self, workers, *arguments):
+        command = [os.environ["SYNCOPATE"], "run", "-n", str(workers), "--run-dir", "-".join((str(workers), *arguments)), "--",
+                   sys.executable, "-B", SCRIPTS, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=self.folder)
+
+    def facts(self, done):
+        """What each worker said, by rank."""
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
+        return sorted(said, key=lambda facts: facts["rank"])
+
+
+class UnequalLoops(Launched):
+    def test_workers_take_equally_many_steps_of_a_dataset_that_does_not_divide(self):
+        first, second = self.facts(self.launch(2, "scheduled"))
+        self.assertEqual(first["sizes"], [16, 16, 1] * 4)
+        self.assertEqual(second["sizes"], [16, 8, 8] * 4)
+        self.assertEqual([first["length"], second["length"]], [3, 3])
+        self.assertEqual(first["parameters"], second["parameters"])
+
+    def test_a_worker_that_takes_no_steps_follows_the_schedule_of_the_others(self):
+        first, second = self.facts(self.launch(2, "followed"))
+        self.assertEqual(first["aligned"], second["aligned"])
+        self.assertEqual(first["parameters"], second["parameters"])
+        self.assertEqual([first["rate"], second["rate"]], [0.2 / 2 ** 8] * 2)  # 192 samples, every 24
+
+    def test_gradients_stay_through_an_alignment(self):
+        points, labels, network = scripts.problem()
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.2)
+        functional.cross_entropy(network(points), labels).backward()
+        optimizer.step()
+        for workers in (1, 2):
+            with self.subTest(workers=workers):
+                for facts in self.facts(self.launch(workers, "accumulated")):
+                    for found, right in zip(facts["parameters"], scripts.parameters_of(network)):
+                        self.assertAlmostEqual(found, right, delta=1e-5)
+
+
+class Modules(Launched):
+    def test_masks_and_caches_stay(self):
+        ways = [[scheme] for scheme in ("ssgd", "local-sgd", "esync", "nbssgd", "diloco", "hogwild", "asgd")]
+        for way in [*ways, ["nbssgd", "commit=racy"]]:
+            with self.subTest(way=way):
+                for facts in self.facts(self.launch(2, "masked", *way)):
+                    self.assertEqual(facts["mask"], "[[0.0, -inf], [0.0, 0.0]]")
+                    self.assertEqual(facts["cache"], f"[inf, {facts['rank']}.0]")
+
+    def test_tensors_have_memory_of_their_own_after_the_training(self):
+        for facts in self.facts(self.launch(2, "owns_memory")):
+            self.assertEqual(set(facts["shapes"]), {"0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias",
+                                                    "3.running_mean", "3.running_var", "3.num_batches_tracked"})
+            for name, (values, stored) in facts["shapes"].items():
+                self.assertEqual(values, stored, name)
+            self.assertTrue(facts["same"])
+
+    def test_a_server_that_would_train_what_the_optimizer_does_not_have(self):
+        for scheme in ("asgd", "ssp"):
+            done = self.launch(2, "some_parameters", scheme)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"ConfigError: the server of scheme {scheme} takes the optimizer's steps, but it steps the whole "
+                          "module, and 0.weight is in no group of the optimizer: freeze that by requires_grad_(False)",
+                          done.stderr)
+        self.assertEqual(self.launch(2, "some_parameters", "esync").returncode, 0)
+
+    if TORCH >= (2, 6):
+        def test_adam_that_decays_weights_as_adamw(self):
+            network = torch.nn.Linear(2, 1)
+            adam = torch.optim.Adam(network.parameters(), weight_decay=0.1, decoupled_weight_decay=True)
+            rule, reason = rule_of(adam, FlatTensors(trained_tensors(network), torch.device("cpu")))
+            self.assertEqual((rule["optimizer"], rule["weight-decay"], reason), ("adamw", 0.1, None))
+
+
+class Leaving(Launched):
+    def ranks(self, *arguments):
+        """The results of two ranks whom only the variables of torch.distributed tell of each other."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+        ranks = [subprocess.Popen([sys.executable, "-B", SCRIPTS, *arguments], cwd=self.folder, text=True,
+                                  env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) for rank in range(2)]
+        self.addCleanup(lambda: [rank.kill() for rank in ranks])
+        return [(*rank.communicate(timeout=LIMIT), rank.returncode) for rank in ranks]
+
+    def test_a_worker_leaves_while_its_optimizer_is_alive(self):
+        for how in ("finish", "block"):
+            with self.subTest(how=how):
+                said = []
+                for out, err, status in self.ranks("leaves", how):
+                    self.assertEqual(status, 0, err)
+                    said.append(json.loads(out))
+                self.assertEqual([facts["left"] for facts in said], [True, True])
+                self.assertEqual(said[0]["parameters"], said[1]["parameters"])
+
+    def test_an_error_in_the_block_of_the_job_ends_it_for_all(self):
+        for _, err, status in self.ranks("leaves", "error"):
+            self.assertEqual(status, 1)
+            self.assertIn("ZeroDivisionError: of worker 1", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
