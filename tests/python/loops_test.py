@@ -107,7 +107,7 @@ class Modules(Launched):
 
 class Leaving(Launched):
     def ranks(self, *arguments):
-        """The results of two ranks whom only the variables of torch.distributed tell of each other."""
+        """The results of two ranks that know of each other by the variables of torch.distributed alone."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
