@@ -14,6 +14,7 @@
 #include "base/errors.hpp"
 #include "collective/basic_collectives.hpp"
 #include "collective/exchange.hpp"
+#include "collective/message_parts.hpp"
 #include "collective/part_reduction.hpp"
 #include "job/front/loop_member.hpp"
 
@@ -71,11 +72,29 @@ void gather_from_all(ProgramGroup& group, std::span<const std::byte> mine,
     syncopate::allgather(group.group(), mine, all);
     return;
   }
-  std::vector<std::span<std::byte>> from;
-  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
-    from.push_back(all.subspan(rank * mine.size(), mine.size()));
+  in_parts(mine.size(), [&](std::size_t begin, std::size_t count) {
+    std::vector<std::span<std::byte>> from;
+    for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
+      from.push_back(all.subspan(rank * mine.size() + begin, count));
+    }
+    exchange(group.group(), std::vector(group.size(), mine.subspan(begin, count)), from);
+  });
+}
+
+void broadcast_from(ProgramGroup& group, std::span<std::byte> bytes, Rank root) {
+  in_parts(bytes.size(), [&](std::size_t begin, std::size_t count) {
+    syncopate::broadcast(group.group(), bytes.subspan(begin, count), root);
+  });
+}
+
+/// Errors: ConfigError, for a block that no worker takes in one message.
+void expect_one_message(const char* what, std::size_t bytes) {
+  constexpr std::size_t longest = std::size_t{1} << 32;
+  if (bytes > longest) {
+    throw ConfigError(
+        fmt::format("{} of a block of {} bytes: a message has at most {}; pass the block in parts",
+                    what, bytes, longest));
   }
-  exchange(group.group(), std::vector(group.size(), mine), from);
 }
 
 }  // namespace
@@ -204,9 +223,8 @@ LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const R
 
 LoopGroup::Collective LoopGroup::broadcast(std::span<std::byte> bytes, std::uint32_t root) const {
   expect_rank(root, "root");
-  return {
-      .among = [=](ProgramGroup& group) { syncopate::broadcast(group.group(), bytes, Rank{root}); },
-      .call = {.kind = "broadcast", .type = "bytes", .count = bytes.size(), .root = root}};
+  return {.among = [=](ProgramGroup& group) { broadcast_from(group, bytes, Rank{root}); },
+          .call = {.kind = "broadcast", .type = "bytes", .count = bytes.size(), .root = root}};
 }
 
 LoopGroup::Collective LoopGroup::allgather(std::span<const std::byte> mine,
@@ -221,6 +239,7 @@ LoopGroup::Collective LoopGroup::gather(std::span<const std::byte> mine, std::sp
                                         std::uint32_t root) const {
   expect_rank(root, "root");
   check_room("gather", rank() == root ? size() : 0, mine.size(), all.size());
+  expect_one_message("gather", mine.size());
   return {.among =
               [=](ProgramGroup& group) { syncopate::gather(group.group(), mine, all, Rank{root}); },
           .alone = [=] { std::ranges::copy(mine, all.begin()); },
@@ -231,6 +250,7 @@ LoopGroup::Collective LoopGroup::scatter(std::span<const std::byte> all, std::sp
                                          std::uint32_t root) const {
   expect_rank(root, "root");
   check_room("scatter", rank() == root ? size() : 0, mine.size(), all.size());
+  expect_one_message("scatter", mine.size());
   return {
       .among =
           [=](ProgramGroup& group) { syncopate::scatter(group.group(), all, mine, Rank{root}); },
@@ -245,6 +265,9 @@ LoopGroup::Collective LoopGroup::alltoall(std::vector<std::span<const std::byte>
         fmt::format("alltoall needs a block for each of {} workers and a place for each, those of "
                     "this worker of the same length, found {} and {}",
                     size(), to.size(), from.size()));
+  }
+  for (const std::span<const std::byte> block : to) {
+    expect_one_message("alltoall", block.size());
   }
   return {.among = [=](ProgramGroup& group) { exchange(group.group(), to, from); },
           .alone = [=] { std::ranges::copy(to.front(), from.front().begin()); },
@@ -283,6 +306,7 @@ CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t t
                                std::uint32_t tag) {
   membership_->member().expect_own_process();
   expect_other(to, "the receiver");
+  expect_one_message("send", bytes.size());
   return {membership_->group().send(Rank{to}, tag, bytes), nullptr};
 }
 
