@@ -15,8 +15,8 @@ std::uint64_t steps_for(std::uint64_t samples, std::uint64_t batch_size) {
   return (samples + batch_size - 1) / batch_size;
 }
 
-/// How many batches of a part come as they are, so that the rest leaves half a batch or more to each
-/// of the other steps of an epoch: few samples cost as much time as many, and are a noisy batch.
+/// How many batches of a part come as they are, so that the rest leaves half a batch or more for
+/// each other step of an epoch: few samples cost as much time as many, and are a noisy batch.
 std::uint64_t batches_before_division(std::uint64_t samples, std::uint64_t batch_size,
                                       std::uint64_t steps) {
   std::uint64_t whole = samples / batch_size;

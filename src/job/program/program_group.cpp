@@ -154,7 +154,7 @@ std::optional<Rank> ProgramGroup::take_any(Tag tag, std::span<std::byte> bytes,
   return rank_of(message->from);
 }
 
-/// The transport reports the loss of each peer once, to whoever receives from any: also of one that
+/// The transport reports the loss of each peer once, to any receive from any peer: also of one that
 /// is no member, or that has left after its last message.
 std::optional<Message> ProgramGroup::next_from_any(Tag tag, TimePoint deadline) {
   for (;;) {

@@ -1,5 +1,5 @@
-// Goal:   one thread waits for a receive while others look whether it is done; one that has ended by
-//         its limit holds nothing.
+// Goal:   one thread waits for a receive while others look whether it is done; a receive that has
+//         ended by its limit holds nothing.
 // Method: a look that is under way until the waiting thread has asked the clock; a count of owners.
 #include "job/program/pending_receive.hpp"
 
