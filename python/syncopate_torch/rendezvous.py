@@ -1,6 +1,7 @@
 """How the ranks of torch.distributed come to be workers of a job: by the store that all of them have."""
 import contextlib
 import ctypes
+import ipaddress
 import itertools
 import os
 import pathlib
@@ -63,7 +64,7 @@ def job_across_hosts(scheme, options, timeout):
 def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
     """A job that rank 0 coordinates."""
     hosts = _said_by_all(store, "host", rank, size, _network_here())
-    address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts)
+    address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
     unencrypted = int(len(set(hosts)) > 1)
     host = None
     if rank == 0:
@@ -104,12 +105,37 @@ def _said_by_all(store, name, rank, size, mine):
     return [store.get(f"syncopate/{name}/{other}").decode() for other in range(size)]
 
 
-def _address_here(hosts):
-    """Where this host is reached from that of MASTER_ADDR. Errors: ConfigError, unless the user trusts the network."""
+def _address_here(hosts, store):
+    """Where this host is reached from that of MASTER_ADDR, or of the store. Errors: ConfigError, unless the user trusts the
+    network, and where other hosts do not reach this one."""
+    names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
     if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
-        names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
         raise ConfigError(f"the ranks are on several hosts ({names}), and connections between them "
                           "are not encrypted: set SYNCOPATE_UNENCRYPTED=1 where you trust the network")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
-        route.connect((os.environ["MASTER_ADDR"], int(os.environ.get("MASTER_PORT", "29500"))))  # sends nothing
-        return f"{route.getsockname()[0]}:0"
+    master = os.environ.get("MASTER_ADDR") or _host_of(store)
+    if master is None:
+        raise ConfigError(f"the ranks are on several hosts ({names}), and the store of torch.distributed has no address: "
+                          "set MASTER_ADDR on all ranks to that of one of the hosts")
+    own = ipaddress.ip_address(_address_towards(master))
+    if own.is_loopback and len({each.partition(" ")[2] for each in hosts}) > 1:  # names of one network may differ
+        raise ConfigError(f"{master!r} is a loopback address on this host, so the ranks on other hosts ({names}) cannot reach "
+                          "it: set MASTER_ADDR to an address in their network, or take the name out of the line of 127.0.1.1 "
+                          "in /etc/hosts")
+    return f"[{own}]:0" if own.version == 6 else f"{own}:0"
+
+
+def _host_of(store):
+    """The host of a TCPStore; None: it is another store."""
+    while isinstance(store, distributed.PrefixStore):
+        store = store.underlying_store
+    return getattr(store, "host", None)
+
+
+def _address_towards(host):
+    """The address of this host on the way to another one. Errors: ConfigError, where there is none."""
+    with contextlib.suppress(socket.gaierror):
+        for family, kind, _, _, address in socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM):  # of any port
+            with contextlib.suppress(OSError), socket.socket(family, kind) as route:
+                route.connect(address)  # sends nothing
+                return route.getsockname()[0]
+    raise ConfigError(f"this host finds no way to {host!r}: set MASTER_ADDR on all ranks to an address that it reaches")

@@ -111,6 +111,14 @@ def comes_too_late():
         _get_default_store().get("caught")
 
 
+def by_address(method):
+    """Ranks that find each other by an address in the script."""
+    dist.init_process_group("syncopate", init_method=method, rank=int(os.environ["RANK"]), world_size=2)
+    ones = torch.ones(1)
+    dist.all_reduce(ones)
+    say(rank=dist.get_rank(), sum=ones.item())
+
+
 def again():
     """One process group after another in the same process. Each has a port of its own: a rank that is ahead would still
     reach the store of the first group, with any backend."""

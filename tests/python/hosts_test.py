@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Goal:   ranks on two hosts exchange values over backend "syncopate", and train by five calls, where the user trusts the
-        network.
+        network; each rank knows its own address in it, or says what is missing.
 Method: two network namespaces with names of their own, linked by a cable; scripts that are started by hand.
 """
 import json
@@ -10,11 +10,15 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "process"))
 import privileges  # noqa: E402
 from network_test import Namespace  # noqa: E402
+
+from torch import distributed  # noqa: E402
+from syncopate_torch import ConfigError, rendezvous  # noqa: E402
 
 LIMIT = 200  # seconds, of all ranks
 
@@ -35,12 +39,14 @@ class Hosts(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, trusted, script, *arguments, names=("host-0", "host-1")):
+    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1"):
         """What the two ranks print, and their exit statuses."""
         running = []
         for rank, host in enumerate(self.hosts):
-            place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "10.84.0.1", "MASTER_PORT": "29500",
+            place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": master, "MASTER_PORT": "29500",
                      "LOCAL_WORLD_SIZE": "1", "SYNCOPATE_UNENCRYPTED": trusted, "PYTHONWARNINGS": "ignore"}
+            if master is None:
+                del place["MASTER_ADDR"]
             named = ["unshare", "--uts", "sh", "-c", f'hostname {names[rank]} && exec "$@"', "sh"]
             command = host.words(*named, sys.executable, "-B", HERE / script, *arguments)
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=place,
@@ -55,6 +61,12 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(statuses, [0, 0], outputs)
                 for output in outputs:
                     self.assertIn('"mean": [0.5, 0.5, 0.5]', output)
+
+    def test_two_hosts_that_the_script_names(self):
+        outputs, statuses = self.start("1", "backend_scripts.py", "by_address", "tcp://10.84.0.1:29501", master=None)
+        self.assertEqual(statuses, [0, 0], outputs)
+        for output in outputs:
+            self.assertIn('"sum": 2.0', output)
 
     def test_five_calls_on_two_hosts(self):
         for scheme, accuracy in (("esync", 0.6), ("asgd", 0.6)):
@@ -79,6 +91,52 @@ class Hosts(unittest.TestCase):
         for output in outputs:
             self.assertIn("the ranks are on several hosts (host-0, host-1)", output)
             self.assertIn("set SYNCOPATE_UNENCRYPTED=1", output)
+
+
+class Addresses(unittest.TestCase):
+    """Of a rank among several hosts: their names, boots and networks."""
+    several = ["host-0 1 net:[1]", "host-1 2 net:[1]"]
+
+    def address(self, master, store=None, hosts=None):
+        with mock.patch.dict(os.environ, {"MASTER_ADDR": master, "SYNCOPATE_UNENCRYPTED": "1"}):
+            return rendezvous._address_here(hosts or self.several, store)
+
+    def store(self, port=0):
+        return distributed.TCPStore("localhost", port, 1, True, wait_for_workers=False)
+
+    def refusal(self, *arguments):
+        with self.assertRaises(ConfigError) as caught:
+            self.address(*arguments)
+        return str(caught.exception)
+
+    def test_without_master_addr_the_host_of_the_store_shows_the_network(self):
+        """Here it is this host, which is refused as such."""
+        nested = distributed.PrefixStore("one", distributed.PrefixStore("two", self.store()))
+        self.assertIn("'localhost' is a loopback address on this host", self.refusal("", nested))
+
+    def test_a_store_without_a_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            message = self.refusal("", distributed.FileStore(os.path.join(folder, "store"), 1))
+        self.assertEqual(message, "the ranks are on several hosts (host-0, host-1), and the store of torch.distributed has "
+                                  "no address: set MASTER_ADDR on all ranks to that of one of the hosts")
+
+    def test_an_address_that_other_hosts_do_not_reach(self):
+        self.assertRegex(self.refusal("127.0.1.1"), r"'127.0.1.1' is a loopback address .* ranks on other hosts "
+                         r"\(host-0, host-1\) cannot reach it: set MASTER_ADDR .* /etc/hosts")
+
+    def test_several_names_in_one_network(self):
+        one_network = ["host-0 1 net:[1]", "host-1 1 net:[1]"]
+        self.assertEqual(self.address("127.0.0.1", hosts=one_network), "127.0.0.1:0")
+
+    def test_addresses_of_ipv6(self):
+        with mock.patch.object(rendezvous, "_address_towards") as address_towards:
+            address_towards.return_value = "fd00::1"
+            self.assertEqual(self.address("node1"), "[fd00::1]:0")
+            address_towards.return_value = "::1"
+            self.assertIn("'node1' is a loopback address on this host", self.refusal("node1"))
+
+    def test_a_host_that_does_not_exist(self):
+        self.assertIn("this host finds no way to 'nowhere.invalid': set MASTER_ADDR", self.refusal("nowhere.invalid"))
 
 
 if __name__ == "__main__":
