@@ -101,7 +101,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
 
     def barrier(self, opts=None):
-        return self._work(self._begin("barrier"), [torch.tensor(0)])
+        return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")])
 
     @by_device
     def allgather(self, outputs, inputs, opts=None):
@@ -137,7 +137,7 @@ class ProcessGroup(distributed.ProcessGroup):
         is_root = opts.rootRank == self._own_rank
         if is_root:
             checks.expect_one_for_each("gather", "output", outputs[0], own, self._own_size)
-        arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype) if is_root else None
+        arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu") if is_root else None
         handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, opts.rootRank)
         if not is_root:
             return self._work(handle, [], keeps=own)
@@ -146,7 +146,7 @@ class ProcessGroup(distributed.ProcessGroup):
     @by_device
     def scatter(self, outputs, inputs, opts):
         place = outputs[0]
-        own = torch.empty(place.shape, dtype=place.dtype)
+        own = torch.empty(place.shape, dtype=place.dtype, device="cpu")
         parts = None
         if opts.rootRank == self._own_rank:
             checks.expect_one_for_each("scatter", "input", inputs[0], place, self._own_size)
@@ -181,7 +181,7 @@ class ProcessGroup(distributed.ProcessGroup):
             checks.expect_count("all_to_all", what, len(tensors), self._own_size)
         checks.expect_type("all_to_all", [*inputs, *outputs])
         own = torch.cat([_as_bytes(host_values(part)) for part in inputs])
-        arrived = torch.empty(sum(map(bytes_of, outputs)), dtype=torch.uint8)
+        arrived = torch.empty(sum(map(bytes_of, outputs)), dtype=torch.uint8, device="cpu")
         handle = self._alltoall(own, map(bytes_of, inputs), arrived, map(bytes_of, outputs))
 
         def spread():
@@ -194,7 +194,7 @@ class ProcessGroup(distributed.ProcessGroup):
     @by_device
     def alltoall_base(self, output, whole, output_splits, input_splits, opts=None):
         checks.expect_type("all_to_all_single", [whole, output])
-        own, arrived = host_values(whole), torch.empty(output.shape, dtype=output.dtype)
+        own, arrived = host_values(whole), torch.empty(output.shape, dtype=output.dtype, device="cpu")
         handle = self._alltoall(own, self._row_bytes(whole, input_splits), arrived, self._row_bytes(output, output_splits))
         return self._work(handle, [output], lambda: output.copy_(arrived), own)
 
@@ -280,12 +280,12 @@ class ProcessGroup(distributed.ProcessGroup):
     def _allgather(self, places, own):
         checks.expect_one_for_each("all_gather", "output", places, own, self._own_size)
         own = host_values(own)
-        arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype)
+        arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu")
         handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
         return self._work(handle, places, lambda: _copy_all(places, arrived), own)
 
     def _reduce_scatter(self, place, whole, op):
-        own = torch.empty(place.shape, dtype=place.dtype)
+        own = torch.empty(place.shape, dtype=place.dtype, device="cpu")
         (parts, code, mean), (numbers, _, _) = _numbers_of(whole, op), _numbers_of(own, op)
         handle = self._begin("reduce_scatter", parts.data_ptr(), numbers.data_ptr(), *values(numbers), code)
 

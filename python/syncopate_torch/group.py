@@ -122,7 +122,7 @@ class Group:
         if host.dim() == 0 or host.shape[0] % self.size:
             raise ConfigError(f"reduce_scatter needs a first dimension that {self.size} members can divide, found the "
                               f"shape {list(host.shape)}")
-        mine = torch.empty((host.shape[0] // self.size, *host.shape[1:]), dtype=host.dtype)
+        mine = torch.empty((host.shape[0] // self.size, *host.shape[1:]), dtype=host.dtype, device="cpu")
         Work(self._made("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op)), mine,
              keeps=host).wait()
         return mine.to(tensor.device)
@@ -143,7 +143,7 @@ class Group:
     def allgather_async(self, tensor):
         """As `allgather`, but returns a `Work` at once. The result has one more dimension, the ranks, in front."""
         host = host_values(tensor)
-        gathered = torch.empty((self.size, *host.shape), dtype=host.dtype)
+        gathered = torch.empty((self.size, *host.shape), dtype=host.dtype, device="cpu")
         return Work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered, keeps=host)
 
     def barrier(self):

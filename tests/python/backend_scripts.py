@@ -111,6 +111,25 @@ def comes_too_late():
         _get_default_store().get("caught")
 
 
+def default_device():
+    """A script whose new tensors are on another device."""
+    dist.init_process_group("syncopate")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model, points, own = small_network(), torch.ones(4, 6), torch.full((2,), float(rank))
+    places = [torch.zeros(2) for _ in range(size)]
+    job = syncopate_torch.init()
+    torch.set_default_device("meta")
+    DistributedDataParallel(model)(points).sum().backward()
+    dist.all_gather(places, own)
+    dist.all_to_all_single(exchanged := own.clone(), own)
+    dist.reduce_scatter(part := own.clone(), [own, own])
+    dist.barrier()
+    gathered = job.everyone.allgather(own)
+    halves = job.everyone.reduce_scatter(own)
+    say(rank=rank, gathered=[each.tolist() for each in (*places, *gathered)], exchanged=exchanged.tolist(), part=part.tolist(),
+        halves=halves.tolist(), is_finite=all(each.grad.isfinite().all().item() for each in model.parameters()))
+
+
 def by_address(method):
     """Ranks that find each other by an address in the script."""
     dist.init_process_group("syncopate", init_method=method, rank=int(os.environ["RANK"]), world_size=2)

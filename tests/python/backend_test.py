@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from script_test import SYNCOPATE, ScriptTest
+from script_test import SYNCOPATE, TORCH, ScriptTest
 
 import torch
 
@@ -123,6 +123,16 @@ class Scripts(BackendTest):
                                       check=False, cwd=self.folder, env=as_root)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stdout.count('"mean": [0.5, 0.5, 0.5]'), 2, done.stdout)
+
+
+if TORCH >= (2, 4):  # which has all that these scripts call
+
+    class OfTorch2(BackendTest):
+        def test_tensors_of_collectives_are_on_the_cpu_whatever_the_default_device(self):
+            for facts in self.facts(self.launch(2, "default_device")):
+                self.assertEqual(facts["gathered"], [[0, 0], [1, 1]] * 2)
+                self.assertEqual((facts["exchanged"], facts["part"], facts["halves"]), ([0, 1], [1, 1], [1]))
+                self.assertTrue(facts["is_finite"])
 
 
 class Failures(BackendTest):
