@@ -15,7 +15,7 @@ from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
-from syncopate_torch.mixed import by_device, group_for
+from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.works import Work
 
@@ -54,6 +54,7 @@ class ProcessGroup(distributed.ProcessGroup):
         self._callbacks = CallbackThread(self._running)
         self._turn = threading.Lock()
         self._latest = []
+        self._group_name = self._group_desc = ""
         handles = [self._handle_of_callbacks, self._handle]
         self._close = weakref.finalize(self, _close, handles, self._job, self._latest, self._running, os.getpid())
 
@@ -66,6 +67,31 @@ class ProcessGroup(distributed.ProcessGroup):
         return "syncopate"
 
     _get_backend_name = name = getBackendName
+
+    # torch.distributed and its C++ ask for these, which the base class keeps in a backend that this group does not have.
+    def getGroupName(self):  # noqa: N802 (torch's name)
+        return self._group_name
+
+    def setGroupName(self, name):  # noqa: N802 (torch's name)
+        self._group_name = name
+
+    def getGroupDesc(self):  # noqa: N802 (torch's name)
+        return self._group_desc
+
+    def setGroupDesc(self, text):  # noqa: N802 (torch's name)
+        self._group_desc = text
+
+    group_name, _set_group_name = property(getGroupName), setGroupName
+    group_desc, _set_group_desc = property(getGroupDesc), setGroupDesc
+
+    @property
+    def _device_types(self):
+        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there."""
+        return [torch.device(kind) for kind in dict.fromkeys(["cpu", *backends_of(self)])]
+
+    def _get_backend(self, device):
+        other = self._of_device.get(torch.device(device).type)
+        return self if other is None else other._get_backend(device)
 
     def rank(self):
         return self._own_rank

@@ -26,15 +26,15 @@ def by_device(collective):
 def group_for(device, group, timeout):
     """The process group of the same ranks that the script's backend string names for a kind of device; None: `group`
     itself. All ranks call this in the same collective, so they make a new group together."""
-    backend = _backends_of(group).get(device, "syncopate")
+    backend = backends_of(group).get(device, "syncopate")
     if backend == "syncopate":
         return None
     ranks = distributed.get_process_group_ranks(group)
     return distributed.new_group(ranks, timeout, backend, use_local_synchronization=True)
 
 
-def _backends_of(group):
-    """By kind of device. torch 1.13 knows one for all."""
+def backends_of(group):
+    """The names of a group's backends, by kind of device. torch 1.13 knows one for all."""
     if not hasattr(distributed, "get_backend_config"):
         return {}
     return dict(pair.split(":") for pair in distributed.get_backend_config(group).split(","))

@@ -39,14 +39,17 @@ def two_devices():
         dist.reduce_scatter(far, [far] * size, group=group, async_op=True)
         dist.all_reduce(near, group=group)
         dist.barrier(group=group)
-        say(rank=rank, near=near[0].item(), far=group.of_device("meta").calls)
+        say(rank=rank, near=near[0].item(), far=group.of_device("meta").calls,
+            devices=[each.type for each in group._device_types])
 
 
 def gloo_for_cpu(backend):
     """Tensors on the CPU belong to Gloo: in either order of the pairs."""
     dist.init_process_group(backend)
     values = trained(DistributedDataParallel(small_network()))
-    say(rank=dist.get_rank(), values=values, of_cpu=dist.get_backend(_get_default_group().of_device("cpu")))
+    group, cpu = _get_default_group(), torch.device("cpu")
+    say(rank=dist.get_rank(), values=values, of_cpu=dist.get_backend(group.of_device("cpu")),
+        backend=type(group._get_backend(cpu)).__name__, devices=[each.type for each in group._device_types])
     leave()
 
 

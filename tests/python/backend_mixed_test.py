@@ -28,6 +28,7 @@ class Mixed(BackendTest):
             said = self.facts(done)
             self.assertEqual(sorted(facts["near"] for facts in said), [2, 2, 4, 4])
             for facts in said:
+                self.assertEqual(facts["devices"], ["cpu", "meta"])
                 self.assertEqual(facts["far"], ["allreduce", "broadcast", "allgather", "gather", "reduce_scatter"])
 
         def test_distributed_data_parallel_on_a_device_of_gloo(self):
@@ -35,6 +36,7 @@ class Mixed(BackendTest):
                     for facts in self.facts(self.launch(2, "gloo_for_cpu", backend))]
             for facts in said:
                 self.assertEqual((facts["of_cpu"], facts["values"]), ("gloo", said[0]["values"]))
+                self.assertEqual((facts["backend"], facts["devices"]), ("ProcessGroupGloo", ["cpu", "cuda"]))
 
 
 if __name__ == "__main__":

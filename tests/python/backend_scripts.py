@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+import warnings
 
 import syncopate_torch
 import torch
@@ -109,6 +110,45 @@ def comes_too_late():
         _get_default_store().set("caught", "1")
     else:
         _get_default_store().get("caught")
+
+
+def device_mesh():
+    from torch.distributed.device_mesh import init_device_mesh
+    dist.init_process_group("syncopate")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
+    total = torch.ones(1)
+    dist.all_reduce(total, group=mesh.get_group("all"))
+    group = dist.new_group(list(range(size)), group_desc="of two")
+    names = [dist.group.WORLD.group_name, dist.group.WORLD.group_desc, group.group_desc]
+    is_named = group.group_name in dist.distributed_c10d._world.pg_names.values()
+    dist.destroy_process_group(group)
+    say(rank=rank, total=total.item(), names=names, is_named=is_named)
+
+
+def checkpoints():
+    """What torch saves and loads for all ranks, on the device that it finds for the group."""
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+    model, whole = torch.nn.Linear(3, 2), {"weight": torch.ones(2, 3), "bias": torch.zeros(2)}
+    set_model_state_dict(model, whole if rank == 0 else {},
+                         options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))
+    checkpoint.async_save({"weight": model.weight.detach()}, checkpoint_id="saved").result()
+    loaded = {"weight": torch.zeros(2, 3)}
+    checkpoint.load(loaded, checkpoint_id="saved")
+    sharded = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    optimizer = torch.optim.Adam(sharded.parameters())
+    sharded(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    state = FullyShardedDataParallel.optim_state_dict(sharded, optimizer)["state"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=9), group)
+    say(rank=rank, weight=loaded["weight"].sum().item(), states=sorted(state),
+        devices=[str(each) for each in group._device_types], of_timeout=[str(each.message) for each in caught])
 
 
 def default_device():

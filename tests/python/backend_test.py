@@ -128,6 +128,17 @@ class Scripts(BackendTest):
 if TORCH >= (2, 4):  # which has all that these scripts call
 
     class OfTorch2(BackendTest):
+        def test_groups_have_names(self):
+            for facts in self.facts(self.launch(2, "device_mesh")):
+                self.assertEqual((facts["total"], facts["names"]), (2, ["0", "default_pg", "of two"]))
+                self.assertTrue(facts["is_named"])
+
+        def test_checkpoints(self):
+            for facts in self.facts(self.launch(2, "checkpoints")):
+                self.assertEqual((facts["weight"], facts["states"]), (6, ["bias", "weight"]))
+                self.assertEqual(facts["devices"], ["cpu", "cuda"])
+                self.assertEqual(facts["of_timeout"], ["Set timeout is now only supported for either nccl or gloo."])
+
         def test_tensors_of_collectives_are_on_the_cpu_whatever_the_default_device(self):
             for facts in self.facts(self.launch(2, "default_device")):
                 self.assertEqual(facts["gathered"], [[0, 0], [1, 1]] * 2)
