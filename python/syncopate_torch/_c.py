@@ -161,13 +161,14 @@ def made(name, *arguments):
     return handle
 
 
-def wait(work, seconds=None):
-    """Waits until a syncopate_work has ended, at most as long as given. False: it has not. Ctrl-C is seen at once."""
+def wait(work, seconds=None, stops=lambda: False):
+    """Waits until a syncopate_work has ended, at most as long as given, and until `stops`. False: it has not. Ctrl-C is seen
+    at once."""
     until = None if seconds is None else time.monotonic() + seconds
     ended = c_int()
     while not ended.value:
         left = _GLANCE if until is None else min(_GLANCE, until - time.monotonic())
-        if left < 0:
+        if left < 0 or stops():
             return False
         call("work_wait_for", work, left, ctypes.byref(ended))
     return True

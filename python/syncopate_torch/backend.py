@@ -17,7 +17,7 @@ from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
-from syncopate_torch.works import Work
+from syncopate_torch.works import Receive, Work
 
 _KEPT = 16  # works, also those that have ended
 
@@ -52,11 +52,11 @@ class ProcessGroup(distributed.ProcessGroup):
             opened_group(self._job, ranks, timeout.total_seconds()) for _ in range(2))
         self._running = set()
         self._callbacks = CallbackThread(self._running)
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
         self._latest = []
         self._group_name = self._group_desc = ""
         handles = [self._handle_of_callbacks, self._handle]
-        self._close = weakref.finalize(self, _close, handles, self._job, self._latest, self._running, os.getpid())
+        self._close = weakref.finalize(self, _close, handles, self._turn, self._job, self._latest, self._running, os.getpid())
 
     @staticmethod
     def of(store, rank, size, timeout):
@@ -105,6 +105,7 @@ class ProcessGroup(distributed.ProcessGroup):
     def of_device(self, device):
         """The process group for a kind of device, where the script has given it another backend; else None."""
         if device not in self._of_device:
+            self._expect_open()
             self._of_device[device] = group_for(device, self, self._timeout)
         return self._of_device[device]
 
@@ -228,11 +229,11 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @by_device
     def send(self, tensors, to, tag=0):
-        return self._message("send", tensors[0], (to, tag))
+        return self._message(Work, "send", tensors[0], (to, tag))
 
     @by_device
     def recv(self, tensors, sender, tag=0):
-        return self._message("receive", tensors[0], (sender, tag), _copy_back)
+        return self._message(Receive, "receive", tensors[0], (sender, tag))
 
     @by_device
     def recv_anysource(self, tensors, tag=0):
@@ -242,26 +243,31 @@ class ProcessGroup(distributed.ProcessGroup):
         handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle
         return self._made(name, handle, *arguments)
 
-    def _made(self, name, *arguments):
+    def _made(self, name, handle, *arguments):
         with self._turn:
-            return _c.made(name, *arguments)
+            self._expect_open()
+            return _c.made(name, handle, *arguments)
+
+    def _expect_open(self):
+        if not self._handle:
+            raise ConfigError("this process group has been destroyed; call destroy_process_group after its last collective: "
+                              "where DistributedDataParallel has buffers, its forward pass is one, so evaluate its module")
 
     def _work(self, handle, result, finish=None, keeps=()):
-        return self._kept(Work([handle], result, self._callbacks, finish, keeps), frees=handle)
+        return self._kept(Work([handle], result, self._callbacks, finish, keeps), handle)
 
-    def _message(self, name, tensor, arguments, finish=None):
+    def _message(self, kind, name, tensor, arguments):
         """A send or a receive: of one group, since a callback of one rank may send what the script of another receives. It
         may end long after collectives that begin later, so its callbacks have a thread of their own."""
         host = host_values(tensor)
         handle = self._made(name, self._handle, host.data_ptr(), bytes_of(host), *arguments)
-        callbacks = CallbackThread(self._running)
-        return self._kept(Work([handle], [tensor], callbacks, finish and (lambda: finish(host, tensor)), host), frees=handle)
+        finish = (lambda: _copy_back(host, tensor)) if kind is Receive else None
+        return self._kept(kind([handle], [tensor], CallbackThread(self._running), finish, host), handle)
 
-    def _kept(self, work, frees=None):
+    def _kept(self, work, handle=None):
         """C++ may wait for a work whose last reference in Python has gone, soon after it was made."""
-        if frees is not None:
-            # Not at the end of the script: the group, which ends later, looks at its works.
-            weakref.finalize(work, _c.call, "work_free", frees).atexit = False
+        if handle is not None:
+            work.frees(handle)
         with self._turn:
             self._latest.append(work)
             # In place: the end of the group looks at them. A receive may stay for long among those that end.
@@ -333,16 +339,20 @@ class ProcessGroup(distributed.ProcessGroup):
         return [count * row for count in rows]
 
 
-def _close(handles, job, works, running, process):
-    """The end of a group. What is under way in it can only end with the job."""
+def _close(handles, turn, job, works, running, process):
+    """The end of a group. A receive is withdrawn; what else is under way in it can only end with the job."""
     if os.getpid() != process:
         return  # forked: the threads that end it are missing here
-    if not all(work.is_completed() for work in works):
+    for work in list(works):
+        work.withdraw()
+    if not all(work.is_completed() for work in list(works)):
         job.leave()
     for callbacks in list(running):
         callbacks.end()
     for handle in handles:
-        _c.call("group_close", handle)
+        with turn:  # another thread, such as that of a callback that still computes, may begin a collective
+            own, handle.value = ctypes.c_void_p(handle.value), None
+        _c.call("group_close", own)
 
 
 def _name_of(op):

@@ -1,11 +1,12 @@
 """Operations of a process group, as torch.distributed waits for them."""
 import threading
+import weakref
 
 import torch
 from torch import distributed
 
 from syncopate_torch import _c
-from syncopate_torch.errors import TimedOut
+from syncopate_torch.errors import Cancelled, TimedOut
 from syncopate_torch.futures import Future
 
 _making = threading.Lock()  # of futures
@@ -20,10 +21,17 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         super().__init__()
         self._handles, self._finish, self._keeps = handles, finish, keeps
         self._result, self._callbacks = result, callbacks
+        self._free = None
         self._error = None
         self._ended = False
         self._turn = threading.RLock()
         self._future = None
+
+    def frees(self, handle):
+        """Frees a handle after the last reference to this work."""
+        self._free = weakref.finalize(self, _c.call, "work_free", handle)
+        # Not at the end of the script: the group, which ends later, looks at its works.
+        self._free.atexit = False
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout else None
@@ -57,6 +65,9 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
 
     _source_rank = source_rank
 
+    def withdraw(self):
+        """Ends a receive that has got nothing; any other operation goes on."""
+
     def get_future(self):
         """A future of the result, as DistributedDataParallel waits for it."""
         with _making:
@@ -69,12 +80,16 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         if not self._turn.acquire(timeout=-1 if seconds is None else seconds):
             return
         try:
-            if not self._ended and all([_c.wait(handle, seconds) for handle in self._handles]):
+            if not self._ended and self._wait_for(seconds):
                 self._make_result()
         except Exception as error:
             self._leave_with(error)
         finally:
             self._turn.release()
+
+    def _wait_for(self, seconds):
+        """False: it has not ended by then."""
+        return all([_c.wait(handle, seconds) for handle in self._handles])
 
     def _make_result(self):
         if self._finish is not None:
@@ -86,3 +101,37 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._error = error
         self._ended = True
         self._finish, self._keeps = None, ()
+
+
+class Receive(Work):
+    """A receive, which ends with its group. Its handle goes then, so only a thread that has `_turn` uses it."""
+
+    _is_withdrawn = False
+
+    def withdraw(self):
+        self._is_withdrawn = True
+        self._end(None)
+
+    def is_completed(self):
+        if self._turn.acquire(blocking=False):  # else a thread waits for it
+            try:
+                return super().is_completed()
+            finally:
+                self._turn.release()
+        return self._ended
+
+    def source_rank(self):
+        with self._turn:
+            return super().source_rank()
+
+    _source_rank = source_rank
+
+    def _wait_for(self, seconds):
+        [handle] = self._handles
+        if _c.wait(handle, seconds, lambda: self._is_withdrawn):
+            return True
+        if not self._is_withdrawn or _c.call("work_is_done", handle):
+            return self._is_withdrawn and _c.wait(handle)
+        self._free()
+        handle.value = None
+        raise Cancelled("the process group of this receive has been destroyed")

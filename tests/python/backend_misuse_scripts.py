@@ -1,10 +1,13 @@
 """Scripts with mistakes for backend_misuse_test.py: backend_misuse_scripts.py NAME."""
 import sys
+import threading
 
 import syncopate_torch
 import torch
-from backend_scripts import say
+from backend_scripts import TORCH, say, small_network
+from syncopate_torch import futures
 from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 
 def refused(calls):
@@ -71,6 +74,83 @@ def sizes():
     everyone = torch.ones(1)
     dist.all_reduce(everyone)
     say(rank=rank, overwritten=memory.sum().item(), afterwards=everyone.item(), **found)
+
+
+def destroyed():
+    """Calls of a group after its end."""
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+    model = DistributedDataParallel(small_network())
+    model(torch.ones(4, 6)).sum().backward()
+    dist.barrier()
+    end(group)
+    model.eval()
+    found = refused({
+        "collective": lambda: group.allreduce([torch.ones(2)]),
+        "barrier": group.barrier,
+        "message": lambda: group.recv([torch.ones(2)], 1 - rank),
+        "evaluation": lambda: model(torch.ones(4, 6)),
+    })
+    say(rank=rank, evaluated=list(model.module(torch.ones(4, 6)).shape), **found)
+
+
+def end(group):
+    """What destroy_process_group does, but in torch 1.13, where a group ends after the last reference to it."""
+    if TORCH < (2, 0):
+        group.shutdown()
+    elif group is dist.group.WORLD:
+        dist.destroy_process_group()
+    else:
+        dist.destroy_process_group(group)
+
+
+def callback_after_the_end():
+    """A callback computes for longer than the end of its group waits for it, and then calls a collective."""
+    dist.init_process_group("syncopate")
+    futures._LONGEST_END = 0.01
+    rank, group = dist.get_rank(), dist.group.WORLD
+    has_ended, messages = threading.Event(), []
+
+    def late(_future):
+        has_ended.wait()
+        messages.append(refused({"callback": lambda: group.allreduce([torch.ones(2)])}))
+
+    after = dist.all_reduce(torch.ones(1), async_op=True).get_future().then(late)
+    dist.barrier()
+    end(group)
+    has_ended.set()
+    after.wait()
+    say(rank=rank, **messages[0])
+
+
+def receives_of_a_group_that_ends():
+    """Two receives get nothing, one of which a thread waits for; one has got its message. The job goes on."""
+    dist.init_process_group("syncopate")
+    rank = dist.get_rank()
+    pair = dist.new_group([0, 1])
+    places = [torch.zeros(2) for _ in range(3)]
+    receives = [dist.irecv(place, 1 - rank, group=pair, tag=tag) for tag, place in enumerate(places)]
+    dist.isend(torch.ones(2), 1 - rank, group=pair, tag=2).wait()
+    dist.barrier()
+    messages = []
+
+    def wait_for(receive):
+        try:
+            receive.wait()
+            messages.append("got it")
+        except syncopate_torch.Error as error:
+            messages.append(f"{type(error).__name__}: {error}")
+
+    thread = threading.Thread(target=wait_for, args=[receives[0]])
+    thread.start()
+    end(pair)
+    thread.join()
+    for receive in receives[1:]:
+        wait_for(receive)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    say(rank=rank, messages=messages, places=[place.tolist() for place in places], total=total.item(),
+        done=[receive.is_completed() for receive in receives])
 
 
 if __name__ == "__main__":

@@ -61,6 +61,25 @@ class Arguments(MisuseTest):
             self.expect(facts, SIZES)
 
 
+class Ends(MisuseTest):
+    def test_a_destroyed_group_refuses_calls(self):
+        message = "this process group has been destroyed; call destroy_process_group after its last collective"
+        for facts in self.facts(self.launch(2, "destroyed")):
+            self.expect(facts, dict.fromkeys(("collective", "barrier", "message", "evaluation"), message))
+            self.assertEqual(facts["evaluated"], [4, 3])
+
+    def test_a_callback_that_computes_after_the_end_of_its_group(self):
+        for facts in self.facts(self.launch(2, "callback_after_the_end")):
+            self.expect(facts, {"callback": "this process group has been destroyed"})
+
+    def test_the_end_of_a_group_withdraws_its_receives_and_the_job_goes_on(self):
+        withdrawn = "Cancelled: the process group of this receive has been destroyed"
+        for facts in self.facts(self.launch(2, "receives_of_a_group_that_ends")):
+            self.assertEqual(facts["messages"], [withdrawn, withdrawn, "got it"])
+            self.assertEqual(facts["places"], [[0, 0], [0, 0], [1, 1]])
+            self.assertEqual((facts["done"], facts["total"]), ([True] * 3, 2))
+
+
 class Processes(MisuseTest):
     scripts = str(pathlib.Path(__file__).with_name("backend_process_scripts.py"))
 

@@ -13,6 +13,9 @@ from torch.distributed.distributed_c10d import _get_default_store
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
+TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
+
+
 def say(**facts):
     print(json.dumps(facts), flush=True)
 
