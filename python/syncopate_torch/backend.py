@@ -5,6 +5,7 @@ the device a backend of its own.
 """
 import ctypes
 import os
+import sys
 import threading
 import weakref
 
@@ -19,7 +20,8 @@ from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.works import Receive, Work
 
-_KEPT = 16  # works, also those that have ended
+_KEPT = 16  # of the latest works, whether or not they have ended
+_OWN_REFERENCES = 4  # to a work that only its group has, while that looks: of a dict, a list, a variable and an argument
 
 _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
@@ -53,7 +55,7 @@ class ProcessGroup(distributed.ProcessGroup):
         self._running = set()
         self._callbacks = CallbackThread(self._running)
         self._turn = threading.RLock()
-        self._latest = []
+        self._latest = {}  # works, in their order
         self._group_name = self._group_desc = ""
         handles = [self._handle_of_callbacks, self._handle]
         self._close = weakref.finalize(self, _close, handles, self._turn, self._job, self._latest, self._running, os.getpid())
@@ -265,13 +267,19 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._kept(kind([handle], [tensor], CallbackThread(self._running), finish, host), handle)
 
     def _kept(self, work, handle=None):
-        """C++ may wait for a work whose last reference in Python has gone, soon after it was made."""
+        """Keeps a work until it has ended, with the memory that it uses. C++ of a torch that does not keep works of Python
+        may also wait for one that has ended and whose last reference in Python has gone, soon after it was made."""
         if handle is not None:
             work.frees(handle)
         with self._turn:
-            self._latest.append(work)
-            # In place: the end of the group looks at them. A receive may stay for long among those that end.
-            self._latest[:-_KEPT] = [each for each in self._latest[:-_KEPT] if not each.is_completed()]
+            for each in list(self._latest):
+                if sys.getrefcount(each) <= _OWN_REFERENCES:
+                    each.forget_result()
+            work.kept_in(self._latest)
+            # A receive may stay for long among those that end.
+            for each in list(self._latest)[:-_KEPT]:
+                if each.is_completed():
+                    self._latest.pop(each, None)
         return work
 
     def _each(self, tensors, start):

@@ -9,6 +9,9 @@ from syncopate_torch import _c
 from syncopate_torch.errors import Cancelled, TimedOut
 from syncopate_torch.futures import Future
 
+# From this version on C++ keeps the works of Python that it waits for.
+_CPP_KEEPS = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 7)
+
 _making = threading.Lock()  # of futures
 
 
@@ -22,6 +25,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._handles, self._finish, self._keeps = handles, finish, keeps
         self._result, self._callbacks = result, callbacks
         self._free = None
+        self._others = {}
         self._error = None
         self._ended = False
         self._turn = threading.RLock()
@@ -32,6 +36,16 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._free = weakref.finalize(self, _c.call, "work_free", handle)
         # Not at the end of the script: the group, which ends later, looks at its works.
         self._free.atexit = False
+
+    def kept_in(self, works):
+        """Stays in this dict at least until it has ended."""
+        works[self] = None
+        self._others = works
+
+    def forget_result(self):
+        """For a work that no caller in Python has: C++ that has waited for it asks for no result."""
+        if self._ended and not _CPP_KEEPS:
+            self._result = self._future = None
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout else None
@@ -101,6 +115,8 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._error = error
         self._ended = True
         self._finish, self._keeps = None, ()
+        if _CPP_KEEPS:
+            self._others.pop(self, None)
 
 
 class Receive(Work):

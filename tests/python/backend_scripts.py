@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import warnings
+import weakref
 
 import syncopate_torch
 import torch
@@ -113,6 +114,20 @@ def comes_too_late():
         _get_default_store().set("caught", "1")
     else:
         _get_default_store().get("caught")
+
+
+def results_that_the_caller_drops():
+    dist.init_process_group("syncopate")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    places = [torch.empty(4) for _ in range(size)]
+    kept = torch.full((4,), float(rank))
+    dropped = [weakref.ref(place) for place in places]
+    work = dist.all_reduce(kept, async_op=True)
+    dist.all_gather(places, torch.ones(4))
+    del places
+    dist.barrier()
+    work.wait()
+    say(rank=rank, alive=[place() is not None for place in dropped], result=work.result()[0].tolist())
 
 
 def device_mesh():

@@ -90,6 +90,11 @@ class Collectives(BackendTest):
         self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])
 
 
+    def test_results_live_no_longer_than_the_tensors_of_the_caller(self):
+        for facts in self.facts(self.launch(2, "results_that_the_caller_drops")):
+            self.assertEqual((facts["alive"], facts["result"]), ([False, False], [1, 1, 1, 1]))
+
+
 class Scripts(BackendTest):
     def test_distributed_data_parallel_trains_as_on_gloo(self):
         said = self.facts(self.launch(2, "data_parallel"))
