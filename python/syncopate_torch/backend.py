@@ -130,7 +130,9 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
 
     def barrier(self, opts=None):
-        return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")])
+        # Less than nothing: the script has given no limit.
+        limit = None if opts is None or opts.timeout.total_seconds() < 0 else opts.timeout
+        return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")], limit=limit)
 
     @by_device
     def allgather(self, outputs, inputs, opts=None):
@@ -255,8 +257,8 @@ class ProcessGroup(distributed.ProcessGroup):
             raise ConfigError("this process group has been destroyed; call destroy_process_group after its last collective: "
                               "where DistributedDataParallel has buffers, its forward pass is one, so evaluate its module")
 
-    def _work(self, handle, result, finish=None, keeps=()):
-        return self._kept(Work([handle], result, self._callbacks, finish, keeps), handle)
+    def _work(self, handle, result, finish=None, keeps=(), limit=None):
+        return self._kept(Work([handle], result, self._callbacks, finish, keeps, limit), handle)
 
     def _message(self, kind, name, tensor, arguments):
         """A send or a receive: of one group, since a callback of one rank may send what the script of another receives. It

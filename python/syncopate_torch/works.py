@@ -18,11 +18,11 @@ _making = threading.Lock()  # of futures
 class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
     """An operation of a process group, as torch.distributed waits for it."""
 
-    def __init__(self, handles, result, callbacks, finish=None, keeps=()):
+    def __init__(self, handles, result, callbacks, finish=None, keeps=(), limit=None):
         """handles: of the C interface. callbacks: the thread for those of its future. finish: makes the result of what has
-        arrived. keeps: what is read until then."""
+        arrived. keeps: what is read until then. limit: of a wait that is given none."""
         super().__init__()
-        self._handles, self._finish, self._keeps = handles, finish, keeps
+        self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, limit
         self._result, self._callbacks = result, callbacks
         self._free = None
         self._others = {}
@@ -48,7 +48,8 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
             self._result = self._future = None
 
     def wait(self, timeout=None):
-        seconds = timeout.total_seconds() if timeout else None
+        limit = timeout or self._limit
+        seconds = limit.total_seconds() if limit else None
         self._end(seconds)
         if self._error is not None:
             raise self._error.with_traceback(None)

@@ -116,6 +116,21 @@ def comes_too_late():
         _get_default_store().get("caught")
 
 
+def late_for_a_barrier():
+    """Rank 1 comes to none."""
+    dist.init_process_group("syncopate")
+    if dist.get_rank() == 0:
+        dist.barrier(group=dist.new_group([0]), timeout=datetime.timedelta(seconds=100))
+        try:
+            dist.barrier(timeout=datetime.timedelta(seconds=0.5))
+        except syncopate_torch.TimedOut as error:
+            say(rank=0, caught=str(error))
+        _get_default_store().set("caught", "1")
+    else:
+        dist.new_group([0])
+        _get_default_store().get("caught")
+
+
 def results_that_the_caller_drops():
     dist.init_process_group("syncopate")
     rank, size = dist.get_rank(), dist.get_world_size()

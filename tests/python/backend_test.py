@@ -3,6 +3,7 @@
 Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; backend_programs.py, random programs of all collectives, types and
         shapes on two to four ranks, each call beside Gloo's on the same inputs. The seed is in the test's name.
 """
+import inspect
 import os
 import pathlib
 import shutil
@@ -163,6 +164,12 @@ class Failures(BackendTest):
     def test_a_rank_that_does_not_come_is_named(self):
         said = self.facts(self.launch(2, "comes_too_late"))
         self.assertRegex(said[0]["caught"], "worker 1|rank 1|1")
+
+    if "timeout" in inspect.signature(torch.distributed.barrier).parameters:
+
+        def test_a_barrier_with_a_limit_of_its_own(self):
+            [facts] = self.facts(self.launch(2, "late_for_a_barrier"))
+            self.assertEqual(facts["caught"], "an operation of torch.distributed has not ended within 0.5 s")
 
 
 if __name__ == "__main__":
