@@ -5,7 +5,6 @@ the device a backend of its own.
 """
 import ctypes
 import os
-import sys
 import threading
 import weakref
 
@@ -21,7 +20,6 @@ from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.works import Receive, Work
 
 _KEPT = 16  # of the latest works, whether or not they have ended
-_OWN_REFERENCES = 4  # to a work that only its group has, while that looks: of a dict, a list, a variable and an argument
 
 _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
@@ -274,9 +272,6 @@ class ProcessGroup(distributed.ProcessGroup):
         if handle is not None:
             work.frees(handle)
         with self._turn:
-            for each in list(self._latest):
-                if sys.getrefcount(each) <= _OWN_REFERENCES:
-                    each.forget_result()
             work.kept_in(self._latest)
             # A receive may stay for long among those that end.
             for each in list(self._latest)[:-_KEPT]:

@@ -42,11 +42,6 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         works[self] = None
         self._others = works
 
-    def forget_result(self):
-        """For a work that no caller in Python has: C++ that has waited for it asks for no result."""
-        if self._ended and not _CPP_KEEPS:
-            self._result = self._future = None
-
     def wait(self, timeout=None):
         limit = timeout or self._limit
         seconds = limit.total_seconds() if limit else None

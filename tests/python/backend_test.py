@@ -91,9 +91,10 @@ class Collectives(BackendTest):
         self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])
 
 
-    def test_results_live_no_longer_than_the_tensors_of_the_caller(self):
-        for facts in self.facts(self.launch(2, "results_that_the_caller_drops")):
-            self.assertEqual((facts["alive"], facts["result"]), ([False, False], [1, 1, 1, 1]))
+    if TORCH >= (2, 7):  # before, the latest 16 works keep theirs
+        def test_results_live_no_longer_than_the_tensors_of_the_caller(self):
+            for facts in self.facts(self.launch(2, "results_that_the_caller_drops")):
+                self.assertEqual((facts["alive"], facts["result"]), ([False, False], [1, 1, 1, 1]))
 
 
 class Scripts(BackendTest):
