@@ -292,7 +292,8 @@ class ProcessGroup(distributed.ProcessGroup):
         if len(works) == 1:
             return works[0]
         handles = [handle for work in works for handle in work._handles]
-        return self._kept(Work(handles, [part for work in works for part in work._result], self._callbacks, finish, works))
+        return self._kept(Work(handles, [part for work in works for part in work._result], self._callbacks, finish,
+                               parts=works))
 
     def _broadcast(self, tensor, root):
         host = host_values(tensor)

@@ -82,9 +82,11 @@ class Job:
 
     def __exit__(self, _kind, error, _trace):
         optimizer = self._state.last("optimizer")
-        if optimizer is not None and error is not None and not is_success(error):
-            optimizer.abandon(error)
-        self.leave()
+        try:
+            if optimizer is not None and error is not None and not is_success(error):
+                optimizer.abandon(error)
+        finally:
+            self.leave()
 
     @property
     def handle(self):
@@ -262,8 +264,10 @@ class Job:
 
 
 def _leave(handle, first_ends):
-    for end in first_ends:
-        end()
-    if ending_error() is not None:
-        wait_until_read()
-    _c.call("leave", handle)
+    try:
+        for end in first_ends:
+            end()
+        if ending_error() is not None:
+            wait_until_read()
+    finally:  # also after Ctrl-C
+        _c.call("leave", handle)

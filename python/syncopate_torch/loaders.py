@@ -24,13 +24,21 @@ class TrainingOrder:
 
     def __iter__(self):
         steps = 0
-        for step in self._order:
-            if not self._drop_last or len(step) == self._order.step_size:
-                steps += 1
-                yield step
+        for step in self._whole_steps() if self._drop_last else self._order:
+            steps += 1
+            yield step
         if steps == 0:
             raise ConfigError(f"an epoch of {self._samples} samples holds no step for this worker; use smaller "
                               "batches, fewer workers, or drop_last=False")
+
+    def _whole_steps(self):
+        """Of the samples in their order, since the job may have divided the last steps."""
+        size, rest = self._order.step_size, []
+        for step in self._order:
+            rest += step
+            if len(rest) >= size:
+                yield rest[:size]
+                rest = rest[size:]
 
 
 class Part:

@@ -48,6 +48,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._job = job  # leaves after this
         self._module = module
         self._progress = _Progress(on_round)
+        self._end = None  # until the training begins
         job.keep_state("optimizer", self)
         self._first_rate = optimizer.param_groups[0]["lr"]
         if job.size > 1:
@@ -186,6 +187,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         Errors: ConfigError, with option `overlap` `on`, where gradients leave before.
         """
         self.expect_no_pass("synchronize")
+        if self._progress.loop_has_ended:
+            raise ConfigError("the loop has finished: call synchronize before the last step")
         self._replica.collect()
         if not self.shares_gradients:
             return
@@ -247,8 +250,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def abandon(self, error):
         """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get. Nothing
-        happens once the block has ended."""
-        if self._end.alive:
+        happens once the block has ended, and before the training has begun."""
+        if self._end is not None and self._end.alive:
             _abandon(self._handle, self._replica, error)
 
     def __enter__(self):
@@ -357,10 +360,10 @@ def _close(training, replica, sums, alignment, progress, earlier_error):
     if error is not None and error is not earlier_error:
         wait_until_read()
         _abandon(training, replica, error)
-    else:
+    if not replica.is_abandoned:  # else nobody waits for this worker, and some may never rest
+        progress.loop_has_ended = True
         for each in sums:
             each.rest()
-        progress.loop_has_ended = True
     alignment.leave()
     _c.call("training_close", training)
     for each in sums:

@@ -84,8 +84,10 @@ def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
 def _leave_and_close(leave, host, process):
     if os.getpid() != process:
         return  # forked: the coordinator's thread is missing here
-    leave()
-    _c.call("host_close", host)
+    try:
+        leave()
+    finally:
+        _c.call("host_close", host)
 
 
 def _network_here():

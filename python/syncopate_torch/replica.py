@@ -73,12 +73,16 @@ class Replica:
         self.collect()
         kept = self.grads.values.clone()
         self.zero_gradients()
-        yield
-        self.grads.values.copy_(kept)
+        try:
+            yield
+        finally:
+            self.grads.values.copy_(kept)
 
     def release(self):
         """Gives parameters and buffers memory of their own again: savers that write each storage once, or whole, would
-        lose tensors of a common one, or write too much. The library calls back no more."""
+        lose tensors of a common one, or write too much. Once; the library calls back no more."""
+        if self._is_released:
+            return
         self._is_released = True
         self.params.release()
         self.buffers.release()

@@ -18,12 +18,12 @@ _making = threading.Lock()  # of futures
 class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
     """An operation of a process group, as torch.distributed waits for it."""
 
-    def __init__(self, handles, result, callbacks, finish=None, keeps=(), limit=None):
+    def __init__(self, handles, result, callbacks, finish=None, keeps=(), limit=None, parts=()):
         """handles: of the C interface. callbacks: the thread for those of its future. finish: makes the result of what has
-        arrived. keeps: what is read until then. limit: of a wait that is given none."""
+        arrived. keeps: what is read until then. limit: of a wait that is given none. parts: works whose handles these are."""
         super().__init__()
         self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, limit
-        self._result, self._callbacks = result, callbacks
+        self._result, self._callbacks, self._parts = result, callbacks, parts
         self._free = None
         self._others = {}
         self._error = None
@@ -142,8 +142,9 @@ class Receive(Work):
         [handle] = self._handles
         if _c.wait(handle, seconds, lambda: self._is_withdrawn):
             return True
-        if not self._is_withdrawn or _c.call("work_is_done", handle):
-            return self._is_withdrawn and _c.wait(handle)
+        withdrawn = self._is_withdrawn
+        if not withdrawn or _c.call("work_is_done", handle):
+            return withdrawn and _c.wait(handle)
         self._free()
         handle.value = None
         raise Cancelled("the process group of this receive has been destroyed")

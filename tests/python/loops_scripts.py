@@ -5,6 +5,7 @@ import sys
 
 import torch
 import syncopate_torch as syncopate
+from syncopate_torch.loaders import TrainingOrder
 from torch.nn import functional
 from torch.optim.lr_scheduler import StepLR
 
@@ -135,6 +136,23 @@ def leaves(how):
         if how == "finish":
             optimizer.finish()
     say(rank=rank, left=not job.leave.alive, parameters=parameters_of(network))
+
+
+def drops_last():
+    """A loader whose user sees one worker, without a last step that is smaller."""
+    job = syncopate.init()
+    say(rank=job.rank, sizes={samples: [len(step) for step in TrainingOrder(job, samples, 64, drop_last=True)]
+                              for samples in (129, 300)})
+
+
+def unfit():
+    """The block of the job, with a module that cannot be trained."""
+    network = torch.nn.Linear(1, 1).half()
+    try:
+        with syncopate.init() as job:
+            job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+    except syncopate.ConfigError as error:
+        say(rank=0, caught=str(error), left=not job.leave.alive)
 
 
 def some_parameters(scheme):

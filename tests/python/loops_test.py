@@ -53,6 +53,10 @@ class UnequalLoops(Launched):
         self.assertEqual([first["length"], second["length"]], [3, 3])
         self.assertEqual(first["parameters"], second["parameters"])
 
+    def test_drop_last_leaves_out_what_is_no_whole_step(self):
+        for facts in self.facts(self.launch(2, "drops_last")):
+            self.assertEqual(facts["sizes"], {"129": [64], "300": [64, 64]})
+
     def test_a_worker_that_takes_no_steps_follows_the_schedule_of_the_others(self):
         first, second = self.facts(self.launch(2, "followed"))
         self.assertEqual(first["aligned"], second["aligned"])
@@ -126,6 +130,11 @@ class Leaving(Launched):
                     said.append(json.loads(out))
                 self.assertEqual([facts["left"] for facts in said], [True, True])
                 self.assertEqual(said[0]["parameters"], said[1]["parameters"])
+
+    def test_an_error_before_the_training_stays_what_it_is(self):
+        [facts] = self.facts(self.launch(1, "unfit"))
+        self.assertIn("of torch.float16: a replica holds float32 parameters", facts["caught"])
+        self.assertTrue(facts["left"])
 
     def test_an_error_in_the_block_of_the_job_ends_it_for_all(self):
         for _, err, status in self.ranks("leaves", "error"):
