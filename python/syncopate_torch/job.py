@@ -52,7 +52,8 @@ _latest = None
 
 
 class Job:
-    """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`.
+    """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`, or at the end of a `with` block, which
+    also finishes its training.
 
     Threads: one at a time; a `Group` as it says. A forked process (a worker of `DataLoader`) may not use the job of its
              parent.
@@ -83,7 +84,9 @@ class Job:
     def __exit__(self, _kind, error, _trace):
         optimizer = self._state.last("optimizer")
         try:
-            if optimizer is not None and error is not None and not is_success(error):
+            if optimizer is not None and (error is None or is_success(error)):
+                optimizer.finish()
+            elif optimizer is not None:
                 optimizer.abandon(error)
         finally:
             self.leave()

@@ -217,7 +217,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def finish(self):
         """This worker takes no further step. Waits for the loops of all workers; then the module holds the model of the
         job, with the steps of all, in memory of its own. Errors: the error that ended the job."""
-        if not self._end.alive:
+        if self._end is None or not self._end.alive:
             return
         if self._hooks is not None:
             self._hooks.remove()
