@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -26,9 +27,10 @@ constexpr int evaluator_niceness = 19;
 /// CPU seconds that this process needs for one mini-batch: the median of a few, after one to warm
 /// up. Only computes gradients, so the parameters stay as they are. Not wall time, because other
 /// workers measure at the same moment.
-double measure_step_cost(Replica& replica, const Dataset& dataset, BatchFeed feed) {
+double measure_step_cost(Replica& replica, const Dataset& dataset,
+                         std::span<const std::uint32_t> mini_batch) {
   Batch batch;
-  gather(dataset, dataset.train, feed.batch({}), batch);
+  gather(dataset, dataset.train, mini_batch, batch);
   replica.backward(batch);
   std::array<double, 3> costs{};
   for (double& cost : costs) {
@@ -67,7 +69,9 @@ wire::Join HostSite::introduction(Role role, Rank index, Replica& replica) const
   join.set_machine(machine_identity());
   if (role == Role::worker && plan_.step_budget(index) > Duration::zero()) {
     join.set_step_budget(to_seconds(plan_.step_budget(index)));
-    join.set_step_cost(measure_step_cost(replica, dataset_, plan_.feed(dataset_.train, index)));
+    const auto part = plan_.partition(dataset_.train).part(index, Epoch{0});
+    const std::size_t whole = std::min<std::size_t>(plan_.batch_sizes()[index.value], part.size());
+    join.set_step_cost(measure_step_cost(replica, dataset_, std::span(part).first(whole)));
   }
   return join;
 }
