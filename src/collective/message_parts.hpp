@@ -5,7 +5,10 @@
 
 namespace syncopate {
 
-/// A node takes at most 4 GiB in one message (docs/wire.md); blocks beyond this travel in parts.
+/// What a node takes in one message at most (docs/wire.md).
+inline constexpr std::size_t longest_message = std::size_t{1} << 32;
+
+/// Blocks that are longer travel in parts.
 inline constexpr std::size_t longest_part = std::size_t{1} << 30;
 
 /// Calls `body(begin, count)` for the parts of `bytes` bytes, in order, once for none. All members

@@ -7,42 +7,26 @@ Method: loops_scripts.py under `syncopate run`, and by the variables of torch.di
 import json
 import os
 import pathlib
-import re
 import socket
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import torch
 from torch.nn import functional
 
 import loops_scripts as scripts
+from script_test import LIMIT, SYNCOPATE, TORCH, ScriptTest
 from syncopate_torch.flat import FlatTensors, trained_tensors
 from syncopate_torch.rules import rule_of
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("loops_scripts.py"))
-LIMIT = 120  # seconds, of one command
-TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
-os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
 
 
-class Launched(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="syncopate-loops-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Launched(ScriptTest):
     def launch(self, workers, *arguments):
-        command = [os.environ["SYNCOPATE"], "run", "-n", str(workers), "--run-dir", "-".join((str(workers), *arguments)), "--",
-                   sys.executable, "-B", SCRIPTS, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=self.folder)
-
-    def facts(self, done):
-        """What each worker said, by rank."""
-        self.assertEqual(done.returncode, 0, done.stderr)
-        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
-        return sorted(said, key=lambda facts: facts["rank"])
+        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "-".join((str(workers), *arguments)), "--",
+                           sys.executable, "-B", SCRIPTS, *arguments])
 
 
 class UnequalLoops(Launched):

@@ -89,11 +89,10 @@ void broadcast_from(ProgramGroup& group, std::span<std::byte> bytes, Rank root) 
 
 /// Errors: ConfigError, for a block that no worker takes in one message.
 void expect_one_message(const char* what, std::size_t bytes) {
-  constexpr std::size_t longest = std::size_t{1} << 32;
-  if (bytes > longest) {
+  if (bytes > longest_message) {
     throw ConfigError(
         fmt::format("{} of a block of {} bytes: a message has at most {}; pass the block in parts",
-                    what, bytes, longest));
+                    what, bytes, longest_message));
   }
 }
 

@@ -1,6 +1,6 @@
 // Goal:   a group of programs whose collective has failed does not go on out of step; a receive
 //         from any member goes on while one of them is left.
-// Method: groups in the simulator, with members that come late or leave; closed values.
+// Method: groups in the simulator's virtual time; members that come late or leave; closed values.
 #include "job/program/program_group.hpp"
 
 #include <gmock/gmock.h>
