@@ -3,6 +3,7 @@
 Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back, unless the script gives
 the device a backend of its own.
 """
+import collections
 import ctypes
 import os
 import threading
@@ -10,6 +11,7 @@ import weakref
 
 import torch
 from torch import distributed
+from torch._C._distributed_c10d import AllgatherOptions
 
 from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
@@ -17,9 +19,13 @@ from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
+from syncopate_torch.signatures import also_plain
 from syncopate_torch.works import Receive, Work
 
 _KEPT = 16  # of the latest works, whether or not they have ended
+_KEPT_NUMBERS = 256  # of those whose result is a single number
+
+_SUM = distributed.ReduceScatterOptions()
 
 _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
@@ -54,6 +60,7 @@ class ProcessGroup(distributed.ProcessGroup):
         self._callbacks = CallbackThread(self._running)
         self._turn = threading.RLock()
         self._latest = {}  # works, in their order
+        self._numbers = collections.deque(maxlen=_KEPT_NUMBERS)
         self._group_name = self._group_desc = ""
         handles = [self._handle_of_callbacks, self._handle]
         self._close = weakref.finalize(self, _close, handles, self._turn, self._job, self._latest, self._running, os.getpid())
@@ -109,31 +116,33 @@ class ProcessGroup(distributed.ProcessGroup):
             self._of_device[device] = group_for(device, self, self._timeout)
         return self._of_device[device]
 
+    @also_plain(distributed.AllreduceOptions, "op")
     @by_device
-    def allreduce(self, tensors, opts=None):
-        op = _name_of(opts.reduceOp) if opts is not None else "sum"
+    def allreduce(self, tensors, opts):
+        op = _name_of(opts.reduceOp)
         return self._each(tensors, lambda tensor: self._reduction("allreduce", tensor, op))
 
     @by_device
     def allreduce_coalesced(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
 
+    @also_plain(distributed.ReduceOptions, "root", "op")
     @by_device
     def reduce(self, tensors, opts):
         return self._reduction("reduce", tensors[0], _name_of(opts.reduceOp), opts.rootRank)
 
+    @also_plain(distributed.BroadcastOptions, "root")
     @by_device
-    def broadcast(self, tensors, opts=None):
-        root = opts.rootRank if opts is not None else 0
-        return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
+    def broadcast(self, tensors, opts):
+        return self._each(tensors, lambda tensor: self._broadcast(tensor, opts.rootRank))
 
-    def barrier(self, opts=None):
-        # Less than nothing: the script has given no limit.
-        limit = None if opts is None or opts.timeout.total_seconds() < 0 else opts.timeout
-        return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")], limit=limit)
+    @also_plain(distributed.BarrierOptions)
+    def barrier(self, opts):
+        return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")])
 
+    @also_plain(AllgatherOptions)
     @by_device
-    def allgather(self, outputs, inputs, opts=None):
+    def allgather(self, outputs, inputs, opts):
         checks.expect_pairs("all_gather", outputs, inputs)
         return self._all([self._allgather(places, own) for places, own in zip(outputs, inputs)])
 
@@ -160,6 +169,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
 
+    @also_plain(distributed.GatherOptions, "root")
     @by_device
     def gather(self, outputs, inputs, opts):
         own = host_values(inputs[0])
@@ -172,6 +182,7 @@ class ProcessGroup(distributed.ProcessGroup):
             return self._work(handle, [], keeps=own)
         return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
 
+    @also_plain(distributed.ScatterOptions, "root")
     @by_device
     def scatter(self, outputs, inputs, opts):
         place = outputs[0]
@@ -184,6 +195,7 @@ class ProcessGroup(distributed.ProcessGroup):
                              opts.rootRank)
         return self._work(handle, [place], lambda: place.copy_(own), parts)
 
+    @also_plain(distributed.ReduceScatterOptions, "op")
     @by_device
     def reduce_scatter(self, outputs, inputs, opts):
         op = _name_of(opts.reduceOp)
@@ -193,19 +205,20 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._all([self._reduce_scatter(place, _as_one(parts), op) for place, parts in zip(outputs, inputs)])
 
     @by_device
-    def _reduce_scatter_base(self, output, whole, opts):
+    def _reduce_scatter_base(self, output, whole, opts=_SUM):
         checks.expect_like("reduce_scatter_tensor", "input", [whole], output, self._own_size)
         return self._reduce_scatter(output, host_values(whole), _name_of(opts.reduceOp))
 
     @by_device
-    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts):
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=_SUM):
         checks.expect_pairs("reduce_scatter_tensor_coalesced", outputs, inputs)
         return self._all([self._reduce_scatter_base(output, whole, opts) for output, whole in zip(outputs, inputs)])
 
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
 
+    @also_plain(distributed.AllToAllOptions)
     @by_device
-    def alltoall(self, outputs, inputs, opts=None):
+    def alltoall(self, outputs, inputs, opts):
         for what, tensors in (("input", inputs), ("output", outputs)):
             checks.expect_count("all_to_all", what, len(tensors), self._own_size)
         checks.expect_type("all_to_all", [*inputs, *outputs])
@@ -255,8 +268,8 @@ class ProcessGroup(distributed.ProcessGroup):
             raise ConfigError("this process group has been destroyed; call destroy_process_group after its last collective: "
                               "where DistributedDataParallel has buffers, its forward pass is one, so evaluate its module")
 
-    def _work(self, handle, result, finish=None, keeps=(), limit=None):
-        return self._kept(Work([handle], result, self._callbacks, finish, keeps, limit), handle)
+    def _work(self, handle, result, finish=None, keeps=()):
+        return self._kept(Work([handle], result, self._callbacks, finish, keeps), handle)
 
     def _message(self, kind, name, tensor, arguments):
         """A send or a receive: of one group, since a callback of one rank may send what the script of another receives. It
@@ -268,10 +281,13 @@ class ProcessGroup(distributed.ProcessGroup):
 
     def _kept(self, work, handle=None):
         """Keeps a work until it has ended, with the memory that it uses. C++ of a torch that does not keep works of Python
-        may also wait for one that has ended and whose last reference in Python has gone, soon after it was made."""
+        may also wait for one that has ended and whose last reference in Python has gone, soon after it was made. That of any
+        torch asks in a backward pass for what join() has counted before the forward pass: a number, which takes no room."""
         if handle is not None:
             work.frees(handle)
         with self._turn:
+            if work.is_number():
+                self._numbers.append(work)
             work.kept_in(self._latest)
             # A receive may stay for long among those that end.
             for each in list(self._latest)[:-_KEPT]:

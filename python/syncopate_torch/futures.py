@@ -82,7 +82,7 @@ class Future(torch.futures.Future):
 
     def end_in_turn(self):
         """Adds the end of the operation to the tasks of the thread."""
-        self._callbacks.add(self._finish)
+        self._callbacks.add(self.end_now)
 
     def then(self, callback):
         after = Future(self._callbacks)
@@ -95,11 +95,12 @@ class Future(torch.futures.Future):
     def wait(self):
         """Unlike that of torch, it lets Ctrl-C through."""
         self._callbacks.run_until(self.done)
-        self._finish()
+        self.end_now()
         self._is_set.wait()
         return super().wait()
 
-    def _finish(self):
+    def end_now(self):
+        """Waits for the end of the operation, where the result is that of one."""
         end = self._end
         if end is not None:
             self._set(end)

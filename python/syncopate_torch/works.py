@@ -18,11 +18,11 @@ _making = threading.Lock()  # of futures
 class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
     """An operation of a process group, as torch.distributed waits for it."""
 
-    def __init__(self, handles, result, callbacks, finish=None, keeps=(), limit=None, parts=()):
+    def __init__(self, handles, result, callbacks, finish=None, keeps=(), parts=()):
         """handles: of the C interface. callbacks: the thread for those of its future. finish: makes the result of what has
-        arrived. keeps: what is read until then. limit: of a wait that is given none. parts: works whose handles these are."""
+        arrived. keeps: what is read until then. parts: works whose handles these are."""
         super().__init__()
-        self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, limit
+        self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, None
         self._result, self._callbacks, self._parts = result, callbacks, parts
         self._free = None
         self._others = {}
@@ -37,10 +37,18 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         # Not at the end of the script: the group, which ends later, looks at its works.
         self._free.atexit = False
 
+    def is_number(self):
+        """True where the result is a single one."""
+        return sum(part.numel() for part in self._result) == 1
+
     def kept_in(self, works):
         """Stays in this dict at least until it has ended."""
         works[self] = None
         self._others = works
+
+    def limit_to(self, timeout):
+        """The limit of a wait that is given none. torch writes less than nothing where the script has given none either."""
+        self._limit = timeout if timeout.total_seconds() >= 0 else None
 
     def wait(self, timeout=None):
         limit = timeout or self._limit
@@ -79,10 +87,12 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         """Ends a receive that has got nothing; any other operation goes on."""
 
     def get_future(self):
-        """A future of the result, as DistributedDataParallel waits for it."""
+        """A future of the result, as DistributedDataParallel waits for it. Once the work has ended, it is done."""
         with _making:
             made, self._future = self._future, self._future or Future(self._callbacks, self.result)
-        if made is None:
+        if self._ended:
+            self._future.end_now()
+        elif made is None:
             self._future.end_in_turn()
         return self._future
 

@@ -58,12 +58,20 @@ def bucket_view(group):
     return trained(DistributedDataParallel(Branches(), process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=0.001))
 
 
-def join(group):
-    """Ranks with unequal numbers of batches."""
-    model = DistributedDataParallel(Branches(), process_group=group, broadcast_buffers=False)
-    with model.join():
-        trained(model, steps=STEPS + 2 * dist.get_rank())
+def join(group, unused=False, of_all=True):
+    """Ranks with unequal numbers of batches. of_all: also those that have none left count in a mean."""
+    model = DistributedDataParallel(Branches(), process_group=group, broadcast_buffers=False, find_unused_parameters=unused)
+    with model.join(divide_by_initial_world_size=of_all):
+        trained(model, steps=STEPS + 2 * dist.get_rank(), extra=not unused)
     return parameters_of(model)
+
+
+def join_with_unused_parameters(group):
+    return join(group, unused=True)
+
+
+def join_that_divides_by_those_that_remain(group):
+    return join(group, of_all=False)
 
 
 def no_sync(group):

@@ -26,6 +26,9 @@ class Features(DdpTest):
     def test_of_the_module_and_its_optimizer(self):
         self.beside_gloo("unused_parameters", "static_graph", "bucket_view", "join", "no_sync", "zero_redundancy")
 
+    def test_join(self):
+        self.beside_gloo("join_with_unused_parameters", "join_that_divides_by_those_that_remain")
+
     def test_hooks(self):
         self.beside_gloo("allreduce_hook", "fp16_compress_hook", "power_sgd_hook", "own_hook")
 

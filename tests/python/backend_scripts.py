@@ -60,6 +60,43 @@ def more_than_gloo():
     dist.destroy_process_group()
 
 
+def plain_calls():
+    """Those of the process group itself, with a tensor in place of a list and values in place of options."""
+    dist.init_process_group("syncopate")
+    rank, group, limit, op = dist.get_rank(), dist.group.WORLD, datetime.timedelta(seconds=100), dist.ReduceOp
+    own, found = torch.tensor([rank + 1.0]), {}
+
+    def call(name, tensor, *arguments, **named):
+        getattr(group, name)(*arguments, **named).wait()
+        found.setdefault(name, []).append(tensor.tolist())
+
+    for plain in ([], [op.MAX], [op.MAX, limit]):
+        call("allreduce", value := own.clone(), value, *plain)
+    call("allreduce", value := own.clone(), [value], op=op.MAX)
+    call("broadcast", value := own.clone(), value, 1)
+    call("broadcast", value := own.clone(), [value])
+    call("reduce", value := own.clone(), value, 1)
+    call("reduce", value := own.clone(), value, 1, op.PRODUCT, timeout=limit)
+    pair = torch.zeros(2)
+    call("allgather", pair, list(pair.split(1)), own)
+    call("gather", pair, list(pair.split(1)) if rank == 1 else [], 10 * own, 1)
+    call("scatter", value := torch.zeros(1), value, [own, 10 * own] if rank == 1 else [], root=1)
+    call("reduce_scatter", value := torch.zeros(1), value, [own, 10 * own], op.MAX)
+    call("_reduce_scatter_base", value := torch.zeros(1), value, torch.cat([own, 10 * own]))
+    call("alltoall", pair, list(pair.split(1)), [own, 10 * own], limit)
+    found["barrier"] = group.barrier(limit).wait() and group.barrier(timeout=limit).wait()
+    say(rank=rank, **found)
+
+
+def futures_of_ended_works():
+    dist.init_process_group("syncopate")
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    work.wait()
+    future = work.get_future()
+    say(rank=dist.get_rank(), done=future.done(), value=future.value()[0].tolist(),
+        after=future.then(lambda ended: ended.value()[0].sum().item()).wait())
+
+
 def trained(model, steps=5):
     """A stock script's loop: the batch of this rank is its part of 24 samples."""
     torch.manual_seed(5)

@@ -76,6 +76,22 @@ class Collectives(BackendTest):
             self.assertEqual(facts["part"], [3 * 2 * rank, 3 * (2 * rank + 1)])
             self.assertEqual(facts["received"], (rank - 1) % 3)
 
+    def test_calls_of_the_process_group_without_options(self):
+        for facts in self.facts(self.launch(2, "plain_calls")):
+            is_root = facts["rank"] == 1
+            self.assertEqual(facts["allreduce"], [[3], [2], [2], [2]])
+            self.assertEqual(facts["broadcast"], [[2], [1]])
+            self.assertEqual(facts["reduce"], [[3], [2]] if is_root else [[1], [1]])
+            self.assertEqual((facts["allgather"], facts["gather"]), ([[1, 2]], [[10, 20] if is_root else [1, 2]]))
+            self.assertEqual((facts["scatter"], facts["reduce_scatter"]), ([[20 if is_root else 2]],) * 2)
+            self.assertEqual(facts["_reduce_scatter_base"], [[30 if is_root else 3]])
+            self.assertEqual(facts["alltoall"], [[10, 20] if is_root else [1, 2]])
+            self.assertTrue(facts["barrier"])
+
+    def test_the_future_of_a_work_that_has_ended_is_done(self):
+        for facts in self.facts(self.launch(2, "futures_of_ended_works")):
+            self.assertEqual((facts["done"], facts["value"], facts["after"]), (True, [2, 2], 4))
+
     def test_ten_thousand_operations_leave_nothing(self):
         """A leak grows the process in each stretch; a thread's new heap, once."""
         for facts in self.facts(self.launch(2, "long_run")):
