@@ -12,8 +12,10 @@ from torch import distributed
 from torch.distributed.rendezvous import rendezvous
 
 from syncopate_torch import _c
-from syncopate_torch.errors import ConfigError
+from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.job import Job, current_job, init
+
+_COORDINATOR = "syncopate/coordinator"  # its key in the store
 
 _jobs = itertools.count()
 
@@ -70,15 +72,43 @@ def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
     if rank == 0:
         own = _c.HostOptions(size=ctypes.sizeof(_c.HostOptions), address=address.encode(), unencrypted=unencrypted)
         host = _c.made("host_open", size, ctypes.byref(own))
-        store.set("syncopate/coordinator", f"{_c.call('host_coordinator', host).decode()} {_c.call('host_key', host).decode()}")
-    coordinator, key = store.get("syncopate/coordinator").split()
-    entry = _c.Entry(size=ctypes.sizeof(_c.Entry), coordinator=coordinator, key=key, rank=rank, worker_count=size,
-                     local_rank=hosts[:rank].count(hosts[rank]), address=address.encode(), unencrypted=unencrypted)
-    job = Job(scheme, options, entry, hosts, timeout)
+        store.set(_COORDINATOR, f"{_c.call('host_coordinator', host).decode()} {_c.call('host_key', host).decode()}")
+    entry = _c.Entry(size=ctypes.sizeof(_c.Entry), rank=rank, worker_count=size, local_rank=hosts[:rank].count(hosts[rank]),
+                     address=address.encode(), unencrypted=unencrypted)
+    job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout))
+    _forget(store, rank)
     if host is not None:
         leave = job.leave
         job.leave = weakref.finalize(job, _leave_and_close, leave, host, os.getpid())
     return job
+
+
+def _joined(store, entry, join):
+    """The job of the coordinator that the store names. A store that outlives an attempt, as that of torchrun does where it
+    restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
+    Errors: those of the connection."""
+    while True:
+        named = store.get(_COORDINATOR)
+        entry.coordinator, entry.key = named.split()
+        try:
+            return join()
+        except Error:
+            if not _names_another(store, named):
+                raise
+
+
+def _names_another(store, coordinator):
+    with contextlib.suppress(RuntimeError):  # the store has ended
+        return store.get(_COORDINATOR) != coordinator
+    return False
+
+
+def _forget(store, rank):
+    """Every rank has joined, and so has read what all said. Takes that out of the store, for ranks that start again."""
+    with contextlib.suppress(RuntimeError):  # a store that deletes nothing
+        store.delete_key(f"syncopate/host/{rank}")
+        if rank == 0:
+            store.delete_key(_COORDINATOR)
 
 
 def _leave_and_close(leave, host, process):

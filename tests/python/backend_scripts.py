@@ -9,6 +9,7 @@ import weakref
 
 import syncopate_torch
 import torch
+from syncopate_torch import rendezvous
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 from torch.nn import functional
@@ -261,6 +262,22 @@ def again():
         dist.barrier()
         dist.destroy_process_group()
     say(rank=int(os.environ["RANK"]), sums=sums)
+
+
+def restarted():
+    """Two jobs by a store that outlives the first one, as torchrun's does where it restarts ranks."""
+    rank = int(os.environ["RANK"])
+    store = dist.TCPStore("127.0.0.1", int(os.environ["SECOND_PORT"]), 2, rank == 0)
+    left, sums = [], []
+    for _ in range(2):
+        job = rendezvous._join_by_store(store, rank, 2)
+        sums.append(job.everyone.allreduce(torch.ones(1)).item())
+        left += [name for name in ("syncopate/coordinator", f"syncopate/host/{rank}") if store.delete_key(name)]
+        job.everyone.barrier()
+        job.leave()
+    store.set(f"done/{rank}", "")
+    store.wait(["done/0", "done/1"])
+    say(rank=rank, left=left, sums=sums)
 
 
 def beside_gloo():

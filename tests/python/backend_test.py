@@ -125,6 +125,10 @@ class Scripts(BackendTest):
         for output in self.by_hand(2, "again"):
             self.assertIn('"sums": [2.0, 2.0]', output)
 
+    def test_a_store_that_outlives_a_job(self):
+        for output in self.by_hand(2, "restarted"):
+            self.assertIn('"left": [], "sums": [2.0, 2.0]', output)
+
     def test_loaders_in_forked_processes(self):
         for output in self.by_hand(2, "forked_loaders"):
             self.assertIn('"total": 480.0', output)

@@ -18,7 +18,7 @@ import privileges  # noqa: E402
 from network_test import Namespace  # noqa: E402
 
 from torch import distributed  # noqa: E402
-from syncopate_torch import ConfigError, rendezvous  # noqa: E402
+from syncopate_torch import ConfigError, TimedOut, rendezvous  # noqa: E402
 
 LIMIT = 200  # seconds, of all ranks
 
@@ -137,6 +137,33 @@ class Addresses(unittest.TestCase):
 
     def test_a_host_that_does_not_exist(self):
         self.assertIn("this host finds no way to 'nowhere.invalid': set MASTER_ADDR", self.refusal("nowhere.invalid"))
+
+
+class Coordinators(unittest.TestCase):
+    """Of a rank whose store still names the coordinator of an attempt that has failed."""
+
+    def setUp(self):
+        self.store, self.entry, self.tried = distributed.HashStore(), mock.Mock(), []
+        self.store.set("syncopate/coordinator", "10.0.0.1:1 old")
+
+    def join(self, named_meanwhile):
+        def refused_once():
+            self.tried.append((self.entry.coordinator, self.entry.key))
+            self.store.set("syncopate/coordinator", named_meanwhile)
+            if self.entry.key == b"old":
+                raise TimedOut("nobody answers at 10.0.0.1:1")
+            return "a job"
+
+        return rendezvous._joined(self.store, self.entry, refused_once)
+
+    def test_the_one_of_this_attempt(self):
+        self.assertEqual(self.join("10.0.0.1:2 new"), "a job")
+        self.assertEqual(self.tried, [(b"10.0.0.1:1", b"old"), (b"10.0.0.1:2", b"new")])
+
+    def test_no_other_one(self):
+        with self.assertRaisesRegex(TimedOut, "nobody answers at 10.0.0.1:1"):
+            self.join("10.0.0.1:1 old")
+        self.assertEqual(len(self.tried), 1)
 
 
 if __name__ == "__main__":
