@@ -326,7 +326,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
         def finish():
             if mean and (not root or root[0] == self._own_rank):
-                numbers.div_(self._own_size)
+                _divide(numbers, self._own_size)
             _copy_back(host, tensor)
 
         return self._work(handle, [tensor], finish)
@@ -345,7 +345,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
         def finish():
             if mean:
-                numbers.div_(self._own_size)
+                _divide(numbers, self._own_size)
             place.copy_(own)
 
         return self._work(handle, [place], finish, whole)
@@ -394,10 +394,14 @@ def _numbers_of(host, op):
         if op not in ("sum", "mean"):
             raise ConfigError(f"complex values have SUM and AVG, found {op}: reduce torch.view_as_real of the tensor")
         numbers = torch.view_as_real(host)
-    if op == "mean" and not numbers.is_floating_point():
-        instead = "MAX (any) or MIN (all)" if host.dtype == torch.bool else "SUM"
-        raise ConfigError(f"ReduceOp.AVG is for floating values, found {host.dtype}; use {instead}")
+    if op == "mean" and host.dtype == torch.bool:
+        raise ConfigError(f"ReduceOp.AVG is for numbers, found {host.dtype}; use MAX (any) or MIN (all)")
     return numbers, operation("sum" if op == "mean" else op), op == "mean"
+
+
+def _divide(numbers, count):
+    """In place. Integers are rounded towards zero, as those of NCCL are."""
+    numbers.div_(count, rounding_mode=None if numbers.is_floating_point() else "trunc")
 
 
 def _copy_all(places, arrived):

@@ -10,7 +10,7 @@ from torch import distributed as dist
 Op = dist.ReduceOp
 ARITHMETIC, BITS = [Op.SUM, Op.PRODUCT, Op.MIN, Op.MAX], [Op.BAND, Op.BOR, Op.BXOR]
 BY_GLOO = [torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32, torch.int64]
-OPERATIONS = {dtype: ARITHMETIC + ([Op.AVG] if dtype.is_floating_point else BITS) for dtype in [*BY_GLOO, torch.bfloat16]}
+OPERATIONS = {dtype: [*ARITHMETIC, Op.AVG, *([] if dtype.is_floating_point else BITS)] for dtype in [*BY_GLOO, torch.bfloat16]}
 OPERATIONS.update({torch.bool: ARITHMETIC + BITS, torch.complex64: [Op.SUM, Op.AVG]})
 ANY = [Op.SUM, Op.MAX, Op.BOR]  # of truth values; the others ask for all, or for an odd number
 
@@ -79,9 +79,10 @@ class RandomProgram:
             return whole
         parts = torch.stack(self.gathered(tensor))
         if self.op == dist.ReduceOp.AVG:
-            whole = parts.sum(0)  # of small numbers, so without rounding
-            (torch.view_as_real(whole) if self.dtype.is_complex else whole).div_(len(self.ranks))
-            return whole
+            whole = parts.sum(0).to(self.dtype)  # of small numbers, so without rounding
+            if self.dtype.is_complex or self.dtype.is_floating_point:
+                return whole / len(self.ranks)
+            return whole.div(len(self.ranks), rounding_mode="trunc")
         if self.dtype == torch.bool:
             counts = parts.sum(0)
             if self.op == dist.ReduceOp.BXOR:

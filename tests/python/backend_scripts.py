@@ -35,6 +35,8 @@ def more_than_gloo():
     rank, size = dist.get_rank(), dist.get_world_size()
     mean = torch.full((3,), float(rank))
     dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    counts = torch.tensor([5, -5]) if rank == 0 else torch.tensor([0, 0])
+    dist.all_reduce(counts, op=dist.ReduceOp.AVG)
     halves = torch.full((3,), rank + 0.5, dtype=torch.bfloat16)
     dist.all_reduce(halves)
     truth = torch.tensor([True, rank == 0, False])
@@ -57,7 +59,7 @@ def more_than_gloo():
         work.wait()
     say(rank=rank, mean=mean.tolist(), halves=halves.tolist(), truth=truth.tolist(), every=every.tolist(),
         complex=[complex_sum.real.item(), complex_sum.imag.item()], objects=objects, heard=heard, into=into.tolist(),
-        part=part.tolist(), received=received.item())
+        part=part.tolist(), received=received.item(), counts=counts.tolist())
     dist.destroy_process_group()
 
 

@@ -67,6 +67,7 @@ class Collectives(BackendTest):
         for facts in said:
             rank = facts["rank"]
             self.assertEqual(facts["mean"], [1, 1, 1])
+            self.assertEqual(facts["counts"], [1, -1])
             self.assertEqual(facts["halves"], [4.5, 4.5, 4.5])
             self.assertEqual((facts["truth"], facts["every"]), ([True, True, False], [True, False, False]))
             self.assertEqual(facts["complex"], [3, 6])
