@@ -20,6 +20,7 @@ from syncopate_torch.group import bytes_of, host_values, opened_group, operation
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.signatures import also_plain
+from syncopate_torch.untraced import keep_dynamo_out, untraced
 from syncopate_torch.works import Receive, Work
 
 _KEPT = 16  # of the latest works, whether or not they have ended
@@ -44,11 +45,13 @@ def register():
         distributed.Backend.register_backend("syncopate", ProcessGroup.of)
 
 
+@untraced("_allgather_base", "_reduce_scatter_base")
 class ProcessGroup(distributed.ProcessGroup):
     """Some workers of a job, as a process group of torch.distributed."""
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
+        keep_dynamo_out()
         self._own_rank, self._own_size = rank, size
         self._timeout = timeout
         self._of_device = {}
@@ -259,6 +262,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._made(name, handle, *arguments)
 
     def _made(self, name, handle, *arguments):
+        keep_dynamo_out()
         with self._turn:
             self._expect_open()
             return _c.made(name, handle, *arguments)

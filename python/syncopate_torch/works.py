@@ -8,6 +8,7 @@ from torch import distributed
 from syncopate_torch import _c
 from syncopate_torch.errors import Cancelled, TimedOut
 from syncopate_torch.futures import Future
+from syncopate_torch.untraced import untraced
 
 # From this version on C++ keeps the works of Python that it waits for.
 _CPP_KEEPS = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 7)
@@ -15,6 +16,7 @@ _CPP_KEEPS = tuple(int(number) for number in torch.__version__.split(".")[:2]) >
 _making = threading.Lock()  # of futures
 
 
+@untraced()
 class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Work):
     """An operation of a process group, as torch.distributed waits for it."""
 
@@ -125,6 +127,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
             self._others.pop(self, None)
 
 
+@untraced()
 class Receive(Work):
     """A receive, which ends with its group. Its handle goes then, so only a thread that has `_turn` uses it."""
 

@@ -243,6 +243,16 @@ def default_device():
         halves=halves.tolist(), is_finite=all(each.grad.isfinite().all().item() for each in model.parameters()))
 
 
+def compiled():
+    """DistributedDataParallel as torch.compile takes it, and as it is. The module alone imports no compiler."""
+    dist.init_process_group("syncopate")
+    dist.all_reduce(torch.ones(2))
+    is_light = "torch._dynamo" not in sys.modules
+    found, expected = [trained(change(DistributedDataParallel(small_network())))
+                       for change in (lambda model: torch.compile(model, backend="eager"), lambda model: model)]
+    say(rank=dist.get_rank(), is_light=is_light, found=found, expected=expected)
+
+
 def by_address(method):
     """Ranks that find each other by an address in the script."""
     dist.init_process_group("syncopate", init_method=method, rank=int(os.environ["RANK"]), world_size=2)

@@ -174,6 +174,15 @@ if TORCH >= (2, 4):  # which has all that these scripts call
                 self.assertTrue(facts["is_finite"])
 
 
+if TORCH >= (2, 13):
+
+    class OfTorch213(BackendTest):
+        def test_compiled_distributed_data_parallel(self):
+            for facts in self.facts(self.launch(2, "compiled")):
+                self.assertTrue(facts["is_light"])
+                self.assert_near(facts["found"], facts["expected"])
+
+
 class Failures(BackendTest):
     def test_a_rank_that_raises_ends_the_job_with_its_traceback_first(self):
         done = self.launch(3, "rank_raises")
