@@ -253,6 +253,46 @@ def compiled():
     say(rank=dist.get_rank(), is_light=is_light, found=found, expected=expected)
 
 
+def functional_collectives():
+    from torch.distributed import _functional_collectives as functional
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+    own = torch.tensor([rank, rank + 10.0])
+    say(rank=rank, total=functional.all_reduce(own, "sum", group).tolist(),
+        gathered=functional.all_gather_tensor(own, 0, group).tolist(),
+        part=functional.reduce_scatter_tensor(own, "sum", 0, group).tolist())
+
+
+def tensors_in_parts():
+    """A tensor, a network and its training, all divided over the ranks, and whole."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    dist.init_process_group("syncopate")
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+
+    def network():
+        torch.manual_seed(3)
+        return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+    rows = distribute_tensor(torch.arange(8.0).view(4, 2), mesh, [Shard(0)])
+    points = torch.linspace(-1, 1, 24).view(4, 6)
+    parallel = parallelize_module(network(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    sharded, whole = fully_shard(network(), mesh=mesh), network()
+    for model, part in ((sharded, points.chunk(dist.get_world_size())[dist.get_rank()]), (whole, points)):
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(part).pow(2).mean().backward()
+            optimizer.step()
+    everywhere = rows.redistribute(mesh, [Replicate()])
+    say(rank=dist.get_rank(), rows=rows.to_local().tolist(), all_rows=everywhere.to_local().tolist(),
+        parallel=parallel(points).flatten().tolist(), plain=network()(points).flatten().tolist(),
+        sharded=[value for each in sharded.parameters() for value in each.full_tensor().flatten().tolist()],
+        whole=[value for each in whole.parameters() for value in each.flatten().tolist()])
+
+
 def by_address(method):
     """Ranks that find each other by an address in the script."""
     dist.init_process_group("syncopate", init_method=method, rank=int(os.environ["RANK"]), world_size=2)

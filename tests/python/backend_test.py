@@ -182,6 +182,18 @@ if TORCH >= (2, 13):
                 self.assertTrue(facts["is_light"])
                 self.assert_near(facts["found"], facts["expected"])
 
+        def test_functional_collectives(self):
+            for facts in self.facts(self.launch(2, "functional_collectives")):
+                self.assertEqual((facts["total"], facts["gathered"]), ([1, 21], [0, 10, 1, 11]))
+                self.assertEqual(facts["part"], [21] if facts["rank"] else [1])
+
+        def test_tensors_in_parts(self):
+            rows = [[0, 1], [2, 3], [4, 5], [6, 7]]
+            for facts in self.facts(self.launch(2, "tensors_in_parts")):
+                self.assertEqual((facts["rows"], facts["all_rows"]), (rows[2:] if facts["rank"] else rows[:2], rows))
+                self.assert_near(facts["parallel"], facts["plain"])
+                self.assert_near(facts["sharded"], facts["whole"])
+
 
 class Failures(BackendTest):
     def test_a_rank_that_raises_ends_the_job_with_its_traceback_first(self):
