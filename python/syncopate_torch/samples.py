@@ -30,7 +30,7 @@ class ShareSampler(Sampler):
         self._share = _c.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, _c.call, "share_close", self._share)
         self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
-        self._ahead = None  # with it: samples of each of those batches
+        self._ahead = None  # of a loop over a ShareLoader that begins: takes the samples of each of those batches
         self._ended = False  # the epoch
         self._placed = False  # the share is where the next iteration begins
         self._named = 0  # an epoch that `set_epoch` has named during another one
@@ -83,7 +83,7 @@ class ShareSampler(Sampler):
     def __iter__(self):
         """One epoch: a list of indices for each step of this worker."""
         caller = sys._getframe(1).f_locals.get("self")
-        if isinstance(caller, BatchSampler) and caller.sampler is self:
+        if isinstance(caller, BatchSampler) and getattr(caller, "sampler", None) is self:
             raise ConfigError("found a batch sampler of the job as sampler of a DataLoader, which would make batches of its "
                               "batches; pass it as batch_sampler, or sampler=job.sampler(dataset) without a batch size")
         return self._steps()
@@ -91,9 +91,12 @@ class ShareSampler(Sampler):
     def _steps(self):
         self._begin()  # at the first step: some loaders make two iterators, and use one
         self._placed = False
+        ahead, self._ahead = self._ahead, None
+        if ahead is None and self._loader is not None:  # a loader of another class, such as one that skips batches
+            self._loader, self._job.batch = None, None
         while step := self._next():
-            if self._ahead is not None:
-                self._ahead.append(len(step))
+            if ahead is not None:
+                ahead.append(len(step))
             yield step
         self._ended = True
 
@@ -129,7 +132,7 @@ class ShareSampler(Sampler):
         """
         self._begin()
         self._loader = None
-        self._ahead = collections.deque()
+        sizes = self._ahead = collections.deque()
         epoch, step = self._place()
         random = torch.get_rng_state()
         ahead = begin()
@@ -141,7 +144,7 @@ class ShareSampler(Sampler):
             step += 1
             self._loader = (epoch, step)
             number = self._job.batch[0] + 1 if self._job.batch else 0
-            self._job.batch = (number, self._ahead.popleft())
+            self._job.batch = (number, sizes.popleft())
             yield batch
         self._loader = (self._following(epoch), 0)
 

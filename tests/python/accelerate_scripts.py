@@ -4,7 +4,7 @@ import sys
 import safetensors.torch
 import scripts
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, skip_first_batches
 from torch.nn import functional
 
 import syncopate_torch as syncopate
@@ -112,6 +112,29 @@ def leaves_an_epoch():
             if epoch == 0:
                 break
     scripts.say(rank=job.rank, epochs=epochs)
+
+
+def skips(processes):
+    """The samples of three epochs of a loader with processes, of which the second one begins behind two batches; and what
+    the job knows of its place behind them, and within the third one."""
+    job = syncopate.init("ssgd")
+    dataset = torch.utils.data.TensorDataset(torch.arange(50))
+    data = job.partition_dataset(dataset, batch_size=8, num_workers=int(processes))
+    whole, skipped, again = data, skip_first_batches(data, 2), data
+    epochs, places, weights = [], [], []
+    for loader in (whole, skipped, again):
+        epochs.append([])
+        for [batch] in loader:
+            epochs[-1] += batch.tolist()
+            weights.append((job.batch or (0, None))[1])
+        places.append(data.batch_sampler.epoch)
+    for [batch] in data:
+        part = job.state_dict()["parts"]["sampler.0"]
+        places.append([part["epoch"], part["step"]])
+        break
+    prepared = skip_first_batches(Accelerator().prepare(data), 2)
+    scripts.say(rank=job.rank, epochs=epochs, places=places, weights=weights, length=len(skipped),
+                prepared=sum(len(batch) for [batch] in prepared))
 
 
 def disabled():

@@ -4,6 +4,7 @@ Method: accelerate_scripts.py under `syncopate run`, compared with torch in this
         torch 1, as Debian has it, only the message that says what is missing.
 """
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -57,6 +58,21 @@ if TORCH >= (2, 0):
             self.assertEqual(len(facts["epochs"][0]), 8)
             for epoch in facts["epochs"][1:]:
                 self.assertEqual(sorted(epoch), list(range(50)))
+
+        def test_batches_that_a_script_skips(self):
+            for processes in (0, 2):
+                with self.subTest(processes=processes):
+                    done = self.start([sys.executable, "-B", SCRIPTS, "skips", processes])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    facts = json.loads(done.stdout)
+                    first, rest, last = facts["epochs"]
+                    self.assertEqual(sorted(first), list(range(50)))
+                    self.assertEqual((len(set(rest)), facts["length"]), (34, 5))
+                    self.assertEqual(sorted(last), list(range(50)))
+                    self.assertEqual(facts["places"], [1, 2, 3, [3, 1]])
+                    sizes = [8, 8, 8, 8, 8, 8, 2]
+                    self.assertEqual(facts["weights"], [*sizes, *[None] * 5, *sizes])  # the job sees no batches of others
+                    self.assertEqual(facts["prepared"], 34)
 
         def test_a_block_that_is_not_enabled(self):
             [facts] = self.facts(self.run_script("disabled", workers=1))
