@@ -208,7 +208,9 @@ def without_order(options, what):
     instead = {
         "shuffle": "each epoch is shuffled; for a test in order take torch's DistributedSampler(dataset, job.size, "
                    "job.rank, shuffle=False)",
-        "drop_last": "every sample is trained on once an epoch; step(weight=len(x)) weighs a last batch by its samples",
+        "drop_last": "every sample is trained on once an epoch; step(weight=len(x)) weighs a last batch by its samples. For "
+                     "BatchNorm, which needs two of them, choose a batch_size whose last batch has two for each worker, or "
+                     "leave samples out by torch.utils.data.Subset",
         "seed": "the order follows from the seed of the job; give it to `syncopate run --seed` or "
                 "init(options={\"seed\": ...})"}
     for name in usual.keys() & options.keys():
