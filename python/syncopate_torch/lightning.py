@@ -11,6 +11,7 @@ import importlib
 import io
 import pickle
 import sys
+import warnings
 
 import torch
 
@@ -18,7 +19,8 @@ from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
-from syncopate_torch.loaders import order_of_the_job, part_loader, training_loader
+from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
+                                     training_loader)
 from syncopate_torch.optimizer import DistributedOptimizer
 
 
@@ -42,7 +44,8 @@ def _from_lightning(module, *names):
 
 (ParallelStrategy,) = _from_lightning("strategies", "ParallelStrategy")
 (ClusterEnvironment,) = _from_lightning("plugins.environments", "ClusterEnvironment")
-ModelCheckpoint, Timer = _from_lightning("callbacks", "ModelCheckpoint", "Timer")
+BatchSizeFinder, LearningRateFinder, ModelCheckpoint, Timer = _from_lightning(
+    "callbacks", "BatchSizeFinder", "LearningRateFinder", "ModelCheckpoint", "Timer")
 (extract_batch_size,) = _from_lightning("utilities.data", "extract_batch_size")
 (is_overridden,) = _from_lightning("utilities.model_helpers", "is_overridden")
 (rank_zero_only,) = _from_lightning("utilities.rank_zero", "rank_zero_only")
@@ -122,7 +125,9 @@ class SyncopateStrategy(ParallelStrategy):
         self._weight = weight or _samples_of
         self._trainer, self._loader = None, None
         self._divides = False  # the samples of loaders
-        self._optimizer = None  # of the job; once
+        self._place = (0, 0)  # of the training loader: the epoch, and the batches taken of it
+        self._makes_optimizers = False
+        self._optimizer, self._groups = None, 0  # of the job; once
         self._steps_since_alignment = False
         self._in_step = False
         self._samples, self._first_samples = 0, 0  # of the batches since the last step
@@ -173,7 +178,10 @@ class SyncopateStrategy(ParallelStrategy):
         if self._optimizer is not None:
             raise ConfigError("a job trains once, and Trainer.fit was called again; start another job, with "
                               "fit(ckpt_path=...) to go on")
+        self._expect_one_training(trainer)
+        self._makes_optimizers = True
         super().setup_optimizers(trainer)
+        self._makes_optimizers = False
         if len(self.optimizers) != 1:
             raise ConfigError(f"SyncopateStrategy trains with one optimizer, found {len(self.optimizers)}; give one "
                               "optimizer several parameter groups, or take "
@@ -185,6 +193,12 @@ class SyncopateStrategy(ParallelStrategy):
         if precision not in _PRECISIONS:
             raise ConfigError(f"Trainer(precision=\"{precision}\") is not supported by SyncopateStrategy; choose "
                               f"{' or '.join(_PRECISIONS)}")
+
+    def _expect_one_training(self, trainer):
+        for each in trainer.callbacks:
+            if isinstance(each, (LearningRateFinder, BatchSizeFinder)):
+                raise ConfigError(f"{type(each).__name__} trains before the training, and a job trains once; find the value "
+                                  "in a script without SyncopateStrategy, and set it here")
 
     @property
     def distributed_optimizer(self):
@@ -201,8 +215,10 @@ class SyncopateStrategy(ParallelStrategy):
         return self._optimizer
 
     def on_train_start(self):
+        if self._resume_loader():  # configure_optimizers asked for the loader, before the checkpoint was read
+            iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
-        self.distributed_optimizer  # noqa: B018 (makes it)
+        self._groups = len(self.distributed_optimizer.param_groups)
 
     def _expect_epochs(self):
         """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
@@ -225,21 +241,60 @@ class SyncopateStrategy(ParallelStrategy):
 
     def process_dataloader(self, dataloader):
         trainer = self._trainer
-        if not self._divides:
-            replaced = dataloader
-        elif trainer.training:
-            replaced = training_loader(self.job, dataloader)
+        if not trainer.training:
+            return part_loader(self.job, dataloader) if self._divides else dataloader
+        self._expect_one_loader()
+        self._loader = dataloader
+        if self._divides:
+            divide = overfit_loader if trainer.overfit_batches > 0 else training_loader
+            self._loader = divide(self.job, dataloader)
+        order = order_of_the_job(self._loader)
+        if order is not None and not has_length(order):
+            self._expect_no_length()
+        self._resume_loader()
+        return self._loader
+
+    def _expect_one_loader(self):
+        if self._loader is not None and self._optimizer is not None:
+            raise ConfigError("SyncopateStrategy takes its training loader once; leave out "
+                              "reload_dataloaders_every_n_epochs")
+        if self._loader is not None:
+            raise ConfigError("SyncopateStrategy takes one training loader, found several; join datasets by "
+                              "torch.utils.data.ConcatDataset, or give one dataset samples of all")
+
+    def _expect_no_length(self):
+        """Errors: ConfigError, where the trainer or the script asks for a part of an epoch or its length, and samples are
+        leased."""
+        trainer = self._trainer
+        for found, name in (
+                (isinstance(trainer.limit_train_batches, float) and trainer.limit_train_batches != 1.0,
+                 "a limit_train_batches that is a fraction"),
+                (isinstance(trainer.val_check_interval, float) and trainer.val_check_interval != 1.0,
+                 "a val_check_interval that is a fraction"),
+                (self._makes_optimizers, "trainer.estimated_stepping_batches")):
+            if found:
+                raise ConfigError(f"an epoch of leased samples has no length, so {name} is not possible; choose "
+                                  "SyncopateStrategy(options={\"data-order\": \"fixed\"}), or leave it out")
+
+    def _resume_loader(self):
+        """Goes to the place of a fit that a checkpoint begins; later epochs follow by themselves. True where it was
+        another one."""
+        loop = self._trainer.fit_loop
+        epochs, batches = loop.epoch_progress.current, loop.epoch_loop.batch_progress
+        if epochs.started == epochs.processed:
+            place = (epochs.processed, 0)
+        elif batches.is_last_batch:
+            place = (epochs.processed + 1, 0)
         else:
-            replaced = part_loader(self.job, dataloader)
-        if trainer.training:
-            if self._loader is not None:
-                raise ConfigError("SyncopateStrategy takes one training loader, once; join datasets by "
-                                  "torch.utils.data.ConcatDataset, and leave out reload_dataloaders_every_n_epochs")
-            self._loader = replaced
-            order = order_of_the_job(replaced)
-            if order is not None:  # of a fit that goes on from a checkpoint; later ones count by themselves
-                order.set_epoch(trainer.fit_loop.epoch_progress.current.processed)
-        return replaced
+            place = (epochs.processed, batches.current.processed)
+        earlier, self._place = self._place, place
+        order = order_of_the_job(self._loader)
+        if place == earlier or order is None:
+            return False
+        if has_length(order):  # it is resumable, though not by the methods that Lightning looks for
+            warnings.filterwarnings("ignore", "You're resuming from a checkpoint that ended before the epoch ended")
+        resume_order(self._loader, *place)
+        return True
 
     def on_train_end(self):
         self._align("the end of training")
@@ -302,6 +357,7 @@ class SyncopateStrategy(ParallelStrategy):
 
     def optimizer_step(self, optimizer, closure, model=None, **kwargs):  # noqa: ARG002 (there is one)
         module = model or self.lightning_module
+        self._expect_same_groups()
 
         def gradients():
             result = closure()
@@ -313,6 +369,14 @@ class SyncopateStrategy(ParallelStrategy):
         if module.automatic_optimization and epoch._num_ready_batches_reached():
             self._align("the end of an epoch")  # before a scheduler changes the rate
         return result
+
+    def _expect_same_groups(self):
+        found = len(self.optimizers[0].param_groups)
+        if found != self._groups:
+            raise ConfigError(f"the optimizer has {found} parameter groups, and began the training with {self._groups}: a job "
+                              "trains the parameters of the beginning; leave out callbacks such as BaseFinetuning that add "
+                              "groups later, and give configure_optimizers all groups, with a learning rate of 0 for those "
+                              "that are to be trained later")
 
     def _gradients_are_there(self, module):
         """After the backward passes, before hooks and clipping."""

@@ -4,29 +4,45 @@ import copy
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.samples import IndexSampler, ShareSampler
+from syncopate_torch.samples import IndexSampler, NoLength, ShareSampler
 
 
 class TrainingOrder:
     """The steps of a `ShareSampler`, as `batch_sampler` of a loader whose user sees one worker.
 
-    Errors: ConfigError, in an epoch that holds no step for this worker.
+    Errors: ConfigError, for an epoch that holds no step for this worker.
     """
 
     def __init__(self, job, samples, batch_size, drop_last):
         """batch_size: samples of a step of one worker. drop_last: leaves out a last step that is smaller."""
         self._order = job.batch_sampler(range(samples), batch_size * job.size)
         self._samples, self._drop_last = samples, drop_last
+        self._passed = 0  # steps of an epoch that the next iteration leaves out
 
     def set_epoch(self, epoch):
         """As of `ShareSampler`."""
         self._order.set_epoch(epoch)
 
+    def resume(self, epoch, step):
+        """As of `ShareSampler`; with `drop_last` a step may take samples of several steps of the job."""
+        self._passed = step if self._drop_last else 0
+        self._order.resume(epoch, step - self._passed)
+
+    def __len__(self):
+        """Steps of this worker in an epoch. Errors: ConfigError, which is a TypeError, where samples are leased."""
+        steps = self._order.samples // self._order.step_size if self._drop_last else len(self._order)
+        self._expect_steps(steps)
+        return steps
+
     def __iter__(self):
-        steps = 0
+        steps, passed, self._passed = 0, self._passed, 0
         for step in self._whole_steps() if self._drop_last else self._order:
             steps += 1
-            yield step
+            if steps > passed:
+                yield step
+        self._expect_steps(steps)
+
+    def _expect_steps(self, steps):
         if steps == 0:
             raise ConfigError(f"an epoch of {self._samples} samples holds no step for this worker; use smaller "
                               "batches, fewer workers, or drop_last=False")
@@ -60,6 +76,34 @@ def order_of_the_job(loader):
     return next((each for each in samplers if isinstance(each, (ShareSampler, TrainingOrder, IndexSampler))), None)
 
 
+def has_length(order):
+    """False for an order of leased samples."""
+    try:
+        return len(order) >= 0
+    except NoLength:
+        return False
+
+
+def resume_order(loader, epoch, batches):
+    """The next iteration of a loader in the order of the job is the rest of an epoch, behind its first batches, where the
+    order is fixed; where samples are leased the epoch begins again."""
+    order = order_of_the_job(loader)
+    if not has_length(order):
+        batches = 0
+    order.resume(epoch, batches * (loader.batch_size or 1) if isinstance(order, IndexSampler) else batches)
+
+
+def overfit_loader(job, loader):
+    """A loader over this worker's `Part` of a dataset, which takes the same batches in each epoch.
+
+    Errors: ConfigError, for a loader in the order of the job, which differs from epoch to epoch.
+    """
+    if order_of_the_job(loader) is not None:
+        raise ConfigError("overfit_batches takes the same samples in each epoch, and the job orders those of this loader; "
+                          "pass a plain DataLoader(dataset, batch_size=..., shuffle=False)")
+    return part_loader(job, loader)
+
+
 def training_loader(job, loader):
     """A loader over this worker's share of a dataset, with the batch size, the workers and so on of a given one, which
     takes all of it. One of an IterableDataset stays as it is, and so does one whose samples the job orders already.
@@ -79,7 +123,7 @@ def training_loader(job, loader):
 
 
 def part_loader(job, loader):
-    """A loader over this worker's `Part` of what a given one takes, for a test. Other loaders stay as they are."""
+    """A loader over this worker's `Part` of what a given one takes, as for a test. Other loaders stay as they are."""
     if (job.size == 1 or not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
             or loader.batch_size is None or type(loader.sampler) not in (SequentialSampler, RandomSampler)):
         return loader

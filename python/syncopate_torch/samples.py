@@ -58,7 +58,7 @@ class ShareSampler(Sampler):
         if epoch > present and step > 0:
             self._named = epoch
         elif epoch > present:
-            self._resume(epoch, 0)
+            self.resume(epoch, 0)
 
     def __len__(self):
         """Steps of this worker in an epoch. Errors: ConfigError, which is a TypeError, where samples are leased."""
@@ -158,11 +158,11 @@ class ShareSampler(Sampler):
         if samples != self._sizes["samples"] or (same_size and batch_size != self._sizes["batch_size"]):
             raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
                               f"{self._sizes['samples']} and {self._sizes['batch_size']}")
-        self._resume(state["epoch"], state["step"] if same_size else 0)
+        self.resume(state["epoch"], state["step"] if same_size else 0)
         self._of_earlier_job = True
 
-    def _resume(self, epoch, step):
-        """Behind the first steps of an epoch, whose iteration is the next one."""
+    def resume(self, epoch, step):
+        """Goes behind the first steps of an epoch, whose rest the next iteration is."""
         _c.call("share_resume", self._share, epoch, step)
         self._placed, self._ended, self._loader = True, False, None
 
@@ -181,6 +181,10 @@ class IndexSampler(Sampler):
     def set_epoch(self, epoch):
         """As of `ShareSampler`."""
         self._order.set_epoch(epoch)
+
+    def resume(self, epoch, samples):
+        """As of `ShareSampler`, behind the first samples of this worker."""
+        self._order.resume(epoch, samples)
 
     def __iter__(self):
         """One epoch: the indices of this worker's samples."""

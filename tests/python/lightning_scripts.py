@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+import syncopate_torch as syncopate
 from syncopate_torch.lightning import SyncopateStrategy
 
 QUIET = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False,
@@ -148,6 +149,65 @@ def goes_on():
                    for kind in ("plain", "sampler", "partition")})
 
 
+class OneCycle(Points):
+    """Follows a schedule that is made of the number of all steps, and knows which samples it has trained on."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = []
+
+    def training_step(self, batch, index):
+        self.order += [self.points.tolist().index(point) for point in batch[0].tolist()]
+        return super().training_step(batch, index)
+
+    def configure_optimizers(self):
+        optimizer = super().configure_optimizers()
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.2, total_steps=self.trainer.estimated_stepping_batches)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def within_an_epoch(checkpoint=None, kind="plain", folder="within"):
+    """Three epochs with a checkpoint after every third step; from one of these the rest of them."""
+    saves = lightning.pytorch.callbacks.ModelCheckpoint(folder, "{step}", every_n_train_steps=3, save_top_k=-1)
+    training, model = trainer("ssgd", epochs=3, callbacks=[saves], enable_checkpointing=True), OneCycle()
+    job = training.strategy.job
+    loader = {"plain": lambda: DataLoader(dataset(), batch_size=8, num_workers=2),
+              "drop_last": lambda: DataLoader(dataset(60), batch_size=8, drop_last=True),
+              "sampler": lambda: DataLoader(dataset(), batch_size=8, sampler=job.sampler(dataset()), num_workers=2),
+              "partition": lambda: job.partition_dataset(dataset(), batch_size=8)}[kind]()
+    training.fit(model, loader, ckpt_path=checkpoint and f"{folder}/step={checkpoint}.ckpt")
+    return training, model
+
+
+def rest_of_an_epoch(*checkpoint):
+    training, model = within_an_epoch(*checkpoint)
+    say(training, model, order=model.order, steps=training.global_step)
+
+
+def rests_of_epochs():
+    """The same of several kinds of loaders, each time in a job of its own."""
+
+    def found(kind, checkpoint):
+        training, model = within_an_epoch(checkpoint, kind, kind)
+        training.strategy.job.leave()
+        return [model.order, scripts.parameters_of(model.network), training.global_step]
+
+    scripts.say(**{kind: [found(kind, None), found(kind, 12)] for kind in ("drop_last", "sampler", "partition")})
+
+
+def parts_of_epochs():
+    """Half of an epoch, tests within it, and the same few batches in each of them."""
+    training, model = trainer("ssgd", epochs=2, limit_train_batches=0.5, val_check_interval=0.5), OneCycle()
+    training.fit(model, DataLoader(dataset(), batch_size=4), DataLoader(dataset(), batch_size=8))
+    say(training, model, order=model.order, validations=model.validations)
+
+
+def overfits():
+    training, model = trainer("ssgd", epochs=3, overfit_batches=2), OneCycle()
+    training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True))
+    say(training, model, order=model.order)
+
+
 def epochs(scheme):
     """Workers of unequal speed; validation and a checkpoint after each epoch."""
     training = trainer(scheme, epochs=3, enable_checkpointing=True, default_root_dir=scheme, callbacks=[
@@ -188,6 +248,17 @@ def interrupted(rank):
     training.fit(Interrupted(), DataLoader(dataset(), batch_size=4))
 
 
+class Unfreezes(lightning.pytorch.callbacks.BaseFinetuning):
+    """The first layer, in the second epoch."""
+
+    def freeze_before_training(self, module):
+        self.freeze(module.network[0])
+
+    def finetune_function(self, module, epoch, optimizer):
+        if epoch == 1:
+            self.unfreeze_and_add_param_group(module.network[0], optimizer)
+
+
 def refused():
     """What no job can do, by name, in a job of one worker."""
     refusals = {}
@@ -215,7 +286,30 @@ def refused():
     fit("precision", precision="64-true")
     fit("sampler", loader=DataLoader(dataset(), batch_size=4, sampler=torch.utils.data.SubsetRandomSampler([1, 2, 3])))
     fit("weight", weight=lambda _batch: 0.5)
+    fit("several loaders", loader=[DataLoader(dataset(), batch_size=4), DataLoader(dataset(), batch_size=8)])
+    fit("finder", callbacks=[lightning.pytorch.callbacks.LearningRateFinder()])
+    fit("overfit", loader=syncopate.init().partition_dataset(dataset(), batch_size=4), overfit_batches=2)
     scripts.say(rank=0, refused=refusals)
+
+
+def refused_without_a_length():
+    """What asks for the length of an epoch of leased samples, by name."""
+    refusals, job = {}, syncopate.init("esync")
+    for name, model, options in (("limit", Points(), {"limit_train_batches": 0.5}),
+                                 ("interval", Points(), {"val_check_interval": 0.5}), ("estimated", OneCycle(), {})):
+        try:
+            trainer(**options).fit(model, DataLoader(dataset(), batch_size=4))
+        except syncopate.ConfigError as error:
+            refusals[name] = str(error)
+    scripts.say(rank=job.rank, refused=refusals)
+
+
+def unfreezes():
+    class Trainable(Points):
+        def configure_optimizers(self):
+            return torch.optim.SGD([each for each in self.parameters() if each.requires_grad], lr=0.1)
+
+    trainer("ssgd", callbacks=[Unfreezes()]).fit(Trainable(), DataLoader(dataset(), batch_size=4))
 
 
 def by_steps():

@@ -83,6 +83,38 @@ if TORCH >= (2, 0):
                     self.assertEqual(first + second, whole)
                     self.assertNotEqual(whole[0], whole[2])
 
+        def launched(self, run, name, *arguments):
+            return self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run, "--", sys.executable, "-B", SCRIPTS,
+                                          name, *arguments]))
+
+        def test_a_fit_from_the_middle_of_an_epoch_trains_the_rest_of_it(self):
+            whole, rest = self.launched("whole", "rest_of_an_epoch"), self.launched("rest", "rest_of_an_epoch", 6)
+            self.assertEqual(sorted(whole[0]["order"][:32] + whole[1]["order"][:32]), list(range(scripts.SAMPLES)))
+            for one, other in zip(whole, rest):
+                self.assertEqual((one["steps"], other["steps"]), (12, 12))
+                self.assertEqual(one["order"][6 * 8:], other["order"])
+                self.assertEqual(one["parameters"], other["parameters"])
+
+        def test_the_rest_of_an_epoch_of_several_kinds_of_loaders(self):
+            done = self.start([sys.executable, "-B", SCRIPTS, "rests_of_epochs"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("your dataloader is not resumable", done.stderr)
+            for kind, (whole, rest) in json.loads(done.stdout).items():
+                with self.subTest(kind):
+                    steps = 3 * (7 if kind == "drop_last" else 8)
+                    self.assertEqual((len(whole[0]), whole[2], rest[2]), (steps * 8, steps, steps))
+                    self.assertEqual(whole[0][12 * 8:], rest[0])
+                    self.assertEqual(whole[1], rest[1])
+
+        def test_parts_of_an_epoch(self):
+            first, second = self.said("parts_of_epochs")
+            self.assertEqual((len(first["order"]), first["validations"]), (32, 4))
+            self.assertEqual(first["parameters"], second["parameters"])
+
+        def test_overfitting_takes_the_same_batches_in_each_epoch(self):
+            for rank, facts in enumerate(self.said("overfits")):
+                self.assertEqual(facts["order"], list(range(rank, 16, 2)) * 3)
+
         def test_mixed_precision(self):
             for facts in self.said("mixed"):
                 for found, right in zip(facts["parameters"], reference()):
@@ -136,8 +168,25 @@ if TORCH >= (2, 0):
                                   ("LBFGS", "choose another optimizer"), ("two optimizers", "one optimizer, found 2"),
                                   ("precision", "32-true or bf16-mixed"),
                                   ("sampler", "found a loader with sampler SubsetRandomSampler"),
-                                  ("weight", "a whole number of samples")):
+                                  ("weight", "a whole number of samples"),
+                                  ("several loaders", "one training loader, found several; join datasets by"),
+                                  ("finder", "LearningRateFinder trains before the training, and a job trains once"),
+                                  ("overfit", "overfit_batches takes the same samples in each epoch")):
                 self.assertRegex(refused.get(name, ""), f"^ConfigError: .*{pattern}")
+
+        def test_what_is_not_possible_where_an_epoch_has_no_length(self):
+            for facts in self.said("refused_without_a_length"):
+                for name, found in (("limit", "a limit_train_batches that is a fraction"),
+                                    ("interval", "a val_check_interval that is a fraction"),
+                                    ("estimated", "trainer.estimated_stepping_batches")):
+                    self.assertIn(f"an epoch of leased samples has no length, so {found} is not possible; choose ",
+                                  facts["refused"].get(name, ""))
+
+        def test_parameters_that_a_callback_adds_later(self):
+            done = self.start([sys.executable, "-B", SCRIPTS, "unfreezes"])
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "ConfigError: the optimizer has 2 parameter groups, and began the training with 1: "
+                                          ".* BaseFinetuning .* give configure_optimizers all groups")
 
         def test_what_is_not_possible_where_workers_take_unequal_steps(self):
             for name, pattern in (("by_steps", "so max_steps would come at different times; set max_epochs instead"),
