@@ -1,12 +1,26 @@
-"""Gradients of many tensors, reduced over all workers as one vector."""
+"""Gradients of many tensors, reduced over all workers as one vector, and what a worker does that takes no more steps."""
+import collections
 import weakref
 
 import torch
 
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.group import OPERATIONS, TYPES, operation, values
 
-# Of each job: the length and the type of the vector of each reduction, by number. All workers make them in the same order.
-_made = weakref.WeakKeyDictionary()
+# A collective that a worker without steps takes part in: the number of its reduction, 0 for another allreduce; how many
+# values, of which type, by which operation; a number that stands for its name. All zero: a worker has no more steps.
+_Round = collections.namedtuple("_Round", "reduction count type operation name", defaults=(0,) * 5)
+_NOTHING = _Round()
+
+_states = weakref.WeakKeyDictionary()  # by job
+
+
+class _State:
+    """Of a job: the same on all of its workers."""
+
+    def __init__(self):
+        self.reductions = []  # the length and the type of the vector of each; all workers make them in the same order
+        self.has_ended_one = False  # a worker takes no more steps, and all know it: each collective is announced
 
 
 class FlatReduction:
@@ -18,21 +32,34 @@ class FlatReduction:
 
     def __init__(self, job, parameters, mean=True, dtype=None):
         """dtype: in which values travel [float64 where a parameter is of it, else float32]."""
+        if not parameters:
+            raise ConfigError("the optimizer has no parameter to train")
+        self._job, self._parameters = job, []
+        self._mean, self._dtype = mean, dtype
         _expect_real(parameters)
-        self._job, self._parameters = job, parameters
-        self._mean = mean
-        double = any(parameter.dtype == torch.float64 for parameter in parameters)
-        count = sum(parameter.numel() for parameter in parameters)
-        self._vector = torch.zeros(count + 1, dtype=dtype or (torch.float64 if double else torch.float32))
-        reductions = _made.setdefault(job, [])
-        reductions.append((count + 1, self._vector.dtype))
-        self._number = len(reductions)
+        self._state = _state_of(job)
+        self._state.reductions.append(None)
+        self._number = len(self._state.reductions)
+        self.include(parameters)
+
+    def include(self, parameters):
+        """Adds those that it has not yet; all workers do so before the same round. Errors: ConfigError, for a complex one."""
+        known = {id(each) for each in self._parameters}
+        new = [each for each in parameters if id(each) not in known]
+        if not new:
+            return
+        _expect_real(new)
+        self._parameters.extend(new)
+        double = any(each.dtype == torch.float64 for each in self._parameters)
+        count = sum(each.numel() for each in self._parameters)
+        self._vector = torch.zeros(count + 1, dtype=self._dtype or (torch.float64 if double else torch.float32))
+        self._state.reductions[self._number - 1] = (count + 1, self._vector.dtype)
 
     def reduce(self):
         """A collective of all workers that have not ended. Errors: ConfigError, where another worker reduces the gradients
         of another optimizer."""
-        if len(_made[self._job]) > 1:
-            self._expect_own_round()
+        if self._state.has_ended_one or len(self._state.reductions) > 1:
+            _announce(self._job, _round_of(self._vector, "sum", reduction=self._number))
         with torch.no_grad():
             for parameter, part in self._parts():
                 if parameter.grad is None:
@@ -41,19 +68,15 @@ class FlatReduction:
                     part.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             self._vector[-1] = 1
             self._job.allreduce(self._vector)
-            divisor = float(self._vector[-1]) if self._mean else 1
+            contributors = float(self._vector[-1])
+            self._state.has_ended_one = contributors < self._job.size
+            divisor = contributors if self._mean else 1
             for parameter, part in self._parts():
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
                 if parameter.grad is None or parameter.grad.is_sparse:
                     parameter.grad = mean.clone()
                 else:
                     parameter.grad.copy_(mean)
-
-    def _expect_own_round(self):
-        found = _round_of(self._job, self._number)
-        if found != self._number:
-            raise ConfigError(f"this worker steps optimizer {self._number} of its job while another one steps optimizer "
-                              f"{found}: step them in the same order on all workers")
 
     def _parts(self):
         """Each parameter, and its part of the vector in its shape."""
@@ -63,29 +86,81 @@ class FlatReduction:
             offset += parameter.numel()
 
 
+def has_ended_one(job):
+    """True from the first step without one of the workers on, which takes no more steps, until all have ended."""
+    return _state_of(job).has_ended_one
+
+
+def announce_allreduce(job, tensor, op, name_number):
+    """Tells workers without more steps of an allreduce that comes. Errors: ConfigError, where another worker calls
+    something else."""
+    _announce(job, _round_of(tensor, op, name=name_number))
+
+
 def contribute_nothing(job):
-    """Takes part in the rounds of the others until all have ended. Returns the number of these rounds."""
-    reductions, rounds = _made.get(job, []), 0
-    while reductions:
-        number = 1 if len(reductions) == 1 else _round_of(job, 0)
-        if number == 0 or _sum_without_own(job, *reductions[number - 1])[-1] == 0:
+    """Takes part in the rounds of the others until all have ended. Returns the number of these rounds.
+
+    A first one that is not announced is a step: until then the others do not know that this worker takes no more.
+    """
+    state, rounds = _state_of(job), 0
+    while state.reductions:
+        if state.has_ended_one or len(state.reductions) > 1:
+            found = _agreed(job, _NOTHING)
+        else:
+            found = _round_of(torch.empty(state.reductions[0][0], dtype=state.reductions[0][1]), "sum", reduction=1)
+        if found == _NOTHING or _without_own(job, found) == 0:
             break
+        state.has_ended_one = True
         rounds += 1
+    state.has_ended_one = False
     return rounds
 
 
-def _sum_without_own(job, length, dtype):
-    return job.allreduce(torch.zeros(length, dtype=dtype))
+def _state_of(job):
+    return _states.setdefault(job, _State())
 
 
-def _round_of(job, own):
-    """The greatest number of a reduction that a worker takes part in; 0: all have ended."""
-    return int(job.allreduce(torch.tensor([own]), "max"))
+def _round_of(tensor, op, reduction=0, name=0):
+    count, type_of_values = values(tensor)
+    return _Round(reduction, count, type_of_values, operation(op), name)
+
+
+def _announce(job, own):
+    found = _agreed(job, own)
+    if found != own:
+        raise ConfigError(f"this worker {_text(own)} while another one {_text(found)}: step optimizers and call hvd.allreduce "
+                          "in the same order and with the same values and names on all workers")
+
+
+def _agreed(job, own):
+    """The greatest numbers of all workers: those of every worker with more steps, where they call the same."""
+    return _Round(*job.allreduce(torch.tensor(own), "max").tolist())
+
+
+def _text(found):
+    if found.reduction:
+        return f"steps optimizer {found.reduction} of its job"
+    return f"calls hvd.allreduce of {found.count} values"
+
+
+def _without_own(job, found):
+    """Takes part in a round by values that change no result. Returns the last value of the result: of a reduction, how many
+    workers have contributed; of another allreduce 1."""
+    op, dtype = list(OPERATIONS)[found.operation], list(TYPES)[found.type]
+    result = job.allreduce(torch.full((found.count,), _neutral(op, dtype), dtype=dtype), op)
+    return result[-1] if found.reduction else 1
+
+
+def _neutral(op, dtype):
+    """What changes no result of an operation."""
+    if op in ("sum", "product"):
+        return 0 if op == "sum" else 1
+    if dtype.is_floating_point:
+        return float("inf") if op == "min" else float("-inf")
+    return torch.iinfo(dtype).max if op == "min" else torch.iinfo(dtype).min
 
 
 def _expect_real(parameters):
-    if not parameters:
-        raise ConfigError("the optimizer has no parameter to train")
     if any(parameter.is_complex() for parameter in parameters):
         raise ConfigError("expected real parameters, found a complex one: train torch.view_as_real of it, and make the "
                           "complex values of that by torch.view_as_complex in the forward pass")

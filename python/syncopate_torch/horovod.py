@@ -5,7 +5,6 @@
 Gradients are averaged at every step, as Horovod does; the schemes for machines of unequal speed are those of
 `syncopate_torch.init`. There are no Adasum, no process sets and no elastic state.
 """
-import contextlib
 import ctypes
 import math
 import pickle
@@ -15,8 +14,9 @@ import torch
 from syncopate_torch import _c, job as _jobs
 from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
-from syncopate_torch.flat_reduction import FlatReduction, contribute_nothing
+from syncopate_torch.flat_reduction import contribute_nothing
 from syncopate_torch.group import Work, host_values
+from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
@@ -443,7 +443,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     """An optimizer whose `step` first replaces gradients by their mean over all workers.
 
     It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
-    gradient is zero.
+    gradient is zero. Those that all workers unfreeze or add later are reduced, too, from the next step on; broadcast the
+    values of added ones.
 
     backward_passes_per_step: how often the script calls backward before a step, whose gradient is the sum of these
                               passes, as Horovod has it: a script divides its losses by that number.
@@ -457,44 +458,6 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if "_reduction" in vars(optimizer):
         raise ConfigError("this optimizer is distributed already: leave out the second call of hvd.DistributedOptimizer")
     if named_parameters is not None:
-        _expect_names(optimizer, named_parameters)
-    parameters = [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
-    reduction = FlatReduction(_own_job(), parameters, mean=op == Average, dtype=compression)
-    methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
-    optimizer.__dict__.pop("step", None)  # of a scheduler, which only counts calls
-    optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
-    optimizer._reduction, optimizer._skip = reduction, False
+        expect_names(optimizer, named_parameters)
+    make_distributed(optimizer, _own_job(), mean=op == Average, dtype=compression)
     return optimizer
-
-
-def _expect_names(optimizer, named_parameters):
-    named = {id(parameter) for _, parameter in named_parameters}
-    unnamed = sum(id(each) not in named for group in optimizer.param_groups for each in group["params"])
-    if unnamed:
-        raise ConfigError(f"named_parameters lacks {unnamed} parameters of the optimizer; pass model.named_parameters()")
-
-
-class _Distributed:
-    """What `DistributedOptimizer` adds to the class of an optimizer."""
-
-    def synchronize(self):
-        """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
-        self._reduction.reduce()
-
-    @contextlib.contextmanager
-    def skip_synchronize(self):
-        """Steps within it take gradients as they are."""
-        self._skip = True
-        try:
-            yield
-        finally:
-            self._skip = False
-
-    def step(self, closure=None):
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        if not self._skip:
-            self._reduction.reduce()
-        own = type(self).__mro__[1].step(self)
-        return own if closure is None else loss

@@ -1,6 +1,7 @@
 """Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
 import json
 import sys
+import warnings
 
 import syncopate_torch.horovod as hvd
 import torch
@@ -197,6 +198,63 @@ def unequal_counts():
         functional.cross_entropy(network(points), labels).backward()
         optimizer.step()
     say(rank=hvd.rank(), last=hvd.join(), parameters=parameters_of(network))
+
+
+def hooks():
+    """Hooks of a distributed optimizer that has loaded a state run once a step."""
+    hvd.init()
+    network = problem()[2]
+    optimizer = wrapped(network)
+    hvd.broadcast_optimizer_state(optimizer)
+    calls = []
+    optimizer.register_step_pre_hook(lambda *_: calls.append("before"))
+    optimizer.register_step_post_hook(lambda *_: calls.append("after"))
+    network(problem()[0]).sum().backward()
+    optimizer.step()
+    say(rank=hvd.rank(), calls=calls)
+
+
+def scheduler_before():
+    """A scheduler of the optimizer that hvd.DistributedOptimizer gets; then also one of that which it returns."""
+    hvd.init()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        ends = [scheduled(again) for again in (False, True)]
+    say(rank=hvd.rank(), warned=[str(each.message) for each in warned if "step" in str(each.message)], ends=ends)
+
+
+def scheduled(again):
+    weight = torch.nn.Parameter(torch.zeros(1))
+    plain = torch.optim.SGD([weight], lr=1.0)
+    schedules = [torch.optim.lr_scheduler.StepLR(plain, step_size=1, gamma=0.5)]
+    optimizer = hvd.DistributedOptimizer(plain)
+    if again:
+        schedules.append(torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=1.0))
+    for _ in range(2):
+        weight.grad = torch.tensor([1.0 + 2 * hvd.rank()])
+        optimizer.step()
+        for schedule in schedules:
+            schedule.step()
+    return [weight.item(), optimizer.param_groups[0]["lr"]]
+
+
+def later_parameters():
+    """A parameter that is unfrozen after hvd.DistributedOptimizer, and one that is added."""
+    hvd.init()
+    first, frozen, added = (torch.nn.Parameter(torch.zeros(2, dtype=dtype))
+                            for dtype in (torch.float32, torch.float32, torch.float64))
+    frozen.requires_grad_(False)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, frozen], lr=1.0))
+    own = hvd.rank() + 1.0
+    for step in range(3):
+        if step == 1:
+            frozen.requires_grad_(True)
+        if step == 2:
+            optimizer.add_param_group({"params": [added]})
+        optimizer.zero_grad()
+        (sum((each * own).sum() for each in (first, frozen, added) if each.requires_grad)).backward()
+        optimizer.step()
+    say(rank=hvd.rank(), values=[each.tolist() for each in (first, frozen, added)], last=hvd.join())
 
 
 def in_place(rank):

@@ -15,8 +15,9 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("horovod_scripts.py"))
 
 class HorovodTest(ScriptTest):
     def run_by(self, workers, name, *arguments):
-        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", f"{name}-{workers}", "--", sys.executable, "-B",
-                           SCRIPTS, name, *arguments])
+        folder = "-".join(map(str, (name, workers, *arguments)))
+        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", folder, "--", sys.executable, "-B", SCRIPTS, name,
+                           *arguments])
 
     def said(self, workers, name, *arguments):
         return self.facts(self.run_by(workers, name, *arguments))
@@ -83,6 +84,20 @@ class HorovodTest(ScriptTest):
         said = self.said(2, "unequal_counts")
         self.assert_near(said[0]["parameters"], reference())
         self.assertEqual([facts["last"] for facts in said], [0, 0])
+
+    def test_a_scheduler_that_is_made_before(self):
+        for facts in self.said(2, "scheduler_before"):
+            self.assertEqual((facts["warned"], facts["ends"]), ([], [[-3, 0.25]] * 2))
+
+    if TORCH >= (2, 0):  # before, optimizers have no hooks
+
+        def test_hooks_run_once_a_step(self):
+            for facts in self.said(2, "hooks"):
+                self.assertEqual(facts["calls"], ["before", "after"])
+
+    def test_parameters_that_are_unfrozen_and_added(self):
+        for facts in self.said(2, "later_parameters"):
+            self.assertEqual((facts["values"], facts["last"]), ([[-4.5] * 2, [-3] * 2, [-1.5] * 2], 0))
 
     def test_collectives(self):
         for facts in self.said(3, "collectives"):
