@@ -201,24 +201,26 @@ def _op_of(average, op):
     return op
 
 
-def _scale(tensor, factor):
-    """Multiplies a tensor in place; integers are rounded down."""
-    if factor == 1:
-        return tensor
+def _scale(tensor, factor, divisor=1):
+    """Multiplies a tensor in place, and divides it by a whole number. Integers are rounded down; a whole factor and the
+    divisor change them exactly."""
     if tensor.is_floating_point() or tensor.is_complex():
-        return tensor.mul_(factor)
-    return tensor.copy_((tensor.double() * factor).floor())
+        return tensor if factor == divisor else tensor.mul_(factor / divisor)
+    if factor != 1 and float(factor).is_integer():
+        tensor.mul_(int(factor))
+    elif factor != 1:
+        tensor.copy_((tensor.double() * factor).floor())
+    return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="floor")
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):  # noqa: ARG001
     """As `allreduce_`, but returns a `Handle` at once."""
     op = _op_of(average, op)
-    count = size()
-    factor = postscale_factor / count if op == Average else postscale_factor
+    reduction, divisor = ("sum", size()) if op == Average else (op, 1)
     with torch.no_grad():
         _scale(tensor, prescale_factor)
-    work = _own_job().allreduce_async(tensor, "sum" if op == Average else op)
-    return Handle(work, lambda result: _scale(result, factor))
+    work = _own_job().allreduce_async(tensor, reduction)
+    return Handle(work, lambda result: _scale(result, postscale_factor, divisor))
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
@@ -233,11 +235,12 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0):
-    """The mean, or another reduction, of a tensor over all workers. Autograd differentiates a mean and a sum."""
+    """The mean, or another reduction, of a tensor over all workers. Autograd differentiates a mean and a sum.
+    Integers travel as they are, whatever the compression."""
     op = _op_of(average, op)
 
     def reduced(each):
-        sent = each.detach().clone() if compression is None else each.detach().to(compression, copy=True)
+        sent = _compressed(each, compression)
         return allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor).wait().to(each.dtype)
 
     def gradient(of_result):
@@ -246,6 +249,12 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         return allreduce(of_result, None, name, compression, op, prescale_factor, postscale_factor)
 
     return with_gradient(tensor, reduced, gradient)
+
+
+def _compressed(tensor, compression):
+    """A copy in the type in which it travels."""
+    dtype = compression if compression is not None and tensor.is_floating_point() else tensor.dtype
+    return tensor.detach().to(dtype, copy=True)
 
 
 class _Handles:

@@ -200,6 +200,15 @@ def unequal_counts():
     say(rank=hvd.rank(), last=hvd.join(), parameters=parameters_of(network))
 
 
+def integers():
+    hvd.init()
+    exact = torch.tensor([2**60 + 1, -2**60 - 1, 2 * hvd.rank() - 2])
+    say(rank=hvd.rank(), mean=hvd.allreduce(exact).tolist(),
+        half=hvd.allreduce(torch.tensor([4097]), op=hvd.Sum, compression=hvd.Compression.fp16).item(),
+        scaled=hvd.allreduce(torch.tensor([2**53 + 1]), op=hvd.Sum, prescale_factor=3.0, postscale_factor=2).item(),
+        parts=[hvd._scale(torch.arange(1000) * count, 1.0, count).equal(torch.arange(1000)) for count in range(1, 100)])
+
+
 def hooks():
     """Hooks of a distributed optimizer that has loaded a state run once a step."""
     hvd.init()

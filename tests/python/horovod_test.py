@@ -85,6 +85,11 @@ class HorovodTest(ScriptTest):
         self.assert_near(said[0]["parameters"], reference())
         self.assertEqual([facts["last"] for facts in said], [0, 0])
 
+    def test_integers_are_exact(self):
+        for facts in self.said(2, "integers"):
+            self.assertEqual((facts["mean"], facts["half"]), ([2**60 + 1, -2**60 - 1, -1], 8194))
+            self.assertEqual((facts["scaled"], facts["parts"]), (12 * (2**53 + 1), [True] * 99))
+
     def test_a_scheduler_that_is_made_before(self):
         for facts in self.said(2, "scheduler_before"):
             self.assertEqual((facts["warned"], facts["ends"]), ([], [[-3, 0.25]] * 2))
