@@ -7,7 +7,6 @@ Gradients are averaged at every step, as Horovod does; the schemes for machines 
 """
 import ctypes
 import math
-import pickle
 
 import torch
 
@@ -17,6 +16,7 @@ from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts
 from syncopate_torch.flat_reduction import contribute_nothing
 from syncopate_torch.group import Work, host_values
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
+from syncopate_torch.objects import pickled, unpickled
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
@@ -399,27 +399,21 @@ def barrier():
     _own_job().barrier()
 
 
-def _pickled(obj):
-    return torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
-
-
-def _unpickled(content):
-    return pickle.loads(ctypes.string_at(content.data_ptr(), len(content)))
-
-
-def broadcast_object(obj, root_rank=0, name=None):  # noqa: ARG001
-    """The object of worker `root_rank`, pickled on the way."""
-    content = _pickled(obj) if rank() == root_rank else None
-    length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank))
+def broadcast_object(obj, root_rank=0, name=None):
+    """The object of worker `root_rank`, pickled on the way. Errors: ConfigError on all, where it cannot be pickled."""
+    content, error = pickled(obj, rank()) if rank() == root_rank else (None, None)
+    length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank, name))
     content = broadcast_(torch.zeros(length, dtype=torch.uint8) if content is None else content, root_rank)
-    return obj if rank() == root_rank else _unpickled(content)
+    if error is not None:
+        raise error
+    return obj if rank() == root_rank else unpickled(content)
 
 
 def allgather_object(obj, name=None):  # noqa: ARG001
-    """The objects of all workers, by rank."""
-    content = _pickled(obj)
+    """The objects of all workers, by rank. Errors: as of `broadcast_object`."""
+    content, _ = pickled(obj, rank())
     rows = _rows_of_all(content)
-    return [_unpickled(part) for part in _allgather_of_rows(content, rows).wait().split(rows)]
+    return [unpickled(part) for part in _allgather_of_rows(content, rows).wait().split(rows)]
 
 
 def broadcast_parameters(params, root_rank=0):

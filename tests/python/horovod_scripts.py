@@ -1,6 +1,8 @@
 """Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
 import json
+import pickle
 import sys
+import types
 import warnings
 
 import syncopate_torch.horovod as hvd
@@ -200,6 +202,15 @@ def unequal_counts():
     say(rank=hvd.rank(), last=hvd.join(), parameters=parameters_of(network))
 
 
+def refusal_of(call):
+    """What the library says of a call that it refuses."""
+    try:
+        call()
+    except hvd.ConfigError as error:
+        return str(error)
+    return None
+
+
 def integers():
     hvd.init()
     exact = torch.tensor([2**60 + 1, -2**60 - 1, 2 * hvd.rank() - 2])
@@ -264,6 +275,16 @@ def later_parameters():
         (sum((each * own).sum() for each in (first, frozen, added) if each.requires_grad)).backward()
         optimizer.step()
     say(rank=hvd.rank(), values=[each.tolist() for each in (first, frozen, added)], last=hvd.join())
+
+
+def unpicklable():
+    """An object of worker 0 that pickle does not take; then one that cloudpickle, or what stands for it here, does."""
+    hvd.init()
+    sys.modules["cloudpickle"] = None
+    own = (lambda: 1) if hvd.rank() == 0 else "plain"
+    refused = [refusal_of(lambda: hvd.broadcast_object(own, 0)), refusal_of(lambda: hvd.allgather_object(own))]
+    sys.modules["cloudpickle"] = types.SimpleNamespace(dumps=lambda _: pickle.dumps("by cloudpickle"))
+    say(rank=hvd.rank(), refused=refused, objects=hvd.allgather_object(own))
 
 
 def in_place(rank):

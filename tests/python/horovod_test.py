@@ -104,6 +104,12 @@ class HorovodTest(ScriptTest):
         for facts in self.said(2, "later_parameters"):
             self.assertEqual((facts["values"], facts["last"]), ([[-4.5] * 2, [-3] * 2, [-1.5] * 2], 0))
 
+    def test_objects_that_cannot_be_pickled(self):
+        for facts in self.said(2, "unpicklable"):
+            for refused in facts["refused"]:
+                self.assertRegex(refused, "worker 0 cannot pickle its object of type function: .*lambda.*install cloudpickle")
+            self.assertEqual(facts["objects"], ["by cloudpickle", "plain"])
+
     def test_collectives(self):
         for facts in self.said(3, "collectives"):
             self.assertEqual((facts["size"], facts["mean"], facts["sum"]), (3, [1, 1], [3, 3]))
