@@ -3,8 +3,14 @@
     import syncopate_torch.horovod as hvd      # was: import horovod.torch as hvd
 
 Gradients are averaged at every step, as Horovod does; the schemes for machines of unequal speed are those of
-`syncopate_torch.init`. There are no Adasum, no process sets and no elastic state.
+`syncopate_torch.init`. There are no Adasum, no SyncBatchNorm, no process sets and no elastic state.
+
+Order:  all workers call the same collectives in the same order, also those with a name.
+Errors: ConfigError, for names in unequal order, and once a worker has called `join` for collectives other than
+        `allreduce` and `reducescatter`.
 """
+# Length: Horovod has all of these names in one module.
+import contextlib
 import ctypes
 import math
 
@@ -13,10 +19,11 @@ import torch
 from syncopate_torch import _c, job as _jobs
 from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
-from syncopate_torch.flat_reduction import contribute_nothing
+from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
 from syncopate_torch.group import Work, host_values
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 from syncopate_torch.objects import pickled, unpickled
+from syncopate_torch.same_name import SameName, number_of
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
@@ -26,10 +33,20 @@ HorovodInternalError = Error
 
 _job = None
 
+# What Horovod has, and what to do instead.
+_REFUSED = {
+    "Adasum": "reduce by hvd.Average",
+    "SyncBatchNorm": "take torch.nn.GroupNorm, or torch.nn.BatchNorm2d over the batch of each worker",
+    "ProcessSet": "open a group by syncopate_torch.init().open_group(ranks)",
+    "add_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
+    "global_process_set": "leave it out",
+    "elastic": "save state_dict(), and start the script again",
+}
+
 
 def __getattr__(name):
-    if name == "Adasum":
-        raise AttributeError("Syncopate has no Adasum; reduce by hvd.Average")
+    if name in _REFUSED:
+        raise AttributeError(f"Syncopate has no {name}; {_REFUSED[name]}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
@@ -42,9 +59,12 @@ class Compression:
     fp16 = torch.float16
 
 
-def init(*_arguments, **_options):
-    """Joins the job that a launcher has started this process for; once."""
+def init(comm=None, process_sets=None):
+    """Joins the job that a launcher has started this process for; once. Errors: ConfigError, for `comm` and `process_sets`."""
     global _job
+    if comm is not None or process_sets is not None:
+        raise ConfigError(f"expected hvd.init() of all workers, found comm={comm!r} and process_sets={process_sets!r}: leave "
+                          "them out, and open a group of some workers by syncopate_torch.init().open_group(ranks)")
     if _job is None:
         _job = _jobs.current_job() or _jobs.init()
 
@@ -164,20 +184,55 @@ def rocm_built(verbose=False):  # noqa: ARG001
 class Handle:
     """A collective under way, for `synchronize` and `poll`."""
 
-    def __init__(self, work, finish):
-        self._work, self._finish, self._result = work, finish, None
+    def __init__(self, work, finish, same_name=None):
+        self._work, self._finish, self._same_name, self._result = work, finish, same_name, None
 
     def is_done(self):
         """True once the collective has ended."""
         return self._work.is_done()
 
     def wait(self):
-        """The result, once the collective has ended; the same one each time."""
+        """The result, once the collective has ended; the same one each time. Errors: ConfigError, where another worker has
+        called another collective in its place."""
         if self._finish is not None:
             with torch.no_grad():
-                self._result = self._finish(self._work.wait())
+                self._result = self._finish(self._waited())
             self._finish = None
         return self._result
+
+    def _waited(self):
+        with _explained():
+            names = None if self._same_name is None else self._same_name.wait()
+        if names is not None:
+            self._same_name.expect(names)
+        with _explained():
+            return self._work.wait()
+
+    def _then(self, finish):
+        """A handle of what `finish` makes of the result of this one."""
+        return Handle(self._work, lambda result: finish(self._finish(result)), self._same_name)
+
+
+@contextlib.contextmanager
+def _explained():
+    """Names `join` in the errors of collectives in unequal order, which it may cause."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{error}; after a worker has called hvd.join(), the next call of the others is a step or a join, "
+                          "and only then hvd.allreduce") from None
+
+
+def _same_name(name):
+    return None if name is None or size() == 1 or has_ended_one(_own_job()) else SameName(_own_job(), name)
+
+
+def _job_of_all(collective):
+    """The job, for a collective that all workers have to call. Errors: ConfigError, where one has joined."""
+    if has_ended_one(_own_job()):
+        raise ConfigError(f"a worker has called hvd.join(), so hvd.{collective} would wait for it in vain: until all have "
+                          "joined, step optimizers, and call hvd.allreduce and hvd.reducescatter alone")
+    return _own_job()
 
 
 def synchronize(handle):
@@ -213,18 +268,22 @@ def _scale(tensor, factor, divisor=1):
     return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="floor")
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):  # noqa: ARG001
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """As `allreduce_`, but returns a `Handle` at once."""
     op = _op_of(average, op)
     reduction, divisor = ("sum", size()) if op == Average else (op, 1)
     with torch.no_grad():
         _scale(tensor, prescale_factor)
+    if has_ended_one(_own_job()):
+        announce_allreduce(_own_job(), tensor, reduction, number_of(name))
+    same_name = _same_name(name)
     work = _own_job().allreduce_async(tensor, reduction)
-    return Handle(work, lambda result: _scale(result, postscale_factor, divisor))
+    return Handle(work, lambda result: _scale(result, postscale_factor, divisor), same_name)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """Replaces a tensor by its mean, or another reduction, over all workers."""
+    """Replaces a tensor by its mean, or another reduction, over all workers. One that has joined contributes zeros to a mean
+    and a sum, and nothing to the others."""
     return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor).wait()
 
 
@@ -235,8 +294,8 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0):
-    """The mean, or another reduction, of a tensor over all workers. Autograd differentiates a mean and a sum.
-    Integers travel as they are, whatever the compression."""
+    """The mean, or another reduction, of a tensor over all workers, as `allreduce_`. Autograd differentiates a mean and a
+    sum. Integers travel as they are, whatever the compression."""
     op = _op_of(average, op)
 
     def reduced(each):
@@ -257,10 +316,10 @@ def _compressed(tensor, compression):
     return tensor.detach().to(dtype, copy=True)
 
 
-class _Handles:
+class _Handles(Handle):
     """Several collectives under way, as one `Handle`."""
 
-    def __init__(self, handles):
+    def __init__(self, handles):  # noqa: PLW0231 (each of them has a work)
         self._handles = handles
 
     def is_done(self):
@@ -291,14 +350,21 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
     return [allreduce(each, average, name, compression, op, prescale_factor, postscale_factor) for each in tensors]
 
 
-def allgather_async(tensor, name=None):  # noqa: ARG001
+def allgather_async(tensor, name=None):
     """As `allgather`, but returns a `Handle` once the numbers of rows are known."""
-    return _allgather_of_rows(tensor, _rows_of_all(tensor))
+    return _allgather_of_rows(tensor, _rows_of_all(tensor, name))
 
 
-def _rows_of_all(tensor):
+def _of_all(collective, own, name=None):
+    """A list of numbers of each worker, in front of a collective that these describe."""
+    job = _job_of_all(collective)
+    same_name = _same_name(name)
+    return Handle(job.allgather_async(torch.tensor(own)), lambda result: result.tolist(), same_name).wait()
+
+
+def _rows_of_all(tensor, name=None):
     """How many rows each worker has."""
-    return [int(count) for count in _own_job().allgather(torch.tensor([tensor.shape[0]]))]
+    return _of_all("allgather", tensor.shape[0], name)
 
 
 def _allgather_of_rows(tensor, rows):
@@ -311,7 +377,7 @@ def _allgather_of_rows(tensor, rows):
 def allgather(tensor, name=None):
     """The tensors of all workers, one behind the other along the first dimension, in which they may differ.
     Autograd differentiates it."""
-    rows = _rows_of_all(tensor)
+    rows = _rows_of_all(tensor, name)
 
     def own_rows(of_result):
         return allreduce(of_result, name=name, op=Sum).split(rows)[rank()]
@@ -319,7 +385,17 @@ def allgather(tensor, name=None):
     return with_gradient(tensor, lambda each: _allgather_of_rows(each, rows).wait(), own_rows)
 
 
-def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
+def grouped_allgather_async(tensors, name=None):
+    """As `allgather_async`, of several tensors."""
+    return _Handles([allgather_async(each, name) for each in tensors])
+
+
+def grouped_allgather(tensors, name=None):
+    """As `allgather`, of several tensors."""
+    return [allgather(each, name) for each in tensors]
+
+
+def alltoall_async(tensor, splits=None, name=None):
     """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
     own = host_values(tensor)
     if splits is None and own.shape[0] % size():
@@ -327,7 +403,7 @@ def alltoall_async(tensor, splits=None, name=None):  # noqa: ARG001
     sent = [own.shape[0] // size()] * size() if splits is None else [int(rows) for rows in splits]
     if len(sent) != size() or sum(sent) != own.shape[0]:
         raise ConfigError(f"alltoall: expected {size()} splits whose sum is {own.shape[0]} rows, found {sent}")
-    received = [int(rows[rank()]) for rows in _own_job().allgather(torch.tensor(sent))]
+    received = [rows[rank()] for rows in _of_all("alltoall", sent, name)]
     arrived = torch.empty((sum(received), *own.shape[1:]), dtype=own.dtype)
     row = own.element_size() * math.prod(own.shape[1:])
     to, source = ((ctypes.c_size_t * size())(*(rows * row for rows in each)) for each in (sent, received))
@@ -363,16 +439,42 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
                   postscale_factor=1.0):
     """This worker's rows of the mean, or the sum, of a tensor over all workers; the first ones have one row more where
     they cannot be divided equally. Autograd differentiates it."""
+    _expect_op_of_rows(op)
+    return _own_rows(allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
+                               postscale_factor=postscale_factor))
+
+
+def reducescatter_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
+    """As `reducescatter`, but returns a `Handle` at once."""
+    _expect_op_of_rows(op)
+    return allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor)._then(_own_rows)
+
+
+def _expect_op_of_rows(op):
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of reducescatter to be Average or Sum, found {op!r}")
-    whole = allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
-                      postscale_factor=postscale_factor)
+
+
+def _own_rows(whole):
     return whole.tensor_split(size())[rank()].clone()
 
 
-def broadcast_async_(tensor, root_rank, name=None):  # noqa: ARG001
+def grouped_reducescatter_async(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
+    """As `reducescatter_async`, of several tensors."""
+    return _Handles([reducescatter_async(each, name, op, prescale_factor, postscale_factor) for each in tensors])
+
+
+def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
+                          postscale_factor=1.0):
+    """As `reducescatter`, of several tensors."""
+    return [reducescatter(each, name, compression, op, prescale_factor, postscale_factor) for each in tensors]
+
+
+def broadcast_async_(tensor, root_rank, name=None):
     """As `broadcast_`, but returns a `Handle` at once."""
-    return Handle(_own_job().broadcast_async(tensor, root_rank), lambda result: result)
+    job = _job_of_all("broadcast")
+    same_name = _same_name(name)
+    return Handle(job.broadcast_async(tensor, root_rank), lambda result: result, same_name)
 
 
 def broadcast_(tensor, root_rank, name=None):
@@ -396,7 +498,7 @@ def broadcast(tensor, root_rank, name=None):
 
 def barrier():
     """Returns when every worker has called it."""
-    _own_job().barrier()
+    _job_of_all("barrier").barrier()
 
 
 def broadcast_object(obj, root_rank=0, name=None):
@@ -409,10 +511,10 @@ def broadcast_object(obj, root_rank=0, name=None):
     return obj if rank() == root_rank else unpickled(content)
 
 
-def allgather_object(obj, name=None):  # noqa: ARG001
+def allgather_object(obj, name=None):
     """The objects of all workers, by rank. Errors: as of `broadcast_object`."""
     content, _ = pickled(obj, rank())
-    rows = _rows_of_all(content)
+    rows = _rows_of_all(content, name)
     return [unpickled(part) for part in _allgather_of_rows(content, rows).wait().split(rows)]
 
 
@@ -434,10 +536,16 @@ def broadcast_optimizer_state(optimizer, root_rank=0):
 
 
 def join(device=-1):  # noqa: ARG001
-    """This worker has no more steps to take: it contributes nothing to those of the others, until all have joined.
-    Returns the rank of the last to join."""
-    rounds = _own_job().allgather(torch.tensor([contribute_nothing(_own_job())]))
-    return min(range(size()), key=lambda each: int(rounds[each]))
+    """This worker has no more steps to take: it contributes nothing to those of the others, and zeros to their `allreduce`,
+    until all have joined. Returns the rank of the last to join.
+
+    The next call of the others is a step of a distributed optimizer, or `join`: they learn by it that this worker has
+    joined. Errors: ConfigError, where it is another collective.
+    """
+    with _explained():
+        own = contribute_nothing(_own_job())
+    rounds = _of_all("join", own)
+    return min(range(size()), key=rounds.__getitem__)
 
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,  # noqa: N802

@@ -211,6 +211,56 @@ def refusal_of(call):
     return None
 
 
+def named(order):
+    """Two collectives of one shape under way, which worker 1 calls in the other order where that is unequal."""
+    hvd.init()
+    tensors = {"a": torch.tensor([1.0]), "b": torch.tensor([10.0])}
+    names = ["b", "a"] if order == "unequal" and hvd.rank() == 1 else ["a", "b"]
+    handles = [hvd.allreduce_async_(tensors[name], name=f"{name} of {'layer ' * 20}", op=hvd.Sum) for name in names]
+    refused = [refusal_of(handle.wait) for handle in handles]
+    hvd.barrier()
+    say(rank=hvd.rank(), refused=refused, values=[each.item() for each in tensors.values()],
+        others=[hvd.allgather(torch.tensor([hvd.rank()]), name="rows").tolist(),
+                hvd.alltoall(torch.arange(2), name="exchange").tolist(),
+                hvd.broadcast(torch.tensor([7]), 0, name="root").item(),
+                hvd.broadcast_object("x", name="object"), hvd.allgather_object(1, name="objects")],
+        unequal=refusal_of(lambda: hvd.broadcast(torch.ones(1), 0, name=f"of {hvd.rank()}")))
+
+
+def joins_early(count):
+    """Worker 1 takes one step, the others two more, after each of which they reduce numbers of their own."""
+    hvd.init()
+    weights = [torch.nn.Parameter(torch.zeros(3)) for _ in range(int(count))]
+    optimizers = [hvd.DistributedOptimizer(torch.optim.SGD([each], lr=1.0)) for each in weights]
+    said = []
+    for step in range(1 if hvd.rank() == 1 else 3):
+        for weight, optimizer in zip(weights, optimizers):
+            weight.grad = torch.full((3,), step + 1.0)
+            optimizer.step()
+        said.append(reduced_numbers(hvd.rank(), step))
+    refused = refusal_of(lambda: hvd.allgather(torch.ones(1))) if hvd.rank() == 0 else None
+    last = hvd.join()
+    say(rank=hvd.rank(), said=said, refused=refused, last=last, weight=weights[-1][0].item(),
+        after=hvd.allgather(torch.tensor([hvd.rank()]), name="rank").tolist())
+
+
+def reduced_numbers(rank, step):
+    own = torch.tensor([rank + 1.0, -1.0])
+    return [hvd.allreduce(own, name="loss").tolist(), hvd.allreduce(own.long() * 3, op=hvd.Sum, name="samples").tolist(),
+            hvd.allreduce(own - 8, op=hvd.Max).tolist(), hvd.allreduce(own.int() + 8, op=hvd.Min).tolist(),
+            hvd.allreduce(own + step, op=hvd.Product, compression=hvd.Compression.fp16).tolist(),
+            hvd.reducescatter(torch.ones(4), op=hvd.Sum).tolist()]
+
+
+def joins_before_a_metric():
+    """Worker 1 joins; the next call of worker 0 is no step."""
+    hvd.init()
+    weight = torch.nn.Parameter(torch.zeros(3))
+    hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0)).step()
+    call = hvd.join if hvd.rank() == 1 else lambda: hvd.allreduce(torch.ones(1), name="loss")
+    say(rank=hvd.rank(), refused=refusal_of(call))
+
+
 def integers():
     hvd.init()
     exact = torch.tensor([2**60 + 1, -2**60 - 1, 2 * hvd.rank() - 2])
@@ -287,6 +337,19 @@ def unpicklable():
     say(rank=hvd.rank(), refused=refused, objects=hvd.allgather_object(own))
 
 
+def rows():
+    """The rows of each worker of several tensors."""
+    hvd.init()
+    whole, integers_ = torch.arange(4.0), torch.arange(3)
+    own = [torch.tensor([hvd.rank()] * (hvd.rank() + 1)), torch.tensor([[0.5]])]
+    calls = [hvd.synchronize(hvd.reducescatter_async(whole, op=hvd.Sum)), hvd.synchronize(hvd.reducescatter_async(whole, "a")),
+             *hvd.grouped_reducescatter([whole, integers_], op=hvd.Sum),
+             *hvd.synchronize(hvd.grouped_reducescatter_async([whole, integers_]))]
+    say(rank=hvd.rank(), scattered=[each.tolist() for each in calls],
+        gathered=[[each.tolist() for each in found]
+                  for found in (hvd.grouped_allgather(own), hvd.synchronize(hvd.grouped_allgather_async(own, "b")))])
+
+
 def in_place(rank):
     tensors = [torch.tensor([float(rank)]), torch.tensor([1.0, 2.0])]
     hvd.grouped_allreduce_(tensors)
@@ -329,10 +392,14 @@ def misuse():
     def refusal(name, call):
         try:
             call()
-        except hvd.ConfigError as error:
+        except (hvd.ConfigError, AttributeError) as error:
             refused[name] = str(error)
 
     refusal("before init", hvd.rank)
+    refusal("some workers", lambda: hvd.init(comm=[0]))
+    refusal("sets", lambda: hvd.init(process_sets=[[0]]))
+    refusal("normalization", lambda: hvd.SyncBatchNorm)
+    refusal("added set", lambda: hvd.add_process_set)
     hvd.init()
     network = problem()[2]
     refusal("two words", lambda: hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum))

@@ -2,10 +2,12 @@
 """Goal:   a script for Horovod runs by a changed import, and trains as one process with the whole batch would.
 Method: horovod_scripts.py under `syncopate run`, compared with torch in this process.
 """
+import ast
 import pathlib
 import sys
 import unittest
 
+import syncopate_torch.horovod as hvd
 from script_test import SYNCOPATE, TORCH, ScriptTest, reference
 
 import torch
@@ -85,6 +87,36 @@ class HorovodTest(ScriptTest):
         self.assert_near(said[0]["parameters"], reference())
         self.assertEqual([facts["last"] for facts in said], [0, 0])
 
+    def test_names_in_unequal_order(self):
+        others = [[0, 1], None, 7, "x", [1, 1]]
+        for facts in self.said(2, "named", "equal"):
+            others[1] = [facts["rank"]] * 2
+            self.assertEqual((facts["refused"], facts["values"], facts["others"]), ([None] * 2, [2, 20], others))
+        for facts in self.said(2, "named", "unequal"):
+            for refused in (*facts["refused"], facts["unequal"]):
+                self.assertRegex(refused, "worker . calls a collective named '.*' where worker . calls the one named .*: ")
+            self.assertRegex(facts["unequal"], f"named 'of {facts['rank']}' where worker . .* named 'of {1 - facts['rank']}'")
+
+    def test_others_reduce_while_a_worker_has_joined(self):
+        for optimizers in (1, 2):
+            said = self.said(3, "joins_early", optimizers)
+            self.assertEqual([facts["last"] for facts in said], [said[0]["last"]] * 3)
+            self.assertIn(said[0]["last"], (0, 2))
+            all_three = [[2, -1], [18, -9], [-5, -9], [9, 7], [6, -1]]
+            self.assertEqual([each[:5] for each in (facts["said"][0] for facts in said)], [all_three] * 3)
+            for facts in (said[0], said[2]):
+                for step, (mean, *others, product, rows) in enumerate(facts["said"][1:], start=1):
+                    self.assertEqual([round(each * 3, 5) for each in mean], [4, -2])  # zeros of worker 1
+                    self.assertEqual(others, [[12, -6], [-5, -9], [9, 7]])
+                    own_rows = [2] * (2 - facts["rank"] // 2)
+                    self.assertEqual((product, rows), ([(1 + step) * (3 + step), (step - 1)**2], own_rows))
+                self.assertEqual((facts["weight"], facts["after"]), (-6, [0, 1, 2]))
+            self.assertRegex(said[0]["refused"], r"has called hvd.join\(\), so hvd.allgather would wait for it in vain")
+
+    def test_a_worker_joins_where_the_next_call_is_no_step(self):
+        for facts in self.said(2, "joins_before_a_metric"):
+            self.assertRegex(facts["refused"], r"same order; after a worker has called hvd.join\(\), the next call of the")
+
     def test_integers_are_exact(self):
         for facts in self.said(2, "integers"):
             self.assertEqual((facts["mean"], facts["half"]), ([2**60 + 1, -2**60 - 1, -1], 8194))
@@ -110,6 +142,19 @@ class HorovodTest(ScriptTest):
                 self.assertRegex(refused, "worker 0 cannot pickle its object of type function: .*lambda.*install cloudpickle")
             self.assertEqual(facts["objects"], ["by cloudpickle", "plain"])
 
+    def test_rows_of_several_tensors(self):
+        said = self.said(2, "rows")
+        halves = [[0.0, 2.0], [4.0, 6.0]], [[0.0, 1.0], [2.0, 3.0]], [[0, 2], [4]], [[0, 1], [2]]
+        for facts, (sums, means, sums_of_integers, means_of_integers) in zip(said, zip(*halves)):
+            self.assertEqual(facts["scattered"], [sums, means, sums, sums_of_integers, means, means_of_integers])
+            self.assertEqual(facts["gathered"], [[[0, 1, 1], [[0.5], [0.5]]]] * 2)
+
+    def test_classes_of_the_stub_exist(self):
+        stub = ast.parse(pathlib.Path(hvd.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+        for node in stub.body:
+            if isinstance(node, ast.ClassDef):
+                self.assertTrue(hasattr(hvd, node.name), node.name)
+
     def test_collectives(self):
         for facts in self.said(3, "collectives"):
             self.assertEqual((facts["size"], facts["mean"], facts["sum"]), (3, [1, 1], [3, 3]))
@@ -133,6 +178,10 @@ class HorovodTest(ScriptTest):
         for facts in self.said(2, "misuse"):
             refused = facts["refused"]
             self.assertRegex(refused["before init"], r"call hvd\.init\(\) first")
+            self.assertRegex(refused["some workers"], r"expected hvd.init\(\) of all workers, found comm=\[0\] .*: leave them")
+            self.assertRegex(refused["sets"], r"found comm=None and process_sets=\[\[0\]\]")
+            self.assertRegex(refused["normalization"], "has no SyncBatchNorm; take torch.nn.GroupNorm")
+            self.assertRegex(refused["added set"], r"has no add_process_set; open a group by .*open_group\(ranks\)")
             self.assertRegex(refused["two words"], "not both")
             self.assertRegex(refused["names"], "lacks 4 parameters")
             self.assertRegex(refused["complex"], "found a complex one: train torch.view_as_real of it")
