@@ -168,7 +168,7 @@ class Alone(unittest.TestCase):
                 return iter(range(10))
 
         for options, reason in (({"shuffle": False}, "shuffle=False: each epoch is shuffled; .* DistributedSampler"),
-                                ({"drop_last": True}, "drop_last=True: every sample is trained on once .* BatchNorm.* Subset"),
+                                ({"drop_last": True}, "drop_last=True: every sample is trained on once .* BatchNorm.*Subset"),
                                 ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a DataLoader of your own")):
             with self.subTest(options), self.refused(f"partition_dataset takes no {reason}"):
                 self.job.partition_dataset(dataset, 8, **options)
