@@ -1,5 +1,6 @@
 #include "scheme/averaging.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace syncopate {
@@ -86,6 +87,7 @@ Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& 
     if (const auto sync_round = recovery_->agree(values)) {
       result = {.round_info = {.infos = {}, .sync_round = *sync_round}};
       result.communicated = clock.now() - agreeing;
+      buffers_of_all_.forget();
     } else {
       result = average_once(round, info, values);
     }
@@ -108,6 +110,7 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
   const Clock& clock = group_.world();
   StepInfo mine = info;
   mine.weight = weight_of(info.samples);
+  mine.has_buffers = buffers_of_all_.has_last();
   RoundInfo round_info = begin_round(round, mine);
   const TimePoint opened = clock.now();
   prepare(values.model.size());
@@ -151,7 +154,9 @@ void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
   }
   if (total > 0) {  // without samples they stay as they are
     allreduce_.weighted_mean(values.control, mine.weight, total);
-    allreduce_.weighted_mean(values.buffers, mine.weight, total);
+    const bool all_have_last = std::ranges::all_of(round_info.infos, &StepInfo::has_buffers);
+    buffers_of_all_.reduce(allreduce_, values.buffers, {.own = mine.weight, .total = total},
+                           all_have_last);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "config/option_values.hpp"
 #include "runtime/world.hpp"
 #include "scheme/bucket_reducer.hpp"
+#include "scheme/buffer_mean.hpp"
 #include "scheme/recovery.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/step_info_exchange.hpp"
@@ -118,6 +119,7 @@ class Averaging {
   /// infos mark only the ends of backward passes, while buckets are still under way.
   std::optional<Group> bucket_group_;
   Allreduce allreduce_;
+  BufferMean buffers_of_all_;
   std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;        ///< of all workers
   std::optional<BucketReducer> buckets_;  ///< last: its task ends before the objects that it uses

@@ -9,8 +9,8 @@
 namespace syncopate {
 namespace {
 
-/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 5 flags (stop, evaluate,
-/// checkpoint, ready, left), 3 zeros, i64 duration in ns, f64 weight, f64 progress.
+/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
+/// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress.
 constexpr std::size_t step_info_bytes = 56;
 
 std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
@@ -24,7 +24,8 @@ std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
       .put(info.requests.checkpoint)
       .put(info.ready)
       .put(info.requests.left)
-      .put_zeros(3)
+      .put(info.has_buffers)
+      .put_zeros(2)
       .put(std::int64_t{info.took.count()})
       .put(info.weight)
       .put(info.progress);
@@ -42,7 +43,8 @@ StepInfo unpack(std::span<const std::byte> bytes) {
   info.requests.checkpoint = reader.take<bool>();
   info.ready = reader.take<bool>();
   info.requests.left = reader.take<bool>();
-  reader.skip(3);
+  info.has_buffers = reader.take<bool>();
+  reader.skip(2);
   info.took = Duration(reader.take<std::int64_t>());
   info.weight = reader.take<double>();
   info.progress = reader.take<double>();

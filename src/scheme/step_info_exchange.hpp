@@ -14,9 +14,10 @@ struct StepInfo {
   double loss_sum = 0;
   Duration paused{};
   StepRequests requests{};
-  Duration took{};     ///< the last step, where all workers are in lockstep
-  bool ready = false;  ///< for a round after which a checkpoint is written (`RoundDrain`)
-  double weight = 0;   ///< of this worker in the mean
+  Duration took{};           ///< the last step, where all workers are in lockstep
+  bool ready = false;        ///< for a round after which a checkpoint is written (`RoundDrain`)
+  bool has_buffers = false;  ///< those of the last round (`BufferMean`)
+  double weight = 0;         ///< of this worker in the mean
   /// The length of its local steps (`LocalProgress`); 0 where changes are not normalised.
   double progress = 0;
 };

@@ -10,8 +10,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/random.hpp"
+#include "scheme/averaging.hpp"
 #include "scheme/local.hpp"
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/simulated_group.hpp"
@@ -142,6 +144,39 @@ TEST(SsgdBuffers, AreAveragedBySamples) {
   });
   EXPECT_FLOAT_EQ(means[0], (1.0F * 1 + 3 * 5.42F) / 4);
   EXPECT_EQ(means[0], means[1]);
+}
+
+// Equal values by weights whose shares add up to 1 only nearly.
+TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
+  constexpr std::uint64_t rounds = 300;
+  using Rounds = std::vector<std::vector<float>>;
+  const auto buffers_of = on_every_rank<Rounds>(3, [](Group& group) {
+    Random random = Random(seed).fork("buffers");
+    std::vector<float> constant{-std::numeric_limits<float>::infinity(), 0};
+    while (constant.size() < 40) {
+      constant.push_back(static_cast<float>(random.normal()));
+    }
+    Averaging averaging(group, {});
+    Rounds results;
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      std::vector<float> model(1);
+      constant.back() += static_cast<float>(group.rank().value + 1);  // but the last one
+      const std::uint64_t samples = 1 + (round * 7 + group.rank().value * 13) % 64;
+      averaging.synchronize(Round{round}, {.samples = samples},
+                            {.model = model, .buffers = constant});
+      results.push_back(constant);
+    }
+    return results;
+  });
+  for (const Rounds& results : buffers_of) {
+    EXPECT_EQ(results, buffers_of[0]);
+    std::vector<float> first = results.front();
+    std::vector<float> last = results.back();
+    EXPECT_GT(last.back(), first.back() + 300);
+    first.pop_back();
+    last.pop_back();
+    EXPECT_EQ(last, first);
+  }
 }
 
 }  // namespace
