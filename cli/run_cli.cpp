@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/standard_streams.hpp"
 #include "cli/command.hpp"
 #include "cli/handlers.hpp"
 #include "job/launch/exit_status.hpp"
@@ -123,6 +124,7 @@ std::optional<Launch> launch_if_any() {
 }  // namespace
 
 int run_cli(int argc, char** argv, const Handlers& handlers) {
+  open_standard_streams();
   // Beyond the limit on the size of files (ulimit -f) a write then fails with EFBIG, as an error
   // that the process reports. Processes that this one starts inherit it. A program that joins a job
   // from its own main keeps its signals.

@@ -9,6 +9,8 @@
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
+#include "config/option.hpp"
+#include "config/text.hpp"
 #include "job/launch/loop_config.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -31,12 +33,13 @@ std::uint32_t workers_given(const CLI::App& app) {
   if (!text) {
     return 0;
   }
-  TrainConfig config;
-  set_from_option(*find_field("workers"), config, *text);
-  if (config.workers == 0) {
-    throw ConfigError("--workers: run starts 1 program or more, found 0; leave it out for one");
+  const auto workers = number_in<std::uint32_t>(*text);
+  if (!workers || *workers < 1 || *workers > most_workers) {
+    throw ConfigError(
+        fmt::format("--workers: run starts 1 to {:.0f} programs, found '{}'; leave it out for one",
+                    most_workers, *text));
   }
-  return config.workers;
+  return *workers;
 }
 
 bool suits(const ProgramsRequest& request, std::string_view scheme) {

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -231,7 +232,7 @@ class Refusals(ProgramsTest):
     def test_what_cannot_be_meant(self):
         (self.folder / "old").mkdir()
         (self.folder / "old" / "config.toml").touch()
-        for words, said in ((["-n", "0", "--", "touch", "begun"], "run starts 1 program or more, found 0"),
+        for words, said in ((["-n", "0", "--", "touch", "begun"], "run starts 1 to 1024 programs, found '0'"),
                             (["-n", "2", "./train", "--epochs", "3"], "unexpected argument './train': put -- before the program"),
                             (["--epochs", "3", "--", "touch", "begun"], "a program with a loop of its own decides about"),
                             (["--no-such", "3", "--", "touch", "begun"], "unknown option --no-such"),
@@ -245,6 +246,20 @@ class Refusals(ProgramsTest):
     def test_the_folder_of_a_run_is_free_after_it_was_checked(self):
         done = self.run_programs("--run-dir", "run", "--", "true")
         self.assertEqual((done.returncode, os.listdir(self.folder)), (0, []), done.stderr)
+
+    def test_standard_streams_that_are_closed(self):
+        program = ["sh", "-c", "echo begun > result.$SYNCOPATE_RANK && echo printed"]
+        for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+            with self.subTest(closed):
+                folder = self.folder / str(len(os.listdir(self.folder)))
+                folder.mkdir()
+                for words, status in ((["-n", 2, "--", *program], 0), (["-n", 0, "--", *program], 2)):
+                    shell = f"exec {shlex.join(self.command(*words))} {closed}"
+                    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, cwd=folder,
+                                          timeout=jobs.LIMIT, check=False)
+                    self.assertEqual(done.returncode, status, done.stderr)
+                self.assertEqual({path.name: path.read_text() for path in folder.iterdir()},
+                                 {"result.0": "begun\n", "result.1": "begun\n"})
 
     def test_a_death_is_told_once(self):
         done = self.run_programs("-n", 2, "--", "sh", "-c", "kill -ABRT $$")

@@ -85,8 +85,9 @@ int guarded(const std::function<int()>& body) {
 
 void print_error(const char* message) {
   const std::string line = printable(message);
-  // One call, so that the lines of several processes do not mix.
-  fmt::print(stderr, "{}", fmt::format("syncopate: {}\n", line));
+  // One call, so that the lines of several processes do not mix. Where nobody can read it, the exit
+  // status alone tells.
+  static_cast<void>(std::fputs(fmt::format("syncopate: {}\n", line).c_str(), stderr));
 }
 
 int guarded_rank(const Launch& launch, const std::function<int()>& body, Duration patience) {

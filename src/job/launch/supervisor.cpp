@@ -74,6 +74,9 @@ std::vector<unsigned> restarts_of(const std::vector<Child>& children) {
 /// Redirects standard input to /dev/null, standard output and error to `output`.
 void redirect(int output) {
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (nothing.get() < 0) {
+    throw_system_error("open /dev/null for the standard input of a process");
+  }
   if (::dup2(nothing.get(), STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 ||
       ::dup2(output, STDERR_FILENO) < 0) {
     throw_system_error("redirect the output of a process");
