@@ -16,6 +16,13 @@
 namespace syncopate {
 namespace {
 
+[[noreturn]] void refuse_folder(const std::filesystem::path& path, const std::error_code& error) {
+  throw DataError(fmt::format(
+      "cannot make the run folder {}: {}; choose another one by --run-dir, or start in a folder "
+      "that you may write to",
+      path.string(), error.message()));
+}
+
 /// Makes a new folder of this name, or of the name with the next free number.
 std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   std::error_code error;
@@ -25,8 +32,7 @@ std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
     path = fmt::format("{}-{}", wanted.string(), number);
   }
   if (error) {
-    throw DataError(
-        fmt::format("cannot make the run folder {}: {}", path.string(), error.message()));
+    refuse_folder(path, error);
   }
   return path;
 }
@@ -35,8 +41,7 @@ void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
-    throw DataError(
-        fmt::format("cannot make the run folder {}: {}", path.string(), error.message()));
+    refuse_folder(path, error);
   }
 }
 
