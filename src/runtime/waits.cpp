@@ -31,7 +31,6 @@ Duration AdaptiveLimit::median() const {
 Duration AdaptiveLimit::limit() const {
   return std::max(options_.floor, from_seconds(options_.factor * to_seconds(median())));
 }
-namespace {
 
 RanksMissing error_of(const LongWait& wait) {
   std::vector<std::uint32_t> ranks;
@@ -42,8 +41,6 @@ RanksMissing error_of(const LongWait& wait) {
   return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), awaited),
           wait};
 }
-
-}  // namespace
 
 Waits::Waits(Options options) : options_(options), recent_({.floor = options.limit}) {}
 

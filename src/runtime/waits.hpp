@@ -53,6 +53,9 @@ class WaitArbiter {
   virtual void waits() {}
 };
 
+/// The error of a wait that has reached its limit, in one line.
+RanksMissing error_of(const LongWait& wait);
+
 /// The waits of a member for other members: their usual time, and the end of one that takes longer.
 ///
 /// With an arbiter, a wait that has taken half of `Options::limit` is reported, and again after

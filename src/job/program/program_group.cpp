@@ -20,6 +20,13 @@ Group::Options polling(Group::Options options, std::function<void()> poll) {
   return options;
 }
 
+/// What the collective was doing means nothing to a user.
+RanksMissing naming_call(const RanksMissing& error, const CollectiveCall& call) {
+  LongWait wait = error.wait();
+  wait.operation = call.text();
+  return error_of(wait);
+}
+
 }  // namespace
 
 ProgramGroup::ProgramGroup(World& world, Group::Options options)
@@ -64,6 +71,10 @@ void ProgramGroup::run(const CollectiveCall& call,
     naming_workers([&] { run_checked(call, collective); });
   } catch (const ConfigError&) {
     throw;
+  } catch (const RanksMissing& error) {
+    const RanksMissing named = naming_call(error, call);
+    failure_ = std::make_exception_ptr(named);
+    throw named;
   } catch (const std::exception&) {
     failure_ = std::current_exception();
     throw;
