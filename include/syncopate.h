@@ -329,6 +329,9 @@ typedef struct syncopate_replica {
   const char *(*move)(void *user, syncopate_vector which, float *values, syncopate_memory *memory);
   /* One step of the program's optimizer on its parameters, with its learning rate times `rate_factor`. */
   const char *(*take_step)(void *user, double rate_factor);
+  /* Sets *finite to 0 where the gradient has a value that is not finite, else to 1. A job of one process asks before each
+   * step. NULL: the library looks at the `view` of a model without `store`, and at no other. */
+  const char *(*is_finite)(void *user, int *finite);
 } syncopate_replica;
 
 /* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/records.md

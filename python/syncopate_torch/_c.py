@@ -34,6 +34,7 @@ class GroupOptions(Structure):
 View = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, POINTER(c_void_p))
 Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
 Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
+IsFinite = ctypes.CFUNCTYPE(c_void_p, c_void_p, POINTER(c_int))
 TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
 OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
@@ -46,7 +47,7 @@ ANY = 2**32 - 1
 
 class Replica(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
-                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep)]
+                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep), ("is_finite", IsFinite)]
 
 
 class TrainingOptions(Structure):

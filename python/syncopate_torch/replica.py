@@ -7,30 +7,37 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.flat import FlatTensors, FlatVector, trained_tensors, untrained_tensors
+from syncopate_torch.flat import FlatTensors, trained_tensors, untrained_tensors
+from syncopate_torch.gradients import FlatGradients, OwnGradients
 from syncopate_torch.wrapped import WrappedTensors
 
 
 class Replica:
     """A module and its optimizer, as the callbacks of the library see them.
 
-    Parameters, gradients and buffers of float32 of the module become views of flat vectors. The library calls on a
-    thread of its own, while the script's waits in `called`, which raises what a callback has raised.
+    Parameters and buffers of float32 of the module become views of flat vectors, and so do gradients where other workers
+    get them. The library calls on a thread of its own, while the script's waits in `called`, which raises what a callback
+    has raised.
 
-    Errors: ConfigError, for a module without trained parameters, of several devices or whose parameters to train
-            are not of float32, and for an optimizer of other parameters.
+    alone:           no other worker gets the gradients.
+    skips:           a gradient that is not finite is to change nothing.
+    Errors:          ConfigError, for a module without trained parameters, of several devices or whose parameters to train
+                     are not of float32, and for an optimizer of other parameters.
     """
 
-    def __init__(self, module, optimizer, on_round=None):
+    def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
         trained = trained_tensors(module)
         _expect_parameters(optimizer, trained)
         device = trained[0][1].device
         self.optimizer = optimizer
         self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
-        self.grads = FlatVector(len(self.params.vector.values), device)
+        self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
         self.buffers = FlatTensors(untrained_tensors(module), device)
-        self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads, _c.BUFFERS: self.buffers.vector}
+        self._is_alone = alone
+        self.skips = skips
+        self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads if alone else self.grads.vector,
+                         _c.BUFFERS: self.buffers.vector}
         self.idles = False  # in a step without samples
         self.is_abandoned = False  # the script has ended the job by an error
         self._is_released = False
@@ -40,18 +47,21 @@ class Replica:
         self._view_call = _c.View(self._callback(self._view))
         self._store_call = _c.Store(self._callback(self._store))
         self._move_call = _c.Move(self._callback(self._move))
+        self._is_finite_call = _c.IsFinite(self._callback(self._is_finite))
         self._step_call = _c.TakeStep(self._callback(self._take_step))
         self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
-        self._take_gradient_views()
 
     def description(self):
         """As the library takes it."""
-        own = _c.Replica(size=ctypes.sizeof(_c.Replica), parameter_count=len(self.grads.values),
+        own = _c.Replica(size=ctypes.sizeof(_c.Replica), parameter_count=len(self.params.vector.values),
                          buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
-        if self.grads.values.device.type == "cpu":
-            own.move = self._move_call
-        else:
+        in_host_memory = self.params.vector.values.device.type == "cpu"
+        if self._is_alone or not in_host_memory:
             own.store = self._store_call
+        else:
+            own.move = self._move_call
+        if self._is_alone and in_host_memory:
+            own.is_finite = self._is_finite_call
         return own
 
     def called(self, function, *arguments):
@@ -63,20 +73,15 @@ class Replica:
                 failure, self._failure = self._failure, None
                 raise failure
 
-    def zero_gradients(self):
-        self.grads.values.zero_()
-        self._attach_gradients()
+    def zero_gradients(self, set_to_none=True):
+        self.grads.zero(set_to_none)
 
     @contextlib.contextmanager
     def gradients_kept(self):
-        """In the block they are zero."""
+        """In the block they are zero, of a replica that is not alone."""
         self.collect()
-        kept = self.grads.values.clone()
-        self.zero_gradients()
-        try:
+        with self.grads.kept():
             yield
-        finally:
-            self.grads.values.copy_(kept)
 
     def release(self):
         """Gives parameters and buffers memory of their own again: savers that write each storage once, or whole, would
@@ -88,37 +93,14 @@ class Replica:
         self.buffers.release()
 
     def collect(self):
-        """Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or an optimizer
+        """Makes the gradients those of the last backward passes. Errors: ConfigError, for a module or an optimizer
         that has other tensors than it was made with, or a sparse gradient."""
         if self._is_released:
             return
         self._wrapped.expect_unchanged()
         self._wrapped.expect_in_place(self.params)
         self._wrapped.expect_in_place(self.buffers)
-        for index in range(len(self._gradients)):
-            if not self.has_gradient_in_place(index):
-                self.collect_one(index)
-
-    def collect_one(self, index):
-        """The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient."""
-        with torch.no_grad():
-            _take_gradient(self.params.names[index], self.params.tensors[index], self._gradients[index])
-
-    def has_gradient_in_place(self, index):
-        """True while the gradient of a parameter is the part of the flat one that `collect_one` has made it."""
-        gradient = self.params.tensors[index].grad
-        return gradient is not None and not gradient.is_sparse and gradient.data_ptr() == self._places[index]
-
-    def _take_gradient_views(self):
-        """Once for each place of the flat gradient: every step needs them."""
-        self._gradients = self.params.views(self.grads)
-        self._places = [gradient.data_ptr() for gradient in self._gradients]
-        self._attach_gradients()
-
-    def _attach_gradients(self):
-        for parameter, view in zip(self.params.tensors, self._gradients):
-            if parameter.grad is not view:
-                parameter.grad = view
+        self.grads.collect()
 
     def _callback(self, body):
         """`body` without the library's user pointer; what it raises is kept, and its message returned."""
@@ -141,14 +123,17 @@ class Replica:
         self._vectors[which].store()
 
     def _move(self, which, address, memory):
-        self._vectors[which].move(address, memory)
         if which == _c.GRADIENTS:
-            self._take_gradient_views()
+            self.grads.move(address, memory)
         else:
+            self._vectors[which].move(address, memory)
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
 
+    def _is_finite(self, finite):
+        finite[0] = self.grads.is_finite()
+
     def _take_step(self, rate_factor):
-        if self.idles and not self.grads.values.any():
+        if self.idles and not self.grads.vector.values.any():
             return  # not even a momentum moves a replica that nobody trains
         groups = self.optimizer.param_groups
         rates = [group["lr"] for group in groups]
@@ -159,18 +144,6 @@ class Replica:
         finally:
             for group, rate in zip(groups, rates):
                 group["lr"] = rate
-
-
-def _take_gradient(name, parameter, view):
-    gradient = parameter.grad
-    if gradient is None:
-        view.zero_()
-    elif gradient.is_sparse:
-        raise ConfigError(f"the gradient of {name} is sparse; a replica holds dense ones")
-    elif gradient.data_ptr() != view.data_ptr():
-        view.copy_(gradient)
-    if gradient is not view:
-        parameter.grad = view
 
 
 def _expect_parameters(optimizer, trained):

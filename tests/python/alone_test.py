@@ -290,7 +290,8 @@ class Alone(unittest.TestCase):
         for make, layout in ((torch.nn.Conv2d, torch.channels_last), (torch.nn.Conv3d, torch.channels_last_3d)):
             network = make(4, 6, 3).to(memory_format=layout)
             before = network.weight.detach().clone()
-            syncopate.Job().DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+            sgd = torch.optim.SGD(network.parameters(), lr=0.1)
+            syncopate.Job().DistributedOptimizer(sgd, network, batch_size=1).step()
             self.assertTrue(network.weight.is_contiguous(memory_format=layout))
             self.assertTrue(network.weight.grad.is_contiguous(memory_format=layout))
             self.assertTrue(torch.equal(network.weight, before))

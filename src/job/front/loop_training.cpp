@@ -11,7 +11,6 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
-#include "kernels/reduce.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "train/gradient_check.hpp"
@@ -202,15 +201,14 @@ class LoopTraining::Worker {
     }
   }
 
-  /// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
-  bool has_finite_gradient() {
-    return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
-  }
-
   void step_alone(std::uint32_t samples) {
+    if (samples == 0) {
+      return;  // its gradient weighs nothing, as in a job in which no worker has samples
+    }
     ++steps_;
-    if (!finite_->admit(has_finite_gradient(), steps_, /*loss=*/{})) {
+    if (!finite_->admit(replica_->has_finite_gradient(), steps_, /*loss=*/{})) {
       std::ranges::fill(replica_->view(ReplicaVector::grads), 0.0F);
+      replica_->store(ReplicaVector::grads);
       samples = 0;
     }
     const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);

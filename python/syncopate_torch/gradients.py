@@ -1,0 +1,149 @@
+"""The gradients of a module's trained parameters, as a replica has them: of the two classes, a job of several workers
+takes `FlatGradients`, and a worker by itself `OwnGradients`."""
+import contextlib
+import math
+
+import torch
+
+from syncopate_torch.errors import ConfigError
+from syncopate_torch.flat import FlatVector
+
+# A worker by itself looks at so many values in a step, or at this part of all.
+_LOOKS_AT = 1_000_000
+_LOOKS_AT_PART = 1 / 8
+
+
+class FlatGradients:
+    """Views of a flat vector, which is what workers exchange."""
+
+    def __init__(self, params, device):
+        """params: `FlatTensors`."""
+        self._params = params
+        self.vector = FlatVector(len(params.vector.values), device)
+        self._is_skipped = False
+        self._take_views()
+
+    def move(self, address, memory):
+        self.vector.move(address, memory)
+        self._take_views()
+
+    def zero(self, set_to_none):  # noqa: ARG002 (they stay views, whatever is asked for)
+        self._is_skipped = False
+        self.vector.values.zero_()
+        self._attach()
+
+    @contextlib.contextmanager
+    def kept(self):
+        """In the block they are zero."""
+        kept = self.vector.values.clone()
+        self.zero(set_to_none=False)
+        try:
+            yield
+        finally:
+            self.vector.values.copy_(kept)
+
+    def collect(self):
+        """Makes the vector that of the last backward passes. Errors: ConfigError, for a sparse gradient."""
+        for index in range(len(self._views)):
+            if not self.is_in_place(index):
+                self.collect_one(index)
+        if self._is_skipped:
+            self._is_skipped = False
+            self.vector.values.fill_(math.nan)
+
+    def are_all_finite(self):
+        return _is_finite(self.vector.values)
+
+    def skip(self):
+        """The vector is zero now, and the library finds values that are not finite in the next step."""
+        self.vector.values.zero_()
+        self._is_skipped = True
+
+    def collect_one(self, index):
+        """The same with the gradient of one parameter."""
+        view, gradient = self._views[index], _dense_gradient(self._params, index)
+        with torch.no_grad():
+            if gradient is None:
+                view.zero_()
+            elif gradient.data_ptr() != view.data_ptr():
+                view.copy_(gradient)
+        if gradient is not view:
+            self._params.tensors[index].grad = view
+
+    def is_in_place(self, index):
+        """True while the gradient of a parameter is the part of the vector that `collect_one` has made it."""
+        gradient = self._params.tensors[index].grad
+        return gradient is not None and not gradient.is_sparse and gradient.data_ptr() == self._places[index]
+
+    def _take_views(self):
+        """Once for each place of the vector: every step needs them."""
+        self._views = self._params.views(self.vector)
+        self._places = [view.data_ptr() for view in self._views]
+        self._attach()
+
+    def _attach(self):
+        for parameter, view in zip(self._params.tensors, self._views):
+            if parameter.grad is not view:
+                parameter.grad = view
+
+
+class OwnGradients:
+    """Each in memory of its own, where autograd leaves it. In a flat vector autograd would add it to zeros, which costs
+    some percent of a step, for nobody."""
+
+    def __init__(self, params, looks_at_all):
+        """looks_at_all: at every value in every step; else at a part of them, in turn."""
+        self._params = params
+        self._count = len(params.vector.values)
+        self._looks_at = self._count if looks_at_all else max(_LOOKS_AT, math.ceil(_LOOKS_AT_PART * self._count))
+        self._next = 0  # the parameter to look at
+        self._flat = None  # while the library changes them
+
+    def zero(self, set_to_none):
+        for parameter in self._params.tensors:
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad.detach_().zero_()
+
+    def collect(self):
+        """Errors: ConfigError, for a sparse gradient."""
+        for index, parameter in enumerate(self._params.tensors):
+            if _dense_gradient(self._params, index) is None:
+                parameter.grad = torch.zeros_like(parameter)
+
+    def is_finite(self):
+        """False where a value that this step looks at is not finite. One that is passed over makes parameters, and with
+        them later gradients, so that a step soon finds it."""
+        looked_at, sums = 0, []
+        while looked_at < self._looks_at and len(sums) < len(self._params.tensors):
+            gradient = self._params.tensors[self._next].grad
+            self._next = (self._next + 1) % len(self._params.tensors)
+            sums.append(gradient.sum())
+            looked_at += gradient.numel()
+        if math.isfinite(float(torch.stack(sums).sum())):
+            return True
+        return all(_is_finite(parameter.grad) for parameter in self._params.tensors)
+
+    def address(self):
+        """Of a flat copy, until `store`."""
+        self._flat = torch.cat([parameter.grad.reshape(-1).cpu() for parameter in self._params.tensors])
+        return self._flat.data_ptr()
+
+    def store(self):
+        flat, self._flat = self._flat, None
+        for parameter, values in zip(self._params.tensors, flat.split([each.numel() for each in self._params.tensors])):
+            parameter.grad.copy_(values.view(parameter.grad.shape))
+
+
+def _is_finite(values):
+    """Sums of finite values may be infinite."""
+    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
+
+
+def _dense_gradient(params, index):
+    """Of one parameter, or None."""
+    gradient = params.tensors[index].grad
+    if gradient is not None and gradient.is_sparse:
+        raise ConfigError(f"the gradient of {params.names[index]} is sparse; a replica holds dense ones")
+    return gradient
