@@ -25,6 +25,7 @@ except ImportError as error:
 from syncopate_torch import job as _jobs
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.optimizer import DistributedOptimizer
+from syncopate_torch.weights import whole_weight
 
 
 class rounds:  # noqa: N801 (a block of the script, as contextlib's)
@@ -106,7 +107,7 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
             self.distributed_optimizer.synchronize(self._samples + self._weight_of(weight))
 
     def _weight_of(self, weight):
-        return self.distributed_optimizer.batch_size if weight is None else int(weight)
+        return self.distributed_optimizer.batch_size if weight is None else whole_weight(weight)
 
     def align(self, place="align"):
         """Waits for all workers, whatever their numbers of steps, before a test or a checkpoint in the middle of

@@ -17,6 +17,7 @@ from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of
 from syncopate_torch.summary import row_of
+from syncopate_torch.weights import whole_weight
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -50,15 +51,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress = _Progress(on_round)
         self._end = None  # until the training begins
         job.keep_state("optimizer", self)
-        self._first_rate = optimizer.param_groups[0]["lr"]
+        self._first_rates = _rates_of(optimizer)
         if job.size > 1:
             for tensor in frozen_tensors(module):
                 job.broadcast(tensor)
-        self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None)
+        scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
+        self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
+                                alone=job.size == 1 and given.get("overlap") != "on", skips=given.get("on-nan") == "skip")
         self._sums = []
         self._handle = self._start(scheme, options, batch_size)
-        given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
-        self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, *given)
+        self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
                                      ending_error())
@@ -67,7 +69,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self.shares_gradients:
             # Of gradients and their weights, and of overflows: made now, with all workers, since some may use them before
             # others do.
-            self._weighted, self.overflows = RestingSum(job, len(self._replica.grads.values) + 1), RestingSum(job, 1)
+            self._weighted, self.overflows = RestingSum(job, len(self._replica.params.vector.values) + 1), RestingSum(job, 1)
             self._sums += [self._weighted, self.overflows]
         job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
@@ -79,7 +81,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         rules, rule_count = _c.options(rule)
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
-            batch_size=_weight(batch_size or 0), learning_rate=float(self._first_rate), rule=rules, rule_count=rule_count,
+            batch_size=whole_weight(batch_size or 0), learning_rate=self._first_rates[0], rule=rules, rule_count=rule_count,
             has_no_rule=_c.text(no_rule))
         if self._replica.round_call is not None:
             settings.on_round = self._replica.round_call
@@ -93,10 +95,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ConfigError("the block of this optimizer has ended: it takes no further step")
         return self._handle
 
-    def zero_grad(self, set_to_none=False):  # noqa: ARG002 (gradients stay views, whatever is asked for)
-        """Sets the gradients of the module to zero."""
+    def zero_grad(self, set_to_none=True):
+        """Sets the gradients of the module to zero, or removes them. Where other workers get them they stay views of a
+        vector, and are zero, whatever is asked for."""
         self.expect_no_pass("zero_grad")
-        self._replica.zero_gradients()
+        self._replica.zero_gradients(set_to_none)
 
     def step(self, closure=None, weight=None):
         """A step of this worker with the gradients that `backward` has left in the module.
@@ -113,13 +116,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
         if self._hooks is not None:
             weight = self._hooks.end_pass(weight)
-        weight = _weight(self.batch_size if weight is None else weight)
+        weight = whole_weight(self.batch_size if weight is None else weight)
         self._expect_rate()
         self._alignment.resume()
         self._replica.collect()
-        self._replica.called(_c.call, "training_step", self._training, weight)
+        self._take(weight)
         self._progress.took_step(weight, alone=self._job.size == 1)
         return loss
+
+    def _take(self, weight):
+        self._replica.called(_c.call, "training_step", self._training, weight)
 
     def align(self, place="align"):
         """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or
@@ -147,7 +153,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.idles = True
         try:
             self._replica.collect()
-            self._replica.called(_c.call, "training_step", self._training, 0)
+            self._take(0)
             self._replica.zero_gradients()
         finally:
             self._replica.idles = False
@@ -167,7 +173,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Says the weight of the coming step before its backward pass, where option `overlap` is `on` and it is not the
         number of samples in the batches of `job.partition_dataset`."""
         if self._hooks is not None:
-            self._hooks.expect(_weight(weight))
+            self._hooks.expect(whole_weight(weight))
 
     @property
     def batch_size(self):
@@ -192,11 +198,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.collect()
         if not self.shares_gradients:
             return
-        weight = self.batch_size if weight is None else weight
-        gradients = self._replica.grads.values
+        weight = whole_weight(self.batch_size if weight is None else weight)
+        if not self._replica.grads.are_all_finite():
+            if not self._replica.skips:
+                self._take(weight)  # which refuses it, in the name of this worker
+            self._replica.grads.skip()
+            weight = 0
+        self._replica.grads.vector.values.copy_(self._weighted_mean(weight))
+
+    def _weighted_mean(self, weight):
+        """Of the gradients of all workers."""
         with torch.no_grad():
-            weighted = self._weighted.of(torch.cat([gradients.cpu() * weight, torch.tensor([float(weight)])]))
-            gradients.copy_(weighted[:-1] / max(float(weighted[-1]), 1e-30))
+            own = self._replica.grads.vector.values.cpu() * weight
+            weighted = self._weighted.of(torch.cat([own, torch.tensor([weight], dtype=own.dtype, device="cpu")]))
+            return weighted[:-1] / max(float(weighted[-1]), 1e-30)
 
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
@@ -207,8 +222,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._hooks.expect_none_under_way(what)
 
     def _expect_rate(self):
-        rate = self.optimizer.param_groups[0]["lr"]
-        if rate != self._first_rate and _c.call("training_server_steps", self._training):
+        if _rates_of(self.optimizer) != self._first_rates and _c.call("training_server_steps", self._training):
             raise ConfigError("the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
                               "rate that the script changes has no effect; give the job a schedule, by the options "
                               "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "
@@ -300,11 +314,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer.load_state_dict(state)
 
 
-def _weight(samples):
-    samples = int(samples)
-    if not 0 <= samples < 2**32:
-        raise ConfigError(f"a step has from 0 to 4294967295 samples, found {samples}")
-    return samples
+def _rates_of(optimizer):
+    """Numbers, also where a group holds its rate in a tensor, which changes in place."""
+    return [float(group["lr"]) for group in optimizer.param_groups]
 
 
 class _Progress:

@@ -20,8 +20,8 @@ class GradientHooks:
 
     def __init__(self, job, replica, training, batch_size):
         """batch_size: samples of each step of a script without a loader of the job; else None."""
-        if replica.grads.values.device.type != "cpu":
-            raise ConfigError(f"overlap on needs a module on the CPU, found {replica.grads.values.device}; leave the "
+        if replica.grads.vector.values.device.type != "cpu":
+            raise ConfigError(f"overlap on needs a module on the CPU, found {replica.grads.vector.values.device}; leave the "
                               "option out")
         self._job, self._replica, self._training, self._batch_size = job, replica, training, batch_size
         self._expected = None
@@ -68,8 +68,8 @@ class GradientHooks:
         if weight is not None and weight != begun:
             raise ConfigError(f"the step has a weight of {weight}, but its gradients left with one of {begun}: "
                               f"{_HOW_TO_SAY}")
-        in_place = all(self._replica.has_gradient_in_place(index) for index in reported)
-        if version != self._replica.grads.values._version or not in_place:
+        in_place = all(self._replica.grads.is_in_place(index) for index in reported)
+        if version != self._replica.grads.vector.values._version or not in_place:
             raise ConfigError("a gradient was changed between its backward pass and the step: with overlap on it is on its "
                               "way to the other workers then; leave the option out to clip or scale gradients")
         return begun
@@ -99,12 +99,13 @@ class GradientHooks:
         name = self._replica.params.names[index]
         if index in self._reported:
             raise ConfigError(f"a second backward pass before step has reached {name}, whose gradient has left: with "
-                              "overlap on, put all passes of a step but the last into `with optimizer.no_sync():`")
+                              "overlap on, put all passes of a step but the last into `with optimizer.no_sync():`, and call "
+                              "torch.utils.checkpoint with use_reentrant=False, whose passes are part of the one")
         if self._samples is None:
             self._begin()
-        self._replica.collect_one(index)
+        self._replica.grads.collect_one(index)
         self._reported.add(index)
-        self._version = self._replica.grads.values._version
+        self._version = self._replica.grads.vector.values._version
         _c.call("training_gradients_ready", self._training, *self._places[index])
 
     def _begin(self):

@@ -3,6 +3,9 @@ import threading
 
 import torch
 
+# Whatever the script has made torch's default.
+_KIND = {"dtype": torch.float32, "device": "cpu"}
+
 
 class RestingSum:
     """A sum over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
@@ -22,7 +25,7 @@ class RestingSum:
         """The sum of float32 vectors."""
         if self._group is None:
             return values
-        self._group.allreduce(torch.ones(1))  # the workers that do not rest
+        self._group.allreduce(torch.ones(1, **_KIND))  # the workers that do not rest
         return self._group.allreduce(values.cpu().clone())
 
     def rest(self):
@@ -64,8 +67,8 @@ class _Resting:
             self.begin.wait()
             self.begin.clear()
             try:
-                while self._group.allreduce(torch.zeros(1)) > 0:
-                    self._group.allreduce(torch.zeros(self._length))
+                while self._group.allreduce(torch.zeros(1, **_KIND)) > 0:
+                    self._group.allreduce(torch.zeros(self._length, **_KIND))
             except Exception as error:  # noqa: BLE001 (`join_round` raises it)
                 self._failure = error
             self.end.set()

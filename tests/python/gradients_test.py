@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+"""Goal:   the gradient of a step: where it is, how much it weighs, and what becomes of one that is not finite, in a job of
+        one worker and of two.
+Method: jobs of this process, and gradients_scripts.py under `syncopate run`; closed values.
+"""
+import math
+import pathlib
+import sys
+import unittest
+
+import torch
+
+from script_test import SYNCOPATE, TORCH, ScriptTest
+import syncopate_torch as syncopate
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("gradients_scripts.py"))
+
+
+def optimizer_of(network, **options):
+    sgd = torch.optim.SGD(network.parameters(), lr=1.0, weight_decay=0.5)
+    return syncopate.Job().DistributedOptimizer(sgd, network, batch_size=1, **options)
+
+
+class OfOneWorker(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        self.network = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(3, 2))
+
+    def gradients(self):
+        return [parameter.grad for parameter in self.network.parameters()]
+
+    def test_it_stays_where_autograd_puts_it(self):
+        optimizer = optimizer_of(self.network)
+        optimizer.zero_grad()
+        self.assertEqual(self.gradients(), [None] * 4)
+        self.network[0](torch.ones(1, 3)).sum().backward()
+        before = [gradient.data_ptr() if gradient is not None else None for gradient in self.gradients()]
+        optimizer.step()
+        self.assertEqual([gradient.data_ptr() for gradient in self.gradients()[:2]], before[:2])
+        self.assertEqual(before[2:], [None, None])
+        optimizer.zero_grad(set_to_none=False)
+        for gradient in self.gradients():
+            self.assertEqual(gradient.abs().sum(), 0)
+
+    def test_a_parameter_without_one_counts_as_one_whose_gradient_is_zero(self):
+        before = [parameter.detach().clone() for parameter in self.network[1].parameters()]
+        optimizer = optimizer_of(self.network)
+        optimizer.zero_grad()
+        self.network[0](torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+        for parameter, old in zip(self.network[1].parameters(), before):
+            self.assertTrue(torch.equal(parameter, old / 2))  # the decay of its weight
+
+    def test_a_step_without_samples_changes_nothing(self):
+        before = [parameter.detach().clone() for parameter in self.network.parameters()]
+        optimizer = optimizer_of(self.network)
+        self.network[0](torch.ones(1, 3)).sum().backward()
+        optimizer.step(weight=0)
+        for parameter, old in zip(self.network.parameters(), before):
+            self.assertTrue(torch.equal(parameter, old))
+
+
+class NotFiniteAlone(unittest.TestCase):
+    """A large module is looked at part by part."""
+
+    PARTS, VALUES = 8, 400_000
+
+    def setUp(self):
+        self.network = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(self.VALUES)) for _ in range(self.PARTS)])
+
+    def step(self, optimizer, spoiled=None, value=math.nan):
+        for index, parameter in enumerate(self.network):
+            parameter.grad = torch.ones(self.VALUES)
+            if index == spoiled:
+                parameter.grad[-1] = value
+        optimizer.step()
+
+    def test_it_is_found_within_a_few_steps(self):
+        for spoiled, step in ((0, 1), (2, 1), (3, 2), (7, 3)):  # each step looks at three parts
+            with self.subTest(spoiled=spoiled):
+                self.setUp()
+                optimizer = optimizer_of(self.network)
+                for _ in range(step - 1):
+                    self.step(optimizer, spoiled, math.inf)
+                with self.assertRaisesRegex(syncopate.NotFinite, f"worker 0, step {step}: "):
+                    self.step(optimizer, spoiled, math.inf)
+
+    def test_its_step_is_left_out_at_once_where_the_job_skips(self):
+        optimizer = optimizer_of(self.network, options={"on-nan": "skip"})
+        for spoiled in range(self.PARTS):
+            self.step(optimizer, spoiled)
+        for parameter in self.network:
+            self.assertEqual(parameter.abs().max(), 0)
+        self.step(optimizer)
+        for parameter in self.network:
+            self.assertEqual((parameter.min(), parameter.max()), (-1, -1))
+
+    def test_values_whose_sum_is_infinite_are_finite(self):
+        optimizer = optimizer_of(self.network)
+        for index, parameter in enumerate(self.network):
+            parameter.grad = torch.full((self.VALUES,), 3e38)
+        optimizer.step()
+        self.assertTrue(torch.equal(self.network[0], torch.full((self.VALUES,), -3e38)))
+
+
+class OfTwoWorkers(ScriptTest):
+    def launch(self, *arguments):
+        return self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "-".join(map(str, arguments)), "--", sys.executable, "-B",
+                           SCRIPTS, *arguments])
+
+    def test_its_weight_is_a_whole_number(self):
+        for facts in self.facts(self.launch("weighed", 3, 1)):
+            self.assertEqual((facts["pulled"], facts["parameters"], facts["samples"]), (1.5, [-1.5], 4))
+        done = self.launch("weighed", 0.5, 1.9)
+        for weight in (0.5, 1.9):
+            self.assertIn(f"a step weighs a whole number of samples or tokens, found {weight}: multiply the weights",
+                          done.stderr)
+
+    def test_one_that_is_not_finite_is_left_out_for_its_worker_alone(self):
+        for synchronizes in ("yes", "no"):
+            with self.subTest(synchronizes=synchronizes):
+                for facts in self.facts(self.launch("looked_at", "skip", synchronizes)):
+                    self.assertEqual(facts["parameters"], [-5])  # means of 2, 1 and 2
+
+    def test_one_that_is_not_finite_ends_the_job_in_the_name_of_its_worker(self):
+        for synchronizes in ("yes", "no"):
+            with self.subTest(synchronizes=synchronizes):
+                done = self.launch("looked_at", "stop", synchronizes)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("worker 1, step 2: the gradient of a batch is not finite", done.stderr)
+                self.assertNotIn("worker 0, step", done.stderr)
+
+    def test_the_default_type_of_a_script_changes_nothing(self):
+        for facts in self.facts(self.launch("of_another_default", "bfloat16")):
+            self.assertEqual(facts["parameters"], [-3])
+
+    def test_a_rate_that_changes_is_refused_where_a_server_takes_the_steps(self):
+        kind = "tensor" if TORCH >= (2, 5) else "number"
+        for facts in self.facts(self.launch("changes_rate", 1, kind)):
+            self.assertIn("the parameter server takes the optimizer's steps at the rate of the beginning", facts["refused"])
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()
