@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <syncopate/job.hpp>
@@ -27,7 +29,8 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// A collective of a tensor that goes on while its caller does something else.
+/// A collective of a tensor that goes on while its caller does something else. One that is dropped
+/// goes on, too, and its tensors live until it has ended.
 ///
 /// Thread: one.
 class TensorWork {
@@ -39,18 +42,57 @@ class TensorWork {
     torch::Tensor read = {};  ///< is read until the end
   };
   /// Made by the collectives of `TorchJob`.
-  TensorWork(CollectiveWork work, Tensors tensors)
-      : work_(std::move(work)), tensors_(std::move(tensors)) {}
+  TensorWork(CollectiveWork work, Tensors tensors);
 
   /// True once the collective has ended.
-  bool done() const { return work_.done(); }
+  bool done() const;
   /// Returns the tensor with the result, once the collective has ended: the caller's own, where the
   /// collective changes it. Errors: those of the collective.
   torch::Tensor wait();
 
  private:
-  CollectiveWork work_;
-  Tensors tensors_;
+  struct Part {
+    CollectiveWork work;
+    Tensors tensors;
+  };
+  class UnderWay;
+
+  std::shared_ptr<UnderWay> under_way_;  ///< of all copies; null once this was moved from
+};
+
+/// A collective with its tensors, which stay until it has ended, whatever happens to the object.
+/// The destructor does not wait, which might last for ever while an exception flies.
+class TensorWork::UnderWay {
+ public:
+  UnderWay(CollectiveWork work, Tensors tensors) {
+    own_.push_back({std::move(work), std::move(tensors)});
+  }
+  ~UnderWay() {
+    if (!part().work.done()) keep();
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  Part& part() { return own_.front(); }
+
+ private:
+  /// Those that were dropped under way. They have no end, since a collective may outlive `main`.
+  struct Dropped {
+    std::mutex mutex;
+    std::list<Part> parts;
+  };
+  static Dropped& dropped() {
+    static Dropped* const all = std::make_unique<Dropped>().release();
+    return *all;
+  }
+  void keep() {
+    Dropped& all = dropped();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    all.parts.remove_if([](const Part& part) { return part.work.done(); });
+    all.parts.splice(all.parts.end(), own_);
+  }
+
+  std::list<Part> own_;  ///< one, of which a list takes over without new memory
 };
 
 /// A worker's membership in a job of programs that train libtorch's modules: `Job`, and what
@@ -220,17 +262,25 @@ class DistributedOptimizer {
   std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
 };
 
+inline TensorWork::TensorWork(CollectiveWork work, Tensors tensors)
+    : under_way_(std::make_shared<UnderWay>(std::move(work), std::move(tensors))) {}
+
+inline bool TensorWork::done() const {
+  return !under_way_ || under_way_->part().work.done();
+}
+
 inline torch::Tensor TensorWork::wait() {
-  if (!tensors_.result.defined()) {
+  if (!under_way_) {
     throw ConfigError("this work was moved from: wait for the one that it was moved to");
   }
-  work_.wait();
-  const torch::Tensor host = std::exchange(tensors_.host, tensors_.result);
-  if (host.data_ptr() != tensors_.result.data_ptr()) {
+  under_way_->part().work.wait();
+  Tensors& tensors = under_way_->part().tensors;
+  const torch::Tensor host = std::exchange(tensors.host, tensors.result);
+  if (host.data_ptr() != tensors.result.data_ptr()) {
     const torch::NoGradGuard no_grad;
-    tensors_.result.copy_(host);
+    tensors.result.copy_(host);
   }
-  return tensors_.result;
+  return tensors.result;
 }
 
 inline TensorWork TorchJob::allreduce_async(torch::Tensor tensor) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <future>
 
 #include "tests/torch/loops/loop_jobs.hpp"
 
@@ -158,6 +159,34 @@ TEST(CollectivesTest, OfTensorsWithoutValuesOfTheirOwn) {
   EXPECT_TRUE(job.allgather(expanded).front().equal(expanded));
   const torch::Tensor one = torch::ones({1, 3}).expand({1, 3});
   EXPECT_NO_THROW(job.allreduce(one));
+}
+
+/// What a dropped work reads and writes is not given to anybody else before it has ended.
+TEST(CollectivesTest, OfWorkThatIsDropped) {
+  constexpr std::int64_t length = 1 << 16;
+  std::array<std::promise<void>, 2> dropped;
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    std::array<torch::Tensor, 2> sums;
+    for (std::size_t round = 0; round < 2; ++round) {
+      sums[round] = torch::ones({2, length}).t();  // travels in a copy
+      if (entry.rank == 1) {
+        dropped[round].get_future().wait();
+      }
+      job.allgather_async(torch::ones({length}));
+      job.allreduce_async(sums[round]);
+      const torch::Tensor others = torch::zeros({2, length});
+      if (entry.rank == 0) {
+        dropped[round].set_value();
+      }
+      job.barrier();
+      EXPECT_EQ(others.count_nonzero().item<std::int64_t>(), 0);
+    }
+    if (entry.rank == 0) {
+      EXPECT_EQ(sums[0].use_count(), 1U);  // let go when the work of the second round was dropped
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 /// Of a machine without CUDA, or of worker 0 of one with.
