@@ -25,7 +25,8 @@ inline torch::Tensor host_values(const std::string& collective, const torch::Ten
   if (tensor.layout() != torch::kStrided) {
     refuse(collective, "a sparse one: call to_dense() before");
   }
-  return tensor.detach().cpu().contiguous();
+  // What a lazy view shows is not what its memory holds.
+  return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg();
 }
 
 /// The same of a tensor that gets the result. Errors: also for one with fewer values in memory than

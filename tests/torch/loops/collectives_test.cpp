@@ -189,6 +189,18 @@ TEST(CollectivesTest, OfWorkThatIsDropped) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+/// Of lazy views, whose memory holds other values.
+TEST(CollectivesTest, OfConjugatesAndNegatives) {
+  TorchJob job = init();
+  const torch::Tensor number = torch::complex(torch::ones({2}), torch::ones({2}));
+  const torch::Tensor conjugate = job.allgather(number.conj()).front();
+  EXPECT_TRUE(torch::imag(conjugate).equal(-torch::ones({2})));
+  const torch::Tensor negative = torch::_neg_view(torch::ones({2}));
+  EXPECT_TRUE(job.allgather(negative).front().equal(-torch::ones({2})));
+  job.allreduce(negative);
+  EXPECT_TRUE(negative.equal(-torch::ones({2})));
+}
+
 /// Of a machine without CUDA, or of worker 0 of one with.
 TEST(TorchJobTest, DeviceOfAProcessByItself) {
   const torch::Device expected =
