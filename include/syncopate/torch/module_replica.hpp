@@ -68,6 +68,11 @@ class ModuleReplica final : public Replica {
   static torch::Device device_of(const torch::nn::Module& module);
   void expect_parameters_of(const torch::optim::Optimizer& optimizer) const;
   static void expect_in_place(const flat::FlatTensors& tensors);
+  /// The part of the flat gradient that is a parameter's. No view for autograd, which would refuse
+  /// `zero_grad` of libtorch 1.
+  torch::Tensor gradient_of(std::size_t parameter) const {
+    return params_.slice(grads_.tensor(), parameter).detach();
+  }
   void scale_rates(const std::vector<double>& rates, double factor);
   flat::FlatVector& vector(syncopate_vector which) {
     if (which == SYNCOPATE_GRADIENTS) return grads_;
@@ -135,7 +140,7 @@ inline void ModuleReplica::zero_gradients() {
   grads_.tensor().zero_();
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
     torch::Tensor parameter = params_.tensors()[i].tensor;
-    parameter.mutable_grad() = params_.slice(grads_.tensor(), i);
+    parameter.mutable_grad() = gradient_of(i);
   }
 }
 
@@ -168,7 +173,7 @@ inline void ModuleReplica::collect(std::size_t parameter) {
   const torch::NoGradGuard no_grad;
   const flat::NamedTensor& named = params_.tensors()[parameter];
   const torch::Tensor& grad = named.tensor.grad();
-  const torch::Tensor view = params_.slice(grads_.tensor(), parameter);
+  const torch::Tensor view = gradient_of(parameter);
   if (!grad.defined()) {
     view.zero_();
   } else if (grad.is_sparse()) {

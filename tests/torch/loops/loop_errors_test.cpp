@@ -80,6 +80,21 @@ TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
   }
 }
 
+/// That of libtorch 1 refuses views that autograd knows.
+TEST(LoopErrorsTest, GradientsThatTheProgramsOptimizerZeroes) {
+  LoneProgram wrapped, plain;
+  DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
+  for (int step = 0; step < 3; ++step) {
+    for (LoneProgram* const setup : {&wrapped, &plain}) {
+      setup->sgd.zero_grad();
+      setup->backward();
+    }
+    optimizer.step();
+    plain.sgd.step();
+    EXPECT_EQ(values_of(wrapped.net), values_of(plain.net));
+  }
+}
+
 TEST(LoopErrorsTest, RateThatTheProgramChanges) {
   LoneProgram wrapped, plain;
   DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
