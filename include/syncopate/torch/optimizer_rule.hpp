@@ -10,6 +10,8 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <syncopate/error.hpp>
+#include <syncopate/torch/flat.hpp>
 #include <syncopate/training.hpp>
 #include <tuple>
 
@@ -102,9 +104,12 @@ inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
 }  // namespace detail
 
 /// The rule of an optimizer in the words of `syncopate train`, for a parameter server that applies
-/// it.
+/// it. Errors: ConfigError, for an optimizer without groups.
 inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
   const auto& groups = optimizer.param_groups();
+  if (groups.empty()) {
+    throw ConfigError("the optimizer has no group of parameters: make it of module.parameters()");
+  }
   OptimizerRule rule = detail::rule_of(groups.front().options());
   rule.learning_rate = groups.front().options().get_lr();
   for (const auto& group : groups) {

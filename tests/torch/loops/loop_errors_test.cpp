@@ -132,6 +132,14 @@ TEST(LoopErrorsTest, OptimizersThatDoNotFit) {
       HasSubstr("choose another optimizer"));
 }
 
+TEST(LoopErrorsTest, OptimizerWithoutGroups) {
+  LoneProgram setup;
+  torch::optim::SGD none(std::vector<torch::optim::OptimizerParamGroup>(),
+                         torch::optim::SGDOptions(0.1));
+  EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, none, {.batch_size = 4}); }),
+              HasSubstr("the optimizer has no group of parameters"));
+}
+
 TEST(LoopErrorsTest, UnknownBatchSize) {
   LoneProgram setup;
   EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd); }),
