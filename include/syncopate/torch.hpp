@@ -6,6 +6,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -249,7 +250,8 @@ class DistributedOptimizer {
   }
 
  private:
-  static Training::Settings settings(const torch::optim::Optimizer& optimizer,
+  static Training::Settings settings(const torch::nn::Module& module,
+                                     const torch::optim::Optimizer& optimizer,
                                      const DistributedOptions& options);
   std::unique_ptr<ModuleReplica> replica_of(TorchJob& job, torch::nn::Module& module,
                                             torch::optim::Optimizer& optimizer);
@@ -312,10 +314,11 @@ inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {
   }
 }
 
-inline Training::Settings DistributedOptimizer::settings(const torch::optim::Optimizer& optimizer,
+inline Training::Settings DistributedOptimizer::settings(const torch::nn::Module& module,
+                                                         const torch::optim::Optimizer& optimizer,
                                                          const DistributedOptions& options) {
   Training::Settings settings;
-  settings.optimizer = rule_of(optimizer);
+  settings.optimizer = rule_of(optimizer, flat::trained_tensors(module));
   settings.scheme = options.scheme;
   settings.options = options.options;
   settings.batch_size = options.batch_size;
@@ -339,7 +342,7 @@ inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Modu
                                                   torch::optim::Optimizer& optimizer,
                                                   const DistributedOptions& options)
     : rate_(rule_of(optimizer).learning_rate),
-      training_(job, replica_of(job, module, optimizer), settings(optimizer, options)) {
+      training_(job, replica_of(job, module, optimizer), settings(module, optimizer, options)) {
   if (training_.overlaps()) {
     passes_.emplace(training_, *replica_);
   }
@@ -377,7 +380,10 @@ inline void DistributedOptimizer::step(std::int64_t samples) {
 }
 
 inline void DistributedOptimizer::expect_rate() const {
-  if (training_.server_steps() && !detail::same(replica_->learning_rate(), rate_)) {
+  if (!training_.server_steps()) return;
+  const std::vector<double> rates = replica_->learning_rates();
+  const auto is_first = [&](double rate) { return detail::same(rate, rate_); };
+  if (!std::all_of(rates.begin(), rates.end(), is_first)) {
     throw ConfigError(
         "the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
         "rate that the program changes has no effect; give the job a schedule, by the options "

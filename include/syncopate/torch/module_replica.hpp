@@ -49,8 +49,8 @@ class ModuleReplica final : public Replica {
   std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
   /// The flat gradient.
   const torch::Tensor& gradients() const { return grads_.tensor(); }
-  /// The learning rate of the optimizer's first group.
-  double learning_rate() const { return optimizer_.param_groups().front().options().get_lr(); }
+  /// The learning rates of the optimizer's groups.
+  std::vector<double> learning_rates() const;
 
   std::size_t parameters() const override { return grads_.size(); }
   std::size_t buffers() const override {
@@ -189,13 +189,18 @@ inline void ModuleReplica::scale_rates(const std::vector<double>& rates, double 
   for (auto& group : optimizer_.param_groups()) group.options().set_lr(*rate++ * factor);
 }
 
+inline std::vector<double> ModuleReplica::learning_rates() const {
+  std::vector<double> rates;
+  for (const auto& group : optimizer_.param_groups()) rates.push_back(group.options().get_lr());
+  return rates;
+}
+
 inline void ModuleReplica::take_step(double rate_factor) {
   if (detail::same(rate_factor, 1)) {
     optimizer_.step();
     return;
   }
-  std::vector<double> rates;
-  for (const auto& group : optimizer_.param_groups()) rates.push_back(group.options().get_lr());
+  const std::vector<double> rates = learning_rates();
   scale_rates(rates, rate_factor);
   optimizer_.step();
   scale_rates(rates, 1);

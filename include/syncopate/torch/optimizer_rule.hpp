@@ -7,6 +7,7 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -14,6 +15,8 @@
 #include <syncopate/torch/flat.hpp>
 #include <syncopate/training.hpp>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace syncopate {
 inline namespace v0 {
@@ -101,6 +104,17 @@ inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
   return no_rule("it knows SGD, RMSprop, Adam, AdamW and Adagrad of libtorch alone");
 }
 
+/// True if a group of the optimizer has the parameter.
+inline bool has_parameter(const torch::optim::Optimizer& optimizer,
+                          const torch::Tensor& parameter) {
+  const auto& groups = optimizer.param_groups();
+  return std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+    const auto& params = group.params();
+    return std::any_of(params.begin(), params.end(),
+                       [&](const torch::Tensor& other) { return other.is_same(parameter); });
+  });
+}
+
 }  // namespace detail
 
 /// The rule of an optimizer in the words of `syncopate train`, for a parameter server that applies
@@ -117,6 +131,20 @@ inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
     if (other.options != rule.options ||
         !detail::same(group.options().get_lr(), rule.learning_rate)) {
       rule.has_no_rule = "it has one rule for all parameters; give all groups the same options";
+    }
+  }
+  return rule;
+}
+
+/// The same for a server that takes steps for all of `trained`.
+inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer,
+                             const std::vector<flat::NamedTensor>& trained) {
+  OptimizerRule rule = rule_of(optimizer);
+  for (const flat::NamedTensor& named : trained) {
+    if (!detail::has_parameter(optimizer, named.tensor)) {
+      rule.has_no_rule = "it steps the whole module, and " + named.name +
+                         " is in no group of the optimizer: freeze that by requires_grad_(false)";
+      break;
     }
   }
   return rule;

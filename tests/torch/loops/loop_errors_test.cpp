@@ -195,6 +195,30 @@ TEST(LoopErrorsTest, ProgramsThatTrainDifferentThings) {
                                    "worker 0"))));
 }
 
+/// A group for the weight, and one for the bias.
+std::vector<torch::optim::OptimizerParamGroup> two_groups_of(Linear& net) {
+  return {torch::optim::OptimizerParamGroup({net.layer->weight}),
+          torch::optim::OptimizerParamGroup({net.layer->bias})};
+}
+
+/// The server steps all that the module trains, at one rate.
+TEST(LoopErrorsTest, ParametersAndRatesThatAServerDoesNotKnow) {
+  const std::string folder = run_folder();
+  const auto errors = errors_of_two([&](const JobEntry& entry) {
+    LoneProgram setup({.scheme = "asgd", .options = {{"run-dir", folder}}, .entry = entry});
+    torch::optim::SGD of_weight({setup.net.layer->weight}, torch::optim::SGDOptions(0.1));
+    EXPECT_THAT(
+        refusal([&] { DistributedOptimizer(setup.job, setup.net, of_weight, {.batch_size = 4}); }),
+        HasSubstr("it steps the whole module, and layer.bias is in no group"));
+    torch::optim::SGD sgd(two_groups_of(setup.net), torch::optim::SGDOptions(0.1));
+    DistributedOptimizer optimizer(setup.job, setup.net, sgd, {.batch_size = 4});
+    optimizer.step();
+    sgd.param_groups()[1].options().set_lr(0);
+    EXPECT_THAT(refusal([&] { optimizer.step(); }), HasSubstr("at the rate of the beginning"));
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
 /// The other one gets the error in its own loop.
 TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
   const std::string folder = run_folder();
