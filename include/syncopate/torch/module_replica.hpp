@@ -202,7 +202,12 @@ inline void ModuleReplica::take_step(double rate_factor) {
   }
   const std::vector<double> rates = learning_rates();
   scale_rates(rates, rate_factor);
-  optimizer_.step();
+  try {
+    optimizer_.step();
+  } catch (...) {
+    scale_rates(rates, 1);
+    throw;
+  }
   scale_rates(rates, 1);
 }
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <stdexcept>
 
 #include "tests/torch/loops/loop_jobs.hpp"
 
@@ -138,6 +140,19 @@ TEST(LoopErrorsTest, OptimizerWithoutGroups) {
                          torch::optim::SGDOptions(0.1));
   EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, none, {.batch_size = 4}); }),
               HasSubstr("the optimizer has no group of parameters"));
+}
+
+struct FailingSGD : torch::optim::SGD {
+  using SGD::SGD;
+  torch::Tensor step(LossClosure /*closure*/) override { throw std::runtime_error("no step"); }
+};
+
+TEST(LoopErrorsTest, StepThatFailsLeavesTheRates) {
+  Linear net;
+  FailingSGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+  ModuleReplica replica(net, sgd);
+  EXPECT_THROW(replica.take_step(0.5), std::runtime_error);
+  EXPECT_EQ(replica.learning_rates(), std::vector<double>{0.1});
 }
 
 TEST(LoopErrorsTest, UnknownBatchSize) {
