@@ -346,8 +346,9 @@ typedef struct syncopate_training_options {
   size_t option_count;
   uint32_t batch_size; /* samples of a step of this worker; 0: that of syncopate_share_open */
   double learning_rate;
-  /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}. A
-   * parameter server that keeps the model applies this rule. */
+  /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}, and so
+   * weight-decay, beta1, beta2, epsilon and alpha; others are refused. A parameter server that keeps the model applies
+   * this rule. */
   const syncopate_option *rule;
   size_t rule_count;
   const char *has_no_rule; /* why a server cannot apply it; NULL: it can */

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.hpp"
@@ -18,8 +21,22 @@
 namespace syncopate {
 namespace {
 
+constexpr auto names_of_rules = std::to_array<std::string_view>(
+    {"optimizer", "momentum", "weight-decay", "beta1", "beta2", "epsilon", "alpha"});
+
+/// Errors: ConfigError, for a name that describes no rule, such as another option of the job.
+void expect_rule(const std::map<std::string, std::string>& rule) {
+  for (const auto& [name, value] : rule) {
+    if (std::ranges::find(names_of_rules, name) == names_of_rules.end()) {
+      throw ConfigError(fmt::format("the rule of an optimizer has no option {}: expected {}", name,
+                                    fmt::join(names_of_rules, ", ")));
+    }
+  }
+}
+
 /// The rate of a program that warms up from 0 is a factor of another one: the job knows none of 0.
 GivenOptions with_optimizer(GivenOptions options, const LoopOptimizer& optimizer) {
+  expect_rule(optimizer.rule);
   options.insert(optimizer.rule.begin(), optimizer.rule.end());
   const double rate = optimizer.learning_rate > 0 ? optimizer.learning_rate : 1;
   options["learning-rate"] = fmt::format("{}", rate);

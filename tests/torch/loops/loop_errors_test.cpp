@@ -155,6 +155,19 @@ TEST(LoopErrorsTest, StepThatFailsLeavesTheRates) {
   EXPECT_EQ(replica.learning_rates(), std::vector<double>{0.1});
 }
 
+TEST(LoopErrorsTest, RuleThatIsNone) {
+  for (const std::string name : {"workers", "colour"}) {
+    LoneProgram setup;
+    EXPECT_EQ(refusal([&] {
+                Training(setup.job, std::make_unique<ModuleReplica>(setup.net, setup.sgd),
+                         {.optimizer = {.learning_rate = 0.1, .options = {{name, "3"}}},
+                          .batch_size = 4});
+              }),
+              "the rule of an optimizer has no option " + name +
+                  ": expected optimizer, momentum, weight-decay, beta1, beta2, epsilon, alpha");
+  }
+}
+
 TEST(LoopErrorsTest, UnknownBatchSize) {
   LoneProgram setup;
   EXPECT_THAT(refusal([&] { DistributedOptimizer(setup.job, setup.net, setup.sgd); }),
