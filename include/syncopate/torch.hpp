@@ -147,11 +147,17 @@ class TorchJob : public Job {
 
   /// A data loader over this worker's share of a dataset, which all workers pass alike. All take
   /// `batch_size` samples together in a step, and every sample once in an epoch (`Share`). One loop
-  /// over a loader is one epoch.
+  /// over a loader is one epoch. Errors: ConfigError, for a dataset without a size, and options
+  /// with drop_last.
   template <class Dataset>
   auto partition_dataset(Dataset dataset, std::size_t batch_size,
                          torch::data::DataLoaderOptions options = {}) {
     static_assert(!Dataset::is_stateful, "a stateful dataset has an order of its own");
+    if (options.drop_last()) {
+      throw ConfigError(
+          "partition_dataset takes no drop_last(true): every sample is trained on once an epoch; "
+          "step(batch.data.size(0)) weighs a last batch by its samples");
+    }
     const auto samples = dataset.size();
     if (!samples) {
       throw ConfigError("a dataset without a size cannot be partitioned");

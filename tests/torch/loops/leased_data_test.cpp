@@ -262,6 +262,15 @@ TEST(LeasedDataTest, ASamplerGoesOnWhereItWasSaved) {
   EXPECT_EQ(second.next(step_size), first.next(step_size));
 }
 
+TEST(LeasedDataTest, ALoaderThatDropsSamplesIsRefused) {
+  TorchJob job = init();
+  EXPECT_THAT(refusal([&] {
+                job.partition_dataset(Numbers(), step_size,
+                                      torch::data::DataLoaderOptions().drop_last(true));
+              }),
+              HasSubstr("partition_dataset takes no drop_last(true)"));
+}
+
 TEST(LeasedDataTest, OfProgramsWhoseDatasetsDifferIsRefused) {
   const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
     TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
