@@ -283,7 +283,7 @@ SYNCOPATE_API uint64_t syncopate_share_step_size(const syncopate_share *share);
 /* The indices of the next step, in order, valid until the next call with this share; *count is 0 at the end of an
  * epoch, and the call after that begins the next epoch. */
 SYNCOPATE_API syncopate_status syncopate_share_next(syncopate_share *share, const uint64_t **indices, size_t *count);
-/* Begins the next epoch, unless this one has not begun. */
+/* Begins the next epoch, unless this one has not begun, or goes on by syncopate_share_resume with the next step. */
 SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share);
 /* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
  * not known, and the epoch begins again. */

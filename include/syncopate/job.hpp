@@ -57,14 +57,19 @@ class Share {
   /// Samples of a step of this worker.
   std::size_t step_size() const { return syncopate_share_step_size(handle()); }
   /// The indices of the next step, in order; empty at the end of an epoch. The call after that
-  /// begins the next epoch.
+  /// gives the first step of the next epoch.
   std::vector<std::size_t> next() {
     const std::uint64_t* indices = nullptr;
     std::size_t count = 0;
     detail::check(syncopate_share_next(handle(), &indices, &count));
-    return {indices, indices + count};
+    std::vector<std::size_t> step(indices, indices + count);
+    if (step.empty()) {
+      next_epoch();  // so that the place of every copy is the beginning of the next one
+    }
+    return step;
   }
-  /// Begins the next epoch, unless this one has not begun.
+  /// Begins the next epoch, unless this one has not begun, or goes on by `resume` with the next
+  /// step.
   void next_epoch() { detail::check(syncopate_share_next_epoch(handle())); }
   /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where
   /// samples are leased these are not known, and the epoch begins again.
@@ -80,7 +85,7 @@ class Share {
   }
   /// Whole epochs so far.
   std::size_t epoch() const { return syncopate_share_epoch(handle()); }
-  /// Steps so far in the epoch under way.
+  /// Steps so far in the epoch under way; 0 at the end of one, where the next is under way.
   std::size_t step() const { return syncopate_share_step(handle()); }
 
  private:

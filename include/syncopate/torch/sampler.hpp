@@ -27,8 +27,7 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
 
   /// libtorch resets a sampler at the beginning of each epoch.
   void reset(torch::optional<std::size_t> /*new_size*/ = {}) override {
-    if (!resumed_) share_.next_epoch();
-    resumed_ = false;
+    share_.next_epoch();
     ended_ = false;
   }
 
@@ -41,11 +40,12 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
   }
 
   /// The place in the order, which itself follows from the job's seed. A loader that prepares
-  /// batches ahead is ahead of its loop by these. The next loop over the loader goes on from a
-  /// place that was loaded, as `Share::resume` says.
+  /// batches ahead is ahead of its loop by these. At the end of an epoch it is the beginning of the
+  /// next. The next loop over the loader goes on from a place that was loaded, as `Share::resume`
+  /// says.
   void save(torch::serialize::OutputArchive& archive) const override {
-    archive.write("place", torch::tensor({static_cast<std::int64_t>(share_.epoch() + ended_),
-                                          static_cast<std::int64_t>(ended_ ? 0 : share_.step())}));
+    archive.write("place", torch::tensor({static_cast<std::int64_t>(share_.epoch()),
+                                          static_cast<std::int64_t>(share_.step())}));
   }
   /// Goes on from the place that `save` has written. Errors: ConfigError, for another one.
   void load(torch::serialize::InputArchive& archive) override {
@@ -57,13 +57,11 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
     }
     share_.resume(static_cast<std::size_t>(place[0].item<std::int64_t>()),
                   static_cast<std::size_t>(place[1].item<std::int64_t>()));
-    resumed_ = true;
   }
 
  private:
   Share share_;
-  bool ended_ = false;    ///< the epoch
-  bool resumed_ = false;  ///< and no loop over the loader has begun since
+  bool ended_ = false;  ///< the epoch of the loader's loop
 };
 
 }  // namespace v0

@@ -59,7 +59,8 @@ class LoopShare {
   /// The indices of the next step, in order; empty at the end of an epoch. The call after that
   /// begins the next epoch.
   std::vector<std::size_t> next();
-  /// Begins the next epoch, unless this one has not begun.
+  /// Begins the next epoch, unless this one has not begun, or goes on by `resume` with the next
+  /// step.
   void next_epoch();
   /// Goes on behind the first `step` steps of `epoch`, as an earlier job did. Where samples are
   /// leased the epoch begins again.

@@ -121,6 +121,7 @@ class LoopShare::Order {
   std::size_t step_ = 0;                 ///< taken in this epoch
   std::span<const std::uint32_t> left_;  ///< samples of the source that no step has taken
   bool ended_ = false;                   ///< the epoch
+  bool resumed_ = false;                 ///< and no step has been asked for since
 };
 
 }  // namespace syncopate

@@ -94,6 +94,7 @@ bool FixedSamples::restart(Epoch epoch) {
 
 std::vector<std::size_t> LoopShare::Order::next() {
   source_->step_ended();
+  resumed_ = false;
   if (ended_) {
     next_epoch();
   }
@@ -127,7 +128,7 @@ LoopShare::Length LoopShare::Order::length() {
 }
 
 void LoopShare::Order::next_epoch() {
-  if (step_ == 0 && !ended_) {
+  if (resumed_ || (step_ == 0 && !ended_)) {
     return;
   }
   ++epoch_;
@@ -146,6 +147,7 @@ void LoopShare::Order::resume(std::size_t epoch, std::size_t step) {
     while (step_ < step && !next().empty()) {
     }
   }
+  resumed_ = true;
 }
 
 }  // namespace syncopate

@@ -262,6 +262,59 @@ TEST(LeasedDataTest, ASamplerGoesOnWhereItWasSaved) {
   EXPECT_EQ(second.next(step_size), first.next(step_size));
 }
 
+/// A loader of one's own over `share`, in steps of this worker.
+auto loader_over(const ShareSampler& sampler) {
+  return torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()), sampler,
+                                       torch::data::DataLoaderOptions().batch_size(step_size));
+}
+
+std::size_t samples_of_loop(auto& loader) {
+  std::size_t samples = 0;
+  for (const auto& batch : *loader) samples += static_cast<std::size_t>(batch.data.size(0));
+  return samples;
+}
+
+TEST(LeasedDataTest, ALoaderGoesOnWhereItsShareDoes) {
+  TorchJob job = init({.options = {{"data-order", "fixed"}}});
+  Share share = job.share(length, step_size);
+  const auto loader = loader_over(ShareSampler(share));
+  for (const std::size_t epoch : {0U, 2U, 1U}) {
+    share.resume(epoch, 3);
+    EXPECT_EQ(samples_of_loop(loader), length - 3 * step_size);
+    EXPECT_EQ(share.epoch(), epoch + 1);
+    EXPECT_EQ(samples_of_loop(loader), length);
+  }
+}
+
+/// A copy of the sampler does not see what the loader asks of its own one.
+TEST(LeasedDataTest, ACopyOfTheSamplerIsSavedAtTheEndOfAnEpoch) {
+  for (const std::string order : {"fixed", "leased"}) {
+    const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+      TorchJob job = init({.options = {{"data-order", order}}, .entry = entry});
+      const ShareSampler kept(job.share(length, 2 * step_size));
+      const auto loader = loader_over(kept);
+      samples_of_loop(loader);
+      torch::serialize::OutputArchive written;
+      kept.save(written);
+      std::stringstream file;
+      written.save_to(file);
+      torch::serialize::InputArchive read;
+      read.load_from(file);
+      Share share = job.share(length, 2 * step_size);
+      ShareSampler later(share);
+      later.load(read);
+      EXPECT_EQ(share.epoch(), 1U);
+      EXPECT_EQ(share.step(), 0U);
+      const auto second = loader_over(later);
+      std::vector<std::int64_t> both{static_cast<std::int64_t>(samples_of_loop(second))};
+      job.allreduce(both);
+      EXPECT_EQ(both.front(), static_cast<std::int64_t>(length));
+      EXPECT_EQ(share.epoch(), 2U);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+  }
+}
+
 TEST(LeasedDataTest, ALoaderThatDropsSamplesIsRefused) {
   TorchJob job = init();
   EXPECT_THAT(refusal([&] {
