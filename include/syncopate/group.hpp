@@ -9,6 +9,7 @@
 #include <syncopate/error.hpp>
 #include <syncopate/values.hpp>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// The collectives of a job's workers, of all or of some. C++17, over `syncopate.h`.
@@ -64,6 +65,8 @@ class Group {
   explicit Group(syncopate_group* group) : group_(group, syncopate_group_close) {}
   /// A group that the job closes.
   Group(syncopate_group* group, OfTheJob) : group_(group, [](syncopate_group*) {}) {}
+  /// One that has owners already.
+  explicit Group(std::shared_ptr<syncopate_group> group) : group_(std::move(group)) {}
 
   /// The rank of this worker in the group, from 0 on.
   std::uint32_t rank() const { return syncopate_group_rank(handle()); }

@@ -112,6 +112,8 @@ class Job {
   explicit Job(const InitOptions& options = {});
   // The end of its life leaves the job. Worker 0 of a job that another launcher than `syncopate
   // run` has started coordinates it, and waits until the others have left.
+  Job(Job&&) noexcept = default;
+  Job& operator=(Job&&) noexcept = default;
 
   /// The rank of this worker, from 0 on.
   std::uint32_t rank() const { return syncopate_rank(handle()); }
@@ -204,16 +206,29 @@ class Job {
   /// Samples of a step of this worker, as `share` has last been called; 0 before.
   std::uint32_t usual_step() const { return usual_step_; }
 
+  /// Before a program changes its model for a training. Errors: ConfigError, where the job has one.
+  void expect_untrained() const;
+  /// A training by a scheme of the program's own begins. Returns all workers; as long as the result
+  /// lives, the program stays in the job. Errors: as `expect_untrained`.
+  Group begin_own_training() const;
+
   /// The job of the C interface. Errors: ConfigError, for a job that was moved from, as in every
   /// call of one.
-  syncopate_job* handle() const { return detail::handle_of(job_, "job"); }
+  syncopate_job* handle() const { return detail::handle_of(membership_, "job")->job; }
 
  private:
-  struct Leave {
-    void operator()(syncopate_job* job) const { syncopate_leave(job); }
+  /// Leaves the job at its end.
+  struct Membership {
+    explicit Membership(syncopate_job* joined) : job(joined) {}
+    ~Membership() { syncopate_leave(job); }
+    Membership(const Membership&) = delete;
+    Membership& operator=(const Membership&) = delete;
+
+    syncopate_job* job;
+    bool has_own_training = false;  ///< which the library does not know
   };
 
-  std::unique_ptr<syncopate_job, Leave> job_;
+  std::shared_ptr<Membership> membership_;  ///< shared with a training by a scheme of one's own
   std::uint32_t usual_step_ = 0;
 };
 
@@ -245,7 +260,22 @@ inline Job::Job(const InitOptions& options) {
   joining.wait_seconds = options.wait_seconds;
   syncopate_job* job = nullptr;
   detail::check(syncopate_join(&joining, &job));
-  job_.reset(job);
+  membership_ = std::make_shared<Membership>(job);
+}
+
+inline void Job::expect_untrained() const {
+  detail::check(syncopate_training_may_start(handle()));
+  if (membership_->has_own_training) {
+    throw ConfigError(
+        "this job has trained already, or trains: a job has one optimizer. Put all networks into "
+        "one module, and all of its parameters into the groups of one optimizer");
+  }
+}
+
+inline Group Job::begin_own_training() const {
+  expect_untrained();
+  membership_->has_own_training = true;
+  return Group(std::shared_ptr<syncopate_group>(membership_, syncopate_everyone(handle())));
 }
 
 }  // namespace v0

@@ -335,7 +335,7 @@ inline Training::Settings DistributedOptimizer::settings(const torch::nn::Module
 inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
     TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
   // A second replica would take the tensors of the module away from the first one.
-  detail::check(syncopate_training_may_start(job.handle()));
+  job.expect_untrained();
   auto replica = std::make_unique<ModuleReplica>(module, optimizer);
   replica_ = replica.get();
   for (const flat::NamedTensor& named : flat::frozen_tensors(module)) {

@@ -50,7 +50,8 @@ class Training {
   /// Waits until every worker has made one, and gives all replicas the same parameters. Once for a
   /// job of more than one process. Errors: ConfigError; the error that ended the job.
   Training(const Job& job, std::unique_ptr<Replica> replica, const Settings& settings);
-  /// Finishes. While an exception flies, ends the job for all workers instead.
+  /// Finishes. While an exception flies, ends the job for all workers instead; with a scheme of the
+  /// program's own the others get an error once the program leaves the job.
   ~Training();
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
@@ -101,6 +102,7 @@ class Training {
 
  private:
   static Training& of(void* user) { return *static_cast<Training*>(user); }
+  static std::uint32_t usual_step(const Job& job, const Settings& settings);
   syncopate_replica callbacks();
   /// Calls a member of the replica. Its exception is kept, and thrown by the program's own call.
   template <class Body>
@@ -160,9 +162,10 @@ inline syncopate_replica Training::callbacks() {
 inline Training::Training(const Job& job, std::unique_ptr<Replica> replica,
                           const Settings& settings)
     : replica_(std::move(replica)), on_round_(settings.on_round) {
+  job.expect_untrained();
   if (auto scheme = detail::own_scheme(settings.scheme)) {
-    own_batch_size_ = settings.batch_size.value_or(job.usual_step());
-    own_ = std::make_unique<OwnTraining>(std::move(scheme), *replica_, job.everyone());
+    own_batch_size_ = usual_step(job, settings);
+    own_ = std::make_unique<OwnTraining>(std::move(scheme), *replica_, job.begin_own_training());
     return;
   }
   const detail::OptionList list(settings.options);
@@ -185,6 +188,18 @@ inline Training::Training(const Job& job, std::unique_ptr<Replica> replica,
   }
   const syncopate_replica calls = callbacks();
   check(syncopate_training_start(job.handle(), &calls, &options, &training_));
+}
+
+/// Errors: ConfigError, where nothing says the samples of a step.
+inline std::uint32_t Training::usual_step(const Job& job, const Settings& settings) {
+  const std::uint32_t given = settings.batch_size.value_or(0);
+  const std::uint32_t samples = given > 0 ? given : job.usual_step();
+  if (samples == 0) {
+    throw ConfigError(
+        "the job does not know how many samples a step has: call partition_dataset before, or give "
+        "the optimizer's option batch_size");
+  }
+  return samples;
 }
 
 inline Training::~Training() {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "tests/torch/loops/loop_jobs.hpp"
@@ -76,6 +77,39 @@ TEST(OwnSchemeTest, InAProcessByItself) {
 TEST(OwnSchemeTest, ItsErrorsLeaveTheStep) {
   register_schemes();
   EXPECT_THROW(train_by_loop({}, batch_size, epochs, "failing"), std::runtime_error);
+}
+
+/// As with a built-in one.
+TEST(OwnSchemeTest, AJobHasOneOptimizerAndABatchSize) {
+  register_schemes();
+  TorchJob job = init();
+  Linear net;
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+  EXPECT_THAT(refusal([&] { DistributedOptimizer(job, net, sgd, {.scheme = "mean-gradient"}); }),
+              HasSubstr("does not know how many samples a step has"));
+  DistributedOptimizer first(job, net, sgd, {.scheme = "mean-gradient", .batch_size = 4});
+  for (const char* const scheme : {"mean-gradient", "ssgd"}) {
+    EXPECT_THAT(
+        refusal([&] { DistributedOptimizer(job, net, sgd, {.scheme = scheme, .batch_size = 4}); }),
+        HasSubstr("a job has one optimizer"));
+  }
+}
+
+TEST(OwnSchemeTest, TrainsOnWhenTheProgramHasLetGoOfTheJob) {
+  register_schemes();
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    std::optional<TorchJob> job(std::in_place, InitOptions{.entry = entry});
+    Linear net;
+    torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+    DistributedOptimizer optimizer(*job, net, sgd, {.scheme = "mean-gradient", .batch_size = 4});
+    job.reset();
+    const std::vector<float> before = values_of(net);
+    net.forward(torch::ones({4, 6})).sum().backward();
+    optimizer.step();
+    optimizer.finish();
+    EXPECT_NE(values_of(net), before);
+  });
+  EXPECT_THAT(errors, Each(""));
 }
 
 TEST(OwnSchemeTest, ANameIsGivenOnce) {
