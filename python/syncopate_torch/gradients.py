@@ -1,6 +1,7 @@
 """The gradients of a module's trained parameters, as a replica has them: of the two classes, a job of several workers
 takes `FlatGradients`, and a worker by itself `OwnGradients`."""
 import contextlib
+import itertools
 import math
 
 import torch
@@ -8,9 +9,9 @@ import torch
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatVector
 
-# A worker by itself looks at so many values in a step, or at this part of all.
-_LOOKS_AT = 1_000_000
-_LOOKS_AT_PART = 1 / 8
+# A worker by itself looks at all gradients of a model of so many values, and of a larger one at a part of the parameters.
+_LOOKS_AT_ALL = 10_000
+_PARTS = 8
 
 
 class FlatGradients:
@@ -92,11 +93,10 @@ class OwnGradients:
     some percent of a step, for nobody."""
 
     def __init__(self, params, looks_at_all):
-        """looks_at_all: at every value in every step; else at a part of them, in turn."""
+        """looks_at_all: at every value in every step."""
         self._params = params
-        self._count = len(params.vector.values)
-        self._looks_at = self._count if looks_at_all else max(_LOOKS_AT, math.ceil(_LOOKS_AT_PART * self._count))
-        self._next = 0  # the parameter to look at
+        values = params.vector.values
+        self._parts = None if looks_at_all or len(values) <= _LOOKS_AT_ALL else itertools.cycle(values.chunk(_PARTS))
         self._flat = None  # while the library changes them
 
     def zero(self, set_to_none):
@@ -113,16 +113,10 @@ class OwnGradients:
                 parameter.grad = torch.zeros_like(parameter)
 
     def is_finite(self):
-        """False where a value that this step looks at is not finite. One that is passed over makes parameters, and with
-        them later gradients, so that a step soon finds it."""
-        looked_at, sums = 0, []
-        while looked_at < self._looks_at and len(sums) < len(self._params.tensors):
-            gradient = self._params.tensors[self._next].grad
-            self._next = (self._next + 1) % len(self._params.tensors)
-            sums.append(gradient.sum())
-            looked_at += gradient.numel()
-        if math.isfinite(float(torch.stack(sums).sum())):
-            return True
+        """False where a value is not finite. In a large model the parameters tell it, part by part: a gradient that is not
+        finite makes them so for good."""
+        if self._parts is not None:
+            return _is_finite(next(self._parts))
         return all(_is_finite(parameter.grad) for parameter in self._params.tensors)
 
     def address(self):

@@ -61,9 +61,9 @@ class OfOneWorker(unittest.TestCase):
 
 
 class NotFiniteAlone(unittest.TestCase):
-    """A large module is looked at part by part."""
+    """The parameters of a large module are looked at part by part."""
 
-    PARTS, VALUES = 8, 400_000
+    PARTS, VALUES = 8, 4000
 
     def setUp(self):
         self.network = torch.nn.ParameterList([torch.nn.Parameter(torch.zeros(self.VALUES)) for _ in range(self.PARTS)])
@@ -75,15 +75,16 @@ class NotFiniteAlone(unittest.TestCase):
                 parameter.grad[-1] = value
         optimizer.step()
 
-    def test_it_is_found_within_a_few_steps(self):
-        for spoiled, step in ((0, 1), (2, 1), (3, 2), (7, 3)):  # each step looks at three parts
+    def test_it_is_found_within_eight_steps(self):
+        for spoiled, step in ((0, 9), (1, 2), (7, 8)):  # in the first step, after the look at the first part
             with self.subTest(spoiled=spoiled):
                 self.setUp()
                 optimizer = optimizer_of(self.network)
-                for _ in range(step - 1):
-                    self.step(optimizer, spoiled, math.inf)
+                self.step(optimizer, spoiled, math.inf)
+                for _ in range(step - 2):
+                    self.step(optimizer)
                 with self.assertRaisesRegex(syncopate.NotFinite, f"worker 0, step {step}: "):
-                    self.step(optimizer, spoiled, math.inf)
+                    self.step(optimizer)
 
     def test_its_step_is_left_out_at_once_where_the_job_skips(self):
         optimizer = optimizer_of(self.network, options={"on-nan": "skip"})
@@ -97,10 +98,12 @@ class NotFiniteAlone(unittest.TestCase):
 
     def test_values_whose_sum_is_infinite_are_finite(self):
         optimizer = optimizer_of(self.network)
-        for index, parameter in enumerate(self.network):
+        for parameter in self.network:
             parameter.grad = torch.full((self.VALUES,), 3e38)
-        optimizer.step()
-        self.assertTrue(torch.equal(self.network[0], torch.full((self.VALUES,), -3e38)))
+        for _ in range(self.PARTS + 1):
+            optimizer.step()
+            optimizer.zero_grad()
+        self.assertEqual(self.network[0].max(), self.network[7].min())
 
 
 class OfTwoWorkers(ScriptTest):
