@@ -10,8 +10,8 @@ namespace syncopate {
 /// The weighted mean of the workers' buffers, round after round.
 ///
 /// What is reduced is their change since the last round. So a value that nobody changes stays the
-/// same to the last bit: factors of float32 do not add up to exactly 1, and over many rounds a mean
-/// of equal values would drift by that.
+/// same to the last bit: the sum of the factors, which are float32, is not exactly 1, and over many
+/// rounds a mean of equal values would drift by that.
 ///
 /// Thread: one.
 class BufferMean {

@@ -146,7 +146,7 @@ TEST(SsgdBuffers, AreAveragedBySamples) {
   EXPECT_EQ(means[0], means[1]);
 }
 
-// Equal values by weights whose shares add up to 1 only nearly.
+// Equal values by weights, the sum of whose shares is only nearly 1.
 TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
   constexpr std::uint64_t rounds = 300;
   using Rounds = std::vector<std::vector<float>>;
