@@ -85,8 +85,8 @@ int guarded(const std::function<int()>& body) {
 
 void print_error(const char* message) {
   const std::string line = printable(message);
-  // One call, so that the lines of several processes do not mix. Where standard error is closed, the
-  // exit status is all that remains.
+  // One call, so that the lines of several processes do not mix. Where standard error is closed,
+  // the exit status is all that remains.
   static_cast<void>(std::fputs(fmt::format("syncopate: {}\n", line).c_str(), stderr));
 }
 
