@@ -35,7 +35,8 @@ Averaging::Averaging(Group& group, const Options& options)
                  {.algorithm = options.algorithm,
                   .compression = options.compression,
                   .compress_remote = options.compress_remote,
-                  .momentum = options.momentum}) {
+                  .momentum = options.momentum}),
+      buffers_of_all_(options.buffers) {
   if (group.failures() && !options.server) {
     recovery_.emplace(group);
   }

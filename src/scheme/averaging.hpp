@@ -52,6 +52,8 @@ class Averaging {
     /// Of the model's values, by the allreduce; buffers are not compressed.
     Compression compression{};
     bool compress_remote = false;  ///< compress only between hosts
+    /// Of every worker's replica, before its first step; only read by the constructor.
+    std::span<const float> buffers{};
     /// Of the optimizer, where the model's values are gradients and the optimizer has a momentum.
     double momentum = 0;
     /// Reduces the model's values; null: the allreduce does.

@@ -16,12 +16,17 @@ namespace syncopate {
 /// Thread: one.
 class BufferMean {
  public:
+  /// `initial`: the buffers with which all workers begin, in a new job or in a resumed one; empty
+  /// where they are not known.
+  explicit BufferMean(std::span<const float> initial)
+      : has_last_(!initial.empty()), last_(initial.begin(), initial.end()) {}
+
   struct Weight {
     double own;
     double total;  ///< of all workers, above 0
   };
 
-  /// True where this worker has the result of the last round.
+  /// True where this worker has the buffers after the last round.
   bool has_last() const { return has_last_; }
   /// This worker has another result than this object has seen.
   void forget() { has_last_ = false; }
@@ -32,7 +37,7 @@ class BufferMean {
               bool all_have_last);
 
  private:
-  bool has_last_ = false;
+  bool has_last_;
   std::vector<float> last_;  ///< equal on all workers that have it
 };
 

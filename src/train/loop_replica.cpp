@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "kernels/reduce.hpp"
 #include "train/reported_gradient.hpp"
 
 namespace syncopate {
@@ -13,10 +12,6 @@ void LoopReplica::attach(StepHandover& loop, const Job& job) {
   loop_ = &loop;
   base_rate_ = job.learning_rate;
   overlaps_ = job.overlaps;
-}
-
-bool LoopReplica::has_finite_gradient() {
-  return !is_in_host_memory() || all_finite(view(ReplicaVector::grads));
 }
 
 void LoopReplica::on_progress(PassDetail /*detail*/, std::function<void()> progressed) {

@@ -31,9 +31,6 @@ class LoopReplica : public Replica {
   bool reports_gradients() const final { return overlaps_; }
   /// True where a `view` is the model's own memory, so that it costs nothing.
   virtual bool is_in_host_memory() const { return true; }
-  /// False where the gradient is known to have a value that is not finite. That of a model
-  /// elsewhere stays there, and counts as finite.
-  virtual bool has_finite_gradient();
 
   void on_progress(PassDetail detail, std::function<void()> progressed) override;
   std::uint32_t samples_of_pass(const Batch& batch) final;

@@ -239,6 +239,7 @@ Averaging::Options WorkerSetup::averaging() {
           .algorithm = algorithm_of(config().scheme_options[option::aggregate]),
           .compression = config().compress,
           .compress_remote = config().compress_remote,
+          .buffers = replica_.view(ReplicaVector::buffers),
           .server = server_ ? &*server_ : nullptr,
           .samples_to_do = to_do - std::min(to_do, progress_.samples)};
 }

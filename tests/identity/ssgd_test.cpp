@@ -156,8 +156,9 @@ TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
     while (constant.size() < 40) {
       constant.push_back(static_cast<float>(random.normal()));
     }
-    Averaging averaging(group, {});
-    Rounds results;
+    const std::vector<float> initial = constant;
+    Averaging averaging(group, {.buffers = initial});
+    Rounds results{initial};
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       std::vector<float> model(1);
       constant.back() += static_cast<float>(group.rank().value + 1);  // but the last one
