@@ -118,6 +118,9 @@ SYNCOPATE_API uint32_t syncopate_worker_count(const syncopate_job *job);
 /* The rank of this worker among those of its host. */
 SYNCOPATE_API uint32_t syncopate_local_rank(const syncopate_job *job);
 
+/* 1 where no launcher has started this process, which is a job by itself, else 0. */
+SYNCOPATE_API int syncopate_is_alone(const syncopate_job *job);
+
 /* A coordinator in a thread of this process, for workers that no launcher of Syncopate has started. The program passes
  * its address and its key to them by means of its own, and each of them, this process among them, joins by an entry. */
 typedef struct syncopate_host syncopate_host;
@@ -329,9 +332,6 @@ typedef struct syncopate_replica {
   const char *(*move)(void *user, syncopate_vector which, float *values, syncopate_memory *memory);
   /* One step of the program's optimizer on its parameters, with its learning rate times `rate_factor`. */
   const char *(*take_step)(void *user, double rate_factor);
-  /* Sets *finite to 0 where the gradient has a value that is not finite, else to 1. A job of one process asks before each
-   * step. NULL: the library looks at the `view` of a model without `store`, and at no other. */
-  const char *(*is_finite)(void *user, int *finite);
 } syncopate_replica;
 
 /* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/records.md
@@ -394,6 +394,9 @@ SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_trai
  * another number of samples than its pass began with; SYNCOPATE_NOT_FINITE, for a gradient that is not, unless option
  * on-nan is skip. A process alone looks at the gradient of a replica without the callback `store`. */
 SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *training, uint32_t samples);
+/* The same for a process that is alone, and has looked at its gradient itself: `finite` is 0 where a value of it is not
+ * finite. The library reads SYNCOPATE_GRADIENTS only then. Errors: also SYNCOPATE_CONFIG_ERROR, in a job of others. */
+SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training *training, uint32_t samples, int finite);
 
 /* The loop takes no further step. Waits for the loops of all workers; then the replica holds the model of the job.
  * Errors: that which ended the job. */

@@ -34,7 +34,6 @@ class GroupOptions(Structure):
 View = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, POINTER(c_void_p))
 Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
 Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
-IsFinite = ctypes.CFUNCTYPE(c_void_p, c_void_p, POINTER(c_int))
 TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
 OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
@@ -47,7 +46,7 @@ ANY = 2**32 - 1
 
 class Replica(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
-                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep), ("is_finite", IsFinite)]
+                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep)]
 
 
 class TrainingOptions(Structure):
@@ -80,6 +79,7 @@ _SIGNATURES = {
     "rank": (c_uint32, [c_void_p]),
     "worker_count": (c_uint32, [c_void_p]),
     "local_rank": (c_uint32, [c_void_p]),
+    "is_alone": (c_int, [c_void_p]),
     "host_open": (None, [c_uint32, c_void_p, c_void_p]),
     "host_coordinator": (c_char_p, [c_void_p]),
     "host_key": (c_char_p, [c_void_p]),
@@ -124,6 +124,7 @@ _SIGNATURES = {
     "training_begin_pass": (None, [c_void_p, c_uint32]),
     "training_gradients_ready": (None, [c_void_p, c_uint64, c_uint64]),
     "training_step": (None, [c_void_p, c_uint32]),
+    "training_step_alone": (None, [c_void_p, c_uint32, c_int]),
     "training_finish": (None, [c_void_p]),
     "training_abandon": ("nothing", [c_void_p, c_char_p]),
     "training_close": ("nothing", [c_void_p]),

@@ -58,7 +58,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
-                                alone=job.size == 1 and given.get("overlap") != "on", skips=given.get("on-nan") == "skip")
+                                alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
         self._sums = []
         self._handle = self._start(scheme, options, batch_size)
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
@@ -74,6 +74,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._sums += [self._weighted, self.overflows]
         job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
+
+    def _is_alone(self, options):
+        """Whether gradients stay where they are; hooks of the overlap report them as parts of a vector."""
+        return _c.call("is_alone", self._job.handle) == 1 and options.get("overlap") != "on"
 
     def _start(self, scheme, options, batch_size):
         self._job.expect_step_size(batch_size)
@@ -136,7 +140,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
     _step_with_hooks = with_step_hooks(_step_of_loop)
 
     def _take(self, weight):
-        self._replica.called(_c.call, "training_step", self._training, weight)
+        if self._replica.is_alone:
+            finite = self._replica.grads.is_finite()
+            self._replica.called(_c.call, "training_step_alone", self._training, weight, finite)
+        else:
+            self._replica.called(_c.call, "training_step", self._training, weight)
 
     def align(self, place="align"):
         """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or

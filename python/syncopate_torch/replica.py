@@ -19,10 +19,10 @@ class Replica:
     get them. The library calls on a thread of its own, while the script's waits in `called`, which raises what a callback
     has raised.
 
-    alone:           no other worker gets the gradients.
-    skips:           a gradient that is not finite is to change nothing.
-    Errors:          ConfigError, for a module without trained parameters, of several devices or whose parameters to train
-                     are not of float32, and for an optimizer of other parameters.
+    alone:  no other process gets the gradients.
+    skips:  a gradient that is not finite is to change nothing.
+    Errors: ConfigError, for a module without trained parameters, of several devices or whose parameters to train are not
+            of float32, and for an optimizer of other parameters.
     """
 
     def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
@@ -34,7 +34,7 @@ class Replica:
         self.params = FlatTensors(trained, device)
         self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
         self.buffers = FlatTensors(untrained_tensors(module), device)
-        self._is_alone = alone
+        self.is_alone = alone
         self.skips = skips
         self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads if alone else self.grads.vector,
                          _c.BUFFERS: self.buffers.vector}
@@ -47,7 +47,6 @@ class Replica:
         self._view_call = _c.View(self._callback(self._view))
         self._store_call = _c.Store(self._callback(self._store))
         self._move_call = _c.Move(self._callback(self._move))
-        self._is_finite_call = _c.IsFinite(self._callback(self._is_finite))
         self._step_call = _c.TakeStep(self._callback(self._take_step))
         self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
 
@@ -55,13 +54,10 @@ class Replica:
         """As the library takes it."""
         own = _c.Replica(size=ctypes.sizeof(_c.Replica), parameter_count=len(self.params.vector.values),
                          buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
-        in_host_memory = self.params.vector.values.device.type == "cpu"
-        if self._is_alone or not in_host_memory:
+        if self.is_alone or self.params.vector.values.device.type != "cpu":
             own.store = self._store_call
         else:
             own.move = self._move_call
-        if self._is_alone and in_host_memory:
-            own.is_finite = self._is_finite_call
         return own
 
     def called(self, function, *arguments):
@@ -128,9 +124,6 @@ class Replica:
         else:
             self._vectors[which].move(address, memory)
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
-
-    def _is_finite(self, finite):
-        finite[0] = self.grads.is_finite()
 
     def _take_step(self, rate_factor):
         if self.idles and not self.grads.vector.values.any():

@@ -89,15 +89,6 @@ void CallbackReplica::move_into(SharedMemory& memory) {
   }
 }
 
-bool CallbackReplica::has_finite_gradient() {
-  if (callbacks_.is_finite == nullptr) {
-    return LoopReplica::has_finite_gradient();
-  }
-  int finite = 0;
-  expect_none(callbacks_.is_finite(callbacks_.user, &finite));
-  return finite != 0;
-}
-
 void CallbackReplica::take_step(double rate_factor) {
   expect_none(callbacks_.take_step(callbacks_.user, rate_factor));
 }

@@ -20,7 +20,6 @@ class CallbackReplica final : public LoopReplica {
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
   bool is_in_host_memory() const override { return callbacks_.store == nullptr; }
-  bool has_finite_gradient() override;
 
   /// Errors: InternalError, since a job of programs has no checkpoints.
   OptimizerState optimizer_state() const override;

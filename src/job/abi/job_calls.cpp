@@ -121,3 +121,7 @@ uint32_t syncopate_worker_count(const syncopate_job* job) {
 uint32_t syncopate_local_rank(const syncopate_job* job) {
   return value_of([&] { return given(job, "job").job.local_rank(); });
 }
+
+int syncopate_is_alone(const syncopate_job* job) {
+  return value_of([&] { return given(job, "job").job.is_alone() ? 1 : 0; });
+}

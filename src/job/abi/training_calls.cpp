@@ -79,6 +79,12 @@ syncopate_status syncopate_training_step(syncopate_training* training, uint32_t 
   return abi::call([&] { abi::given(training, "training").training.step(samples); });
 }
 
+syncopate_status syncopate_training_step_alone(syncopate_training* training, uint32_t samples,
+                                               int finite) {
+  return abi::call(
+      [&] { abi::given(training, "training").training.step_alone(samples, finite != 0); });
+}
+
 syncopate_status syncopate_training_finish(syncopate_training* training) {
   return abi::call([&] { abi::given(training, "training").training.finish(); });
 }

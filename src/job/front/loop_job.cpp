@@ -164,6 +164,10 @@ std::uint32_t LoopJob::local_rank() const {
   return member_->local_rank();
 }
 
+bool LoopJob::is_alone() const {
+  return member_->is_alone();
+}
+
 void LoopJob::expect_untrained() const {
   member_->expect_untrained();
 }

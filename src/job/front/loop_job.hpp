@@ -104,6 +104,8 @@ class LoopJob {
   std::uint32_t rank() const;
   std::uint32_t size() const;
   std::uint32_t local_rank() const;
+  /// True where no launcher has started this process.
+  bool is_alone() const;
 
   /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
   /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
@@ -173,6 +175,9 @@ class LoopTraining {
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
   /// it; ConfigError, after `finish`, and for another number of samples than the pass began with.
   void step(std::uint32_t samples);
+  /// The same for a process that is alone and has looked at its gradient. Errors: also ConfigError,
+  /// in a job of others.
+  void step_alone(std::uint32_t samples, bool finite);
 
   /// The loop takes no further step, but that of a pass which has begun. Waits for the loops of all
   /// workers; then the replica holds the model of the job. Errors: the error that ended the job.

@@ -14,6 +14,7 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
+#include "kernels/reduce.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "train/gradient_check.hpp"
@@ -176,6 +177,16 @@ class LoopTraining::Worker {
     take(samples);
   }
 
+  void step_alone(std::uint32_t samples, bool finite) {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    if (!replica_) {
+      throw ConfigError("a step alone in a job of other processes, which look at the gradient");
+    }
+    pass_.reset();
+    take_alone(samples, finite);
+  }
+
   bool is_of_this_process() const { return job_->is_of_this_process(); }
   void abandon(const std::string& reason) { loop_.abandon(reason); }
 
@@ -212,18 +223,23 @@ class LoopTraining::Worker {
   void take(std::uint32_t samples) {
     pass_.reset();
     if (replica_) {
-      step_alone(samples);
+      take_alone(samples, has_finite_gradient());
     } else {
       loop_.step({.samples = samples});
     }
   }
 
-  void step_alone(std::uint32_t samples) {
+  /// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
+  bool has_finite_gradient() {
+    return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
+  }
+
+  void take_alone(std::uint32_t samples, bool finite) {
     if (samples == 0) {
       return;  // its gradient weighs nothing, as in a job in which no worker has samples
     }
     ++steps_;
-    if (!finite_->admit(replica_->has_finite_gradient(), steps_, /*loss=*/{})) {
+    if (!finite_->admit(finite, steps_, /*loss=*/{})) {
       std::ranges::fill(replica_->view(ReplicaVector::grads), 0.0F);
       replica_->store(ReplicaVector::grads);
       samples = 0;
@@ -317,6 +333,10 @@ void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
 
 void LoopTraining::step(std::uint32_t samples) {
   worker_->step(samples);
+}
+
+void LoopTraining::step_alone(std::uint32_t samples, bool finite) {
+  worker_->step_alone(samples, finite);
 }
 
 void LoopTraining::abandon(const std::string& reason) {
