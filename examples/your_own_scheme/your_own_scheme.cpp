@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -13,6 +14,8 @@
 #include <vector>
 
 namespace {
+
+constexpr std::uint32_t batch_size = 32;
 
 class Gossip final : public syncopate::Scheme {
  public:
@@ -55,15 +58,18 @@ void train(int steps) {
   torch::nn::Sequential net(torch::nn::Linear(64, 128), torch::nn::Tanh(),
                             torch::nn::Linear(128, 8));
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
-  syncopate::DistributedOptimizer optimizer(job, *net, sgd, {"gossip"});
+  syncopate::DistributedOptions options;
+  options.scheme = "gossip";
+  options.batch_size = batch_size;
+  syncopate::DistributedOptimizer optimizer(job, *net, sgd, options);
   torch::manual_seed(2);
   const torch::Tensor test = torch::randn({512, 64});  // the same on each worker
   torch::manual_seed(100 + job.rank());                // other samples on each worker
   for (int step = 0; step < steps; ++step) {
-    const torch::Tensor x = torch::randn({32, 64});
+    const torch::Tensor x = torch::randn({batch_size, 64});
     optimizer.zero_grad();
     torch::mse_loss(net->forward(x), teacher(x)).backward();
-    optimizer.step(32);
+    optimizer.step(batch_size);
   }
   optimizer.finish();
   const torch::NoGradGuard no_grad;

@@ -30,6 +30,10 @@
 namespace syncopate {
 inline namespace v0 {
 
+namespace detail {
+class UnderWay;
+}
+
 /// A collective of a tensor that goes on while its caller does something else. One that is dropped
 /// goes on, too, and its tensors live until it has ended.
 ///
@@ -52,20 +56,21 @@ class TensorWork {
   torch::Tensor wait();
 
  private:
-  struct Part {
-    CollectiveWork work;
-    Tensors tensors;
-  };
-  class UnderWay;
-
-  std::shared_ptr<UnderWay> under_way_;  ///< of all copies; null once this was moved from
+  std::shared_ptr<detail::UnderWay> under_way_;  ///< of all copies; null once this was moved from
 };
+
+namespace detail {
 
 /// A collective with its tensors, which stay until it has ended, whatever happens to the object.
 /// The destructor does not wait, which might last for ever while an exception flies.
-class TensorWork::UnderWay {
+class UnderWay {
  public:
-  UnderWay(CollectiveWork work, Tensors tensors) {
+  struct Part {
+    CollectiveWork work;
+    TensorWork::Tensors tensors;
+  };
+
+  UnderWay(CollectiveWork work, TensorWork::Tensors tensors) {
     own_.push_back({std::move(work), std::move(tensors)});
   }
   ~UnderWay() {
@@ -95,6 +100,8 @@ class TensorWork::UnderWay {
 
   std::list<Part> own_;  ///< one, of which a list takes over without new memory
 };
+
+}  // namespace detail
 
 /// A worker's membership in a job of programs that train libtorch's modules: `Job`, and what
 /// concerns tensors, modules and datasets.
@@ -271,7 +278,7 @@ class DistributedOptimizer {
 };
 
 inline TensorWork::TensorWork(CollectiveWork work, Tensors tensors)
-    : under_way_(std::make_shared<UnderWay>(std::move(work), std::move(tensors))) {}
+    : under_way_(std::make_shared<detail::UnderWay>(std::move(work), std::move(tensors))) {}
 
 inline bool TensorWork::done() const {
   return !under_way_ || under_way_->part().work.done();
