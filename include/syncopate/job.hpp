@@ -112,7 +112,10 @@ class Job {
   explicit Job(const InitOptions& options = {});
   // The end of its life leaves the job. Worker 0 of a job that another launcher than `syncopate
   // run` has started coordinates it, and waits until the others have left.
+
+  /// The membership of another object, which has none afterwards.
   Job(Job&&) noexcept = default;
+  /// The same; the membership of this object so far ends.
   Job& operator=(Job&&) noexcept = default;
 
   /// The rank of this worker, from 0 on.

@@ -119,7 +119,8 @@ class OwnGradients:
             return True  # to look would make the script wait for the device
         if self._parts is not None:
             return _is_finite(next(self._parts))
-        return all(_is_finite(parameter.grad) for parameter in self._params.tensors)
+        given = (parameter.grad for parameter in self._params.tensors)
+        return all(_is_finite(gradient) for gradient in given if gradient is not None)
 
     def address(self):
         """Of a flat copy, until `store`."""
