@@ -9,7 +9,8 @@ import torch
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatVector
 
-# A worker by itself looks at all gradients of a model of so many values, and of a larger one at a part of the parameters.
+# Whether a model is lost: up to this number of parameters, a worker by itself looks at all gradients before each step. In
+# a larger model it looks at one part of the parameters in each step.
 _LOOKS_AT_ALL = 10_000
 _PARTS = 8
 
@@ -135,6 +136,7 @@ class OwnGradients:
 
 def _is_finite(values):
     """Sums of finite values may be infinite."""
+    values = values.detach()
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 
 

@@ -241,7 +241,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._hooks.expect_none_under_way(what)
 
     def _expect_rate(self):
-        if _rates_of(self.optimizer) != self._first_rates and _c.call("training_server_steps", self._training):
+        # In this order: to read a rate in a tensor on a device would make each step wait for the device.
+        if _c.call("training_server_steps", self._training) and _rates_of(self.optimizer) != self._first_rates:
             raise ConfigError("the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
                               "rate that the script changes has no effect; give the job a schedule, by the options "
                               "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "

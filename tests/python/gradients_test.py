@@ -60,6 +60,22 @@ class OfOneWorker(unittest.TestCase):
             self.assertTrue(torch.equal(parameter, old))
 
 
+class Hooks(unittest.TestCase):
+    def test_those_of_a_step_are_called_once(self):
+        network = torch.nn.Linear(1, 1)
+        optimizer = optimizer_of(network)
+        self.assertFalse(hasattr(type(optimizer).step, "__wrapped__"))  # by torch, at a cost in each step
+        if not hasattr(optimizer, "register_step_post_hook"):
+            return  # torch 1.13 has none
+        called = []
+        optimizer.register_step_pre_hook(lambda each, *_: called.append(("before", each is optimizer)))
+        optimizer.register_step_post_hook(lambda each, *_: called.append(("after", each is optimizer)))
+        for _ in range(2):
+            network(torch.ones(1, 1)).sum().backward()
+            optimizer.step(weight=1)
+        self.assertEqual(called, [("before", True), ("after", True)] * 2)
+
+
 class NotFiniteAlone(unittest.TestCase):
     """The parameters of a large module are looked at part by part."""
 
