@@ -64,6 +64,7 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   liveness_.joined(node, now);
   if (join.role() == wire::ROLE_WORKER) {
     wait_policy_.joined(node, now);
+    mutual_wait_.joined(node, now);
   } else {
     wait_policy_.accessory_joined(node, now);
   }
@@ -103,6 +104,7 @@ void Membership::begin_turn(TimePoint now) {
   reminded_ += absence;
   liveness_.forgive(absence, now);
   wait_policy_.forgive(absence, now);
+  mutual_wait_.forgive(absence, now);
   evaluation_wait_.forgive(absence, now);
   if (end_requested_) {
     *end_requested_ += absence;
@@ -115,6 +117,7 @@ void Membership::begin_turn(TimePoint now) {
 void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
   liveness_.on_heartbeat(node, heartbeat, now);
   wait_policy_.on_heartbeat(node, heartbeat, now);
+  mutual_wait_.on_heartbeat(node, heartbeat, now);
   if (sender(node) == Sender::evaluator) {
     evaluation_wait_.on_heartbeat(heartbeat.progress(), now);
   }
@@ -312,6 +315,7 @@ Decisions Membership::left(NodeId node) {
 Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
   liveness_.gone(node, standing);
   wait_policy_.gone(node);
+  mutual_wait_.gone(node);
   if (!view_) {
     return {};
   }

@@ -14,6 +14,7 @@
 #include "membership/admission.hpp"
 #include "membership/evaluation_wait.hpp"
 #include "membership/liveness.hpp"
+#include "membership/mutual_wait.hpp"
 #include "membership/wait_policy.hpp"
 #include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
@@ -86,6 +87,9 @@ using Decisions = std::vector<Decision>;
 /// Every job goes on without its evaluator once all have joined, and takes another one in its place
 /// until the member that sends snapshots has left, or the user has requested the end. When every
 /// other member is gone, it waits for the last evaluations as long as the evaluator makes progress.
+///
+/// A job of programs ends, too, where their collectives and their steps wait for each other
+/// (`MutualWait`).
 ///
 /// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
 /// wait for it; so does one that takes no messages. Once the user has requested the end, the job
@@ -178,6 +182,7 @@ class Membership {
   Decisions evaluation_passed(TimePoint now);
   Decisions judge_hangs(TimePoint now);
   Decisions judge_requested_end(TimePoint now);
+  Decisions judge_mutual_wait(TimePoint now);
   std::string hang_of(NodeId node, TimePoint now) const;
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
@@ -205,6 +210,7 @@ class Membership {
   Admission admission_;
   Liveness liveness_;
   WaitPolicy wait_policy_;
+  MutualWait mutual_wait_;
   AbsenceWatch absences_{turn_every};  ///< of the coordinator
   EvaluationWait evaluation_wait_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;

@@ -26,6 +26,9 @@ Decisions Membership::judge_hangs(TimePoint now) {
       return end;
     }
   }
+  if (Decisions end = judge_mutual_wait(now); !end.empty()) {
+    return end;
+  }
   Decisions decisions;
   const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
                               .starting = !training_};
@@ -34,6 +37,25 @@ Decisions Membership::judge_hangs(TimePoint now) {
            blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)));
   }
   return decisions;
+}
+
+/// A server that is behind may be what a step waits for.
+Decisions Membership::judge_mutual_wait(TimePoint now) {
+  const Duration patience = end_requested_
+                                ? options_.end_patience
+                                : std::max(options_.waits.wait_limit / 3, options_.waits.heartbeat);
+  const auto found = mutual_wait_.found(patience, now);
+  if (!found || !wait_policy_.servers_stand_by(now)) {
+    return {};
+  }
+  return end(
+      wire::Abort::KIND_CONFIG,
+      fmt::format("{} waits in {} of its program, and {} waits for it in the step after step {}, "
+                  "both for {:.1f} s; every worker calls the same collectives between the same "
+                  "steps, and after an align where workers take different numbers of steps",
+                  name_of(found->in_collective), found->operation, name_of(found->in_step),
+                  found->step, to_seconds(found->waited)),
+      found->in_collective);
 }
 
 /// Tells of a member that waits for it, if one does.

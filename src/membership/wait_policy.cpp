@@ -48,6 +48,9 @@ void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   const bool ends = computing_ && !heartbeat.computing();
   standing_by_ = heartbeat.standing_by() && !heartbeat.computing();
   waiting_ = heartbeat.waiting();
+  if (!std::exchange(program_waits_, heartbeat.program_waits())) {
+    program_waits_since_ = heard_until_;
+  }
   if (begins || ends || standing_by_) {
     begun_ = now;
     heard_.begun = heard_until_;
@@ -254,6 +257,13 @@ std::vector<NodeId> WaitPolicy::hanging_alone(const Idle& idle, TimePoint now) c
   return nodes;
 }
 
+bool WaitPolicy::servers_stand_by(TimePoint now) const {
+  return std::ranges::all_of(accessories_, [now](const auto& entry) {
+    const StepWatch& watch = entry.second.watch;
+    return watch.stands_by() && watch.is_heard(now) && !watch.is_deaf(now);
+  });
+}
+
 void WaitPolicy::end_expected() {
   for (auto& [node, worker] : workers_) {
     worker.watch.end_expected();
@@ -270,12 +280,14 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
       const bool still =
           serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
       const bool ignores = members == &workers_ && watch.ignores_end();
-      if ((still && watch.is_computing()) || ignores || watch.deaf_for(now) >= patience) {
+      const bool elsewhere = watch.waits_in_program(now, patience);
+      if ((still && watch.is_computing() && !elsewhere) || ignores ||
+          watch.deaf_for(now) >= patience) {
         hanging.push_back(node);
-      } else if (still) {
+      } else if (still || elsewhere) {
         idle.push_back(node);
       } else {
-        may_come |= watch.is_computing() || !watch.stands_by();
+        may_come |= watch.is_computing() ? !watch.steps_on_alone() : !watch.stands_by();
       }
     }
   }

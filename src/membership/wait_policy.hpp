@@ -64,13 +64,23 @@ class StepWatch {
   /// what is usual for this member, without the limit of a wait, and `patience` is given to each.
   bool stands_still_at_end(TimePoint now, Duration patience) const;
   /// It should have heard of the user's request to end by now.
-  void end_expected() { rounds_then_ = rounds_; }
+  void end_expected() { then_ = {.rounds = rounds_, .step = step_}; }
   /// It has trained on for more rounds since then than one that has heard of the request.
-  bool ignores_end() const { return rounds_then_ && rounds_ > *rounds_then_ + rounds_to_end; }
+  bool ignores_end() const { return then_ && rounds_ > then_->rounds + rounds_to_end; }
+  /// It takes steps of its own since then, and no round: it waits for the others in this way.
+  bool steps_on_alone() const {
+    return then_ && step_ > then_->step + 1 && rounds_ == then_->rounds;
+  }
+  /// The loop of its program has waited elsewhere for so long.
+  bool waits_in_program(TimePoint now, Duration patience) const {
+    return program_waits_ && heard_time(now) >= program_waits_since_ + patience;
+  }
   /// For how long heartbeats have come without the number of a ping that was sent before. A member
   /// that has shown none at all starts up.
   Duration deaf_for(TimePoint now) const;
   bool is_deaf(TimePoint now) const { return deaf_for(now) >= deafness; }
+  /// It was heard a moment ago.
+  bool is_heard(TimePoint now) const { return now - last_heard_ <= deafness; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
   /// It waits for others, and shows that it does not hang itself.
@@ -109,8 +119,15 @@ class StepWatch {
   Duration expected_{};
   Duration usual_synchronization_{};
   double rounds_ = 0;
-  std::optional<double> rounds_then_;  ///< when the end was expected
-  TimePoint begun_;                    ///< the current step, or the pause after the last one
+  /// When the end was expected.
+  struct Then {
+    double rounds;
+    std::uint64_t step;
+  };
+  std::optional<Then> then_;
+  bool program_waits_ = false;
+  TimePoint program_waits_since_;  ///< by the clock that stops
+  TimePoint begun_;                ///< the current step, or the pause after the last one
   TimePoint progressed_;
   std::uint64_t pinged_ = 0;  ///< by the coordinator
   std::uint64_t pings_ = 0;   ///< that have come
@@ -181,6 +198,8 @@ class WaitPolicy {
   /// The members that hang, whether or not another one waits for them: servers and the evaluator
   /// first, since workers may wait for these.
   std::vector<NodeId> hanging_alone(const Idle& idle, TimePoint now) const;
+  /// No server, and no evaluator, has anything to do, as its last heartbeats say.
+  bool servers_stand_by(TimePoint now) const;
   /// Every member should have heard of the user's request to end by now.
   void end_expected();
   /// The members that prevent the end that the user has requested: those that hang, are deaf, or

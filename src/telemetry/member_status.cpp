@@ -22,6 +22,11 @@ MetricValues metrics_in(const wire::Heartbeat& heartbeat, MetricTable table) {
   return {table, {heartbeat.metrics().data(), static_cast<std::size_t>(heartbeat.metrics_size())}};
 }
 
+std::string program_wait_in(const wire::Heartbeat& heartbeat) {
+  return heartbeat.program_operation().empty() ? "a send or a receive"
+                                               : heartbeat.program_operation();
+}
+
 wire::Counts to_wire(const Histogram& histogram) {
   const Histogram::Parts parts = histogram.parts();
   wire::Counts counts;

@@ -14,6 +14,7 @@
 #include "base/mutex.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
+#include "train/program_waits.hpp"
 
 namespace syncopate {
 
@@ -37,6 +38,10 @@ class StepHandover {
   /// Before the worker's task begins.
   void on_round(RoundListener listener) { round_listener_ = std::move(listener); }
   const RoundListener& round_listener() const { return round_listener_; }
+
+  /// What the program waits for outside its steps. Before the worker's task begins.
+  void waits_by(std::shared_ptr<const ProgramWaits> waits) { waits_ = std::move(waits); }
+  const std::shared_ptr<const ProgramWaits>& waits() const { return waits_; }
 
   // The loop's side. Errors of `begin` and `step`: the error that ended the worker; Cancelled,
   // where the job ended before the loop left.
@@ -107,6 +112,7 @@ class StepHandover {
   std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
   World* world_ = nullptr;
   RoundListener round_listener_;                       ///< may be empty
+  std::shared_ptr<const ProgramWaits> waits_;          ///< null: none are known
   std::shared_ptr<Event> stepped_ GUARDED_BY(mutex_);  ///< null before `attach`
 };
 

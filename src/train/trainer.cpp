@@ -91,7 +91,8 @@ Trainer::Trainer(World& world, MemberLink& link, Replica& replica, Scheme& schem
                .folder = options_.folder,
                .start = options_.start,
                .round_logged = options_.loop != nullptr ? options_.loop->round_listener()
-                                                        : StepHandover::RoundListener()}),
+                                                        : StepHandover::RoundListener(),
+               .program = options_.loop != nullptr ? options_.loop->waits() : nullptr}),
       times_(world, {.batch_size = options_.batch_size,
                      .emulated = options_.pacer.has_value(),
                      .known_throughput = options_.stand_alone_throughput}),

@@ -156,7 +156,12 @@ void WorkerReport::read_traffic() {
 /// Thread: any.
 wire::Heartbeat WorkerReport::pull() {
   read_traffic();
-  return status_.message();
+  wire::Heartbeat heartbeat = status_.message();
+  if (options_.program) {
+    heartbeat.set_program_waits(options_.program->loop_waits());
+    heartbeat.set_program_operation(options_.program->operation().value_or(""));
+  }
+  return heartbeat;
 }
 
 }  // namespace syncopate

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "scheme/scheme.hpp"
 #include "telemetry/lenient_lines.hpp"
 #include "telemetry/member_status.hpp"
+#include "train/program_waits.hpp"
 #include "train/step_times.hpp"
 
 namespace syncopate {
@@ -27,6 +29,7 @@ class WorkerReport {
     RunFolder folder;
     TrainingProgress start;  ///< zero, or the progress of the checkpoint
     std::function<void(const std::string& line)> round_logged = {};  ///< gets each line of the log
+    std::shared_ptr<const ProgramWaits> program = {};  ///< whose loop trains; null: none does
   };
 
   /// A synchronization round in the log.

@@ -355,6 +355,17 @@ class Failing(ScriptTest):
                 others = [line for line in lines if line.startswith(f"[worker {1 - rank}]")]
                 self.assertTrue(any("the loss of this script is strange" in line for line in others) or not others, lines)
 
+    def test_a_collective_of_one_worker_and_a_step_of_another_end_the_job(self):
+        for scheme, what, words in (("ssgd", "barrier", "barrier of its program"),
+                                    ("nbssgd", "allreduce_async", "allreduce of 3 float32 (sum) of its program"),
+                                    ("local-sgd", "receive", "a send or a receive of its program")):
+            with self.subTest(scheme):
+                done = self.launch(2, "apart", scheme, what, options=("--run-dir", scheme, "--wait-limit", 6))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {re.escape(words)}, and worker 1 "
+                                              r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
+                self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
+
     def test_a_script_that_exits_with_a_status_ends_the_job(self):
         for how, words in (("3", "the script has ended with exit status 3"),
                            ("no such file", "the script has ended with exit status 1: no such file"),

@@ -188,6 +188,26 @@ def elsewhere():
     optimizer.align(f"place {job.rank}")
 
 
+def apart(scheme, what):
+    """After three steps worker 0 waits in something in which worker 1 takes no part: that one takes further steps."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=32)
+    everyone = job.open_group([0, 1])
+    for step in range(100_000):
+        if step == 3 and job.rank == 0:
+            if what == "barrier":
+                job.barrier()
+            elif what == "allreduce_async":
+                job.allreduce_async(torch.ones(3)).wait()
+            else:
+                everyone.receive(torch.ones(3), sender=1)
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[:16]), labels[:16]).backward()
+        optimizer.step()
+    optimizer.finish()
+
+
 def collectives():
     job = syncopate.init()
     sum_of = {str(kind): job.allreduce((torch.arange(5) * (job.rank + 1)).to(kind)).tolist()

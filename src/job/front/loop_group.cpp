@@ -96,6 +96,12 @@ void expect_one_message(const char* what, std::size_t bytes) {
   }
 }
 
+void carry_out(ProgramGroup& group, const CollectiveCall& call,
+               const std::function<void(ProgramGroup&)>& among, ProgramWaits& waits) {
+  const ProgramWaits::Operation operation(waits, [&call] { return call.text(); });
+  group.run(call, among);
+}
+
 }  // namespace
 
 /// This worker's side of a group.
@@ -122,6 +128,7 @@ class LoopGroup::Membership {
   std::uint32_t rank() const { return own_ ? own_->rank().value : member_->rank(); }
   std::uint32_t size() const { return own_ ? own_->size() : member_->size(); }
   ProgramGroup& group() { return own_ ? *own_ : member_->node().everyone(); }
+  const std::shared_ptr<ProgramWaits>& waits() const { return member_->waits(); }
 
  private:
   friend class LoopGroup::Use;
@@ -282,7 +289,9 @@ void LoopGroup::run(const Collective& collective) {
   const Use use(*membership_);
   if (!membership_->is_alone()) {
     ProgramGroup& group = membership_->group();
-    group.collectives().run([&] { group.run(collective.call, collective.among); });
+    const ProgramWaits::Wait wait(*membership_->waits());
+    group.collectives().run(
+        [&] { carry_out(group, collective.call, collective.among, *membership_->waits()); });
   } else if (collective.alone) {
     collective.alone();
   }
@@ -295,10 +304,10 @@ CollectiveWork LoopGroup::start(Collective collective) {
   }
   const Use use(*membership_);
   ProgramGroup& group = membership_->group();
-  return {
-      group.collectives().start([&group, call = collective.call,
-                                 among = std::move(collective.among)] { group.run(call, among); }),
-      nullptr};
+  return {group.collectives().start(
+              [&group, call = collective.call, among = std::move(collective.among),
+               waits = membership_->waits()] { carry_out(group, call, among, *waits); }),
+          membership_->waits()};
 }
 
 CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t to,
@@ -306,14 +315,14 @@ CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t t
   membership_->member().expect_own_process();
   expect_other(to, "the receiver");
   expect_one_message("send", bytes.size());
-  return {membership_->group().send(Rank{to}, tag, bytes), nullptr};
+  return {membership_->group().send(Rank{to}, tag, bytes), membership_->waits()};
 }
 
 CollectiveWork LoopGroup::receive(std::span<std::byte> bytes, std::uint32_t from,
                                   std::uint32_t tag) {
   membership_->member().expect_own_process();
   expect_other(from, "the sender");
-  return {membership_->group().receive(Rank{from}, tag, bytes), membership_};
+  return {membership_->group().receive(Rank{from}, tag, bytes), membership_->waits(), membership_};
 }
 
 CollectiveWork LoopGroup::receive_any(std::span<std::byte> bytes, std::uint32_t tag) {
@@ -321,7 +330,7 @@ CollectiveWork LoopGroup::receive_any(std::span<std::byte> bytes, std::uint32_t 
   if (membership_->is_alone()) {
     throw ConfigError("a group of one worker has nobody to receive from");
   }
-  return {membership_->group().receive_any(tag, bytes), membership_};
+  return {membership_->group().receive_any(tag, bytes), membership_->waits(), membership_};
 }
 
 }  // namespace syncopate

@@ -13,6 +13,7 @@
 #include "job/front/loop_job.hpp"
 #include "job/program/pending.hpp"
 #include "job/program/program_group.hpp"
+#include "train/program_waits.hpp"
 
 namespace syncopate {
 
@@ -23,24 +24,33 @@ class CollectiveWork {
  public:
   /// One that has ended already.
   CollectiveWork() = default;
-  /// `keeps`: what the operation uses.
-  CollectiveWork(std::shared_ptr<Pending> operation, std::shared_ptr<const void> keeps)
-      : keeps_(std::move(keeps)), operation_(std::move(operation)) {}
+  /// `waits`: those of the program. `keeps`: what the operation uses.
+  CollectiveWork(std::shared_ptr<Pending> operation, std::shared_ptr<ProgramWaits> waits,
+                 std::shared_ptr<const void> keeps = nullptr)
+      : waits_(std::move(waits)), keeps_(std::move(keeps)), operation_(std::move(operation)) {}
 
   bool done() const { return !operation_ || operation_->done(); }
   /// Returns once the collective has ended. Errors: those of the collective, in every call;
   /// Cancelled, where the program has left the job before it began.
   void wait() {
     if (operation_) {
+      const ProgramWaits::Wait wait(*waits_);
       operation_->wait();
     }
   }
   /// The same, but no longer than `limit`. False: it has not ended.
-  bool wait_for(Duration limit) { return !operation_ || operation_->wait_for(limit); }
+  bool wait_for(Duration limit) {
+    if (!operation_) {
+      return true;
+    }
+    const ProgramWaits::Wait wait(*waits_);
+    return operation_->wait_for(limit);
+  }
   /// The sender, once a receive has ended.
   std::optional<Rank> source() const { return operation_ ? operation_->source() : std::nullopt; }
 
  private:
+  std::shared_ptr<ProgramWaits> waits_;
   std::shared_ptr<const void> keeps_;
   std::shared_ptr<Pending> operation_;  ///< null: it has ended
 };

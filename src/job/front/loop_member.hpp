@@ -14,6 +14,7 @@
 #include "job/launch/program_environment.hpp"
 #include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"
+#include "train/program_waits.hpp"
 
 namespace syncopate {
 
@@ -77,6 +78,9 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// Errors: ConfigError, where it is false.
   void expect_own_process() const;
 
+  /// What this program waits for outside its training. Of the objects of the job, some outlive it.
+  const std::shared_ptr<ProgramWaits>& waits() const { return waits_; }
+
   /// A group of this job's workers is open, and uses the node.
   void opened_group() { ++groups_; }
   void closed_group() { --groups_; }
@@ -96,6 +100,7 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   bool trained_ = false;
   std::atomic<bool> in_use_ = false;
   std::atomic<int> groups_ = 0;  ///< open ones
+  const std::shared_ptr<ProgramWaits> waits_ = std::make_shared<ProgramWaits>();
   const std::uint32_t process_;
   std::optional<ProgramNode> node_;  ///< last: it leaves first
 };

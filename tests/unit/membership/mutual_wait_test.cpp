@@ -1,0 +1,179 @@
+// Goal:   a job ends where the collective of one program and the step of another wait for each
+//         other, and goes on wherever one of the two may still come.
+// Method: heartbeats with hand-made times go into a MutualWait, and into a Membership whose
+//         decisions are compared.
+
+#include "membership/mutual_wait.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/membership/memberships.hpp"
+
+namespace syncopate {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr Duration patience = std::chrono::seconds(5);
+const NodeId first{1};
+const NodeId second{2};
+
+/// The program computes: it has its turn.
+wire::Heartbeat computing(std::uint64_t step) {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_phase("backward");
+  heartbeat.set_computing(true);
+  heartbeat.set_step(step);
+  return heartbeat;
+}
+
+wire::Heartbeat in_collective(std::uint64_t step, const std::string& collective = "barrier") {
+  wire::Heartbeat heartbeat = computing(step);
+  heartbeat.set_program_waits(true);
+  heartbeat.set_program_operation(collective);
+  return heartbeat;
+}
+
+/// Waits for others in its step.
+wire::Heartbeat in_step(std::uint64_t step) {
+  wire::Heartbeat heartbeat;
+  heartbeat.set_phase("synchronization");
+  heartbeat.set_waiting(true);
+  heartbeat.set_step(step);
+  return heartbeat;
+}
+
+/// Two workers of which `first` sends the one heartbeat and `second` the other for `seconds`.
+MutualWait after(double seconds, const wire::Heartbeat& of_first,
+                 const wire::Heartbeat& of_second) {
+  MutualWait wait;
+  wait.joined(first, start);
+  wait.joined(second, start);
+  for (int tenth = 1; tenth <= static_cast<int>(10 * seconds); ++tenth) {
+    wait.on_heartbeat(first, of_first, at(tenth / 10.0));
+    wait.on_heartbeat(second, of_second, at(tenth / 10.0));
+  }
+  return wait;
+}
+
+TEST(MutualWait, FindsACollectiveAndAStepThatWaitForEachOther) {
+  const auto found = after(6, in_step(9), in_collective(7)).found(patience, at(6));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->in_collective, second);
+  EXPECT_EQ(found->operation, "barrier");
+  EXPECT_EQ(found->in_step, first);
+  EXPECT_EQ(found->step, 9U);
+  EXPECT_NEAR(to_seconds(found->waited), 5.9, 1e-6);
+}
+
+TEST(MutualWait, HasPatience) {
+  EXPECT_FALSE(after(4.5, in_step(9), in_collective(7)).found(patience, at(4.5)));
+}
+
+TEST(MutualWait, FindsNothingWhileAProgramComputes) {
+  EXPECT_FALSE(after(60, in_step(9), computing(7)).found(patience, at(60)));
+  EXPECT_FALSE(after(60, in_collective(9), computing(7)).found(patience, at(60)));
+}
+
+TEST(MutualWait, FindsNothingWhereAllAreInTheSame) {
+  EXPECT_FALSE(after(60, in_step(9), in_step(9)).found(patience, at(60)));
+  EXPECT_FALSE(after(60, in_collective(9), in_collective(9)).found(patience, at(60)));
+}
+
+TEST(MutualWait, FindsNothingWhereTheOtherProgramTakesPartBesideItsStep) {
+  wire::Heartbeat beside = in_step(9);
+  beside.set_program_operation("allreduce of 3 float32 (sum)");
+  EXPECT_FALSE(after(60, beside, in_collective(7)).found(patience, at(60)));
+}
+
+TEST(MutualWait, FindsNothingWhereAStepIsDoneMeanwhile) {
+  MutualWait wait = after(6, in_step(9), in_collective(7));
+  wait.on_heartbeat(second, in_collective(8), at(6));  // another thread of it took one
+  EXPECT_FALSE(wait.found(patience, at(6)));
+}
+
+TEST(MutualWait, FindsNothingWhereOneIsNotHeard) {
+  MutualWait wait = after(6, in_step(9), in_collective(7));
+  wait.on_heartbeat(first, in_step(9), at(9));
+  EXPECT_FALSE(wait.found(patience, at(9)));
+  wait.on_heartbeat(second, in_collective(7), at(9.1));
+  EXPECT_TRUE(wait.found(patience, at(9.1)));
+}
+
+TEST(MutualWait, FindsNothingWhereOneThatComputesIsLeft) {
+  MutualWait wait;
+  const NodeId third{3};
+  for (const NodeId node : {first, second, third}) {
+    wait.joined(node, start);
+  }
+  for (int second_passed = 1; second_passed <= 10; ++second_passed) {
+    wait.on_heartbeat(first, in_step(9), at(second_passed));
+    wait.on_heartbeat(second, in_collective(7), at(second_passed));
+    wait.on_heartbeat(third, computing(8), at(second_passed));
+  }
+  EXPECT_FALSE(wait.found(patience, at(10)));
+  wait.gone(third);
+  EXPECT_TRUE(wait.found(patience, at(10)));
+}
+
+TEST(MutualWait, DoesNotCountTheAbsenceOfTheListener) {
+  MutualWait wait = after(4, in_step(9), in_collective(7));
+  wait.forgive(std::chrono::seconds(30), at(34));
+  wait.on_heartbeat(first, in_step(9), at(34));
+  wait.on_heartbeat(second, in_collective(7), at(34));
+  EXPECT_FALSE(wait.found(patience, at(34)));
+}
+
+/// Two workers, as nodes 1 and 2, that wait in a step and in a collective from second 1 on.
+Membership waiting_for_each_other(std::uint32_t servers, double seconds) {
+  Membership membership({.workers = 2, .servers = servers, .evaluators = 0}, start);
+  membership.joined(first, worker(0), start);
+  membership.joined(second, worker(1), start);
+  if (servers > 0) {
+    wire::Join server = worker(0);
+    server.set_role(wire::ROLE_SERVER);
+    membership.joined(NodeId{3}, server, start);
+  }
+  for (int passed = 1; passed <= static_cast<int>(seconds); ++passed) {
+    membership.on_heartbeat(first, in_collective(7, "allreduce of 3 float32 (sum)"), at(passed));
+    membership.on_heartbeat(second, in_step(9), at(passed));
+  }
+  return membership;
+}
+
+TEST(MutualWait, EndsTheJobWithTheWholeStory) {
+  EXPECT_THAT(waiting_for_each_other(0, 20).time_passed(at(20)), IsEmpty());
+  Membership membership = waiting_for_each_other(0, 22);
+  EXPECT_EQ(
+      reason_of(membership.time_passed(at(22))),
+      "worker 0 (pid 100 on host) waits in allreduce of 3 float32 (sum) of its program, and worker "
+      "1 (pid 101 on host) waits for it in the step after step 9, both for 21.0 s; every worker "
+      "calls the same collectives between the same steps, and after an align where workers take "
+      "different numbers of steps");
+}
+
+TEST(MutualWait, HasLessPatienceOnceTheUserHasRequestedTheEnd) {
+  Membership membership = waiting_for_each_other(0, 4);
+  EXPECT_THAT(membership.end_requested(at(4)), IsEmpty());
+  EXPECT_THAT(reason_of(membership.time_passed(at(4))),
+              testing::StartsWith("worker 0 (pid 100 on host) waits in allreduce"));
+}
+
+TEST(MutualWait, WaitsForAServerThatIsBehind) {
+  Membership membership = waiting_for_each_other(1, 30);
+  wire::Heartbeat busy;
+  busy.set_computing(true);
+  membership.on_heartbeat(NodeId{3}, busy, at(30));
+  EXPECT_THAT(membership.time_passed(at(30)), IsEmpty());
+  wire::Heartbeat idle;
+  idle.set_standing_by(true);
+  membership.on_heartbeat(NodeId{3}, idle, at(30));
+  EXPECT_THAT(reason_of(membership.time_passed(at(30))),
+              testing::StartsWith("worker 0 (pid 100 on host) waits in allreduce"));
+}
+
+}  // namespace
+}  // namespace syncopate
