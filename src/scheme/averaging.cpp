@@ -144,21 +144,26 @@ void Averaging::prepare(std::size_t values) {
 void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
                        const SyncValues& values) {
   const double total = total_weight(round_info.infos);
+  if (total == 0) {
+    // Values without samples say nothing, and what a codec has kept back belongs to later ones.
+    if (buckets_) {
+      buckets_->end_pass();
+    }
+    return;
+  }
   const double of_change = weight_of_change(round_info.infos, mine);
   if (options_.server) {
-    reduce_on_server(values.model, of_change == 0 ? 0 : static_cast<float>(of_change / total),
+    reduce_on_server(values.model, static_cast<float>(of_change / total),
                      {.step = round_info.sync_round.round.value, .samples = mine.samples});
   } else if (buckets_) {
     buckets_->weighted_mean(values.model, of_change, total);
   } else {
     allreduce_.compressed_mean(values.model, 0, of_change, total);
   }
-  if (total > 0) {  // without samples they stay as they are
-    allreduce_.weighted_mean(values.control, mine.weight, total);
-    const bool all_have_last = std::ranges::all_of(round_info.infos, &StepInfo::has_buffers);
-    buffers_of_all_.reduce(allreduce_, values.buffers, {.own = mine.weight, .total = total},
-                           all_have_last);
-  }
+  allreduce_.weighted_mean(values.control, mine.weight, total);
+  const bool all_have_last = std::ranges::all_of(round_info.infos, &StepInfo::has_buffers);
+  buffers_of_all_.reduce(allreduce_, values.buffers, {.own = mine.weight, .total = total},
+                         all_have_last);
 }
 
 /// Pushes and pulls through the same memory: the server replies only after it has received the

@@ -104,7 +104,7 @@ void BucketReducer::ready(std::size_t begin, std::size_t end) {
 void BucketReducer::reduce_buckets(const Pass& pass) noexcept {
   try {
     const double total = total_weight_of_ranks(pass.weight);
-    for (std::size_t i = 0; i < buckets_.size() && await(i); ++i) {
+    for (std::size_t i = 0; total > 0 && i < buckets_.size() && await(i); ++i) {
       reduce_bucket(i, pass.gradient, pass.weight, total);
     }
   } catch (...) {
@@ -157,15 +157,22 @@ void BucketReducer::agree(std::size_t values) {
 void BucketReducer::weighted_mean(std::span<float> values, double weight, double total_weight) {
   agree(values.size());
   if (task_) {
-    expect_all_ready();
-    std::exchange(task_, nullptr)->join();
-    if (failure_) {
-      std::rethrow_exception(failure_);
-    }
+    end_pass();
     return;
   }
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     reduce_bucket(i, values, weight, total_weight);
+  }
+}
+
+void BucketReducer::end_pass() {
+  if (!task_) {
+    return;
+  }
+  expect_all_ready();
+  std::exchange(task_, nullptr)->join();
+  if (failure_) {
+    std::rethrow_exception(failure_);
   }
 }
 

@@ -103,6 +103,10 @@ class BucketReducer final : public GradientSink {
   /// Errors: those of `Allreduce`; InternalError, where the pass did not report the whole gradient.
   void weighted_mean(std::span<float> values, double weight, double total_weight);
 
+  /// Ends the step that `begin` began, if it did, in which no rank has a weight: the gradient stays
+  /// as it is. Errors: as `weighted_mean`.
+  void end_pass();
+
   /// As `Allreduce::description`, and the number of buckets where there are several.
   std::string description() const;
 

@@ -34,7 +34,7 @@ std::unique_ptr<Scheme> make_downpour(const SchemeContext& context) {
 Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
   accumulate(replica.view(ReplicaVector::grads), facts);
-  replica.local_step();
+  replica.own_step(facts.samples);
   Outcome outcome{.spent = {.update = clock_.now() - begun}};
   const bool push = pending_.step % options_.push_every == 0;
   const bool fetch = pending_.step % options_.fetch_every == 0;

@@ -30,7 +30,7 @@ std::unique_ptr<Scheme> make_easgd(const SchemeContext& context) {
 
 Outcome Easgd::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
-  replica.local_step();
+  replica.own_step(facts.samples);
   const Duration update = clock_.now() - begun;
   ++since_.step;
   ++steps_since_;

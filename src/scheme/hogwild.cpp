@@ -22,7 +22,7 @@ Outcome Hogwild::after_backward(Replica& replica, const StepFacts& facts) {
   before_.assign(params.begin(), params.end());
   scale(replica.view(ReplicaVector::grads), options_.weight.of(facts.samples));
   replica.store(ReplicaVector::grads);
-  replica.local_step();
+  replica.own_step(facts.samples);
   const TimePoint stepped = clock_.now();
   model_.add_difference(replica.view(ReplicaVector::params), before_);
   model_.store_buffers(options_.self, replica.view(ReplicaVector::buffers), facts.samples);

@@ -9,7 +9,7 @@ namespace syncopate {
 
 Outcome Local::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint start = clock_.now();
-  replica.local_step();
+  replica.own_step(facts.samples);
   ++round_.value;
   return {.spent = {.update = clock_.now() - start},
           .sync_round = SyncRound{.round = round_,

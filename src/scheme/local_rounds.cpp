@@ -86,7 +86,7 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   initialise(replica);
   const TimePoint begun = clock_.now();
   correct(replica, facts);
-  replica.local_step();
+  replica.own_step(facts.samples);
   progress_.on_step(step_factor_);
   Outcome outcome{.spent = {.update = clock_.now() - begun},
                   .push_statuses = {{.staleness = background_.under_way() ? 1U : 0U}}};

@@ -92,7 +92,7 @@ void RacyNbssgd::step(Replica& replica) {
   contribution_.divided_into(replica.view(ReplicaVector::grads),
                              options_.mean_batch > 0 ? options_.mean_batch : samples);
   replica.store(ReplicaVector::grads);
-  replica.local_step();
+  replica.own_step(contribution_.samples());
 }
 
 std::optional<SyncRound> RacyNbssgd::leave(Replica& replica) {

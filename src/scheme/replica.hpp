@@ -114,12 +114,23 @@ class Replica {
   virtual void set_learning_rate(double rate) = 0;
   /// One step of the user's optimizer on `params` with `grads`.
   virtual void local_step() = 0;
+  /// The same with the replica's own gradient, which is that of so many samples. Where a program's
+  /// loop computes the gradients, none without samples: not even a momentum moves a replica that
+  /// nobody trains.
+  void own_step(std::uint64_t samples) {
+    if (samples > 0 || !follows_loop()) {
+      local_step();
+    }
+  }
 
   virtual OptimizerState optimizer_state() const = 0;
   /// Errors: DataError, where the state belongs to another optimizer or another model.
   virtual void load_optimizer_state(const OptimizerState& state) = 0;
 
  protected:
+  /// A program's own loop computes the gradients.
+  virtual bool follows_loop() const { return false; }
+
   void report_forward_done() const {
     if (forward_done_) {
       forward_done_();

@@ -60,7 +60,9 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   replica.store(ReplicaVector::grads);
   replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();
-  replica.local_step();
+  if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
+    replica.local_step();
+  }
   balance(result.round_info.infos);
   return {.spent = {.update = clock.now() - averaged,
                     .communicate = result.communicated,

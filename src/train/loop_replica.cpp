@@ -52,13 +52,7 @@ void LoopReplica::set_learning_rate(double rate) {
 }
 
 void LoopReplica::local_step() {
-  if (!loop_->has_left() || has_gradient()) {
-    take_step(rate_factor_);
-  }
-}
-
-bool LoopReplica::has_gradient() {
-  return std::ranges::any_of(view(ReplicaVector::grads), [](float value) { return value != 0; });
+  take_step(rate_factor_);
 }
 
 PassResult LoopReplica::evaluate(const Batch& /*batch*/) {

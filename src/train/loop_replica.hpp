@@ -17,8 +17,7 @@ namespace syncopate {
 /// The parameters are the program's own, so `initialise` keeps them. The learning rate is that of
 /// the program's optimizer; a scheme that changes the rate multiplies it (`take_step`).
 ///
-/// Once the loop has left, gradients are zero. Such a gradient makes no step, not even by a
-/// momentum: other workers may still train.
+/// Once the loop has left, gradients are zero and have no samples: other workers may still train.
 class LoopReplica : public Replica {
  public:
   struct Job {
@@ -45,13 +44,12 @@ class LoopReplica : public Replica {
   void recompute_statistics(const std::function<bool(Batch& into)>& next) final;
 
  private:
+  bool follows_loop() const final { return true; }
   /// One step of the program's optimizer, with its learning rate times `rate_factor`.
   virtual void take_step(double rate_factor) = 0;
 
   /// Waits for the loop's step; without one the gradient is zero.
   PassResult take_gradient(GradientSink* sink);
-  bool has_gradient();
-
   StepHandover* loop_ = nullptr;
   bool overlaps_ = false;
   double base_rate_ = 0;

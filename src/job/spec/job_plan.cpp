@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "base/errors.hpp"
@@ -174,6 +175,9 @@ double JobPlan::steps_per_epoch(std::uint64_t train_samples) const {
 }
 
 std::uint64_t JobPlan::samples_to_train(std::uint64_t train_samples) const {
+  if (config_.epochs >= open_end) {
+    return std::numeric_limits<std::uint64_t>::max();
+  }
   const double samples = config_.epochs * static_cast<double>(train_samples);
   return static_cast<std::uint64_t>(std::ceil(samples - 1e-6));
 }
