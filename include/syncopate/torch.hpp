@@ -269,10 +269,10 @@ class DistributedOptimizer {
   std::unique_ptr<ModuleReplica> replica_of(TorchJob& job, torch::nn::Module& module,
                                             torch::optim::Optimizer& optimizer);
   static std::uint32_t weight_of(std::int64_t samples);
-  void expect_rate() const;
+  void expect_rule() const;
 
   ModuleReplica* replica_ = nullptr;  ///< of the training
-  double rate_;                       ///< at the beginning
+  OptimizerRule rule_;                ///< at the beginning
   Training training_;
   std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
 };
@@ -354,7 +354,7 @@ inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
 inline DistributedOptimizer::DistributedOptimizer(TorchJob& job, torch::nn::Module& module,
                                                   torch::optim::Optimizer& optimizer,
                                                   const DistributedOptions& options)
-    : rate_(rule_of(optimizer).learning_rate),
+    : rule_(rule_of(optimizer)),
       training_(job, replica_of(job, module, optimizer), settings(module, optimizer, options)) {
   if (training_.overlaps()) {
     passes_.emplace(training_, *replica_);
@@ -384,7 +384,7 @@ inline std::uint32_t DistributedOptimizer::weight_of(std::int64_t samples) {
 
 inline void DistributedOptimizer::step(std::int64_t samples) {
   const std::uint32_t weight = weight_of(samples);
-  expect_rate();
+  expect_rule();
   if (passes_) {
     passes_->end_pass(weight);
   }
@@ -392,10 +392,16 @@ inline void DistributedOptimizer::step(std::int64_t samples) {
   training_.step(weight);
 }
 
-inline void DistributedOptimizer::expect_rate() const {
+inline void DistributedOptimizer::expect_rule() const {
   if (!training_.server_steps()) return;
+  if (rule_of(replica_->optimizer()).options != rule_.options) {
+    throw ConfigError(
+        "the parameter server takes the optimizer's steps by its rule of the beginning: what the "
+        "program changes of it, such as weight_decay or momentum, has no effect; choose a scheme "
+        "without a server, such as esync");
+  }
   const std::vector<double> rates = replica_->learning_rates();
-  const auto is_first = [&](double rate) { return detail::same(rate, rate_); };
+  const auto is_first = [&](double rate) { return detail::same(rate, rule_.learning_rate); };
   if (!std::all_of(rates.begin(), rates.end(), is_first)) {
     throw ConfigError(
         "the parameter server takes the optimizer's steps at the rate of the beginning: a learning "

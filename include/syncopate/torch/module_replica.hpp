@@ -49,6 +49,8 @@ class ModuleReplica final : public Replica {
   std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
   /// The flat gradient.
   const torch::Tensor& gradients() const { return grads_.tensor(); }
+  /// The program's own.
+  const torch::optim::Optimizer& optimizer() const { return optimizer_; }
   /// The learning rates of the optimizer's groups.
   std::vector<double> learning_rates() const;
 

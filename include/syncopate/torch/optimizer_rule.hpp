@@ -35,15 +35,34 @@ inline OptimizerRule rule_with(Options options) {
   return rule;
 }
 
-inline OptimizerRule no_rule(const std::string& reason) {
+/// Schemes and codecs ask a rule for its momentum, if it is one of SGD.
+inline OptimizerRule no_rule(const std::string& reason, double momentum = 0) {
   OptimizerRule rule;
+  rule.options = same(momentum, 0)
+                     ? Options{{"optimizer", "sgd"}}
+                     : Options{{"optimizer", "momentum"}, {"momentum", text_of(momentum)}};
   rule.has_no_rule = reason;
+  return rule;
+}
+
+constexpr const char* several_rules =
+    "it has one rule for all parameters; give all groups the same options";
+
+/// Of groups that have several.
+inline OptimizerRule no_common_rule(const OptimizerRule& one, const OptimizerRule& other) {
+  OptimizerRule rule = no_rule(several_rules);
+  const auto momentum = one.options.find("momentum");
+  if (momentum != one.options.end() && other.options.count("momentum") > 0 &&
+      other.options.at("momentum") == momentum->second) {
+    rule.options = {{"optimizer", "momentum"}, *momentum};
+  }
+  rule.learning_rate = one.learning_rate;
   return rule;
 }
 
 inline OptimizerRule rule_of(const torch::optim::SGDOptions& options) {
   if (!same(options.dampening(), 0)) {
-    return no_rule("its rule has no dampening; set dampening to 0");
+    return no_rule("its rule has no dampening; set dampening to 0", options.momentum());
   }
   const std::string decay = text_of(options.weight_decay());
   if (same(options.momentum(), 0)) {
@@ -128,9 +147,10 @@ inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
   rule.learning_rate = groups.front().options().get_lr();
   for (const auto& group : groups) {
     const OptimizerRule other = detail::rule_of(group.options());
-    if (other.options != rule.options ||
-        !detail::same(group.options().get_lr(), rule.learning_rate)) {
-      rule.has_no_rule = "it has one rule for all parameters; give all groups the same options";
+    if (other.options != rule.options) {
+      rule = detail::no_common_rule(rule, other);
+    } else if (!detail::same(group.options().get_lr(), rule.learning_rate)) {
+      rule.has_no_rule = detail::several_rules;
     }
   }
   return rule;
