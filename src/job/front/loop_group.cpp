@@ -96,10 +96,15 @@ void expect_one_message(const char* what, std::size_t bytes) {
   }
 }
 
-void carry_out(ProgramGroup& group, const CollectiveCall& call,
-               const std::function<void(ProgramGroup&)>& among, ProgramWaits& waits) {
-  const ProgramWaits::Operation operation(waits, [&call] { return call.text(); });
-  group.run(call, among);
+/// Errors: in a job that trains the one that has ended it, instead of the loss of a worker.
+void carry_out(LoopJob::Member& member, ProgramGroup& group, const LoopGroup::Collective& what) {
+  const ProgramWaits::Operation operation(*member.waits(), [&what] { return what.call.text(); });
+  try {
+    group.run(what.call, what.among);
+  } catch (const PeerLost&) {
+    const auto end = member.trains() ? member.node().end_of_job() : nullptr;
+    std::rethrow_exception(end ? end : std::current_exception());
+  }
 }
 
 }  // namespace
@@ -123,7 +128,7 @@ class LoopGroup::Membership {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  const LoopJob::Member& member() const { return *member_; }
+  LoopJob::Member& member() const { return *member_; }
   bool is_alone() const { return member_->is_alone() || size() == 1; }
   std::uint32_t rank() const { return own_ ? own_->rank().value : member_->rank(); }
   std::uint32_t size() const { return own_ ? own_->size() : member_->size(); }
@@ -290,8 +295,7 @@ void LoopGroup::run(const Collective& collective) {
   if (!membership_->is_alone()) {
     ProgramGroup& group = membership_->group();
     const ProgramWaits::Wait wait(*membership_->waits());
-    group.collectives().run(
-        [&] { carry_out(group, collective.call, collective.among, *membership_->waits()); });
+    group.collectives().run([&] { carry_out(membership_->member(), group, collective); });
   } else if (collective.alone) {
     collective.alone();
   }
@@ -304,10 +308,10 @@ CollectiveWork LoopGroup::start(Collective collective) {
   }
   const Use use(*membership_);
   ProgramGroup& group = membership_->group();
-  return {group.collectives().start(
-              [&group, call = collective.call, among = std::move(collective.among),
-               waits = membership_->waits()] { carry_out(group, call, among, *waits); }),
-          membership_->waits()};
+  return {
+      group.collectives().start([&member = membership_->member(), &group,
+                                 what = std::move(collective)] { carry_out(member, group, what); }),
+      membership_->waits()};
 }
 
 CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t to,

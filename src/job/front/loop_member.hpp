@@ -53,13 +53,16 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// Of the command line and of `init`.
   const GivenOptions& given() const { return given_; }
   std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size);
-  /// Of the last call of `share`.
-  const std::optional<ShareSizes>& sizes() const { return sizes_; }
+  /// Of the first share that is in use: later ones may be those of tests. Of the last one where none
+  /// is; empty before the first.
+  std::optional<ShareSizes> sizes() const;
 
   /// Errors: ConfigError, at the second call.
   void begin_training();
   /// Errors: ConfigError, after `begin_training`.
   void expect_untrained() const;
+  /// True from `begin_training` on: the job ends for all where one worker does.
+  bool trains() const { return trained_; }
 
   /// A call of the program, while it lasts. Errors: ConfigError, for a second thread at the same
   /// time, and in a process that this one has forked.
@@ -89,15 +92,18 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
 
  private:
   TrainConfig config(std::uint32_t batch_size) const;
-  std::unique_ptr<SampleSource> source(const JobPlan& plan);
+  std::unique_ptr<SampleSource> source(const JobPlan& plan, const ShareSizes& sizes);
   ProgramLaunch launch_by(const Launch& launcher);
 
   std::unique_ptr<ProgramHostThread> host_;  ///< first: it leaves last; of worker 0, see there
   std::optional<ProgramLaunch> launch_;
   GivenOptions given_;
-  std::optional<ShareSizes> sizes_;
-  std::uint32_t shares_ = 0;  ///< calls of `share`
-  bool trained_ = false;
+  struct Share {
+    std::weak_ptr<LoopShare::Order> order;
+    ShareSizes sizes;
+  };
+  std::vector<Share> shares_;  ///< of all calls of `share`
+  std::atomic<bool> trained_ = false;
   std::atomic<bool> in_use_ = false;
   std::atomic<int> groups_ = 0;  ///< open ones
   const std::shared_ptr<ProgramWaits> waits_ = std::make_shared<ProgramWaits>();

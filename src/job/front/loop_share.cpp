@@ -14,23 +14,35 @@ std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
                                                          std::uint32_t batch_size) {
   const JobPlan plan(config(batch_size));
   const std::uint32_t own = plan.batch_sizes()[rank()];
-  sizes_ = {.samples = samples,
-            .batch_size = batch_size,
-            .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own)};
-  return std::make_shared<LoopShare::Order>(source(plan), sizes_->step_size);
+  const ShareSizes sizes{.samples = samples,
+                         .batch_size = batch_size,
+                         .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own)};
+  auto order = std::make_shared<LoopShare::Order>(source(plan, sizes), sizes.step_size);
+  shares_.push_back({.order = order, .sizes = sizes});
+  return order;
 }
 
-std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan) {
-  const std::uint32_t number = shares_++;
-  const Dataset dataset = samples_without_values(sizes_->samples);
+std::optional<ShareSizes> LoopJob::Member::sizes() const {
+  if (shares_.empty()) {
+    return std::nullopt;
+  }
+  const auto in_use =
+      std::ranges::find_if(shares_, [](const Share& share) { return !share.order.expired(); });
+  return in_use == shares_.end() ? shares_.back().sizes : in_use->sizes;
+}
+
+std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan,
+                                                      const ShareSizes& sizes) {
+  const auto number = static_cast<std::uint32_t>(shares_.size());
+  const Dataset dataset = samples_without_values(sizes.samples);
   if (data_order_in(given_, plan.config()) == DataOrder::fixed) {
     return std::make_unique<FixedSamples>(plan.feed(dataset.train, Rank{rank()}));
   }
   Partition whole(dataset.train.labels, {.seed = plan.config().seed, .shares = {1}});
   return std::make_unique<LeasedSamples>(
       weak_from_this(), std::move(whole),
-      LeasedSamples::Options{.dataset = {.number = number, .samples = sizes_->samples},
-                             .step_size = sizes_->step_size});
+      LeasedSamples::Options{.dataset = {.number = number, .samples = sizes.samples},
+                             .step_size = sizes.step_size});
 }
 
 LoopShare::LoopShare(std::shared_ptr<Order> order) : order_(std::move(order)) {}

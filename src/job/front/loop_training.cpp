@@ -242,9 +242,7 @@ class LoopTraining::Worker {
     }
     ++steps_;
     if (!finite_->admit(finite, steps_, /*loss=*/{})) {
-      std::ranges::fill(replica_->view(ReplicaVector::grads), 0.0F);
-      replica_->store(ReplicaVector::grads);
-      samples = 0;
+      return;
     }
     const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
     replica_->set_learning_rate(schedule_->rate(epochs));

@@ -11,10 +11,10 @@ namespace syncopate {
 namespace {
 
 /// Errors: PeerLost; ProtocolError.
-wire::ToProgram next_message(Transport& transport) {
+wire::ToProgram next_message(Transport& transport, TimePoint deadline) {
   try {
     return to_program(
-        transport.receive(coordinator_node, tags::from_coordinator, no_deadline).payload);
+        transport.receive(coordinator_node, tags::from_coordinator, deadline).payload);
   } catch (const PeerLost&) {
     throw PeerLost(coordinator_node, "the coordinator of this job has ended");
   }
@@ -34,9 +34,22 @@ wire::ToProgram HostMail::receive(const Wanted& wanted) {
     if (receiving_) {
       changed_.wait(lock.native());
     } else {
-      receive_one(lock);
+      receive_one(lock, no_deadline);
     }
   }
+}
+
+std::exception_ptr HostMail::end_of_job(const Clock& clock, Duration limit) {
+  const TimePoint deadline = clock.now() + limit;
+  MutexLock lock(mutex_);
+  while (!failure_ && clock.now() < deadline) {
+    if (receiving_) {
+      changed_.wait_for(lock.native(), deadline - clock.now());
+    } else {
+      receive_one(lock, deadline);
+    }
+  }
+  return ended_ ? failure_ : nullptr;
 }
 
 std::optional<wire::ToProgram> HostMail::take(const Wanted& wanted) {
@@ -50,13 +63,15 @@ std::optional<wire::ToProgram> HostMail::take(const Wanted& wanted) {
 }
 
 /// Releases the mutex while it waits, which the analysis does not follow through a reference.
-void HostMail::receive_one(MutexLock& lock) {
+void HostMail::receive_one(MutexLock& lock, TimePoint deadline) {
   receiving_ = true;
   lock.unlock();
   std::optional<wire::ToProgram> message;
   std::exception_ptr failure;
   try {
-    message = next_message(transport_);
+    message = next_message(transport_, deadline);
+  } catch (const TimedOut&) {  // nothing has come by then, or the error that has ended this node
+    failure = deadline == no_deadline ? std::current_exception() : nullptr;
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
@@ -73,6 +88,7 @@ void HostMail::receive_one(MutexLock& lock) {
 void HostMail::keep(wire::ToProgram message) {
   if (message.has_abort()) {
     failure_ = to_error(message.abort());
+    ended_ = true;
   } else if (message.has_ended()) {
     failure_ = std::make_exception_ptr(
         Cancelled("the job has ended, so the program gets no samples to train on"));

@@ -24,10 +24,13 @@ class HostMail {
   /// The first message that is `wanted`. Errors, from then on in every call: the error that the
   /// coordinator has sent; Cancelled, when the user has ended the job; PeerLost.
   wire::ToProgram receive(const Wanted& wanted);
+  /// The error that has ended the job, if the coordinator sends it within `limit`; else null.
+  std::exception_ptr end_of_job(const Clock& clock, Duration limit);
 
  private:
   std::optional<wire::ToProgram> take(const Wanted& wanted) REQUIRES(mutex_);
-  void receive_one(MutexLock& lock) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  /// Waits for one, no longer than until then.
+  void receive_one(MutexLock& lock, TimePoint deadline) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void keep(wire::ToProgram message) REQUIRES(mutex_);
 
   Transport& transport_;
@@ -35,6 +38,7 @@ class HostMail {
   std::condition_variable changed_;
   std::list<wire::ToProgram> kept_ GUARDED_BY(mutex_);  ///< that no thread has wanted yet
   std::exception_ptr failure_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;  ///< the job, by an error that the coordinator has sent
   bool receiving_ GUARDED_BY(mutex_) = false;
 };
 

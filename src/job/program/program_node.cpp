@@ -18,6 +18,9 @@ namespace {
 
 constexpr Duration closing_limit = std::chrono::seconds(2);
 
+/// For the coordinator to notice that a program has ended, and to end the job.
+constexpr Duration time_to_hear = std::chrono::seconds(1);
+
 std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch) {
   return join_over("shm", {.token = launch.key,
                            .coordinator = launch.coordinator,
@@ -109,6 +112,10 @@ std::uint32_t ProgramNode::agreed_number(Group::Options members) {
   const std::uint32_t number = *std::ranges::max_element(numbers);
   next_group_ = number + 1;
   return number;
+}
+
+std::exception_ptr ProgramNode::end_of_job() {
+  return mail_.end_of_job(world_, time_to_hear);
 }
 
 wire::Training ProgramNode::define(const LoopDefinition& definition) {

@@ -16,7 +16,7 @@ namespace syncopate {
 
 /// The node of one program among all programs of its job. Its collectives need no training job.
 ///
-/// Thread: one; `ask`, `await_lease`, `now` and `close` any.
+/// Thread: one; `ask`, `await_lease`, `end_of_job`, `now` and `close` any.
 class ProgramNode {
  public:
   /// Waits until all programs have come. A wait in a collective of all of them takes at most
@@ -52,6 +52,10 @@ class ProgramNode {
   /// The answer to `ask`. Errors: ConfigError, where the datasets of the programs differ; the error
   /// that ended the job; Cancelled, when the user has ended it.
   Lease await_lease(const SharedDataset& dataset);
+
+  /// After the loss of another program: the error that has ended the job, if it comes within a
+  /// moment; else null.
+  std::exception_ptr end_of_job();
 
   TimePoint now() const { return world_.now(); }
 
