@@ -26,12 +26,12 @@ from syncopate_torch.errors import (Cancelled, ConfigError, DataError, Error, In
 from syncopate_torch.group import Group, Work
 from syncopate_torch.job import Job, init
 from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.samples import IndexSampler, ShareSampler
+from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import Summary
 
 __all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Error", "Group", "IndexSampler", "InternalError", "Job",
-           "NotFinite", "PeerLost", "ProtocolError", "SampleScheduler", "ShareSampler", "Summary", "TimedOut", "Work", "init", "version"]
+           "NotFinite", "PeerLost", "ProtocolError", "SampleScheduler", "ShareLoader", "ShareSampler", "Summary", "TimedOut", "Work", "init", "version"]
 __version__ = version()
 
 if distributed.is_available():

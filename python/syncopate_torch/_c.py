@@ -3,6 +3,7 @@ import ctypes
 import os
 import pathlib
 import time
+import weakref
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 from syncopate_torch.errors import BY_STATUS, Error
@@ -68,7 +69,14 @@ def _load():
                           "SYNCOPATE_LIBRARY to the path of libsyncopate.so.0") from None
 
 
+def _nothing():
+    """Of a library that stays loaded."""
+
+
 _LIBRARY = _load()
+# At the end of a script Python calls all of weakref.finalize in the turn of the first: what the script gives to atexit from
+# here on comes before, and may use its process groups.
+weakref.finalize(_LIBRARY, _nothing)
 
 # Results and arguments; a function that returns a status has None here.
 _SIGNATURES = {

@@ -15,6 +15,7 @@ class GradScaler(_Base):
     def __init__(self, job, *arguments, **options):
         super().__init__(*arguments, **options)
         job.keep_state("scaler", self)
+        job.scales_loss = self.is_enabled()
 
     def job_state(self):
         return self.state_dict()

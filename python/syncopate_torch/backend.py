@@ -3,7 +3,6 @@
 Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back, unless the script gives
 the device a backend of its own.
 """
-import collections
 import ctypes
 import os
 import threading
@@ -17,14 +16,12 @@ from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
+from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.signatures import also_plain
 from syncopate_torch.untraced import keep_dynamo_out, untraced
 from syncopate_torch.works import Receive, Work
-
-_KEPT = 16  # of the latest works, whether or not they have ended
-_KEPT_NUMBERS = 256  # of those whose result is a single number
 
 _SUM = distributed.ReduceScatterOptions()
 
@@ -62,11 +59,10 @@ class ProcessGroup(distributed.ProcessGroup):
         self._running = set()
         self._callbacks = CallbackThread(self._running)
         self._turn = threading.RLock()
-        self._latest = {}  # works, in their order
-        self._numbers = collections.deque(maxlen=_KEPT_NUMBERS)
+        self._works = KeptWorks()
         self._group_name = self._group_desc = ""
         handles = [self._handle_of_callbacks, self._handle]
-        self._close = weakref.finalize(self, _close, handles, self._turn, self._job, self._latest, self._running, os.getpid())
+        self._close = weakref.finalize(self, _close, handles, self._turn, self._job, self._works, self._running, os.getpid())
 
     @staticmethod
     def of(store, rank, size, timeout):
@@ -284,19 +280,11 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._kept(kind([handle], [tensor], CallbackThread(self._running), finish, host), handle)
 
     def _kept(self, work, handle=None):
-        """Keeps a work until it has ended, with the memory that it uses. C++ of a torch that does not keep works of Python
-        may also wait for one that has ended and whose last reference in Python has gone, soon after it was made. That of any
-        torch asks in a backward pass for what join() has counted before the forward pass: a number, which takes no room."""
+        """Keeps a work until it has ended."""
         if handle is not None:
             work.frees(handle)
         with self._turn:
-            if work.is_number():
-                self._numbers.append(work)
-            work.kept_in(self._latest)
-            # A receive may stay for long among those that end.
-            for each in list(self._latest)[:-_KEPT]:
-                if each.is_completed():
-                    self._latest.pop(each, None)
+            work.kept_in(self._works)
         return work
 
     def _each(self, tensors, start):
@@ -385,7 +373,8 @@ def _name_of(op):
     for known, name in _OPERATIONS:
         if op == known:
             return name
-    raise ConfigError(f"backend syncopate has no operation {op}; it has SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR")
+    name = getattr(getattr(op, "op", op), "name", op)
+    raise ConfigError(f"backend syncopate has no operation {name}; it has SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR and BXOR")
 
 
 def _numbers_of(host, op):

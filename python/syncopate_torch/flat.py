@@ -26,6 +26,19 @@ def untrained_tensors(module):
             if tensor.dtype == torch.float32 and id(tensor) not in passing]
 
 
+def expect_apart(named):
+    """Errors: ConfigError, for two tensors that share memory, which would be parted."""
+    begins = sorted((tensor.data_ptr(), index) for index, (_, tensor) in enumerate(named) if tensor.numel() > 0)
+    end, before = 0, None
+    for begin, index in begins:
+        name, tensor = named[index]
+        if begin < end:
+            raise ConfigError(f"{before} and {name} share memory, which each would have of its own: give both names the same "
+                              "Parameter, or register the buffer with persistent=False")
+        reach = 1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride()))
+        end, before = begin + tensor.element_size() * reach, name
+
+
 def frozen_tensors(module):
     """The parameters that are not trained: they stay as they are, so they need not travel in every round."""
     return [parameter.data for parameter in module.parameters() if not parameter.requires_grad]
@@ -52,6 +65,14 @@ class FlatVector:
         if self._pinned is not None:
             self.values.copy_(self._pinned)
 
+    def part(self, first, count):
+        """Some of its values; on a CPU as a storage of its own, which cannot grow."""
+        if self.values.device.type != "cpu":
+            return self.values[first:first + count]
+        place = (ctypes.c_float * count).from_address(self.values.data_ptr() + self.values.element_size() * first)
+        weakref.finalize(place, _let_go, self.values).atexit = False  # the memory is that of the vector
+        return torch.frombuffer(place, dtype=torch.float32)
+
     def move(self, address, memory):
         """Lives in that memory from now on, which has its values already; it is released with the last view of it."""
         place = (ctypes.c_float * len(self.values)).from_address(address)
@@ -61,9 +82,14 @@ class FlatVector:
 
 
 class FlatTensors:
-    """Tensors of a module as views of one flat vector, in their order, without gaps; their strides stay."""
+    """Tensors of a module as views of one flat vector, in their order, without gaps; their strides stay.
 
-    def __init__(self, named, device):
+    may_resize: the module may call `resize_` on them. In a view that would grow into the next tensor. So each is a storage
+    of its own on a CPU, where this fails; and one that is empty stays what it is.
+    """
+
+    def __init__(self, named, device, may_resize=False):
+        self._may_resize = may_resize
         self.names = [name for name, _ in named]
         self.tensors = [tensor for _, tensor in named]
         counts = [tensor.numel() for tensor in self.tensors]
@@ -80,7 +106,14 @@ class FlatTensors:
 
     def view(self, vector, index):
         """The part of a vector of the same length that a tensor would be a view of."""
-        return vector.values.as_strided(self.tensors[index].shape, self._strides[index], self.places[index][0])
+        first, count = self.places[index]
+        shape, stride = self.tensors[index].shape, self._strides[index]
+        if not self._may_resize:
+            return vector.values.as_strided(shape, stride, first)
+        if count == 0:
+            return self.tensors[index]
+        part = vector.part(first, count)
+        return part.as_strided(shape, stride, part.storage_offset())
 
     def views(self, vector):
         """The parts of a vector of the same length that the tensors would be views of."""
@@ -96,6 +129,10 @@ class FlatTensors:
         for tensor in self.tensors:
             tensor.data = tensor.data.clone()
         self.vector.values = self.vector.values.new_empty(0)
+
+
+def _let_go(_memory):
+    """Of the last reference to some memory."""
 
 
 def _expect(name, tensor, device):

@@ -98,7 +98,6 @@ class OwnGradients:
         self._params = params
         values = params.vector.values
         self._parts = None if looks_at_all or len(values) <= _LOOKS_AT_ALL else itertools.cycle(values.chunk(_PARTS))
-        self._flat = None  # while the library changes them
 
     def zero(self, set_to_none):
         for parameter in self._params.tensors:
@@ -122,16 +121,6 @@ class OwnGradients:
             return _is_finite(next(self._parts))
         given = (parameter.grad for parameter in self._params.tensors)
         return all(_is_finite(gradient) for gradient in given if gradient is not None)
-
-    def address(self):
-        """Of a flat copy, until `store`."""
-        self._flat = torch.cat([parameter.grad.reshape(-1).cpu() for parameter in self._params.tensors])
-        return self._flat.data_ptr()
-
-    def store(self):
-        flat, self._flat = self._flat, None
-        for parameter, values in zip(self._params.tensors, flat.split([each.numel() for each in self._params.tensors])):
-            parameter.grad.copy_(values.view(parameter.grad.shape))
 
 
 def _is_finite(values):

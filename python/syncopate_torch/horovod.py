@@ -39,7 +39,11 @@ _REFUSED = {
     "SyncBatchNorm": "take torch.nn.GroupNorm, or torch.nn.BatchNorm2d over the batch of each worker",
     "ProcessSet": "open a group by syncopate_torch.init().open_group(ranks)",
     "add_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
+    "remove_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
     "global_process_set": "leave it out",
+    "start_timeline": "start the script by `syncopate run --trace on`",
+    "stop_timeline": "start the script by `syncopate run --trace on`",
+    "sparse_allreduce_async": "reduce tensor.to_dense()",
     "elastic": "save state_dict(), and start the script again",
 }
 
@@ -363,7 +367,9 @@ def _of_all(collective, own, name=None):
 
 
 def _rows_of_all(tensor, name=None):
-    """How many rows each worker has."""
+    """How many rows each worker has. Errors: ConfigError, for a tensor without any."""
+    if tensor.dim() == 0:
+        raise ConfigError("allgather joins the rows of all workers, and a tensor of no dimension has none: reshape(1) it")
     return _of_all("allgather", tensor.shape[0], name)
 
 

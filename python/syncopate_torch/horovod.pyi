@@ -1,11 +1,9 @@
 # The types of the module's interface; the docstrings are in the sources.
-from typing import Any, Iterable, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, ContextManager, Iterable, Mapping, Optional, Sequence, Union
 
 import torch
 
 from syncopate_torch.errors import ConfigError as ConfigError, Error as Error
-
-_Optimizer = TypeVar("_Optimizer", bound=torch.optim.Optimizer)
 
 _Splits = Union[Sequence[int], torch.Tensor, None]
 
@@ -19,6 +17,10 @@ HorovodInternalError = Error
 class Compression:
     none: None
     fp16: torch.dtype
+
+class _DistributedOptimizer(torch.optim.Optimizer):
+    def synchronize(self) -> None: ...
+    def skip_synchronize(self) -> ContextManager[None]: ...
 
 class Handle:
     def is_done(self) -> bool: ...
@@ -101,10 +103,10 @@ def broadcast_object(obj: Any, root_rank: int = ..., name: Optional[str] = ...) 
 def allgather_object(obj: Any, name: Optional[str] = ...) -> list[Any]: ...
 def broadcast_parameters(
     params: Union[Mapping[str, Any], Iterable[tuple[str, Any]], Iterable[torch.Tensor]], root_rank: int = ...) -> None: ...
-def broadcast_optimizer_state(optimizer: _Optimizer, root_rank: int = ...) -> None: ...
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = ...) -> None: ...
 def join(device: int = ...) -> int: ...
 def DistributedOptimizer(
-    optimizer: _Optimizer, named_parameters: Optional[Iterable[tuple[str, torch.Tensor]]] = ...,
+    optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, torch.Tensor]]] = ...,
     compression: Optional[torch.dtype] = ..., backward_passes_per_step: int = ..., op: str = ...,
     gradient_predivide_factor: float = ..., num_groups: int = ..., groups: Any = ...,
-    sparse_as_dense: bool = ...) -> _Optimizer: ...
+    sparse_as_dense: bool = ...) -> _DistributedOptimizer: ...

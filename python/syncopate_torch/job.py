@@ -68,7 +68,7 @@ class Job:
         watch_exit()
         self.scheme, self.options, self.timeout = scheme, options, timeout  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
-        self._yields_batches = True  # the sampler made last
+        self.scales_loss = False  # a `GradScaler` of the job decides about gradients that are not finite
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
@@ -189,20 +189,17 @@ class Job:
         without_order({"shuffle": shuffle, "seed": seed, "drop_last": drop_last}, "job.sampler")
         if batch_size is not None:
             return self.batch_sampler(dataset, batch_size)
-        sampler = IndexSampler(self, samples_of(dataset))
-        self._yields_batches = False
-        return sampler
+        return IndexSampler(self, samples_of(dataset))
 
     def batch_sampler(self, dataset, batch_size):
         """The order of this worker's share in steps of which all workers together take `batch_size` samples, as
         `batch_sampler` of a `DataLoader` of one's own."""
-        sampler = ShareSampler(self, samples_of(dataset), batch_size)
-        self._yields_batches = True
-        return sampler
+        return ShareSampler(self, samples_of(dataset), batch_size)
 
     def expect_step_size(self, batch_size):
         """Errors: ConfigError, where neither the optimizer nor a sampler says how many samples a step has."""
-        if batch_size is None and not self._yields_batches:
+        first = self._state.first("sampler")  # later ones may be those of tests
+        if batch_size is None and first is not None and first.is_single:
             raise ConfigError("job.sampler(dataset) yields single samples, so the job does not know how many a step has: "
                               "give the optimizer's option batch_size, that of the DataLoader")
 

@@ -32,10 +32,17 @@ class JobState:
             if kind == "optimizer" and same_rank:  # the model is made by now, of random numbers
                 _set_random(state["random"])
 
+    def first(self, kind):
+        """Of the things of a kind that are alive, the one that was made first; else None."""
+        return next(iter(self._living(kind)), None)
+
     def last(self, kind):
-        """Of the things of a kind that are alive, the one that was made last; else None."""
-        living = [owner() for name, owner in self._owners.items() if name.startswith(kind) and owner() is not None]
-        return living[-1] if living else None
+        """The one that was made last; else None."""
+        return next(reversed(self._living(kind)), None)
+
+    def _living(self, kind):
+        found = [owner() for name, owner in self._owners.items() if name.startswith(kind)]
+        return [owner for owner in found if owner is not None]
 
     def saved(self, rank, size):
         living = {name: owner() for name, owner in self._owners.items()}

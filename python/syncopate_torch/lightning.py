@@ -44,13 +44,15 @@ def _from_lightning(module, *names):
 
 (ParallelStrategy,) = _from_lightning("strategies", "ParallelStrategy")
 (ClusterEnvironment,) = _from_lightning("plugins.environments", "ClusterEnvironment")
-BatchSizeFinder, LearningRateFinder, ModelCheckpoint, Timer = _from_lightning(
-    "callbacks", "BatchSizeFinder", "LearningRateFinder", "ModelCheckpoint", "Timer")
+BatchSizeFinder, LearningRateFinder, ModelCheckpoint, StochasticWeightAveraging, Timer = _from_lightning(
+    "callbacks", "BatchSizeFinder", "LearningRateFinder", "ModelCheckpoint", "StochasticWeightAveraging", "Timer")
 (extract_batch_size,) = _from_lightning("utilities.data", "extract_batch_size")
 (is_overridden,) = _from_lightning("utilities.model_helpers", "is_overridden")
 (rank_zero_only,) = _from_lightning("utilities.rank_zero", "rank_zero_only")
 
 _PRECISIONS = ("32-true", "bf16-mixed")
+# What a `ModelCheckpoint` knows of the files that it has written.
+_PATHS = ("best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 
 
 class SyncopateEnvironment(ClusterEnvironment):
@@ -199,6 +201,13 @@ class SyncopateStrategy(ParallelStrategy):
             if isinstance(each, (LearningRateFinder, BatchSizeFinder)):
                 raise ConfigError(f"{type(each).__name__} trains before the training, and a job trains once; find the value "
                                   "in a script without SyncopateStrategy, and set it here")
+            if isinstance(each, StochasticWeightAveraging) and _has_statistics(self.model):
+                raise ConfigError("StochasticWeightAveraging replaces the statistics of BatchNorm, which the job keeps in "
+                                  "place; leave it out, take EMAWeightAveraging, or layers without statistics such as "
+                                  "torch.nn.GroupNorm")
+        if self._layer_sync is not None:
+            raise ConfigError("Trainer(sync_batchnorm=True) is not supported by SyncopateStrategy, whose workers take steps "
+                              "of their own; take torch.nn.GroupNorm, or torch.nn.BatchNorm over the batch of each worker")
 
     @property
     def distributed_optimizer(self):
@@ -299,6 +308,14 @@ class SyncopateStrategy(ParallelStrategy):
     def on_train_end(self):
         self._align("the end of training")
         self.distributed_optimizer.finish()
+        self._share_paths()
+
+    def _share_paths(self):
+        """Of the checkpoints that worker 0 has written: their names have its number of steps."""
+        saves = [each for each in self._trainer.callbacks if isinstance(each, ModelCheckpoint)]
+        for each, paths in zip(saves, self.broadcast([[getattr(each, name) for name in _PATHS] for each in saves])):
+            for name, path in zip(_PATHS, paths):
+                setattr(each, name, path)
 
     def on_exception(self, exception):
         if isinstance(exception, KeyboardInterrupt) and self._optimizer is not None:
@@ -468,6 +485,10 @@ class SyncopateStrategy(ParallelStrategy):
         if self._divides:
             self._trainer._accelerator_connector.use_distributed_sampler = True
         self._loader, self._divides = None, False
+
+
+def _has_statistics(module):
+    return any(isinstance(each, torch.nn.modules.batchnorm._BatchNorm) for each in module.modules())
 
 
 class _Stepper:

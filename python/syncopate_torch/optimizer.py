@@ -15,7 +15,7 @@ from syncopate_torch.last_words import ending_error, is_success, wait_until_read
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
-from syncopate_torch.rules import rule_of
+from syncopate_torch.rules import rule_of, settings_of, standing_for
 from syncopate_torch.step_hooks import has_step_hooks, with_step_hooks
 from syncopate_torch.summary import row_of
 from syncopate_torch.weights import whole_weight
@@ -52,11 +52,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress = _Progress(on_round)
         self._end = None  # until the training begins
         job.keep_state("optimizer", self)
-        self._first_rates = _rates_of(optimizer)
+        self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
         if job.size > 1:
             for tensor in frozen_tensors(module):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
+        self._weights = given.get("weights", "samples")
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
         self._sums = []
@@ -68,10 +69,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         if self.shares_gradients:
-            # Of gradients and their weights, and of overflows: made now, with all workers, since some may use them before
+            # Of gradients, and of overflows: made now, with all workers, since some may use them before
             # others do.
-            self._weighted, self.overflows = RestingSum(job, len(self._replica.params.vector.values) + 1), RestingSum(job, 1)
-            self._sums += [self._weighted, self.overflows]
+            self._gradients, self.overflows = RestingSum(job, len(self._replica.params.vector.values)), RestingSum(job, 1)
+            self._sums += [self._gradients, self.overflows]
         job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
@@ -83,10 +84,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._job.expect_step_size(batch_size)
         array, count = _c.options(options)
         rule, no_rule = rule_of(self.optimizer, self._replica.params)
-        rules, rule_count = _c.options(rule)
+        rules, rule_count = _c.options(rule or standing_for(self.optimizer))
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
-            batch_size=whole_weight(batch_size or 0), learning_rate=self._first_rates[0], rule=rules, rule_count=rule_count,
+            batch_size=whole_weight(batch_size or 0), learning_rate=self._first_rates[0] or 0, rule=rules, rule_count=rule_count,
             has_no_rule=_c.text(no_rule))
         if self._replica.round_call is not None:
             settings.on_round = self._replica.round_call
@@ -109,8 +110,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def step(self, closure=None, weight=None):
         """A step of this worker with the gradients that `backward` has left in the module.
 
-        weight: samples of the step, which its gradient weighs in a mean over workers [those of a usual step; with
-                overlap on those with which its pass began].
+        weight: samples of the step, which its gradient weighs in a mean over workers [those of the batch that the loop
+                over `job.partition_dataset` took last; with a loader of one's own those of a usual step; with overlap on
+                those with which its pass began].
         Returns what `closure`, if any, returns, which computes the gradients.
         Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError, after `finish` and for
         a module that has changed.
@@ -129,8 +131,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
         if self._hooks is not None:
             weight = self._hooks.end_pass(weight)
-        weight = whole_weight(self.batch_size if weight is None else weight)
-        self._expect_rate()
+        weight = whole_weight(self._usual_weight() if weight is None else weight)
+        self._expect_rule()
         self._alignment.resume()
         self._replica.collect()
         self._take(weight)
@@ -169,13 +171,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress.follow()
 
     def _step_without_samples(self):
-        self._replica.idles = True
-        try:
-            self._replica.collect()
-            self._take(0)
-            self._replica.zero_gradients()
-        finally:
-            self._replica.idles = False
+        self._replica.collect()
+        self._take(0)
+        self._replica.zero_gradients()
         self._progress.follow()  # at the rate of the others, whose gradients this worker applies
 
     @property
@@ -199,6 +197,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Samples of a usual step of this worker."""
         return _c.call("training_batch_size", self._training)
 
+    def _usual_weight(self):
+        """Of a step whose weight the script does not say."""
+        batch = self._job.batch
+        return self.batch_size if batch is None else batch[1]
+
     @property
     def shares_gradients(self):
         """True where a step takes the mean gradient of all workers, False where each has steps of its own."""
@@ -217,20 +220,22 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.collect()
         if not self.shares_gradients:
             return
-        weight = whole_weight(self.batch_size if weight is None else weight)
-        if not self._replica.grads.are_all_finite():
+        weight = whole_weight(self._usual_weight() if weight is None else weight)
+        # Where a loss scale is used all workers have to see that values are not finite: it decides.
+        if not self._job.scales_loss and not self._replica.grads.are_all_finite():
             if not self._replica.skips:
                 self._take(weight)  # which refuses it, in the name of this worker
             self._replica.grads.skip()
             weight = 0
-        self._replica.grads.vector.values.copy_(self._weighted_mean(weight))
-
-    def _weighted_mean(self, weight):
-        """Of the gradients of all workers."""
+        values = self._replica.grads.vector.values
         with torch.no_grad():
-            own = self._replica.grads.vector.values.cpu() * weight
-            weighted = self._weighted.of(torch.cat([own, torch.tensor([weight], dtype=own.dtype, device="cpu")]))
-            return weighted[:-1] / max(float(weighted[-1]), 1e-30)
+            values.copy_(self._gradients.mean(values.cpu(), self._weight_in_mean(weight)))
+
+    def _weight_in_mean(self, samples):
+        """Of a step of this worker, in the mean of its job."""
+        if self._weights == "data":
+            raise ConfigError("synchronize knows no weights by shares of the data: give the job weights samples or uniform")
+        return min(samples, 1) if self._weights == "uniform" else samples
 
     def follow_samples(self, scheduler):
         """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
@@ -240,9 +245,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._hooks is not None:
             self._hooks.expect_none_under_way(what)
 
-    def _expect_rate(self):
+    def _expect_rule(self):
         # In this order: to read a rate in a tensor on a device would make each step wait for the device.
-        if _c.call("training_server_steps", self._training) and _rates_of(self.optimizer) != self._first_rates:
+        if not _c.call("training_server_steps", self._training):
+            return
+        if settings_of(self.optimizer) != self._first_settings:
+            raise ConfigError("the parameter server takes the optimizer's steps by its rule of the beginning: what the script "
+                              "changes of it, such as weight_decay or momentum, has no effect; choose a scheme without a "
+                              "server, such as esync")
+        if _rates_of(self.optimizer) != self._first_rates:
             raise ConfigError("the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
                               "rate that the script changes has no effect; give the job a schedule, by the options "
                               "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "
@@ -336,7 +347,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
 def _rates_of(optimizer):
     """Numbers, also where a group holds its rate in a tensor, which changes in place."""
-    return [float(group["lr"]) for group in optimizer.param_groups]
+    rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers find theirs themselves
+    return [None if rate is None else float(rate) for rate in rates]
 
 
 class _Progress:

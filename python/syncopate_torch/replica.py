@@ -7,7 +7,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.flat import FlatTensors, trained_tensors, untrained_tensors
+from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors
 from syncopate_torch.gradients import FlatGradients, OwnGradients
 from syncopate_torch.wrapped import WrappedTensors
 
@@ -28,17 +28,19 @@ class Replica:
     def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
         trained = trained_tensors(module)
         _expect_parameters(optimizer, trained)
+        untrained = untrained_tensors(module)
+        expect_apart(trained + untrained)
         device = trained[0][1].device
         self.optimizer = optimizer
         self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
         self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
-        self.buffers = FlatTensors(untrained_tensors(module), device)
+        self.buffers = FlatTensors([] if alone else untrained, device, may_resize=True)
         self.is_alone = alone
         self.skips = skips
-        self._vectors = {_c.PARAMETERS: self.params.vector, _c.GRADIENTS: self.grads if alone else self.grads.vector,
-                         _c.BUFFERS: self.buffers.vector}
-        self.idles = False  # in a step without samples
+        self._vectors = {_c.PARAMETERS: self.params.vector, _c.BUFFERS: self.buffers.vector}
+        if not alone:  # else nobody asks for them
+            self._vectors[_c.GRADIENTS] = self.grads.vector
         self.is_abandoned = False  # the script has ended the job by an error
         self._is_released = False
         self._failure = None
@@ -126,10 +128,14 @@ class Replica:
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
 
     def _take_step(self, rate_factor):
-        if self.idles and not self.grads.vector.values.any():
-            return  # not even a momentum moves a replica that nobody trains
+        if rate_factor == 1:
+            self.optimizer.step()
+            return
         groups = self.optimizer.param_groups
-        rates = [group["lr"] for group in groups]
+        rates = [group.get("lr") for group in groups]
+        if None in rates:
+            raise ConfigError("the job changes the learning rate, and a group of the optimizer has none (lr): leave out its "
+                              "schedule, or choose ssgd")
         for group, rate in zip(groups, rates):
             group["lr"] = rate * rate_factor
         try:

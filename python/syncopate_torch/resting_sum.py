@@ -5,10 +5,11 @@ import torch
 
 # Whatever the script has made torch's default.
 _KIND = {"dtype": torch.float32, "device": "cpu"}
+_COUNTS = {"dtype": torch.float64, "device": "cpu"}
 
 
 class RestingSum:
-    """A sum over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
+    """A sum or a mean over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
     workers rest.
 
     It has a group of its own, so that collectives of the script go on beside it. All workers make it together.
@@ -25,8 +26,20 @@ class RestingSum:
         """The sum of float32 vectors."""
         if self._group is None:
             return values
-        self._group.allreduce(torch.ones(1, **_KIND))  # the workers that do not rest
+        self._total(0)
         return self._group.allreduce(values.cpu().clone())
+
+    def mean(self, values, weight):
+        """The weighted mean of float32 vectors in the host's memory; zeros where no worker has a weight."""
+        total = self._total(weight)
+        share = values * (weight / total) if weight > 0 else torch.zeros_like(values)  # also of what is not finite
+        return share if self._group is None else self._group.allreduce(share)
+
+    def _total(self, weight):
+        """Of the weights of all workers that do not rest."""
+        if self._group is None:
+            return weight
+        return float(self._group.allreduce(torch.tensor([1, weight], **_COUNTS))[1])
 
     def rest(self):
         """This worker takes no step until `wake`."""
@@ -67,7 +80,7 @@ class _Resting:
             self.begin.wait()
             self.begin.clear()
             try:
-                while self._group.allreduce(torch.zeros(1, **_KIND)) > 0:
+                while self._group.allreduce(torch.zeros(2, **_COUNTS))[0] > 0:
                     self._group.allreduce(torch.zeros(self._length, **_KIND))
             except Exception as error:  # noqa: BLE001 (`join_round` raises it)
                 self._failure = error

@@ -37,6 +37,23 @@ _RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.Ad
           torch.optim.RMSprop: _rmsprop, torch.optim.Adagrad: _adagrad}
 
 
+# Of a group, what a rule depends on beside the rate.
+_SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
+             "maximize")
+
+
+def settings_of(optimizer):
+    """What the rule of an optimizer depends on beside the rates of its groups."""
+    return [{name: group[name] for name in _SETTINGS if name in group} for group in optimizer.param_groups]
+
+
+def standing_for(optimizer):
+    """The rule in place of one that has no words. Schemes and codecs ask a rule for its momentum, if it is one of SGD."""
+    momenta = {group["momentum"] for group in optimizer.param_groups} if isinstance(optimizer, torch.optim.SGD) else {0}
+    momentum = momenta.pop() if len(momenta) == 1 else 0
+    return {"optimizer": "momentum", "momentum": momentum} if momentum else {"optimizer": "sgd"}
+
+
 def rule_of(optimizer, trained):
     """The options that describe an optimizer, and why no server can apply its rule: one of both.
 

@@ -29,6 +29,7 @@ class ShareSampler(Sampler):
         self._sizes = {"samples": samples, "batch_size": batch_size}
         self._share = _c.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, _c.call, "share_close", self._share)
+        self.is_single = False  # the steps, of an `IndexSampler`
         self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
         self._ahead = None  # of a loop over a ShareLoader that begins: takes the samples of each of those batches
         self._ended = False  # the epoch
@@ -172,6 +173,7 @@ class IndexSampler(Sampler):
 
     def __init__(self, job, samples):
         self._order = ShareSampler(job, samples, job.size)
+        self._order.is_single = True
 
     @property
     def epoch(self):

@@ -37,7 +37,7 @@ class SampleScheduler:
 
     def state_dict(self):
         """The scheduler's state, and how many steps it has taken."""
-        return {"scheduler": self.scheduler.state_dict(), "steps": self._steps}
+        return {"scheduler": _plain(self.scheduler.state_dict()), "steps": self._steps}
 
     def load_state_dict(self, state):
         """Goes on from a state that `state_dict` has returned."""
@@ -58,6 +58,11 @@ class SampleScheduler:
     @property
     def _groups(self):
         return self.scheduler.optimizer.param_groups
+
+
+def _plain(state):
+    """Without the functions that some schedulers of older versions of torch put there: those of a new one are the same."""
+    return {name: value for name, value in state.items() if not callable(value)}
 
 
 def _copied(value):

@@ -27,7 +27,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, None
         self._result, self._callbacks, self._parts = result, callbacks, parts
         self._free = None
-        self._others = {}
+        self._others = None
         self._error = None
         self._ended = False
         self._turn = threading.RLock()
@@ -44,9 +44,9 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         return sum(part.numel() for part in self._result) == 1
 
     def kept_in(self, works):
-        """Stays in this dict at least until it has ended."""
-        works[self] = None
+        """Stays in these `KeptWorks` at least until it has ended."""
         self._others = works
+        works.add(self)
 
     def limit_to(self, timeout):
         """The limit of a wait that is given none. torch writes less than nothing where the script has given none either."""
@@ -123,8 +123,8 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         self._error = error
         self._ended = True
         self._finish, self._keeps = None, ()
-        if _CPP_KEEPS:
-            self._others.pop(self, None)
+        if _CPP_KEEPS and self._others is not None:
+            self._others.discard(self)
 
 
 @untraced()

@@ -38,6 +38,9 @@ class WrappedTensors:
         """Errors: ConfigError, for one of some `FlatTensors` that is no longer in their vector."""
         begin = tensors.vector.values.data_ptr()
         for name, tensor, (first, count) in zip(tensors.names, tensors.tensors, tensors.places):
+            if tensor.numel() != count:
+                raise ConfigError(f"{name} had {count} values when the optimizer was made, and has {tensor.numel()} now: let "
+                                  f"the module take its final shape, as in a first forward pass, {_BEFORE}")
             if count and tensor.data_ptr() != begin + 4 * first:
                 _refuse_replaced(name)
 

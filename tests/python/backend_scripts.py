@@ -1,4 +1,5 @@
 """Scripts of torch.distributed for backend_test.py: backend_scripts.py NAME [ARGUMENT...]."""
+import atexit
 import datetime
 import json
 import os
@@ -392,10 +393,22 @@ def a_receive_that_waits():
     request = dist.irecv(stop, 1 - rank)
     for _ in range(100):
         dist.all_reduce(torch.ones(10))
-    kept = len(group._latest)
+    kept = len(list(group._works))
     dist.send(torch.full((1,), 5.0), 1 - rank)
     request.wait()
     say(rank=rank, kept=kept, stop=stop.item())
+
+
+def at_exit():
+    """A handler that was there before the process group uses it."""
+    atexit.register(lambda: say(rank=dist.get_rank(), total=_total_of_ones()))
+    dist.init_process_group("syncopate")
+
+
+def _total_of_ones():
+    ones = torch.ones(1)
+    dist.all_reduce(ones)
+    return ones.item()
 
 
 def forked_loaders():

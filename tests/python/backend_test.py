@@ -13,6 +13,7 @@ import sys
 import unittest
 
 from script_test import SYNCOPATE, TORCH, ScriptTest
+from syncopate_torch.kept_works import KeptWorks
 
 import torch
 
@@ -103,6 +104,33 @@ class Collectives(BackendTest):
         for facts in self.facts(self.launch(2, "a_receive_that_waits")):
             self.assertEqual(facts["stop"], 5)
             self.assertLess(facts["kept"], 20)
+
+    def test_a_handler_at_the_end_of_the_script_uses_the_group(self):
+        self.assertEqual([facts["total"] for facts in self.facts(self.launch(2, "at_exit"))], [2, 2])
+
+    def test_each_work_looks_at_few_others(self):
+        """However many are under way: a script may begin thousands before it waits for the first."""
+
+        class UnderWay:
+            looks, ends = 0, False
+
+            def is_number(self):
+                return False
+
+            def is_completed(self):
+                UnderWay.looks += 1
+                return self.ends
+
+        kept, works = KeptWorks(), [UnderWay() for _ in range(1000)]
+        for work in works:
+            kept.add(work)
+        self.assertLessEqual(UnderWay.looks, 8 * len(works))
+        self.assertEqual(len(list(kept)), len(works))
+        for work in works:
+            work.ends = True
+        for _ in range(1000):
+            kept.add(UnderWay())
+        self.assertFalse(set(kept) & set(works))
 
     def test_a_script_that_ends_while_a_callback_computes(self):
         self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])

@@ -4,6 +4,7 @@ import sys
 
 import torch
 import syncopate_torch as syncopate
+from syncopate_torch.amp import GradScaler
 
 from scripts import parameters_of, say
 
@@ -66,6 +67,113 @@ def of_another_default(kind):
         optimizer.step(weight=257)
     optimizer.finish()
     say(rank=job.rank, parameters=parameters_of(network))
+
+
+def waits(scheme, how):
+    """Worker 1 waits while worker 0 takes further steps, whose gradient is zero; then both look at the replicas."""
+    job = syncopate.init(scheme)
+    network = torch.nn.Linear(1, 1, bias=False)
+    sgd = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    for step in range(4 if job.rank else 8):
+        optimizer.zero_grad()
+        pull(network, 1.0 if step < 4 else 0.0)
+        optimizer.step()
+    optimizer.align() if how == "align" else optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+def keeps_back(scheme, codec, momentum):
+    """What a codec keeps back stays through steps without samples, and is sent by those with samples."""
+    job = syncopate.init(scheme, options={"compress": codec, **({"local-steps": 1} if scheme == "local-sgd" else {})})
+    torch.manual_seed(3)
+    gradient = torch.randn(20, 10)
+    network = torch.nn.Linear(10, 20, bias=False)
+    torch.nn.init.zeros_(network.weight)
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=1.0, momentum=float(momentum)), network,
+                                         batch_size=1)
+    (network.weight * gradient).sum().backward()
+    optimizer.step()
+    before = network.weight.detach().clone()
+    for _ in range(4):
+        optimizer.align()
+    waited = (network.weight - before).abs().max().item()
+    for _ in range(60):
+        optimizer.zero_grad()
+        (network.weight * 0).sum().backward()
+        optimizer.step()
+    error = (network.weight + gradient / (1 - float(momentum))).abs().max().item()
+    optimizer.finish()
+    say(rank=job.rank, waited=waited, error=error)
+
+
+def overflows(order, policy):
+    """In the third of five steps the gradient of worker 1 overflows, under a loss scale and with clipping."""
+    job = syncopate.init(options={"on-nan": policy})
+    network, sgd = ones()
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    scaler = GradScaler(job, "cpu", init_scale=4.0, growth_interval=100)
+    for step in range(5):
+        optimizer.zero_grad()
+        scaler.scale(network.weight.sum() * (math.inf if (job.rank, step) == (1, 2) else 1.0 + 2 * job.rank)).backward()
+        steps = [lambda: scaler.unscale_(optimizer), lambda: optimizer.synchronize(weight=1)]
+        for each in steps if order == "unscale first" else reversed(steps):
+            each()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        scaler.step(optimizer, weight=1)
+        scaler.update()
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network), scale=scaler.get_scale())
+
+
+def of_weights(kind, synchronizes):
+    """One step whose weights are far apart, and whose weighted gradient is no float."""
+    job = syncopate.init(options={"weights": kind})
+    network, sgd = ones()
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    weight = 1 if job.rank == 0 else 2**24
+    pull(network, (1.0 + 2 * job.rank) * 2.0**124)
+    if synchronizes == "yes":
+        optimizer.synchronize(weight=weight)
+    optimizer.step(weight=weight)
+    optimizer.finish()
+    say(rank=job.rank, parameters=[value / 2.0**124 for value in parameters_of(network)])
+
+
+def weighs_nothing():
+    job = syncopate.init()
+    network, sgd = ones(1.0)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    pull(network, 1.0)
+    optimizer.step(weight=0)
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+def many_tokens(scheme):
+    """More than a job of a billion epochs of one sample has."""
+    job = syncopate.init(scheme)
+    network, sgd = ones()
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        pull(network, 1.0)
+        optimizer.step(weight=2**32 - 1)
+    optimizer.finish()
+    say(rank=job.rank, samples=optimizer.samples)
+
+
+def changes_rule(what, value):
+    job = syncopate.init("asgd")
+    network, sgd = ones()
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
+    pull(network, 1.0)
+    optimizer.step()
+    optimizer.param_groups[0][what] = float(value)
+    try:
+        optimizer.step()
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
 
 
 def changes_rate(group, kind):

@@ -12,6 +12,7 @@ import torch
 
 from script_test import SYNCOPATE, TORCH, ScriptTest
 import syncopate_torch as syncopate
+from syncopate_torch.rules import standing_for
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("gradients_scripts.py"))
 
@@ -76,6 +77,22 @@ class Hooks(unittest.TestCase):
         self.assertEqual(called, [("before", True), ("after", True)] * 2)
 
 
+class Rules(unittest.TestCase):
+    """Schemes and codecs ask a rule that has no words for the momentum of SGD alone."""
+
+    def test_in_place_of_those_without_words(self):
+        def groups(*momenta):
+            return [{"params": [torch.nn.Parameter(torch.zeros(1))], "momentum": each, "weight_decay": each}
+                    for each in momenta]
+
+        for optimizer, expected in ((torch.optim.SGD(groups(0.5, 0.5), lr=1), {"optimizer": "momentum", "momentum": 0.5}),
+                                    (torch.optim.SGD(groups(0, 0.5), lr=1), {"optimizer": "sgd"}),
+                                    (torch.optim.SGD(groups(0, 0), lr=1), {"optimizer": "sgd"}),
+                                    (torch.optim.NAdam(groups(0.5), lr=1), {"optimizer": "sgd"}),
+                                    (torch.optim.RMSprop(groups(0.5), lr=1), {"optimizer": "sgd"})):
+            self.assertEqual(standing_for(optimizer), expected)
+
+
 class NotFiniteAlone(unittest.TestCase):
     """The parameters of a large module are looked at part by part."""
 
@@ -123,9 +140,10 @@ class NotFiniteAlone(unittest.TestCase):
 
 
 class OfTwoWorkers(ScriptTest):
-    def launch(self, *arguments):
-        return self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "-".join(map(str, arguments)), "--", sys.executable, "-B",
-                           SCRIPTS, *arguments])
+    def launch(self, *arguments, options=()):
+        folder = "-".join(map(str, [*arguments, *options]))
+        return self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", folder, *options, "--", sys.executable, "-B", SCRIPTS,
+                           *arguments])
 
     def test_its_weight_is_a_whole_number(self):
         for facts in self.facts(self.launch("weighed", 3, 1)):
@@ -134,6 +152,60 @@ class OfTwoWorkers(ScriptTest):
         for weight in (0.5, 1.9):
             self.assertIn(f"a step weighs a whole number of samples or tokens, found {weight}: multiply the weights",
                           done.stderr)
+
+    def test_workers_that_wait_take_the_steps_of_a_gradient_of_zero(self):
+        for scheme, how, *options in (("ssgd", "align"), ("ssgd", "finish"), ("ssgd", "align", "--aggregate", "server"),
+                                      ("nbssgd", "finish"), ("local-sgd", "align")):
+            with self.subTest(scheme, how=how, options=options):
+                first, second = self.facts(self.launch("waits", scheme, how, options=options))
+                self.assertEqual(first["parameters"], second["parameters"])
+
+    def test_what_a_codec_keeps_back_stays_while_nobody_has_samples(self):
+        for scheme, codec, momentum in (("ssgd", "bf16", 0.5), ("ssgd", "topk:0.1", 0.0), ("local-sgd", "topk:0.1", 0.0),
+                                        ("nbssgd", "topk:0.1", 0.0)):
+            with self.subTest(scheme, codec=codec):
+                for facts in self.facts(self.launch("keeps_back", scheme, codec, momentum)):
+                    self.assertEqual(facts["waited"], 0)
+                    self.assertLess(facts["error"], 2e-5)
+
+    def test_a_loss_scale_decides_about_an_overflow_also_where_gradients_are_clipped(self):
+        orders = ("unscale first", "synchronize first") if TORCH >= (2, 3) else ()  # before, scales are for GPUs alone
+        for order in orders:
+            for policy in ("stop", "skip"):
+                with self.subTest(order, policy=policy):
+                    for facts in self.facts(self.launch("overflows", order, policy)):
+                        self.assertEqual(facts["parameters"], [-4.0])
+                        self.assertEqual(facts["scale"], 2.0)
+
+    def test_weights_of_the_mean_that_is_looked_at_are_those_of_the_step(self):
+        for kind, expected in (("uniform", -2.0), ("samples", -3.0 + 2.0 / (2**24 + 1))):
+            for synchronizes in ("yes", "no"):
+                with self.subTest(kind, synchronizes=synchronizes):
+                    for facts in self.facts(self.launch("of_weights", kind, synchronizes)):
+                        self.assertAlmostEqual(facts["parameters"][0], expected, delta=3e-7)
+
+    def test_weights_by_shares_of_the_data_are_not_known_to_synchronize(self):
+        done = self.launch("of_weights", "data", "yes")
+        self.assertIn("ConfigError: synchronize knows no weights by shares of the data", done.stderr)
+
+    def test_a_job_of_any_number_of_tokens_goes_on(self):
+        for scheme in ("ssgd", "esync", "asgd"):
+            with self.subTest(scheme):
+                for facts in self.facts(self.launch("many_tokens", scheme)):
+                    self.assertGreater(facts["samples"], 2**33)
+
+    def test_a_single_worker_of_a_launcher_whose_step_weighs_nothing_stays(self):
+        [facts] = self.facts(self.start([SYNCOPATE, "run", "-n", 1, "--", sys.executable, "-B", SCRIPTS, "weighs_nothing"]))
+        self.assertEqual(facts["parameters"], [1.0])
+
+    def test_a_rule_that_changes_where_a_server_steps(self):
+        for what in ("weight_decay", "momentum"):
+            with self.subTest(what):
+                said = self.facts(self.launch("changes_rule", what, 0.5))
+                self.assertEqual(len(said), 2)
+                for facts in said:
+                    self.assertIn("the parameter server takes the optimizer's steps by its rule of the beginning",
+                                  facts["refused"])
 
     def test_one_that_is_not_finite_is_left_out_for_its_worker_alone(self):
         for synchronizes in ("yes", "no"):

@@ -1,4 +1,5 @@
 """Training scripts for lightning_test.py: lightning_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
+import pathlib
 import sys
 
 import lightning
@@ -224,6 +225,17 @@ def epochs(scheme):
         validated=sum(model.samples), samples=training.strategy.distributed_optimizer.samples)
 
 
+def tests_the_best():
+    """Of workers whose own numbers of steps would name it differently."""
+    saves = lightning.pytorch.callbacks.ModelCheckpoint("best", monitor="score", save_top_k=2)
+    training = trainer("esync", epochs=3, enable_checkpointing=True, callbacks=[saves])
+    loader = DataLoader(dataset(61), batch_size=8)
+    training.fit(Points(rate=0.05), DataLoader(dataset(63), batch_size=4, shuffle=True), loader)
+    training.test(ckpt_path="best", dataloaders=loader, verbose=False)
+    scripts.say(rank=training.global_rank, best=saves.best_model_path, all=sorted(saves.best_k_models),
+                is_there=pathlib.Path(saves.best_model_path).is_file())
+
+
 def mixed():
     training, model = trainer("ssgd", precision="bf16-mixed"), Points()
     training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))
@@ -276,6 +288,11 @@ def refused():
         def configure_optimizers(self):
             return [super(Two, self).configure_optimizers() for _ in range(2)]
 
+    class Normed(Points):
+        def __init__(self):
+            super().__init__()
+            self.network.append(torch.nn.BatchNorm1d(3))
+
     class Lbfgs(Points):
         def configure_optimizers(self):
             return torch.optim.LBFGS(self.network.parameters())
@@ -288,6 +305,8 @@ def refused():
     fit("weight", weight=lambda _batch: 0.5)
     fit("several loaders", loader=[DataLoader(dataset(), batch_size=4), DataLoader(dataset(), batch_size=8)])
     fit("finder", callbacks=[lightning.pytorch.callbacks.LearningRateFinder()])
+    fit("averaging", Normed(), callbacks=[lightning.pytorch.callbacks.StochasticWeightAveraging(swa_lrs=0.1)])
+    fit("batch norm", sync_batchnorm=True)
     fit("overfit", loader=syncopate.init().partition_dataset(dataset(), batch_size=4), overfit_batches=2)
     scripts.say(rank=0, refused=refusals)
 

@@ -141,6 +141,12 @@ if TORCH >= (2, 0):
             for facts in said:
                 self.assertEqual(facts["samples"], 3 * 63)
 
+        def test_the_best_checkpoint_is_that_of_worker_0(self):
+            first, second = self.said("tests_the_best")
+            self.assertTrue(first["is_there"] and second["is_there"])
+            self.assertEqual(len(first["all"]), 2)
+            self.assertEqual((first["best"], first["all"]), (second["best"], second["all"]))
+
         def test_every_kind_of_scheme(self):
             for scheme in ("ssgd", "nbssgd", "ssp", "hogwild"):
                 with self.subTest(scheme):
@@ -171,6 +177,8 @@ if TORCH >= (2, 0):
                                   ("weight", "a whole number of samples"),
                                   ("several loaders", "one training loader, found several; join datasets by"),
                                   ("finder", "LearningRateFinder trains before the training, and a job trains once"),
+                                  ("averaging", "StochasticWeightAveraging replaces the statistics of BatchNorm"),
+                                  ("batch norm", "sync_batchnorm=True"),
                                   ("overfit", "overfit_batches takes the same samples in each epoch")):
                 self.assertRegex(refused.get(name, ""), f"^ConfigError: .*{pattern}")
 

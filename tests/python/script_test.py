@@ -366,6 +366,14 @@ class Failing(ScriptTest):
                                               r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
                 self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
 
+    def test_a_worker_that_waits_in_a_collective_learns_why_another_has_ended(self):
+        for scheme, what in (("ssgd", "barrier"), ("ssgd", "synchronize"), ("ssgd", "align"), ("esync", "align"),
+                             ("asgd", "allreduce")):
+            with self.subTest(scheme, what=what):
+                done = self.launch(2, "raises_while_another_waits", scheme, what, options=("--run-dir", f"{scheme}-{what}"))
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, r'"caught": "Error: worker 1 .*the script left its loop by ValueError: the loss')
+
     def test_a_script_that_exits_with_a_status_ends_the_job(self):
         for how, words in (("3", "the script has ended with exit status 3"),
                            ("no such file", "the script has ended with exit status 1: no such file"),

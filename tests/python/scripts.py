@@ -208,6 +208,27 @@ def apart(scheme, what):
     optimizer.finish()
 
 
+def raises_while_another_waits(scheme, what):
+    """Worker 1 raises while worker 0 waits for it outside a step."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=16)
+    for _ in range(2):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[:16]), labels[:16]).backward()
+        optimizer.step()
+    optimizer.align()
+    if job.rank == 1:
+        raise ValueError("the loss of this script is strange")
+    waits = {"barrier": job.barrier, "align": optimizer.align, "synchronize": optimizer.synchronize,
+             "allreduce": lambda: job.allreduce_async(torch.ones(3)).wait()}
+    try:
+        waits[what]()
+    except syncopate.Error as error:
+        say(rank=0, caught=f"{type(error).__name__}: {error}")
+        raise
+
+
 def collectives():
     job = syncopate.init()
     sum_of = {str(kind): job.allreduce((torch.arange(5) * (job.rank + 1)).to(kind)).tolist()

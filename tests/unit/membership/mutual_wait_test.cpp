@@ -175,5 +175,27 @@ TEST(MutualWait, WaitsForAServerThatIsBehind) {
               testing::StartsWith("worker 0 (pid 100 on host) waits in allreduce"));
 }
 
+TEST(MutualWait, IsNamedAfterTheRequestToEndWhereTheOtherStepsOnAlone) {
+  WaitPolicy policy({.wait_limit = std::chrono::minutes(1)});
+  policy.joined(first, start);
+  policy.joined(second, start);
+  const auto beats = [&](std::uint64_t step, double from, double until) {
+    for (double when = from; when <= until; when += 0.1) {
+      for (const NodeId node : {first, second}) {
+        wire::Heartbeat heartbeat = node == first ? in_collective(7) : computing(step);
+        heartbeat.set_progress(static_cast<std::uint64_t>(100 * when));
+        policy.on_heartbeat(node, heartbeat, at(when));
+      }
+    }
+  };
+  beats(7, 0.1, 2);
+  policy.end_expected();
+  beats(8, 2, 60);
+  EXPECT_THAT(policy.preventing_end(std::chrono::seconds(2), at(60)), IsEmpty())
+      << "it may come after its step";
+  beats(9, 60, 61);
+  EXPECT_THAT(policy.preventing_end(std::chrono::seconds(2), at(61)), testing::ElementsAre(first));
+}
+
 }  // namespace
 }  // namespace syncopate

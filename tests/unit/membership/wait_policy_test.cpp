@@ -483,30 +483,5 @@ TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {
   EXPECT_THAT(policy.preventing_end(1500ms, start + 11s), ElementsAre(fast, other, slow));
 }
 
-TEST(WaitPolicy, FindsAProgramThatWaitsElsewhereAfterTheRequestToEndWhileAnotherStepsOnAlone) {
-  const auto beats = [](WaitPolicy& policy, std::uint64_t step, Duration from, Duration until) {
-    for (Duration when = from; when <= until; when += 100ms) {
-      wire::Heartbeat elsewhere = computing(0.01);
-      elsewhere.set_progress(static_cast<std::uint64_t>(when / 1ms));
-      elsewhere.set_program_waits(true);
-      policy.on_heartbeat(fast, elsewhere, start + when);
-      wire::Heartbeat steps = computing(0.01);
-      steps.set_progress(static_cast<std::uint64_t>(when / 1ms));
-      steps.set_step(step);
-      policy.on_heartbeat(slow, steps, start + when);
-    }
-  };
-  WaitPolicy policy({.wait_limit = 60s});
-  policy.joined(fast, start);
-  policy.joined(slow, start);
-  beats(policy, 7, 100ms, 2s);
-  policy.end_expected();
-  beats(policy, 8, 2s, 60s);
-  EXPECT_THAT(policy.preventing_end(1500ms, start + 60s), IsEmpty())
-      << "it may come after its step";
-  beats(policy, 9, 60s, 61s);
-  EXPECT_THAT(policy.preventing_end(1500ms, start + 61s), ElementsAre(fast));
-}
-
 }  // namespace
 }  // namespace syncopate
