@@ -22,6 +22,7 @@ from syncopate_torch.job import init
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
 from syncopate_torch.optimizer import DistributedOptimizer
+from syncopate_torch.stepper import Stepper
 
 
 def _package():
@@ -381,7 +382,7 @@ class SyncopateStrategy(ParallelStrategy):
             self._gradients_are_there(module)
             return result
 
-        result = self.precision_plugin.optimizer_step(_Stepper(self), model=module, closure=gradients, **kwargs)
+        result = self.precision_plugin.optimizer_step(Stepper(self), model=module, closure=gradients, **kwargs)
         epoch = self._trainer.fit_loop.epoch_loop
         if module.automatic_optimization and epoch._num_ready_batches_reached():
             self._align("the end of an epoch")  # before a scheduler changes the rate
@@ -489,25 +490,6 @@ class SyncopateStrategy(ParallelStrategy):
 
 def _has_statistics(module):
     return any(isinstance(each, torch.nn.modules.batchnorm._BatchNorm) for each in module.modules())
-
-
-class _Stepper:
-    """The optimizer, as Lightning's precision sees it: its steps are those of the job."""
-
-    def __init__(self, strategy):
-        self._strategy = strategy
-        self._optimizer = strategy.optimizers[0]
-
-    def step(self, closure=None):
-        result = None
-        if closure is not None:
-            with torch.enable_grad():
-                result = closure()
-        self._strategy.take_step()
-        return result
-
-    def __getattr__(self, name):
-        return getattr(self._optimizer, name)
 
 
 def _samples_of(batch):

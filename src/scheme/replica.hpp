@@ -114,9 +114,9 @@ class Replica {
   virtual void set_learning_rate(double rate) = 0;
   /// One step of the user's optimizer on `params` with `grads`.
   virtual void local_step() = 0;
-  /// The same with the replica's own gradient, which is that of so many samples. Where a program's
-  /// loop computes the gradients, none without samples: not even a momentum moves a replica that
-  /// nobody trains.
+  /// The same with the replica's own gradient over this number of samples. Where a program's loop
+  /// computes the gradients, none without samples: not even a momentum moves a replica that nobody
+  /// trains.
   void own_step(std::uint64_t samples) {
     if (samples > 0 || !follows_loop()) {
       local_step();

@@ -53,8 +53,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// Of the command line and of `init`.
   const GivenOptions& given() const { return given_; }
   std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size);
-  /// Of the first share that is in use: later ones may be those of tests. Of the last one where none
-  /// is; empty before the first.
+  /// Of the first share that is in use: later ones may be those of tests. Where none is, those of
+  /// the last one; empty before the first.
   std::optional<ShareSizes> sizes() const;
 
   /// Errors: ConfigError, at the second call.
