@@ -174,7 +174,7 @@ class OfTwoWorkers(ScriptTest):
             for policy in ("stop", "skip"):
                 with self.subTest(order, policy=policy):
                     for facts in self.facts(self.launch("overflows", order, policy)):
-                        self.assertEqual(facts["parameters"], [-4.0])
+                        self.assertAlmostEqual(facts["parameters"][0], -4.0, delta=1e-5)
                         self.assertEqual(facts["scale"], 2.0)
 
     def test_weights_of_the_mean_that_is_looked_at_are_those_of_the_step(self):
