@@ -14,6 +14,9 @@ def trained_tensors(module):
     named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
     if not named:
         raise ConfigError("the module has no parameter to train")
+    for name, parameter in named:
+        if torch.nn.parameter.is_lazy(parameter):
+            raise ConfigError(f"{name} has no shape yet: let the module compute one batch before DistributedOptimizer")
     return named
 
 

@@ -7,6 +7,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.not_copied import NotCopied
 
 # In the order of syncopate_type.
 TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, torch.bfloat16: 4, torch.float16: 5,
@@ -70,7 +71,7 @@ def _free(handle, memory):
             _going_on.append(each)
 
 
-class Group:
+class Group(NotCopied):
     """Some workers of a job, or all of them.
 
     Every member calls the collectives of one group in the same order, with the same types and shapes. Those of `_async`

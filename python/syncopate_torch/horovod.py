@@ -567,6 +567,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                               passes, as Horovod has it: a script divides its losses by that number.
     num_groups, groups, sparse_as_dense: change nothing: all gradients are one dense vector.
     """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
+                          "optimizer")
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")
     if gradient_predivide_factor <= 0 or backward_passes_per_step < 1:

@@ -9,6 +9,7 @@ from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import Group, opened_group
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
+from syncopate_torch.not_copied import NotCopied
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
@@ -51,7 +52,7 @@ def current_job():
 _latest = None
 
 
-class Job:
+class Job(NotCopied):
     """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`, or at the end of a `with` block, which
     also finishes its training.
 
@@ -176,8 +177,11 @@ class Job:
 
     def broadcast_parameters(self, module):
         """Gives a module the parameters and buffers of worker 0, of any type."""
-        for tensor in [*module.parameters(), *module.buffers()]:
-            self.broadcast(tensor.data)
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            try:
+                self.broadcast(tensor.data)
+            except ConfigError as error:
+                raise ConfigError(f"{name}: {error}") from None
 
     def sampler(self, dataset, batch_size=None, shuffle=True, seed=None, drop_last=False):
         """In the place of DistributedSampler: the order of this worker's share, as `sampler` of a `DataLoader` of one's

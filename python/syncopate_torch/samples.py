@@ -9,13 +9,14 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.not_copied import NotCopied
 
 
 class NoLength(ConfigError, TypeError):
     """Of what has no length: a TypeError, as `len` raises it, so that `list` and progress bars do without."""
 
 
-class ShareSampler(Sampler):
+class ShareSampler(NotCopied, Sampler):
     """The order in which this worker trains on the samples of a dataset, as a batch sampler of `DataLoader`.
 
     In each epoch all workers together take every sample once. With option `data-order` `fixed` the part of each worker

@@ -3,6 +3,8 @@
         of the tensor; what changes in place trains on.
 Method: jobs of this process; each change alone.
 """
+import copy
+import pickle
 import unittest
 
 import torch
@@ -104,6 +106,24 @@ class SharedMemory(unittest.TestCase):
             self.wrapped(module)
         module.part = module.whole[:0]
         self.wrapped(module).finish()
+
+    def test_a_module_that_has_no_shape_yet(self):
+        with self.assertRaisesRegex(syncopate.ConfigError, "^weight has no shape yet: let the module compute one batch"):
+            self.wrapped(torch.nn.LazyLinear(3))
+
+    def test_a_buffer_that_cannot_be_sent_is_named(self):
+        module = torch.nn.Linear(3, 3)
+        module.register_buffer("rows", torch.zeros(3).expand(2, 3))
+        with self.assertRaisesRegex(syncopate.ConfigError, "^rows: a collective takes dense tensors, found an expanded one"):
+            syncopate.Job().broadcast_parameters(module)
+
+    def test_parts_of_the_job_are_not_copied(self):
+        job = syncopate.Job()
+        loader = job.partition_dataset(torch.utils.data.TensorDataset(torch.zeros(8)), batch_size=2)
+        for part, name in ((job, "Job"), (job.everyone, "Group"), (loader, "ShareSampler")):
+            for copied in (pickle.dumps, copy.deepcopy):
+                with self.assertRaisesRegex(syncopate.ConfigError, f"^a {name} cannot be pickled or copied: it is a part"):
+                    copied(part)
 
     def test_a_script_alone_may_resize_buffers(self):
         module = torch.nn.Linear(3, 3)
