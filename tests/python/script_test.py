@@ -366,6 +366,25 @@ class Failing(ScriptTest):
                                               r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
                 self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
 
+    def test_one_request_ends_a_job_whose_programs_wait_for_each_other(self):
+        """Under esync worker 1 goes on with steps of its own."""
+        for scheme, what, words in (("ssgd", "barrier", "waits in barrier of its program, and worker 1"),
+                                    ("esync", "receive", r".*, in a send or a receive of its program after step 3")):
+            with self.subTest(scheme):
+                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", sys.executable, "-B",
+                           SCRIPTS, "apart", scheme, what]
+                with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      text=True, cwd=self.folder) as running:
+                    self.addCleanup(running.kill)
+                    said = ""
+                    while '"waits"' not in said:
+                        said = running.stdout.readline()
+                        self.assertTrue(said)
+                    running.terminate()
+                    said = running.communicate(timeout=LIMIT)[0]
+                self.assertEqual(running.returncode, 130, said)
+                self.assertRegex(said, rf"(?m)^syncopate: .*worker 0 \(pid \d+ on [^)]*\) ?{words}")
+
     def test_a_worker_that_waits_in_a_collective_learns_why_another_has_ended(self):
         for scheme, what in (("ssgd", "barrier"), ("ssgd", "synchronize"), ("ssgd", "align"), ("esync", "align"),
                              ("asgd", "allreduce")):

@@ -196,6 +196,7 @@ def apart(scheme, what):
     everyone = job.open_group([0, 1])
     for step in range(100_000):
         if step == 3 and job.rank == 0:
+            say(waits=what)
             if what == "barrier":
                 job.barrier()
             elif what == "allreduce_async":
