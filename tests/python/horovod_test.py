@@ -152,7 +152,7 @@ class HorovodTest(ScriptTest):
     def test_classes_of_the_stub_exist(self):
         stub = ast.parse(pathlib.Path(hvd.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
         for node in stub.body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):  # else what a function returns
                 self.assertTrue(hasattr(hvd, node.name), node.name)
 
     def test_collectives(self):
