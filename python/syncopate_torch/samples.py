@@ -231,5 +231,8 @@ def without_order(options, what):
 class ShareLoader(DataLoader):
     """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead."""
 
+    #: The order of this worker's share, with the epoch under way.
+    batch_sampler: ShareSampler
+
     def __iter__(self):
         return self.batch_sampler.batches(super().__iter__, self.persistent_workers)
