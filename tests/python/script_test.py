@@ -366,6 +366,18 @@ class Failing(ScriptTest):
                                               r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
                 self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
 
+    def test_modules_that_differ_are_named_by_their_first_difference(self):
+        for how, words in (("frozen", r"worker 1 has 2.weight, a trained parameter of "
+                                      r"torch.float32 with .*, where that of worker 0 has 0.bias, a trained"),
+                           ("buffer", r"worker 1 has scale, a buffer of torch.float32 with the shape \[3\], where that of "
+                                      "worker 0 has nothing more"),
+                           ("buffer of optimizer", r"worker 1 has first, a buffer .* \[4\], where that of worker 0 has first, .*"),
+                           ("type", "worker 1 has 0.weight, a parameter of torch.float64 .*, where that of worker 0 has 0.weight")):
+            with self.subTest(how):
+                done = self.launch(2, "differs", how, options=("--run-dir", how.replace(" ", "-")))
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, f"ConfigError: the module of {words}")
+
     def test_one_request_ends_a_job_whose_programs_wait_for_each_other(self):
         """Under esync worker 1 goes on with steps of its own."""
         for scheme, what, words in (("ssgd", "barrier", "waits in barrier of its program, and worker 1"),

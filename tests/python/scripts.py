@@ -209,6 +209,25 @@ def apart(scheme, what):
     optimizer.finish()
 
 
+def differs(how):
+    """The module of worker 1 is another one."""
+    job = syncopate.init()
+    _, _, network = problem()
+    if job.rank == 1 and how == "frozen":
+        network[0].bias.requires_grad_(False)
+    if job.rank == 1 and how == "type":
+        network.double()
+    if how.startswith("buffer"):
+        network.register_buffer("first", torch.zeros(2))
+    if job.rank == 1 and how == "buffer":
+        network.register_buffer("scale", torch.ones(3))
+    if how != "buffer of optimizer":
+        job.broadcast_parameters(network)
+    elif job.rank == 1:
+        network.first.resize_(4)
+    job.DistributedOptimizer(sgd(network), network, batch_size=16)
+
+
 def raises_while_another_waits(scheme, what):
     """Worker 1 raises while worker 0 waits for it outside a step."""
     job = syncopate.init(scheme)
