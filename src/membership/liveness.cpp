@@ -53,8 +53,8 @@ std::string Liveness::last_sign(NodeId node, TimePoint now) const {
   const wire::Heartbeat& last = life->second.last;
   if (last.program_waits()) {
     return fmt::format("last heard {:.1f} s ago, in {} of its program after step {}",
-                       to_seconds(now - life->second.last_heard), program_wait_in(last),
-                       last.step());
+                       to_seconds(now - life->second.last_heard),
+                       program_wait_in(last.program_operation()), last.step());
   }
   return fmt::format("last heard {:.1f} s ago, in {} of step {}",
                      to_seconds(now - life->second.last_heard),

@@ -6,13 +6,11 @@
 
 namespace syncopate {
 
-/// A collective that another thread of the program carries out may go on beside a step.
 MutualWait::Place MutualWait::place_in(const wire::Heartbeat& heartbeat) {
   if (heartbeat.computing()) {  // the loop has its turn
     return heartbeat.program_waits() ? Place::collective : Place::elsewhere;
   }
-  const bool waits = heartbeat.waiting() || heartbeat.standing_by();
-  return waits && heartbeat.program_operation().empty() ? Place::step : Place::elsewhere;
+  return heartbeat.waiting() || heartbeat.standing_by() ? Place::step : Place::elsewhere;
 }
 
 void MutualWait::joined(NodeId worker, TimePoint now) {
@@ -32,7 +30,7 @@ void MutualWait::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, Tim
   worker.place = place;
   worker.heard = now;
   worker.step = heartbeat.step();
-  worker.operation = program_wait_in(heartbeat);
+  worker.operation = heartbeat.program_operation();
 }
 
 void MutualWait::forgive(Duration absence, TimePoint now) {
@@ -41,13 +39,15 @@ void MutualWait::forgive(Duration absence, TimePoint now) {
   }
 }
 
+/// Another thread of a program may carry out the collective beside the step of its loop.
 std::optional<MutualWait::Found> MutualWait::found(Duration patience, TimePoint now) const {
-  const auto at = [this](Place place) {
-    return std::ranges::find_if(workers_,
-                                [&](const auto& entry) { return entry.second.place == place; });
-  };
-  const auto first = at(Place::collective);
-  const auto other = at(Place::step);
+  const auto first = std::ranges::find_if(
+      workers_, [](const auto& entry) { return entry.second.place == Place::collective; });
+  const auto other = std::ranges::find_if(workers_, [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return first != workers_.end() && worker.place == Place::step &&
+           (worker.operation.empty() || worker.operation != first->second.operation);
+  });
   const bool all_wait = std::ranges::all_of(workers_, [&](const auto& entry) {
     const Worker& worker = entry.second;
     return worker.place != Place::elsewhere && now - worker.since >= patience &&
@@ -57,7 +57,7 @@ std::optional<MutualWait::Found> MutualWait::found(Duration patience, TimePoint 
     return std::nullopt;
   }
   return Found{.in_collective = first->first,
-               .operation = first->second.operation,
+               .operation = program_wait_in(first->second.operation),
                .in_step = other->first,
                .step = other->second.step,
                .waited = now - std::max(first->second.since, other->second.since)};

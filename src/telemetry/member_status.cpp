@@ -22,9 +22,8 @@ MetricValues metrics_in(const wire::Heartbeat& heartbeat, MetricTable table) {
   return {table, {heartbeat.metrics().data(), static_cast<std::size_t>(heartbeat.metrics_size())}};
 }
 
-std::string program_wait_in(const wire::Heartbeat& heartbeat) {
-  return heartbeat.program_operation().empty() ? "a send or a receive"
-                                               : heartbeat.program_operation();
+std::string program_wait_in(const std::string& operation) {
+  return operation.empty() ? "a send or a receive" : operation;
 }
 
 wire::Counts to_wire(const Histogram& histogram) {

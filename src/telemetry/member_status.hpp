@@ -32,8 +32,9 @@ wire::Heartbeat to_wire(const MemberStatus& status);
 /// The metrics of a heartbeat. `table` is that of the sender.
 MetricValues metrics_in(const wire::Heartbeat& heartbeat, MetricTable table = all_metrics());
 
-/// What a program's loop waits for outside its steps, by a heartbeat that says so.
-std::string program_wait_in(const wire::Heartbeat& heartbeat);
+/// What a program's loop waits for outside its steps: the operation of a heartbeat, or else a
+/// message.
+std::string program_wait_in(const std::string& operation);
 
 wire::Counts to_wire(const Histogram& histogram);
 /// Errors: ProtocolError, for counts that no histogram has.

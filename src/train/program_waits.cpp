@@ -20,15 +20,23 @@ ProgramWaits::Operation::~Operation() {
   waits_.operations_.erase(place_);
 }
 
-ProgramWaits::Wait::Wait(ProgramWaits& waits) : waits_(waits) {
-  const MutexLock lock(waits_.mutex_);
-  of_loop_ = waits_.loop_ == std::this_thread::get_id();
-  waits_.waits_of_loop_ += of_loop_ ? 1 : 0;
+ProgramWaits::Wait::Wait(ProgramWaits* waits) : waits_(waits) {
+  if (waits_ == nullptr) {
+    return;
+  }
+  const MutexLock lock(waits->mutex_);
+  if (waits->loop_ == std::this_thread::get_id()) {
+    ++waits->waits_of_loop_;
+  } else {
+    waits_ = nullptr;
+  }
 }
 
 ProgramWaits::Wait::~Wait() {
-  const MutexLock lock(waits_.mutex_);
-  waits_.waits_of_loop_ -= of_loop_ ? 1 : 0;
+  if (waits_ != nullptr) {
+    const MutexLock lock(waits_->mutex_);
+    --waits_->waits_of_loop_;
+  }
 }
 
 std::optional<std::string> ProgramWaits::operation() const {

@@ -39,14 +39,14 @@ class ProgramWaits {
   /// A wait of the calling thread for such an operation, or for a message, while it lasts.
   class Wait {
    public:
-    explicit Wait(ProgramWaits& waits);
+    /// Null: it does not count.
+    explicit Wait(ProgramWaits* waits);
     ~Wait();
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
    private:
-    ProgramWaits& waits_;
-    bool of_loop_;
+    ProgramWaits* waits_;  ///< null: this wait is none of the loop
   };
 
   /// The collective that has begun first of those that go on, in words; empty: none does.

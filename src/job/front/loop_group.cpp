@@ -98,7 +98,10 @@ void expect_one_message(const char* what, std::size_t bytes) {
 
 /// Errors: in a job that trains the one that has ended it, instead of the loss of a worker.
 void carry_out(LoopJob::Member& member, ProgramGroup& group, const LoopGroup::Collective& what) {
-  const ProgramWaits::Operation operation(*member.waits(), [&what] { return what.call.text(); });
+  std::optional<ProgramWaits::Operation> operation;
+  if (group.size() == member.size()) {
+    operation.emplace(*member.waits(), [&what] { return what.call.text(); });
+  }
   try {
     group.run(what.call, what.among);
   } catch (const PeerLost&) {
@@ -133,7 +136,14 @@ class LoopGroup::Membership {
   std::uint32_t rank() const { return own_ ? own_->rank().value : member_->rank(); }
   std::uint32_t size() const { return own_ ? own_->size() : member_->size(); }
   ProgramGroup& group() { return own_ ? *own_ : member_->node().everyone(); }
-  const std::shared_ptr<ProgramWaits>& waits() const { return member_->waits(); }
+  /// Of collectives; null where not all workers take part: some may be about to go on.
+  std::shared_ptr<ProgramWaits> waits() const {
+    return size() == member_->size() ? member_->waits() : nullptr;
+  }
+  /// Of messages, which pass between two workers, in the same way.
+  std::shared_ptr<ProgramWaits> waits_for_one() const {
+    return member_->size() == 2 ? member_->waits() : nullptr;
+  }
 
  private:
   friend class LoopGroup::Use;
@@ -294,7 +304,7 @@ void LoopGroup::run(const Collective& collective) {
   const Use use(*membership_);
   if (!membership_->is_alone()) {
     ProgramGroup& group = membership_->group();
-    const ProgramWaits::Wait wait(*membership_->waits());
+    const ProgramWaits::Wait wait(membership_->waits().get());
     group.collectives().run([&] { carry_out(membership_->member(), group, collective); });
   } else if (collective.alone) {
     collective.alone();
@@ -319,14 +329,15 @@ CollectiveWork LoopGroup::send(std::span<const std::byte> bytes, std::uint32_t t
   membership_->member().expect_own_process();
   expect_other(to, "the receiver");
   expect_one_message("send", bytes.size());
-  return {membership_->group().send(Rank{to}, tag, bytes), membership_->waits()};
+  return {membership_->group().send(Rank{to}, tag, bytes), membership_->waits_for_one()};
 }
 
 CollectiveWork LoopGroup::receive(std::span<std::byte> bytes, std::uint32_t from,
                                   std::uint32_t tag) {
   membership_->member().expect_own_process();
   expect_other(from, "the sender");
-  return {membership_->group().receive(Rank{from}, tag, bytes), membership_->waits(), membership_};
+  return {membership_->group().receive(Rank{from}, tag, bytes), membership_->waits_for_one(),
+          membership_};
 }
 
 CollectiveWork LoopGroup::receive_any(std::span<std::byte> bytes, std::uint32_t tag) {
@@ -334,7 +345,7 @@ CollectiveWork LoopGroup::receive_any(std::span<std::byte> bytes, std::uint32_t 
   if (membership_->is_alone()) {
     throw ConfigError("a group of one worker has nobody to receive from");
   }
-  return {membership_->group().receive_any(tag, bytes), membership_->waits(), membership_};
+  return {membership_->group().receive_any(tag, bytes), membership_->waits_for_one(), membership_};
 }
 
 }  // namespace syncopate

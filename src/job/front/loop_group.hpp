@@ -24,7 +24,7 @@ class CollectiveWork {
  public:
   /// One that has ended already.
   CollectiveWork() = default;
-  /// `waits`: those of the program. `keeps`: what the operation uses.
+  /// `waits`: those of the program; null: it is none of them. `keeps`: what the operation uses.
   CollectiveWork(std::shared_ptr<Pending> operation, std::shared_ptr<ProgramWaits> waits,
                  std::shared_ptr<const void> keeps = nullptr)
       : waits_(std::move(waits)), keeps_(std::move(keeps)), operation_(std::move(operation)) {}
@@ -34,7 +34,7 @@ class CollectiveWork {
   /// Cancelled, where the program has left the job before it began.
   void wait() {
     if (operation_) {
-      const ProgramWaits::Wait wait(*waits_);
+      const ProgramWaits::Wait wait(waits_.get());
       operation_->wait();
     }
   }
@@ -43,7 +43,7 @@ class CollectiveWork {
     if (!operation_) {
       return true;
     }
-    const ProgramWaits::Wait wait(*waits_);
+    const ProgramWaits::Wait wait(waits_.get());
     return operation_->wait_for(limit);
   }
   /// The sender, once a receive has ended.

@@ -85,8 +85,10 @@ TEST(MutualWait, FindsNothingWhereAllAreInTheSame) {
 
 TEST(MutualWait, FindsNothingWhereTheOtherProgramTakesPartBesideItsStep) {
   wire::Heartbeat beside = in_step(9);
-  beside.set_program_operation("allreduce of 3 float32 (sum)");
+  beside.set_program_operation("barrier");
   EXPECT_FALSE(after(60, beside, in_collective(7)).found(patience, at(60)));
+  beside.set_program_operation("allreduce of 3 float32 (sum)");  // another one
+  EXPECT_TRUE(after(60, beside, in_collective(7)).found(patience, at(60)));
 }
 
 TEST(MutualWait, FindsNothingWhereAStepIsDoneMeanwhile) {

@@ -18,8 +18,9 @@ TEST(ProgramWaits, AWaitOfTheLoopsThreadCounts) {
   waits.loop_is_here();
   EXPECT_FALSE(waits.loop_waits());
   {
-    const ProgramWaits::Wait wait(waits);
-    const ProgramWaits::Wait inner(waits);
+    const ProgramWaits::Wait wait(&waits);
+    const ProgramWaits::Wait inner(&waits);
+    const ProgramWaits::Wait none(nullptr);
     EXPECT_TRUE(waits.loop_waits());
   }
   EXPECT_FALSE(waits.loop_waits());
@@ -28,17 +29,17 @@ TEST(ProgramWaits, AWaitOfTheLoopsThreadCounts) {
 TEST(ProgramWaits, AWaitOfAnotherThreadDoesNot) {
   ProgramWaits waits;
   std::thread([&] { waits.loop_is_here(); }).join();
-  const ProgramWaits::Wait wait(waits);
+  const ProgramWaits::Wait wait(&waits);
   EXPECT_FALSE(waits.loop_waits());
 }
 
 TEST(ProgramWaits, AWaitThatBeganBeforeTheLoopEndsAlone) {
   ProgramWaits waits;
   {
-    const ProgramWaits::Wait wait(waits);
+    const ProgramWaits::Wait wait(&waits);
     waits.loop_is_here();
   }
-  const ProgramWaits::Wait wait(waits);
+  const ProgramWaits::Wait wait(&waits);
   EXPECT_TRUE(waits.loop_waits());
 }
 
